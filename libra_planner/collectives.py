@@ -1,0 +1,89 @@
+"""Bytes that one NPU sends in each dimension for a collective (C3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.topology import Block, Topology
+from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.workload.parallelism import Group
+
+
+def traffic_bytes(collective: Collective, group: Group) -> NDArray[np.float64]:
+    """Ideal traffic per NPU and dimension (C3).
+
+    With group sizes g_1..g_D and the full vector m: an all-reduce sends
+    2 m (g_i - 1) / (g_1 ... g_i) in dimension i, a reduce-scatter or all-gather half of
+    it, an all-to-all m (g_i - 1) / g_i. Source: LIBRA (arXiv 2109.11762), section IV-C.
+
+    Parameters
+    ----------
+    collective : pattern and size.
+    group : the communicator.
+
+    Returns
+    -------
+    Bytes, shape (n_dims,).
+
+    Examples
+    --------
+    >>> group = Group((4, 4, 1), (1, 1, 1))
+    >>> traffic_bytes(Collective(CollectiveKind.ALL_REDUCE, 16.0, "tp"), group)
+    array([24.,  6.,  0.])
+    >>> traffic_bytes(Collective(CollectiveKind.ALL_GATHER, 1.0, "tp", is_shard=True), group)
+    array([12.,  3.,  0.])
+    >>> traffic_bytes(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "tp"), group)
+    array([12., 12.,  0.])
+    """
+    sizes = np.array(group.sizes, dtype=np.float64)
+    full_bytes = collective.size_bytes * (group.n_npus if collective.is_shard else 1)
+    if collective.kind is CollectiveKind.ALL_TO_ALL:
+        return full_bytes * (sizes - 1) / sizes
+    passes = 2 if collective.kind is CollectiveKind.ALL_REDUCE else 1
+    return passes * full_bytes * (sizes - 1) / np.cumprod(sizes)
+
+
+def real_link_slowdown(
+    collective: Collective, group: Group, topology: Topology
+) -> NDArray[np.float64]:
+    """How much longer each dimension takes when a partial group has only its own links.
+
+    ``ideal`` grants a group of g in a dimension of n all of B_d (LIBRA). Real links
+    do not (C6): in FC(n) the group has B (g-1)/(n-1); neighbours in a ring are an open
+    line, where a ring algorithm runs on one of its two directions (B/2), or groups
+    laid around the ring in strides share its links; a switch gives all of B.
+
+    Returns
+    -------
+    Factors of at least 1 on the time of each dimension, shape (n_dims,).
+
+    Examples
+    --------
+    >>> from libra_planner.topology import parse_topology
+    >>> fabric = parse_topology("RI(4)_FC(8)_SW(32)")
+    >>> part = Group((2, 4, 16), (1, 1, 1))
+    >>> real_link_slowdown(Collective(CollectiveKind.ALL_REDUCE, 1.0, "tp"), part, fabric)
+    array([2.        , 2.33333333, 1.        ])
+    """
+    factors = np.ones(topology.n_dims)
+    for i, dimension in enumerate(topology.dimensions):
+        size, stride = group.sizes[i], group.strides[i]
+        if 1 < size < dimension.size and dimension.block is Block.FULLY_CONNECTED:
+            factors[i] = (dimension.size - 1) / (size - 1)
+        elif 1 < size < dimension.size and dimension.block is Block.RING:
+            factors[i] = _ring_part_slowdown(collective.kind, size, stride, dimension.size)
+    return factors
+
+
+def _ring_part_slowdown(kind: CollectiveKind, size: int, stride: int, ring_size: int) -> float:
+    """Slowdown of ``size`` NPUs, ``stride`` apart, in a ring of ``ring_size``.
+
+    ``stride`` groups interleave and share every link. If they close around the ring they
+    have both directions (B), else they are a line (B/2). An all-to-all also travels:
+    the busiest link carries floor(g^2/4) m/g, against m (g-1)/g of C3.
+    """
+    closes = stride > 1 and size * stride == ring_size
+    shared = stride if closes else 2 * stride
+    hops = (size**2 // 4) / (size - 1) if kind is CollectiveKind.ALL_TO_ALL else 1.0
+    return shared * hops

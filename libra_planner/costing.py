@@ -1,0 +1,90 @@
+"""Network cost: linear in bandwidth, by the price of every tier (C7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.topology import Block, Dimension, Topology
+from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+
+@dataclass(frozen=True)
+class TierPrice:
+    """Prices of one tier in USD per GB/s; ``None`` where the tier sells no such part."""
+
+    link_usd_per_GBps: float | None = None
+    switch_usd_per_GBps: float | None = None
+    nic_usd_per_GBps: float | None = None
+
+
+@dataclass(frozen=True)
+class PriceBook:
+    """Prices by tier.
+
+    Parameters
+    ----------
+    name : what reports call it.
+    tiers : tier name to prices.
+    """
+
+    name: str
+    tiers: Mapping[str, TierPrice]
+
+
+def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np.float64]:
+    """Network cost of the whole fabric per byte/s of each dimension (C7).
+
+    Every NPU pays for what it injects: the link price for ring and fully connected
+    dimensions, link + NIC + switch for a switch. Source: LIBRA (ISPASS'24), Table I.
+
+    Returns
+    -------
+    USD per byte/s, shape (n_dims,): cost is its product with the bandwidth vector.
+
+    Raises
+    ------
+    SpecError
+        For a tier the book does not know or a part it gives no price for.
+
+    Examples
+    --------
+    >>> from libra_planner.topology import parse_topology
+    >>> book = PriceBook("b", {"node": TierPrice(4.0), "pod": TierPrice(7.8, 18.0, 31.6)})
+    >>> fabric = parse_topology("RI(4)_SW(32)", ["node", "pod"])
+    >>> network_price_usd_per_Bps(fabric, book) * 1e9
+    array([ 512. , 7347.2])
+    """
+    faults: list[Fault] = []
+    prices = [
+        _price_usd_per_GBps(i, dimension, book, faults)
+        for i, dimension in enumerate(topology.dimensions)
+    ]
+    if faults:
+        raise SpecError(*faults)
+    return topology.n_npus * np.array(prices) / BYTES_PER_S_PER_GBPS
+
+
+def _price_usd_per_GBps(
+    i: int, dimension: Dimension, book: PriceBook, faults: list[Fault]
+) -> float:
+    if dimension.tier not in book.tiers:
+        expected = f"expected a tier of the price book {book.name}"
+        fix = closest(dimension.tier, book.tiers)
+        faults.append(Fault(f"got {dimension.tier!r}", expected, fix, f"fabric.tiers.{i}"))
+        return 0.0
+    tier = book.tiers[dimension.tier]
+    parts = {"link": tier.link_usd_per_GBps}
+    if dimension.block is Block.SWITCH:
+        parts |= {"switch": tier.switch_usd_per_GBps, "nic": tier.nic_usd_per_GBps}
+    for part, price in parts.items():
+        if price is None:
+            got = f"got no {part} price for tier {dimension.tier!r} in price book {book.name}"
+            expected = f"expected one: dim{i + 1} is {dimension} there (C7)"
+            fix = f"add '{part}: <USD per GB/s>' to the tier, 0 with a reason if it needs none"
+            faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
+    return sum(price for price in parts.values() if price is not None)

@@ -1,0 +1,125 @@
+"""The exception tree: what can go wrong, and the exit code each kind carries.
+
+Every message that reaches a user has the form
+``file:line:column: path: got X, expected Y; fix`` and all faults of a file are
+reported together. Code below :mod:`libra_planner.spec` knows no files: it raises
+a :class:`SpecError` with unlocated faults and the boundary adds the place.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a user's file; ``line`` and ``column`` count from 1."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file, *(str(n) for n in (self.line, self.column) if n is not None)]
+        return ":".join(parts)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with an input.
+
+    >>> str(Fault("got 0", "expected at least 1", "write 1", "dp", Place("a.yaml", 3, 5)))
+    'a.yaml:3:5: dp: got 0, expected at least 1; write 1'
+    """
+
+    got: str
+    expected: str = ""
+    fix: str = ""
+    path: str = ""
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        path = f"{self.path}: " if self.path else ""
+        expected = f", {self.expected}" if self.expected else ""
+        fix = f"; {self.fix}" if self.fix else ""
+        return f"{where}{path}{self.got}{expected}{fix}"
+
+    def located(self, place: Place, path: str = "") -> Fault:
+        """The same fault with a place, where it has none yet."""
+        return replace(self, place=self.place or place, path=self.path or path)
+
+
+class PlannerError(Exception):
+    """Base of all errors this package raises on purpose."""
+
+    exit_code = 2
+
+
+class SpecError(PlannerError):
+    """An input is wrong; ``faults`` lists everything found."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("\n".join(str(fault) for fault in faults))
+        self.faults = faults
+
+    def located(self, place: Place, path: str = "") -> SpecError:
+        """The same error with a place on every fault that has none."""
+        return type(self)(*(fault.located(place, path) for fault in self.faults))
+
+
+class UnknownName(SpecError):
+    """A name that is not in the list of known ones."""
+
+
+class UnitError(SpecError):
+    """A quantity without a unit, or with one of the wrong kind."""
+
+
+class DataNotFound(SpecError):
+    """A file or bundled data set that does not exist or cannot be read."""
+
+
+class Infeasible(PlannerError):
+    """No bandwidth vector meets the rules; ``conflict`` names those that clash."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, conflict: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.conflict = conflict
+
+
+class IllPosed(PlannerError):
+    """The optimum is not attained by any finite bandwidth vector (C8)."""
+
+    exit_code = 3
+
+
+class SolverFailed(PlannerError):
+    """The solver could not certify its answer to the promised gap (C9)."""
+
+    exit_code = 4
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A did-you-mean clause, naming the close match or else all known names.
+
+    >>> closest("gtp3", ["gpt3", "msft-1t"])
+    'did you mean gpt3?'
+    >>> closest("x", ["ring", "switch"])
+    'known: ring, switch'
+    """
+    names = list(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    match = difflib.get_close_matches(name.casefold(), folded, n=1)
+    if match:
+        return f"did you mean {folded[match[0]]}?"
+    return f"known: {', '.join(names)}"
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
+    """The error for a name outside ``known``, with a did-you-mean."""
+    return UnknownName(Fault(f"got {name!r}", f"expected a known {kind}", closest(name, known)))

@@ -1,0 +1,174 @@
+"""What a bandwidth vector is worth: exact step time and cost, against equal bandwidth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.problem import RULE_TOLERANCE, Problem
+from libra_planner.timing.expression import Array
+from libra_planner.timing.explanation import Share, critical_path
+
+OBJECTIVES = MappingProxyType({"performance": lambda step_time_s, cost_usd: step_time_s})
+"""Objective value by name: s for performance (C9)."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that a vector breaks, and by how much in the rule's own unit."""
+
+    rule: str
+    line: int | None
+    by: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class EqualBandwidth:
+    """The baseline that gives every dimension the same bandwidth (C9).
+
+    ``bandwidth_bytes_per_s`` has shape (n_dims,); ``feasible`` says whether it meets
+    the rules: the ratios against it are printed either way.
+    """
+
+    bandwidth_bytes_per_s: Array = field(repr=False)
+    step_time_s: float
+    cost_usd: float
+    feasible: bool
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Exact figures of one bandwidth vector.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims,).
+    step_time_s, compute_s : T and its compute part; the rest is exposed communication.
+    cost_usd : network cost.
+    cost_usd_by_dim : shape (n_dims,).
+    objective : value of the plan's objective.
+    equal : the equal-bandwidth baseline.
+    violated : rules the vector breaks.
+    shares : critical path by operation class and dimension, longest first.
+    real_link_step_time_s : T when partial groups have only their own links (C6).
+    """
+
+    bandwidth_bytes_per_s: Array = field(repr=False)
+    step_time_s: float
+    compute_s: float
+    cost_usd: float
+    cost_usd_by_dim: Array = field(repr=False)
+    objective: float
+    equal: EqualBandwidth
+    violated: tuple[Violation, ...]
+    shares: tuple[Share, ...]
+    real_link_step_time_s: float | None = None
+
+    @property
+    def communication_s(self) -> float:
+        """Exposed communication: step time that is not compute."""
+        return self.step_time_s - self.compute_s
+
+    @property
+    def feasible(self) -> bool:
+        """Whether every rule is met (to 1e-9 relative, C9)."""
+        return not self.violated
+
+    @property
+    def speedup_vs_equal(self) -> float:
+        """Step time of equal bandwidth over this one's."""
+        return self.equal.step_time_s / self.step_time_s
+
+    @property
+    def perf_per_cost_vs_equal(self) -> float | None:
+        """(T C) of equal bandwidth over this one's; ``None`` where a cost is zero."""
+        product = self.step_time_s * self.cost_usd
+        return self.equal.step_time_s * self.equal.cost_usd / product if product else None
+
+
+def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
+    """Evaluate one bandwidth vector exactly; one that breaks rules is evaluated too.
+
+    Parameters
+    ----------
+    problem : the plan in numbers.
+    bandwidth_bytes_per_s : shape (n_dims,).
+
+    Raises
+    ------
+    SpecError
+        For a wrong number of dimensions, a negative or non-finite bandwidth, or
+        0 GB/s on a dimension that carries traffic.
+    """
+    bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+    step_time_s = _checked_step_time_s(problem, bandwidth)
+    cost_by_dim = problem.price_usd_per_Bps * bandwidth
+    cost_usd = float(problem.cost_usd(bandwidth))
+    real = problem.real_link_step_time
+    return Evaluation(
+        bandwidth_bytes_per_s=bandwidth,
+        step_time_s=step_time_s,
+        compute_s=problem.compute_s,
+        cost_usd=cost_usd,
+        cost_usd_by_dim=cost_by_dim,
+        objective=OBJECTIVES[problem.objective](step_time_s, cost_usd),
+        equal=_equal_bandwidth(problem, bandwidth),
+        violated=violations(problem, bandwidth),
+        shares=critical_path(problem.step_time, bandwidth),
+        real_link_step_time_s=float(real.seconds(bandwidth)) if real else None,
+    )
+
+
+def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:
+    """Rules broken by more than 1e-9 relative (C9), in plan order."""
+    broken = [
+        Violation(
+            rule.text, rule.line, rule.excess(bandwidth_bytes_per_s) / rule.unit_factor, rule.unit
+        )
+        for rule in problem.rules
+        if rule.relative_excess(bandwidth_bytes_per_s) > RULE_TOLERANCE
+    ]
+    step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))
+    late = [
+        Violation(limit.text, limit.line, step_time_s - limit.limit_s, "s")
+        for limit in problem.step_time_limits
+        if step_time_s > limit.limit_s * (1 + RULE_TOLERANCE)
+    ]
+    return tuple(broken + late)
+
+
+def max_violation(problem: Problem, bandwidth_bytes_per_s: Array) -> float:
+    """Largest relative violation over all rules, time bounds included (C9)."""
+    linear = [rule.relative_excess(bandwidth_bytes_per_s) for rule in problem.rules]
+    step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))
+    late = [max(0.0, step_time_s / limit.limit_s - 1) for limit in problem.step_time_limits]
+    return max([0.0, *linear, *late])
+
+
+def _checked_step_time_s(problem: Problem, bandwidth: Array) -> float:
+    if bandwidth.shape != (problem.topology.n_dims,) or not np.isfinite(bandwidth).all():
+        expected = f"expected {problem.topology.n_dims} finite numbers, one per dimension"
+        raise SpecError(Fault(f"got {bandwidth.tolist()}", expected))
+    step_time_s = float(problem.step_time.seconds(bandwidth))
+    if not np.isfinite(step_time_s):
+        starved = problem.step_time.dims_with_traffic & (bandwidth == 0)
+        names = ", ".join(np.array(problem.topology.labels)[starved])
+        got = f"got 0 GB/s for {names}"
+        raise SpecError(Fault(got, "expected bandwidth where the workload has traffic"))
+    return step_time_s
+
+
+def _equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
+    total = problem.total_bandwidth_bytes_per_s() or float(bandwidth.sum())
+    n_dims = problem.topology.n_dims
+    equal = np.full(n_dims, total / n_dims)
+    return EqualBandwidth(
+        bandwidth_bytes_per_s=equal,
+        step_time_s=float(problem.step_time.seconds(equal)),
+        cost_usd=float(problem.cost_usd(equal)),
+        feasible=not violations(problem, equal),
+    )

@@ -1,0 +1,61 @@
+"""The main solve: cvxpy with Clarabel on the dimensionless program."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from libra_planner.errors import SolverFailed
+from libra_planner.optimizer.program import Program
+from libra_planner.timing.expression import Array
+
+_TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
+
+
+@dataclass(frozen=True)
+class ConvexPoint:
+    """An interior-point solution: b, shape (n_dims,), and the multiplier of each reciprocal."""
+
+    b: Array
+    form_weights: Array
+
+
+def solve_convex(program: Program) -> ConvexPoint:
+    """Solve the program to the solver's own accuracy; callers certify the result.
+
+    Raises
+    ------
+    SolverFailed
+        When the solver ends without a usable point.
+    """
+    b = cp.Variable(program.n_dims, nonneg=True)
+    w = cp.Variable(len(program.objective), nonneg=True)
+    reciprocal = w[: program.n_forms] >= cp.inv_pos(program.forms @ b)
+    constraints = [reciprocal, *_linear(program, b, w)]
+    problem = cp.Problem(cp.Minimize(program.objective @ w), constraints)
+    with warnings.catch_warnings():
+        # An "inaccurate" end is judged by the certificate, not by the warning.
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
+        except cp.SolverError as error:
+            raise SolverFailed(f"Clarabel failed: {error}") from error
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        raise SolverFailed(f"Clarabel ended with status {problem.status}")
+    weights = np.maximum(np.asarray(reciprocal.dual_value, dtype=np.float64), 0.0)
+    return ConvexPoint(np.asarray(b.value, dtype=np.float64), weights)
+
+
+def _linear(program: Program, b: cp.Variable, w: cp.Variable) -> list[cp.Constraint]:
+    rules = program.rules
+    constraints: list[cp.Constraint] = []
+    if len(rules.upper):
+        constraints.append(rules.upper @ b <= rules.limit)
+    if len(rules.equal):
+        constraints.append(rules.equal @ b == rules.target)
+    if len(program.rows):
+        constraints.append(program.rows @ w + program.offsets <= 0)
+    return constraints

@@ -1,0 +1,142 @@
+"""Linear programs over (b, w) with the reciprocals replaced by tangent cuts.
+
+1/x is convex, so each tangent ``2/p - x/p^2`` at a point p bounds it from below: the
+linear program bounds the convex one, and the more cuts the closer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linprog
+
+from libra_planner.errors import SolverFailed
+from libra_planner.optimizer.program import Program
+from libra_planner.timing.expression import Array
+
+_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+OPTIMAL, INFEASIBLE, UNBOUNDED = 0, 2, 3
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Vertex of a linear program and its multipliers.
+
+    ``upper_dual`` (0 or more) and ``equal_dual`` belong to rows ``A x <= h``, ``E x == e``.
+    """
+
+    status: int
+    point: Array
+    value: float
+    upper_dual: Array
+    equal_dual: Array
+
+
+def solve_lp(
+    cost: Array,
+    upper: Array,
+    limit: Array,
+    equal: Array,
+    target: Array,
+    *,
+    lower_bounds: float = 0.0,
+    upper_bounds: Array | None = None,
+) -> Solution:
+    """min cost.x subject to ``upper x <= limit``, ``equal x == target`` and bounds, by HiGHS."""
+    top = np.full(len(cost), np.inf) if upper_bounds is None else upper_bounds
+    bounds = np.column_stack([np.full(len(cost), lower_bounds), top])
+    result = linprog(cost, upper, limit, equal, target, bounds, "highs", options=_OPTIONS)
+    if result.status != OPTIMAL:
+        nothing = np.empty(0)
+        return Solution(int(result.status), nothing, np.nan, nothing, nothing)
+    return Solution(
+        OPTIMAL,
+        result.x,
+        float(result.fun),
+        np.maximum(-result.ineqlin.marginals, 0.0),
+        -result.eqlin.marginals,
+    )
+
+
+@dataclass
+class CutModel:
+    """A program's linear outer approximation; cuts are added as points are visited.
+
+    Parameters
+    ----------
+    program : the convex program.
+    incumbent : communication time (time units) of a known design: the boxes of w
+        hold every design that is at least as good.
+    """
+
+    program: Program
+    incumbent: float
+    _forms: list[int] = field(default_factory=list)
+    _points: list[float] = field(default_factory=list)
+
+    def add_cuts(self, x: Array) -> None:
+        """Tangents at form values x, shape (n_forms,)."""
+        self._forms += range(len(x))
+        self._points += [float(point) for point in x]
+
+    @property
+    def w_upper(self) -> Array:
+        """Upper bounds of w over designs no worse than the incumbent."""
+        return self.incumbent * (1 + 1e-9) / self.program.floors
+
+    def rows(self) -> tuple[Array, Array]:
+        """Inequality rows over (b, w): rules, epigraph, cuts (in this order)."""
+        program = self.program
+        n_w = len(program.objective)
+        rules = np.hstack([program.rules.upper, np.zeros((len(program.rules.upper), n_w))])
+        epigraph = np.hstack([np.zeros((len(program.rows), program.n_dims)), program.rows])
+        points = np.array(self._points)
+        cuts = np.zeros((len(points), program.n_variables))
+        # Scaled by the point: -(x/p) - p u <= -2, so that rows near 0 stay well sized.
+        cuts[:, : program.n_dims] = -program.forms[self._forms] / points[:, None]
+        cuts[np.arange(len(points)), program.n_dims + np.array(self._forms, dtype=int)] = -points
+        limits = [program.rules.limit, -program.offsets, np.full(len(points), -2.0)]
+        return np.vstack([rules, epigraph, cuts]), np.concatenate(limits)
+
+    def form_weights(self, upper_dual: Array) -> Array:
+        """Sensitivity of the objective to each reciprocal, from the cuts' multipliers."""
+        duals = upper_dual[len(upper_dual) - len(self._points) :] * np.array(self._points)
+        return np.bincount(self._forms, duals, minlength=self.program.n_forms)
+
+    def equal_rows(self) -> tuple[Array, Array]:
+        """Equality rows over (b, w)."""
+        rules = self.program.rules
+        n_w = len(self.program.objective)
+        return np.hstack([rules.equal, np.zeros((len(rules.equal), n_w))]), rules.target
+
+    def minimize(self, cost: Array, extra: Array | None = None, limit: Array | None = None) -> Solution:
+        """min cost.(b, w) over the model and extra rows ``extra (b, w) <= limit``."""
+        upper, limits = self.rows()
+        if extra is not None and limit is not None:
+            upper, limits = np.vstack([extra, upper]), np.concatenate([limit, limits])
+        top = np.concatenate([self.program.b_upper * (1 + 1e-9), self.w_upper])
+        return solve_lp(cost, upper, limits, *self.equal_rows(), upper_bounds=top)
+
+    def lower_bound(self) -> tuple[float, Solution]:
+        """Proven bound on the objective, in time units, with the vertex that goes with it.
+
+        Weak duality in floating point: for any multipliers y >= 0 and z the Lagrangian's
+        minimum over the box of (b, w) is a bound, whatever the solver's accuracy
+        (Neumaier and Shcherbina, Math. Program. 99, 2004).
+        """
+        program = self.program
+        cost = np.concatenate([np.zeros(program.n_dims), program.objective])
+        solution = self.minimize(cost)
+        if solution.status != OPTIMAL:
+            raise SolverFailed(f"the bounding linear program ended with status {solution.status}")
+        upper, limits = self.rows()
+        equal, targets = self.equal_rows()
+        y, z = solution.upper_dual, solution.equal_dual
+        reduced = cost + upper.T @ y + equal.T @ z
+        top = np.concatenate([program.b_upper, self.w_upper])
+        noise = np.abs(upper).T @ y + np.abs(equal).T @ np.abs(z)
+        unlimited = np.isinf(top) & (np.abs(reduced) <= 1e-13 * (1 + noise))
+        reduced[unlimited] = 0.0
+        slack = np.where(reduced < 0, reduced * np.where(reduced < 0, top, 0.0), 0.0)
+        return float(-y @ limits - z @ targets + slack.sum()), solution

@@ -1,0 +1,159 @@
+"""Objective ``performance``: the least step time under the rules, with a proof (C8, C9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from libra_planner.errors import SolverFailed
+from libra_planner.evaluation import max_violation
+from libra_planner.optimizer.cheapest import Choice, cheapest
+from libra_planner.optimizer.convex import ConvexPoint, solve_convex
+from libra_planner.optimizer.feasibility import restored
+from libra_planner.optimizer.linear import CutModel
+from libra_planner.optimizer.polish import polish
+from libra_planner.optimizer.program import (
+    Program,
+    communication,
+    scaled_program,
+    typical_bandwidth,
+)
+from libra_planner.optimizer.wellposed import bandwidth_bounds, step_time_infeasible
+from libra_planner.problem import RULE_TOLERANCE, Problem
+from libra_planner.timing.expression import Array
+
+CERTIFIED_GAP = 1e-6
+"""Largest optimality gap that counts as certified (C9)."""
+
+_GOOD_GAP = 1e-9
+_ROUNDS = 40
+_CUT_SPREAD = (0.0, 1e-4, 1e-2, 0.3)
+
+
+@dataclass(frozen=True)
+class Design:
+    """An optimised bandwidth vector and the proof that it is optimal.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims,).
+    objective : exact value of the objective there (C9).
+    lower_bound : proven: no design under the rules has a smaller objective.
+    unique : no other design ties in objective and cost.
+    max_violation : largest relative violation of a rule.
+    """
+
+    bandwidth_bytes_per_s: Array = field(repr=False)
+    objective: float
+    lower_bound: float
+    unique: bool
+    max_violation: float
+
+    @property
+    def optimality_gap(self) -> float:
+        """(objective - lower_bound) / lower_bound (C9)."""
+        excess = self.objective - self.lower_bound
+        return excess / self.lower_bound if self.lower_bound > 0 else float(excess > 0)
+
+    @property
+    def bandwidth_GBps(self) -> list[float]:
+        """The vector in GB/s."""
+        return [float(value) / 1e9 for value in self.bandwidth_bytes_per_s]
+
+
+def optimize(problem: Problem) -> Design:
+    """The bandwidth vector with the least step time, certified.
+
+    Raises
+    ------
+    Infeasible
+        When no vector meets the rules; names those that conflict.
+    IllPosed
+        When no rule bounds a dimension that carries traffic.
+    SolverFailed
+        When the gap cannot be brought to 1e-6.
+    """
+    lower, upper = bandwidth_bounds(problem)
+    program = scaled_program(problem, typical_bandwidth(problem, lower, upper), upper)
+    choice, bound = _solve(program)
+    design = _design(problem, program, choice, bound)
+    for limit in problem.step_time_limits:
+        if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
+            raise step_time_infeasible(problem, limit, design.objective)
+    _check(problem, design)
+    return design
+
+
+def _solve(program: Program) -> tuple[Choice, float]:
+    """Best b and a proven bound on communication, in time units."""
+    best, weights = _start(program)
+    model = CutModel(program, communication(program, best))
+    bound = -np.inf
+    for _ in range(_ROUNDS):
+        for spread in _CUT_SPREAD:
+            model.add_cuts(program.forms @ best * (1 - spread))
+            model.add_cuts(program.forms @ best * (1 + spread))
+        value, vertex = model.lower_bound()
+        bound = max(bound, value)
+        weights = model.form_weights(vertex.upper_dual)
+        if model.incumbent - bound <= _GOOD_GAP * model.incumbent:
+            break
+        candidate = restored(program, vertex.point[: program.n_dims])
+        refined = _best_of(program, [best, *_refined(program, ConvexPoint(candidate, weights))])
+        best, model.incumbent = refined, communication(program, refined)
+        model.add_cuts(np.maximum(program.forms @ candidate, 1e-9))
+    choice = cheapest(program, model, best, weights)
+    return Choice(restored(program, choice.b), choice.unique), bound
+
+
+def _start(program: Program) -> tuple[Array, Array]:
+    point = solve_convex(program)
+    best = _best_of(program, [restored(program, point.b), *_refined(program, point)])
+    return best, point.form_weights
+
+
+def _refined(program: Program, start: ConvexPoint) -> list[Array]:
+    return [restored(program, point.b) for point in polish(program, start)]
+
+
+def _best_of(program: Program, points: list[Array]) -> Array:
+    """The fastest of the points that meet the rules; the last of those that tie."""
+    usable = [b for b in points if _meets_rules(program, b)] or points
+    times = [communication(program, b) for b in usable]
+    least = min(times)
+    return [b for b, t in zip(usable, times, strict=True) if t <= least * (1 + 1e-14)][-1]
+
+
+def _meets_rules(program: Program, b: Array) -> bool:
+    rules = program.rules
+    over = np.concatenate([rules.upper @ b - rules.limit, np.abs(rules.equal @ b - rules.target)])
+    return bool((over <= RULE_TOLERANCE).all() and (program.forms @ b > 0).all())
+
+
+def _design(problem: Problem, program: Program, choice: Choice, bound: float) -> Design:
+    bandwidth = choice.b * program.bandwidth_unit
+    step_time_s = float(problem.step_time.seconds(bandwidth))
+    lower_bound_s = program.constant_s + program.time_unit_s * bound
+    return Design(
+        bandwidth_bytes_per_s=bandwidth,
+        objective=step_time_s,
+        lower_bound=min(lower_bound_s, step_time_s),
+        unique=choice.unique,
+        max_violation=max_violation(problem, bandwidth),
+    )
+
+
+def _check(problem: Problem, design: Design) -> None:
+    """Refuse to return what is not proven to 1e-6 or breaks a rule by more than 1e-9."""
+    if not design.optimality_gap <= CERTIFIED_GAP:
+        raise SolverFailed(
+            f"{problem.source}: got an optimality gap of {design.optimality_gap:.2g}, expected at "
+            f"most {CERTIFIED_GAP:g}; this plan cannot be certified: check for rules that leave "
+            f"almost no room, or bounds many orders of magnitude apart"
+        )
+    if not design.max_violation <= RULE_TOLERANCE:
+        raise SolverFailed(
+            f"{problem.source}: got a design that breaks a rule by {design.max_violation:.2g}, "
+            f"expected at most {RULE_TOLERANCE:g} relative; the rules leave almost no room"
+        )

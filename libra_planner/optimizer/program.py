@@ -1,0 +1,156 @@
+"""The dimensionless convex program that every solver works on.
+
+Bandwidths, reciprocals and times are divided by typical values, so that the same
+tolerances hold from 1 to 100,000 GB/s and from microseconds to hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from libra_planner.problem import Problem, Rule
+from libra_planner.timing.expression import Array
+from libra_planner.timing.lifted import Lifted, lift
+
+
+@dataclass(frozen=True)
+class RuleRows:
+    """Linear rules over dimensionless bandwidths b: ``upper b <= limit``, ``equal b == target``.
+
+    Every row is scaled so that its largest coefficient is 1.
+    """
+
+    upper: Array
+    limit: Array
+    equal: Array
+    target: Array
+
+
+def rule_rows(rules: Sequence[Rule], bandwidth_unit: Array) -> RuleRows:
+    """Rows of ``rules`` over bandwidths divided by ``bandwidth_unit``, shape (n_dims,).
+
+    Examples
+    --------
+    >>> rows = rule_rows([Rule("dim1 >= 2 dim2", (1.0, -2.0), ">=", 0.0)], np.ones(2))
+    >>> rows.upper, rows.limit, rows.equal.shape
+    (array([[-0.5,  1. ]]), array([-0.]), (0, 2))
+    """
+    upper, equal = [], []
+    for rule in rules:
+        row = np.array([*(rule.coefficients * bandwidth_unit), rule.bound])
+        row /= np.abs(row[:-1]).max() or 1.0
+        (equal if rule.sense == "==" else upper).append(-row if rule.sense == ">=" else row)
+    n = len(bandwidth_unit) + 1
+    upper_rows = np.array(upper).reshape(-1, n)
+    equal_rows = np.array(equal).reshape(-1, n)
+    return RuleRows(upper_rows[:, :-1], upper_rows[:, -1], equal_rows[:, :-1], equal_rows[:, -1])
+
+
+@dataclass(frozen=True)
+class Program:
+    """min objective . w  s.t. rules over b, ``rows w + offsets <= 0``, w_f >= 1/(forms_f b).
+
+    Parameters
+    ----------
+    bandwidth_unit : bytes/s of b = 1, shape (n_dims,).
+    time_unit_s : seconds of objective value 1.
+    constant_s : compute time outside of every maximum, not in the objective.
+    rules : linear rules over b.
+    forms : shape (n_forms, n_dims).
+    objective, floors : shape (n_w,); communication >= floors_j w_j.
+    rows, offsets : epigraph rows.
+    price : cost per unit of b over the cost at b = 1, shape (n_dims,).
+    b_upper : proven upper bounds of b, infinite where there is none.
+    """
+
+    bandwidth_unit: Array
+    time_unit_s: float
+    constant_s: float
+    rules: RuleRows
+    forms: Array
+    objective: Array
+    floors: Array
+    rows: Array
+    offsets: Array
+    price: Array
+    b_upper: Array
+
+    @property
+    def n_dims(self) -> int:
+        """Dimensions of the fabric."""
+        return len(self.bandwidth_unit)
+
+    @property
+    def n_forms(self) -> int:
+        """Reciprocals among the variables w."""
+        return len(self.forms)
+
+    @cached_property
+    def n_variables(self) -> int:
+        """Length of (b, w)."""
+        return self.n_dims + len(self.objective)
+
+
+def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
+    """A design of the right order of magnitude, bytes/s, shape (n_dims,).
+
+    Under one budget and one transfer per dimension the optimum splits in
+    proportion to the square root of the traffic; that, kept within the bounds.
+    """
+    lifted = lift(problem.step_time)
+    traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
+    share = np.sqrt(np.maximum(traffic, traffic.max(initial=0.0) * 1e-12))
+    reach = np.where(np.isfinite(upper), upper, np.maximum(lower, 1.0))
+    split = reach * share / share.sum() if share.any() else reach
+    guess = np.clip(split, lower, reach)
+    return np.where(guess > 0, guess, max(float(guess.max()), 1.0))
+
+
+def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
+    """The problem in units of a typical design, shapes (n_dims,), bytes/s."""
+    lifted = lift(problem.step_time)
+    form_unit = lifted.forms @ typical
+    communication_s = float(problem.step_time.seconds(typical)) - lifted.constant_s
+    time_unit_s = communication_s if communication_s > 0 else 1.0
+    n_maxima = len(lifted.objective) - len(lifted.forms)
+    w_unit = np.concatenate([1 / form_unit, np.full(n_maxima, time_unit_s)])
+    price = problem.price_usd_per_Bps * typical
+    return Program(
+        bandwidth_unit=typical,
+        time_unit_s=time_unit_s,
+        constant_s=lifted.constant_s,
+        rules=rule_rows(problem.rules, typical),
+        forms=lifted.forms * typical / form_unit[:, None],
+        price=price / (price.sum() or 1.0),
+        b_upper=upper / typical,
+        **_scaled_time(lifted, w_unit, time_unit_s),
+    )
+
+
+def _scaled_time(lifted: Lifted, w_unit: Array, time_unit_s: float) -> dict[str, Array]:
+    factor = w_unit / time_unit_s
+    return {
+        "objective": lifted.objective * factor,
+        "floors": lifted.floors * factor,
+        "rows": lifted.rows * factor,
+        "offsets": lifted.offsets / time_unit_s,
+    }
+
+
+def w_values(program: Program, b: Array) -> Array:
+    """Smallest w that goes with b: reciprocals, then maxima in the order they nest."""
+    w = np.zeros(len(program.objective))
+    w[: program.n_forms] = 1 / (program.forms @ b)
+    for k in range(program.n_forms, len(w)):
+        own = program.rows[:, k] < 0
+        w[k] = np.max(program.rows[own] @ w + program.offsets[own]) / -program.rows[own, k][0]
+    return w
+
+
+def communication(program: Program, b: Array) -> float:
+    """Objective value at b, in time units."""
+    return float(program.objective @ w_values(program, b))

@@ -1,0 +1,143 @@
+"""Does the problem have an optimum? Infeasible and ill-posed plans, explained (C8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from libra_planner.errors import Infeasible, IllPosed
+from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
+from libra_planner.optimizer.program import RuleRows, rule_rows
+from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.timing.expression import Array
+from libra_planner.units import format_time
+
+AnyRule = TypeVar("AnyRule", bound=Rule | StepTimeLimit)
+
+_POSITIVE = 1e-11
+"""Share of the plan's bandwidth scale above which a dimension counts as usable."""
+
+
+def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
+    """Least and greatest bandwidth of each dimension under the linear rules, bytes/s.
+
+    Returns
+    -------
+    Two arrays of shape (n_dims,); the upper one is infinite where no rule bounds it.
+
+    Raises
+    ------
+    Infeasible
+        When no vector meets the rules and gives every used dimension bandwidth;
+        names an irreducible set of conflicting rules.
+    IllPosed
+        When a dimension with traffic has no upper bound.
+    """
+    unit = _bandwidth_scale(problem)
+    if not _meets(problem, problem.rules, unit):
+        conflict = irreducible(problem.rules, lambda rules: _meets(problem, rules, unit))
+        raise _infeasible(problem, conflict)
+    rows = rule_rows(problem.rules, np.full(problem.topology.n_dims, unit))
+    identity = np.eye(problem.topology.n_dims)
+    lower = np.array([_extreme(rows, row) for row in identity])
+    upper = np.array([-_extreme(rows, -row) for row in identity])
+    _check_bounded(problem, upper)
+    return np.maximum(lower, 0.0) * unit, upper * unit
+
+
+def irreducible(
+    rules: Sequence[AnyRule], meets: Callable[[Sequence[AnyRule]], bool]
+) -> tuple[AnyRule, ...]:
+    """A subset of conflicting rules of which none can be left out (deletion filter).
+
+    >>> irreducible([5, 1, 7, 3], lambda kept: sum(kept) < 8)
+    (7, 3)
+    """
+    kept = list(rules)
+    for rule in rules:
+        without = [other for other in kept if other is not rule]
+        if not meets(without):
+            kept = without
+    return tuple(kept)
+
+
+def step_time_infeasible(problem: Problem, limit: StepTimeLimit, best_s: float) -> Infeasible:
+    """The error for a step-time rule that even the fastest design misses."""
+    bounds = ", ".join(sorted({f"'{rule.text}'" for rule in problem.rules}))
+    message = (
+        f"{_place(problem, limit)}constraints: got '{limit.text}', but the least step time "
+        f"under the other rules ({bounds}) is {format_time(best_s)}; "
+        f"allow at least that, or loosen the rules that bound bandwidth"
+    )
+    return Infeasible(message, (limit.text,))
+
+
+def _bandwidth_scale(problem: Problem) -> float:
+    """Bytes/s of the largest bandwidth that a rule speaks of; 1 GB/s if none does."""
+    sizes = [
+        abs(rule.bound) / np.abs(rule.coefficients).max() for rule in problem.rules if rule.bound
+    ]
+    return float(max(sizes, default=1e9))
+
+
+def _meets(problem: Problem, rules: Sequence[Rule], unit: float) -> bool:
+    """Whether some vector meets ``rules`` with bandwidth wherever there is traffic.
+
+    max t subject to the rules and form_f . b >= t, t <= 1: met when t > 0.
+    """
+    n_dims = problem.topology.n_dims
+    rows = rule_rows(rules, np.full(n_dims, unit))
+    forms = problem.step_time.forms
+    upper = np.vstack([_with_column(rows.upper, 0.0), _with_column(-forms, 1.0)])
+    limit = np.concatenate([rows.limit, np.zeros(len(forms))])
+    cost = np.concatenate([np.zeros(n_dims), [-1.0]])
+    top = np.concatenate([np.full(n_dims, np.inf), [1.0]])
+    equal = _with_column(rows.equal, 0.0)
+    solution = solve_lp(cost, upper, limit, equal, rows.target, upper_bounds=top)
+    return solution.status == OPTIMAL and -solution.value > _POSITIVE
+
+
+def _with_column(rows: Array, value: float) -> Array:
+    return np.hstack([rows, np.full((len(rows), 1), value)])
+
+
+def _extreme(rows: RuleRows, cost: Array) -> float:
+    solution = solve_lp(cost, rows.upper, rows.limit, rows.equal, rows.target)
+    # The rules are known to be feasible here, so "infeasible" is HiGHS's dual verdict.
+    return solution.value if solution.status == OPTIMAL else -np.inf
+
+
+def _check_bounded(problem: Problem, upper: Array) -> None:
+    endless = np.isinf(upper) & problem.step_time.dims_with_traffic
+    if endless.any():
+        names = ", ".join(np.array(problem.topology.labels)[endless])
+        raise IllPosed(
+            f"{problem.source}: constraints: got no rule that bounds the bandwidth of {names}, "
+            f"expected one for each dimension with traffic (more is always faster, C8); "
+            f"add e.g. 'total <= 500 GB/s' or 'cost <= 20 M$'"
+        )
+
+
+def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
+    by_place = dict.fromkeys((rule.text, rule.line) for rule in conflict)
+    names = [f"'{text}'" + (f" (line {line})" if line else "") for text, line in by_place]
+    met = _meets_without_traffic(problem, conflict)
+    starved = " while every dimension with traffic has bandwidth" if met else ""
+    message = (
+        f"{_place(problem, conflict[0])}constraints: got rules that no bandwidth vector meets "
+        f"together{starved}: {' and '.join(names)}; loosen or remove one of them"
+    )
+    return Infeasible(message, tuple(text for text, _ in by_place))
+
+
+def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:
+    rows = rule_rows(rules, np.full(problem.topology.n_dims, _bandwidth_scale(problem)))
+    cost = np.zeros(problem.topology.n_dims)
+    return solve_lp(cost, rows.upper, rows.limit, rows.equal, rows.target).status != INFEASIBLE
+
+
+def _place(problem: Problem, rule: Rule | StepTimeLimit) -> str:
+    position = [str(n) for n in (rule.line, rule.column) if n is not None]
+    return ":".join([problem.source, *position]) + ": "

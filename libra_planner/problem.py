@@ -1,0 +1,121 @@
+"""A planning problem in numbers: step time, price and rules over the bandwidth vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from libra_planner.timing.expression import Array, TimeExpression
+from libra_planner.topology import Topology
+
+RULE_TOLERANCE = 1e-9
+"""Relative violation up to which a rule counts as met (C9)."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One linear design rule ``coefficients . B (sense) bound``.
+
+    Parameters
+    ----------
+    text : the rule as the user wrote it (a chain gives several rules of one text).
+    coefficients : shape (n_dims,); per byte/s.
+    sense : ``<=``, ``>=`` or ``==``.
+    bound : right-hand side, SI.
+    unit : unit that ``bound`` has when divided by ``unit_factor``, such as GB/s.
+    unit_factor : SI value of one unit.
+    line : line in the plan file, if it has one.
+    column : column there.
+    """
+
+    text: str
+    coefficients: tuple[float, ...]
+    sense: str
+    bound: float
+    unit: str = "GB/s"
+    unit_factor: float = 1e9
+    line: int | None = None
+    column: int | None = None
+
+    def excess(self, bandwidth_bytes_per_s: Array) -> float:
+        """How far the rule is from being met, SI; 0 where it is met."""
+        difference = float(np.dot(self.coefficients, bandwidth_bytes_per_s)) - self.bound
+        return {"<=": max(difference, 0.0), ">=": max(-difference, 0.0)}.get(
+            self.sense, abs(difference)
+        )
+
+    def relative_excess(self, bandwidth_bytes_per_s: Array) -> float:
+        """:meth:`excess` over the larger of the bound and the left side's terms."""
+        terms = float(np.dot(np.abs(self.coefficients), bandwidth_bytes_per_s))
+        size = max(abs(self.bound), terms)
+        return self.excess(bandwidth_bytes_per_s) / size if size else 0.0
+
+    @property
+    def is_total(self) -> bool:
+        """Whether the left side is a multiple of the sum of all bandwidths."""
+        return self.coefficients[0] > 0 and len(set(self.coefficients)) == 1
+
+
+@dataclass(frozen=True)
+class StepTimeLimit:
+    """A rule ``step_time <= limit_s``."""
+
+    text: str
+    limit_s: float
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is optimised or evaluated: the meeting point of all that a plan says.
+
+    Parameters
+    ----------
+    source : where it came from; every error message starts with it.
+    workload_name : for reports.
+    topology : the fabric.
+    step_time : T(B), seconds.
+    price_usd_per_Bps : network cost per byte/s, shape (n_dims,).
+    rules : linear design rules, cost bounds included.
+    step_time_limits : bounds on T(B).
+    objective : ``performance``.
+    real_link_step_time : T(B) when partial groups have only their own links (C6);
+        ``None`` without partial groups.
+    notes : assumptions worth printing beside a result.
+    """
+
+    source: str
+    workload_name: str
+    topology: Topology
+    step_time: TimeExpression
+    price_usd_per_Bps: Array = field(repr=False)
+    rules: tuple[Rule, ...] = ()
+    step_time_limits: tuple[StepTimeLimit, ...] = ()
+    objective: str = "performance"
+    real_link_step_time: TimeExpression | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def compute_s(self) -> float:
+        """Compute time of one step: what remains at infinite bandwidth."""
+        return float(self.step_time.seconds(np.full(self.topology.n_dims, np.inf)))
+
+    def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Network cost, USD, shape of the designs; input shape (..., n_dims)."""
+        cost: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
+        return cost
+
+    def total_bandwidth_bytes_per_s(self) -> float | None:
+        """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""
+        totals = {
+            sense: [rule.bound / rule.coefficients[0] for rule in self._totals if rule.sense == sense]
+            for sense in ("==", "<=")
+        }
+        return min(totals["=="] or totals["<="], default=None)
+
+    @property
+    def _totals(self) -> list[Rule]:
+        return [rule for rule in self.rules if rule.is_total and rule.unit == "GB/s"]

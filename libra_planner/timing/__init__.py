@@ -1,0 +1,1 @@
+"""Step time as a function of bandwidth: the time expression and the training loops."""

@@ -1,0 +1,109 @@
+"""Which operation waits on which dimension, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from libra_planner.timing.expression import (
+    Array,
+    Constant,
+    Labelled,
+    Maximum,
+    Node,
+    Scaled,
+    Sum,
+    TimeExpression,
+    Transfer,
+)
+
+COMPUTE = "compute"
+"""Label of time spent computing."""
+
+_TIE = 1e-9
+"""Relative difference below which two terms of a maximum count as equally long."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Time on the critical path of one operation class waiting on ``dims``.
+
+    Parameters
+    ----------
+    label : operation class, such as ``forward tp all-reduce``.
+    dims : dimensions (from 0) that bind together; empty for compute.
+    seconds : time on the critical path.
+    """
+
+    label: str
+    dims: tuple[int, ...]
+    seconds: float
+
+
+def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[Share, ...]:
+    """Shares of step time, longest first; they add up to the step time.
+
+    Where several dimensions of a collective are equally long they are reported
+    together; where whole branches tie, the first counts.
+
+    Parameters
+    ----------
+    step : the time expression.
+    bandwidth_bytes_per_s : one design, shape (n_dims,).
+
+    Examples
+    --------
+    >>> from libra_planner.timing.expression import add, transfers
+    >>> tree = add([Constant(1.0), Labelled("dp all-reduce", transfers([200.0, 50.0]))])
+    >>> critical_path(TimeExpression(tree, 2), np.array([100.0, 25.0]))[0]
+    Share(label='dp all-reduce', dims=(0, 1), seconds=2.0)
+    """
+    with np.errstate(divide="ignore"):
+        reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
+    walker = _Walker(step, reciprocals)
+    totals: dict[tuple[str, tuple[int, ...]], float] = {}
+    for share in walker.shares(step.root, 1.0, COMPUTE):
+        key = (share.label, share.dims)
+        totals[key] = totals.get(key, 0.0) + share.seconds
+    found = (Share(label, dims, seconds) for (label, dims), seconds in totals.items() if seconds)
+    return tuple(sorted(found, key=lambda share: -share.seconds))
+
+
+@dataclass(frozen=True)
+class _Walker:
+    step: TimeExpression
+    reciprocals: Array
+
+    def value(self, node: Node) -> float:
+        return float(self.step.value(node, self.reciprocals))
+
+    def shares(self, node: Node, factor: float, label: str) -> Iterable[Share]:
+        if isinstance(node, Constant):
+            yield Share(COMPUTE, (), factor * node.seconds)
+        elif isinstance(node, Transfer):
+            yield Share(label, _dims(node), factor * self.value(node))
+        elif isinstance(node, Labelled):
+            yield from self.shares(node.term, factor, node.label)
+        elif isinstance(node, Scaled):
+            yield from self.shares(node.term, factor * node.factor, label)
+        elif isinstance(node, Sum):
+            for term in node.terms:
+                yield from self.shares(term, factor, label)
+        else:
+            yield from self._longest(node, factor, label)
+
+    def _longest(self, node: Maximum, factor: float, label: str) -> Iterable[Share]:
+        values = [self.value(term) for term in node.terms]
+        top = max(values)
+        tied = [t for t, v in zip(node.terms, values, strict=True) if v >= top * (1 - _TIE)]
+        if all(isinstance(term, Transfer) for term in tied):
+            dims = sorted({i for t in tied if isinstance(t, Transfer) for i in _dims(t)})
+            yield Share(label, tuple(dims), factor * top)
+        else:
+            yield from self.shares(tied[0], factor, label)
+
+
+def _dims(leaf: Transfer) -> tuple[int, ...]:
+    return tuple(i for i, coefficient in enumerate(leaf.coefficients) if coefficient > 0)

@@ -1,0 +1,285 @@
+"""The time expression: step time as a tree over the bandwidth of every dimension.
+
+Nodes are constants, transfers ``bytes / (non-negative linear form of bandwidths)``,
+sums, maxima and non-negative scalings, so every expression is convex and
+non-increasing in bandwidth by construction (DESIGN section 2). One tree evaluates
+over arrays of designs here, is lifted to linear rows for the solvers in
+:mod:`libra_planner.timing.lifted` and explains itself in
+:mod:`libra_planner.timing.explanation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Fault, SpecError
+
+Array: TypeAlias = NDArray[np.float64]
+
+_BLOCK_ROWS = 8192
+"""Designs evaluated at a time: the temporaries of one block stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A time that no bandwidth changes, seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """``n_bytes / sum_i coefficients_i * B_i`` seconds.
+
+    ``coefficients`` is the linear form, shape (n_dims,), non-negative and not all zero.
+    """
+
+    n_bytes: float
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Terms one after the other."""
+
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """Terms at the same time: the longest counts."""
+
+    terms: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """``factor`` (0 or more) times a term."""
+
+    factor: float
+    term: Node
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A term with the name of the operation class it belongs to."""
+
+    label: str
+    term: Node
+
+
+Node: TypeAlias = Constant | Transfer | Sum | Maximum | Scaled | Labelled
+ZERO = Constant(0.0)
+
+
+def transfers(bytes_by_dim: Iterable[float]) -> Node:
+    """Time of a collective that uses all its dimensions at once: max_i bytes_i / B_i (C4).
+
+    Dimensions without traffic contribute nothing, even at 0 GB/s (C9).
+
+    >>> transfers([24.0, 0.0])
+    Transfer(n_bytes=24.0, coefficients=(1.0, 0.0))
+    """
+    traffic = list(bytes_by_dim)
+    leaves: list[Node] = []
+    for i, n_bytes in enumerate(traffic):
+        if n_bytes > 0:
+            one_hot = tuple(1.0 if j == i else 0.0 for j in range(len(traffic)))
+            leaves.append(Transfer(float(n_bytes), one_hot))
+    return maximum(leaves)
+
+
+def add(terms: Iterable[Node]) -> Node:
+    """Sum of terms, flattened, constants folded and identical terms merged into one.
+
+    >>> leaf = Transfer(6.0, (1.0,))
+    >>> add([leaf, Constant(1.0), add([leaf, Constant(2.0)])])
+    Sum(terms=(Constant(seconds=3.0), Scaled(factor=2.0, term=Transfer(n_bytes=6.0, ...
+    """
+    seconds = 0.0
+    factors: dict[Node, list[float]] = {}
+    order: dict[object, Node] = {}
+    for factor, node in _flat(1.0, terms):
+        if isinstance(node, Constant):
+            seconds += factor * node.seconds
+            continue
+        ratio, key = _shape(node)
+        kept = order.setdefault(key, node)
+        factors.setdefault(kept, []).append(factor * (ratio / _shape(kept)[0]))
+    merged = [scale(sum(parts), node) for node, parts in factors.items()]
+    kept_terms = ([Constant(seconds)] if seconds else []) + merged
+    if len(kept_terms) < 2:
+        return kept_terms[0] if kept_terms else ZERO
+    return Sum(tuple(kept_terms))
+
+
+def maximum(terms: Iterable[Node]) -> Node:
+    """The longest of terms; of none, zero."""
+    distinct = [term for term in dict.fromkeys(terms) if term != ZERO]
+    if len(distinct) < 2:
+        return distinct[0] if distinct else ZERO
+    return Maximum(tuple(distinct))
+
+
+def scale(factor: float, term: Node) -> Node:
+    """``factor`` times a term, nested scalings folded."""
+    if isinstance(term, Constant):
+        return Constant(factor * term.seconds)
+    if isinstance(term, Scaled):
+        return scale(factor * term.factor, term.term)
+    return term if factor == 1.0 else Scaled(factor, term)
+
+
+def _flat(factor: float, terms: Iterable[Node]) -> Iterable[tuple[float, Node]]:
+    for term in terms:
+        if isinstance(term, Sum):
+            yield from _flat(factor, term.terms)
+        elif isinstance(term, Scaled):
+            yield from _flat(factor * term.factor, (term.term,))
+        else:
+            yield factor, term
+
+
+def _shape(node: Node) -> tuple[float, object]:
+    """Size and shape of a node, so that terms that differ only in bytes merge.
+
+    Two collectives over the same group have proportional traffic: their maxima are
+    multiples of one another. Shares are compared to 13 digits.
+    """
+    leaves = node.terms if isinstance(node, Maximum) else (node,)
+    sizes = [leaf.n_bytes for leaf in leaves if isinstance(leaf, Transfer)]
+    if len(sizes) < len(leaves):
+        return 1.0, node
+    total = sum(sizes)
+    shares = tuple(
+        (f"{leaf.n_bytes / total:.13g}", leaf.coefficients)
+        for leaf in leaves
+        if isinstance(leaf, Transfer)
+    )
+    return total, shares
+
+
+def unlabelled(node: Node) -> Node:
+    """The same tree without labels, merged again across classes: what solvers see."""
+    if isinstance(node, Labelled):
+        return unlabelled(node.term)
+    if isinstance(node, Scaled):
+        return scale(node.factor, unlabelled(node.term))
+    if isinstance(node, Sum):
+        return add(unlabelled(term) for term in node.terms)
+    if isinstance(node, Maximum):
+        return maximum(unlabelled(term) for term in node.terms)
+    return node
+
+
+def leaves(node: Node) -> Iterable[Transfer]:
+    """All transfers of a tree, in order, repeats included."""
+    if isinstance(node, Transfer):
+        yield node
+    elif isinstance(node, Scaled | Labelled):
+        yield from leaves(node.term)
+    elif isinstance(node, Sum | Maximum):
+        for term in node.terms:
+            yield from leaves(term)
+
+
+@dataclass(frozen=True)
+class TimeExpression:
+    """Step time T(B) in seconds as a function of bandwidth B in bytes/s, shape (n_dims,).
+
+    Examples
+    --------
+    >>> step = TimeExpression(add([Constant(1.0), transfers([200.0, 50.0])]), n_dims=2)
+    >>> step.seconds(np.array([[100.0, 50.0], [100.0, 10.0]]))
+    array([3., 6.])
+    """
+
+    root: Node
+    n_dims: int
+
+    @cached_property
+    def merged(self) -> Node:
+        """The tree without labels, identical terms merged."""
+        return unlabelled(self.root)
+
+    @cached_property
+    def forms(self) -> Array:
+        """Distinct linear forms of the leaves, shape (n_forms, n_dims)."""
+        rows = list(dict.fromkeys(leaf.coefficients for leaf in leaves(self.merged)))
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.n_dims)
+
+    @cached_property
+    def form_index(self) -> dict[tuple[float, ...], int]:
+        """Row of :attr:`forms` by coefficients."""
+        return {tuple(map(float, row)): i for i, row in enumerate(self.forms)}
+
+    @property
+    def dims_with_traffic(self) -> NDArray[np.bool_]:
+        """Whether any transfer uses a dimension, shape (n_dims,)."""
+        used: NDArray[np.bool_] = (self.forms > 0).any(axis=0)
+        return used
+
+    def seconds(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Step time of each design; infinite where traffic meets 0 GB/s.
+
+        Parameters
+        ----------
+        bandwidth_bytes_per_s : shape (n_designs, n_dims) or (n_dims,).
+
+        Returns
+        -------
+        Seconds, shape (n_designs,) or ().
+
+        Raises
+        ------
+        SpecError
+            For a wrong number of dimensions or a bandwidth that is negative or NaN.
+        """
+        bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+        self._check(bandwidth)
+        rows = bandwidth.reshape(-1, self.n_dims)
+        result = np.empty(len(rows))
+        with np.errstate(divide="ignore"):
+            for start in range(0, len(rows), _BLOCK_ROWS):
+                block = rows[start : start + _BLOCK_ROWS]
+                reciprocals = 1.0 / self._form_values(block)
+                result[start : start + _BLOCK_ROWS] = self.value(self.merged, reciprocals)
+        return result.reshape(bandwidth.shape[:-1])
+
+    def _check(self, bandwidth: Array) -> None:
+        if bandwidth.ndim not in (1, 2) or bandwidth.shape[-1] != self.n_dims:
+            got = f"got an array of shape {bandwidth.shape}"
+            raise SpecError(Fault(got, f"expected one bandwidth for each of {self.n_dims} dimensions"))
+        if bandwidth.size and not bandwidth.min() >= 0:
+            raise SpecError(Fault("got a negative or NaN bandwidth", "expected 0 or more"))
+
+    def _form_values(self, block: Array) -> Array:
+        """Linear forms of a block of designs, shape (n_forms, n_rows)."""
+        if ((self.forms != 0).sum(axis=1) == 1).all():
+            columns = self.forms.argmax(axis=1)
+            return block.T[columns] * self.forms.max(axis=1, initial=0.0)[:, None]
+        return self.forms @ block.T
+
+    def value(self, node: Node, reciprocals: Array) -> Array | float:
+        """Seconds of a subtree; ``reciprocals`` has one row per form, 1 / (bytes/s)."""
+        if isinstance(node, Constant):
+            return node.seconds
+        if isinstance(node, Transfer):
+            row: Array = node.n_bytes * reciprocals[self.form_index[node.coefficients]]
+            return row
+        if isinstance(node, Scaled):
+            return node.factor * self.value(node.term, reciprocals)
+        if isinstance(node, Labelled):
+            return self.value(node.term, reciprocals)
+        values = [self.value(term, reciprocals) for term in node.terms]
+        combine = np.add if isinstance(node, Sum) else np.maximum
+        total = values[0] if values else 0.0
+        for value in values[1:]:
+            total = combine(total, value)
+        return total

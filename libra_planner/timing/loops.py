@@ -1,0 +1,93 @@
+"""Training loops: how the operations of a step follow or overlap one another (C5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from libra_planner.collectives import traffic_bytes
+from libra_planner.timing.expression import (
+    Array,
+    Constant,
+    Labelled,
+    Node,
+    TimeExpression,
+    add,
+    scale,
+    transfers,
+)
+from libra_planner.workload.operations import Collective, Operation, Workload
+from libra_planner.workload.parallelism import Communicators, Group
+
+CollectiveTraffic: TypeAlias = Callable[[Collective, Group], Array]
+"""Bytes by dimension that a collective's time is computed from."""
+
+
+def communication(
+    operation: Operation, communicators: Communicators, traffic: CollectiveTraffic = traffic_bytes
+) -> Node:
+    """Time of one operation's collective, labelled with its class."""
+    collective = operation.collective
+    if collective is None:
+        return Constant(0.0)
+    group = communicators.group(operation.phase, collective.group)
+    phase = operation.phase.value.replace("_", " ")
+    name = "" if communicators.explicit else f" {collective.group}"
+    label = f"{phase}{name} {collective.kind.value}"
+    term = transfers(traffic(collective, group))
+    return term if isinstance(term, Constant) else Labelled(label, term)
+
+
+def no_overlap(
+    workload: Workload, communicators: Communicators, traffic: CollectiveTraffic = traffic_bytes
+) -> Node:
+    """Everything one after the other: compute and communication add up (C5).
+
+    Collectives of one class are summed before they are labelled, so that 54
+    collectives become 2 or 3 terms.
+    """
+    compute = Constant(workload.compute_s)
+    classes: dict[str, list[Node]] = {}
+    for operation in workload.operations:
+        term = communication(operation, communicators, traffic)
+        if isinstance(term, Labelled):
+            classes.setdefault(term.label, []).append(scale(operation.count, term.term))
+    labelled = (Labelled(label, add(terms)) for label, terms in classes.items())
+    return add([compute, *labelled])
+
+
+Loop: TypeAlias = Callable[[Workload, Communicators, CollectiveTraffic], Node]
+LOOPS: Mapping[str, Loop] = MappingProxyType({"no_overlap": no_overlap})
+"""Training loops by the name a plan uses."""
+
+
+def step_time(
+    workload: Workload,
+    communicators: Communicators,
+    n_dims: int,
+    *,
+    loop: str = "no_overlap",
+    traffic: CollectiveTraffic = traffic_bytes,
+) -> TimeExpression:
+    """The time expression of one training step.
+
+    Parameters
+    ----------
+    workload, communicators : what is computed and who communicates.
+    n_dims : dimensions of the fabric.
+    loop : a name in :data:`LOOPS`.
+    traffic : bytes by dimension of a collective; C3's by default.
+
+    Examples
+    --------
+    >>> from libra_planner.workload.operations import CollectiveKind, Phase
+    >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
+    >>> layer = Operation("fc", Phase.WEIGHT_GRAD, 1.0, gradient)
+    >>> pair = Communicators({(Phase.WEIGHT_GRAD, "dp"): Group((2,), (1,))})
+    >>> float(step_time(Workload("w", (layer,)), pair, 1).seconds(np.array([50.0])))
+    3.0
+    """
+    return TimeExpression(LOOPS[loop](workload, communicators, traffic), n_dims)

@@ -1,0 +1,149 @@
+"""Units: the only module that knows 1e9, 2**30 and bits per byte (C1).
+
+The core computes in SI (bytes, bytes/s, seconds, USD). Text that a user writes
+is turned into SI here, and numbers that a user reads are turned back here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from libra_planner.errors import Fault, UnitError, closest
+
+BYTES_PER_S_PER_GBPS: Final = 1e9
+"""1 GB/s in bytes/s (C1)."""
+NS_PER_S: Final = 1e9
+"""Nanoseconds in a second."""
+FLOP_PER_MAC: Final = 2.0
+"""A multiply-accumulate is two floating-point operations."""
+FLOPS_PER_TFLOPS: Final = 1e12
+"""1 TFLOP/s in FLOP/s."""
+
+_BITS_PER_BYTE: Final = 8.0
+_DECIMAL: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+
+
+def _size_units() -> dict[str, float]:
+    return {f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items()}
+
+
+def _bandwidth_units() -> dict[str, float]:
+    per_byte = {f"{unit}/s": factor for unit, factor in _size_units().items()}
+    per_byte |= {f"{prefix}Bps": factor for prefix, factor in _DECIMAL.items() if prefix}
+    per_bit = {}
+    for prefix, factor in _DECIMAL.items():
+        if prefix:
+            per_bit[f"{prefix}bit/s"] = per_bit[f"{prefix}bps"] = factor / _BITS_PER_BYTE
+    return per_byte | per_bit
+
+
+UNITS: Final[dict[str, dict[str, float]]] = {
+    "bandwidth": _bandwidth_units(),
+    "size": _size_units(),
+    "time": {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
+    "money": {"$": 1.0, "k$": 1e3, "M$": 1e6, "B$": 1e9, "USD": 1.0},
+}
+"""Unit -> SI factor, by kind of quantity."""
+
+EXAMPLE_UNIT: Final = {"bandwidth": "GB/s", "size": "MiB", "time": "ms", "money": "M$"}
+
+NUMBER: Final = re.compile(r"(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+UNIT: Final = re.compile(r"[A-Za-z]*\$|[A-Za-z]+(?:/s)?")
+
+
+def unit_kind(unit: str) -> tuple[str, float]:
+    """Kind and SI factor of a unit.
+
+    Raises
+    ------
+    UnitError
+        For a unit that is not known.
+
+    Examples
+    --------
+    >>> unit_kind("GB/s"), unit_kind("Gbps"), unit_kind("M$")
+    (('bandwidth', 1000000000.0), ('bandwidth', 125000000.0), ('money', 1000000.0))
+    """
+    for kind, table in UNITS.items():
+        if unit in table:
+            return kind, table[unit]
+    known = [name for table in UNITS.values() for name in table]
+    fix = "write GB/s for bytes or Gbit/s for bits" if unit == "Gb/s" else closest(unit, known)
+    raise UnitError(Fault(f"got the unit {unit!r}", "expected a known unit", fix))
+
+
+def quantity(text: str, kind: str) -> float:
+    """SI value of ``number unit``, for one kind of quantity.
+
+    Raises
+    ------
+    UnitError
+        When the number, the unit or the kind is not as expected.
+
+    Examples
+    --------
+    >>> quantity("400 Gbit/s", "bandwidth"), quantity("64 MiB", "size")
+    (50000000000.0, 67108864.0)
+    """
+    expected = f"expected a {kind} such as '100 {EXAMPLE_UNIT[kind]}'"
+    number = NUMBER.match(text.strip())
+    if number is None:
+        raise UnitError(Fault(f"got {text!r}", expected, "write a number and a unit"))
+    unit = text.strip()[number.end() :].strip()
+    if not unit:
+        fix = f"write '{text.strip()} {EXAMPLE_UNIT[kind]}'"
+        raise UnitError(Fault(f"got {text!r} without a unit", expected, fix))
+    found, factor = unit_kind(unit)
+    if found != kind:
+        raise UnitError(Fault(f"got {text!r}, a {found}", expected, f"use a {kind} unit"))
+    return finite(float(number.group()) * factor, text)
+
+
+def finite(value: float, text: str) -> float:
+    """``value``, refused where it overflowed."""
+    if not math.isfinite(value):
+        raise UnitError(Fault(f"got {text!r}", "expected a finite number", "write a smaller one"))
+    return value
+
+
+def gigabytes_per_s(bandwidth_bytes_per_s: float) -> float:
+    """Bytes/s as the GB/s of every interface (C1)."""
+    return float(bandwidth_bytes_per_s) / BYTES_PER_S_PER_GBPS
+
+
+def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
+    factor, unit = next((step for step in steps if abs(value) >= step[0]), steps[-1])
+    return f"{value / factor:,.{digits}f} {unit}".strip()
+
+
+def format_time(seconds: float) -> str:
+    """A time for people.
+
+    >>> format_time(0.7224117809), format_time(4.2e-5)
+    ('722.412 ms', '42.000 us')
+    """
+    return _scaled(seconds, [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], 3)
+
+
+def format_usd(usd: float) -> str:
+    """An amount for people.
+
+    >>> format_usd(13_429_871.0), format_usd(42)
+    ('$13.43M', '$42.00')
+    """
+    steps = [(1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+    return "$" + _scaled(usd, steps, 2).replace(" ", "")
+
+
+def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
+    """A bandwidth for people, in GB/s.
+
+    >>> format_bandwidth(338_449_675_082.2)
+    '338.45 GB/s'
+    """
+    value = gigabytes_per_s(bandwidth_bytes_per_s)
+    digits = 2 if value == 0 or abs(value) >= 1 else 4
+    return f"{value:,.{digits}f} GB/s"

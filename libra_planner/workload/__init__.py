@@ -1,0 +1,1 @@
+"""Workloads: what one training step computes and communicates, and between whom."""

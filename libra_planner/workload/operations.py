@@ -1,0 +1,88 @@
+"""A workload as a list of operations: compute time and a collective, by phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Part of a training step that an operation belongs to (LIBRA, section IV)."""
+
+    FORWARD = "forward"
+    INPUT_GRAD = "input_grad"
+    WEIGHT_GRAD = "weight_grad"
+
+
+class CollectiveKind(StrEnum):
+    """Communication pattern of a group of NPUs (C3)."""
+
+    ALL_REDUCE = "all-reduce"
+    REDUCE_SCATTER = "reduce-scatter"
+    ALL_GATHER = "all-gather"
+    ALL_TO_ALL = "all-to-all"
+
+
+DEFAULT_GROUP = {Phase.FORWARD: "tp", Phase.INPUT_GRAD: "tp", Phase.WEIGHT_GRAD: "dp"}
+"""Group of a collective that names none: LIBRA's and C5's reading of the phases."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of a parallel group.
+
+    Parameters
+    ----------
+    kind : the pattern.
+    size_bytes : the full vector m of C3; with ``is_shard`` the part one NPU holds.
+    group : parallel group that takes part: ``tp``, ``dp``.
+    is_shard : ``size_bytes`` is one NPU's shard (an all-gather in LIBRA's files).
+    """
+
+    kind: CollectiveKind
+    size_bytes: float
+    group: str
+    is_shard: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One phase of one layer (C5: a layer is one workload operator).
+
+    Parameters
+    ----------
+    layer : name of the operator, such as ``Q1``.
+    phase : forward, input gradient or weight gradient.
+    compute_s : compute time of one execution, seconds.
+    collective : what the phase communicates, if anything.
+    count : executions per training step, one after the other.
+    """
+
+    layer: str
+    phase: Phase
+    compute_s: float
+    collective: Collective | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One training step: its operations, in order.
+
+    Parameters
+    ----------
+    name : what reports call it.
+    operations : in the order of the file or generator.
+    n_sequences : sequences per step over the whole cluster, if the workload knows.
+    notes : facts worth printing beside a result (settings, assumptions).
+    """
+
+    name: str
+    operations: tuple[Operation, ...]
+    n_sequences: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def compute_s(self) -> float:
+        """Compute time of one step, seconds, nothing overlapped."""
+        return sum(op.compute_s * op.count for op in self.operations)
