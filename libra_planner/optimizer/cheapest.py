@@ -17,8 +17,8 @@ from libra_planner.optimizer.linear import OPTIMAL, CutModel
 from libra_planner.optimizer.program import Program, communication
 from libra_planner.timing.expression import Array
 
-_KEEP = 1e-10
-"""Relative communication time that the choice may cost."""
+_KEEP = 1e-9
+"""Relative communication time, or cost, that one step of the choice may give away."""
 
 _PRICED = 1e-7
 """Share of the time above which a form's multiplier counts as positive."""
@@ -26,7 +26,10 @@ _PRICED = 1e-7
 _TIED = 1e-6
 """Relative spread of a bandwidth above which another design ties."""
 
-_ROUNDS = 60
+_ROUNDS = 40
+
+_BETWEEN = (0.0, 0.25, 0.5, 0.75)
+"""Where new tangents go between a point that is too slow and the known optimum (log scale)."""
 
 
 @dataclass(frozen=True)
@@ -62,24 +65,21 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
             spread[i] = highest[i] - chosen[i]
             face.keep(axis, chosen)
     unique = bool((spread <= _TIED * np.maximum(1.0, chosen)).all())
-    return Choice(chosen, unique)
+    # b is the more accurate of the two wherever there was nothing to choose.
+    return Choice(b if np.allclose(chosen, b, rtol=_TIED, atol=_TIED) else chosen, unique)
 
 
 class _Face:
     """The set of optimal designs, cut down by one linear objective after the other."""
 
     def __init__(self, program: Program, model: CutModel, b: Array, form_weights: Array) -> None:
-        self.program, self.model = program, model
-        self.time = communication(program, b)
-        n_w = len(program.objective)
+        self.program, self.model, self.b = program, model, b
+        self.time = self._time(b)
         x = program.forms @ b
-        self.priced = form_weights / x > _PRICED * max(self.time, 1e-300)
-        fixed = np.hstack([program.forms[self.priced], np.zeros((int(self.priced.sum()), n_w))])
-        same_time = np.concatenate([np.zeros(program.n_dims), program.objective])[None, :]
-        value = x[self.priced]
-        self.rows = np.vstack([same_time, fixed, -fixed])
-        self.limits = np.concatenate([[self.time], value, -value])
-        self.slack = np.concatenate([[self.time], value, value]) * _KEEP
+        self.priced = form_weights / x > _PRICED * self.time
+        self.allowed_time = self.time * (1 + _KEEP)
+        self.costs = np.empty((0, program.n_dims))
+        self.allowed_costs = np.empty(0)
 
     def is_fixed(self, i: int) -> bool:
         """Whether a form of dimension i alone has one value over all optima."""
@@ -88,26 +88,41 @@ class _Face:
 
     def keep(self, cost: Array, b: Array) -> None:
         """Restrict the set to designs no worse than b in ``cost``."""
-        row = np.concatenate([cost, np.zeros(len(self.program.objective))])
         value = float(cost @ b)
-        self.rows = np.vstack([self.rows, row])
-        self.limits = np.append(self.limits, value)
-        self.slack = np.append(self.slack, 1e-11 * max(abs(value), 1e-3))
+        self.costs = np.vstack([self.costs, cost])
+        self.allowed_costs = np.append(self.allowed_costs, value + _KEEP * max(abs(value), 1e-3))
+        self.allowed_time = max(self.allowed_time, self._time(b)) + _KEEP * self.time
 
     def best(self, cost: Array) -> Array:
         """A minimiser of cost.b over the set, tangents added until its time is exact."""
-        full_cost = np.concatenate([cost, np.zeros(len(self.program.objective))])
+        n_forms, n_dims = self.program.n_forms, self.program.n_dims
+        least = 1 / self.model.w_upper[:n_forms]
+        known = self.program.forms @ self.b
         for _ in range(_ROUNDS):
-            solution = self.model.minimize(full_cost, self.rows, self.limits + self.slack)
+            solution = self.model.minimize(self._wide(cost[None])[0], *self._rows(), *self._fixed())
             if solution.status != OPTIMAL:
                 raise SolverFailed(f"the tie-break program ended with status {solution.status}")
-            b = np.maximum(solution.point[: self.program.n_dims], 0.0)
+            b = np.maximum(solution.point[:n_dims], 0.0)
             x = self.program.forms @ b
-            least = 1 / self.model.w_upper[: self.program.n_forms]
-            if (x >= least * 0.5).all() and self._time(b) <= self.time * (1 + 3 * _KEEP):
+            if (x >= least * 0.5).all() and self._time(b) <= self.allowed_time + _KEEP * self.time:
                 return b
-            self.model.add_cuts(np.maximum(x, least))
+            for t in _BETWEEN:
+                self.model.add_cuts(np.maximum(x, least) ** (1 - t) * known**t)
         raise SolverFailed("the tie-break did not settle")
 
+    def _rows(self) -> tuple[Array, Array]:
+        same_time = np.concatenate([np.zeros(self.program.n_dims), self.program.objective])
+        rows = np.vstack([same_time, self._wide(self.costs)])
+        return rows, np.concatenate([[self.allowed_time], self.allowed_costs])
+
+    def _fixed(self) -> tuple[Array, Array]:
+        forms = self.program.forms[self.priced]
+        return self._wide(forms), forms @ self.b
+
+    def _wide(self, rows: Array) -> Array:
+        """Rows over b as rows over (b, w)."""
+        return np.hstack([rows, np.zeros((len(rows), len(self.program.objective)))])
+
     def _time(self, b: Array) -> float:
-        return communication(self.program, b) if self.program.n_forms else 0.0
+        with np.errstate(divide="ignore"):
+            return communication(self.program, b)

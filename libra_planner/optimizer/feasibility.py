@@ -10,6 +10,9 @@ from libra_planner.timing.expression import Array
 _ACTIVE = 1e-8
 """Slack, in units of the row, below which a rule is held exactly."""
 
+_ZERO = 1e-10
+"""Bandwidth, in typical units, below which a dimension is unused."""
+
 
 def restored(program: Program, b: Array) -> Array:
     """The nearest vector (relative to b) on which active rules hold to rounding.
@@ -18,7 +21,7 @@ def restored(program: Program, b: Array) -> Array:
     correction is taken; bandwidths that are zero stay zero.
     """
     point = np.maximum(b, 0.0)
-    point[point < 1e-12] = 0.0
+    point[point < _ZERO] = 0.0
     for _ in range(5):
         rules = program.rules
         tight = rules.upper @ point - rules.limit > -_ACTIVE

@@ -15,7 +15,12 @@ from libra_planner.errors import SolverFailed
 from libra_planner.optimizer.program import Program
 from libra_planner.timing.expression import Array
 
-_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_OPTIONS: tuple[dict[str, float | bool], ...] = (
+    {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "presolve": False},
+    {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9, "presolve": False},
+)
+"""HiGHS settings, tried in turn: its presolve misjudges some sets that are very thin."""
 OPTIMAL, INFEASIBLE, UNBOUNDED = 0, 2, 3
 
 
@@ -46,7 +51,10 @@ def solve_lp(
     """min cost.x subject to ``upper x <= limit``, ``equal x == target`` and bounds, by HiGHS."""
     top = np.full(len(cost), np.inf) if upper_bounds is None else upper_bounds
     bounds = np.column_stack([np.full(len(cost), lower_bounds), top])
-    result = linprog(cost, upper, limit, equal, target, bounds, "highs", options=_OPTIONS)
+    for options in _OPTIONS:
+        result = linprog(cost, upper, limit, equal, target, bounds, "highs", options=options)
+        if result.status in (OPTIMAL, UNBOUNDED):
+            break
     if result.status != OPTIMAL:
         nothing = np.empty(0)
         return Solution(int(result.status), nothing, np.nan, nothing, nothing)
@@ -110,13 +118,19 @@ class CutModel:
         n_w = len(self.program.objective)
         return np.hstack([rules.equal, np.zeros((len(rules.equal), n_w))]), rules.target
 
-    def minimize(self, cost: Array, extra: Array | None = None, limit: Array | None = None) -> Solution:
-        """min cost.(b, w) over the model and extra rows ``extra (b, w) <= limit``."""
-        upper, limits = self.rows()
-        if extra is not None and limit is not None:
-            upper, limits = np.vstack([extra, upper]), np.concatenate([limit, limits])
+    def minimize(
+        self,
+        cost: Array,
+        extra: Array | None = None,
+        extra_limit: Array | None = None,
+        fixed: Array | None = None,
+        fixed_value: Array | None = None,
+    ) -> Solution:
+        """min cost.(b, w) over the model, ``extra (b, w) <= extra_limit``, ``fixed (b, w) == ..``."""
+        upper, limits = _stacked(self.rows(), extra, extra_limit)
+        equal, targets = _stacked(self.equal_rows(), fixed, fixed_value)
         top = np.concatenate([self.program.b_upper * (1 + 1e-9), self.w_upper])
-        return solve_lp(cost, upper, limits, *self.equal_rows(), upper_bounds=top)
+        return solve_lp(cost, upper, limits, equal, targets, upper_bounds=top)
 
     def lower_bound(self) -> tuple[float, Solution]:
         """Proven bound on the objective, in time units, with the vertex that goes with it.
@@ -140,3 +154,11 @@ class CutModel:
         reduced[unlimited] = 0.0
         slack = np.where(reduced < 0, reduced * np.where(reduced < 0, top, 0.0), 0.0)
         return float(-y @ limits - z @ targets + slack.sum()), solution
+
+
+def _stacked(
+    system: tuple[Array, Array], rows: Array | None, values: Array | None
+) -> tuple[Array, Array]:
+    if rows is None or values is None:
+        return system
+    return np.vstack([rows, system[0]]), np.concatenate([values, system[1]])

@@ -103,7 +103,7 @@ def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     """
     lifted = lift(problem.step_time)
     traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
-    share = np.sqrt(np.maximum(traffic, traffic.max(initial=0.0) * 1e-12))
+    share = np.sqrt(np.maximum(traffic, traffic.max(initial=0.0) * 1e-4))
     reach = np.where(np.isfinite(upper), upper, np.maximum(lower, 1.0))
     split = reach * share / share.sum() if share.any() else reach
     guess = np.clip(split, lower, reach)

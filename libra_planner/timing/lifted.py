@@ -104,7 +104,7 @@ def lift(step: TimeExpression) -> Lifted:
     builder = _Builder(step, n_forms, n_variables=n_forms)
     row, constant_s = builder.affine(step.merged, 1.0)
     n = builder.n_variables
-    rows = np.array([_dense(part, n) for part, _ in builder.epigraph]).reshape(-1, n)
+    rows = np.array([_dense(part, n) for part, _ in builder.epigraph]).reshape(len(builder.epigraph), n)
     offsets = np.array([offset for _, offset in builder.epigraph], dtype=np.float64)
     return Lifted(step.forms, _dense(row, n), constant_s, rows, offsets, _dense(builder.floors, n))
 

@@ -1,0 +1,50 @@
+"""Bundled data: workloads, price books and examples by name, or the user's own by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+KINDS = {"workloads": "workload", "cost-models": "price book", "examples": "example"}
+"""Folder (with - for _) and what one of its files is called."""
+
+
+def folder(kind: str) -> Path:
+    """Where bundled files of a kind live: inside the wheel, or the checkout's top level.
+
+    Raises
+    ------
+    DataNotFound
+        When the installation lacks its data.
+    """
+    name = kind.replace("-", "_")
+    for candidate in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
+        if candidate.is_dir():
+            return candidate
+    raise DataNotFound(Fault(f"got no bundled {name}", "", "reinstall libra-planner"))
+
+
+def names(kind: str) -> list[str]:
+    """Names of the bundled files of a kind, sorted."""
+    return sorted(path.stem for path in folder(kind).glob("*.yaml"))
+
+
+def resolve(kind: str, name: str, beside: Path | None) -> Path:
+    """The file that a name or path in a plan means.
+
+    A name with a slash or a .yaml ending is a path, relative to the plan (``beside``).
+
+    Raises
+    ------
+    UnknownName
+        For a name that is not bundled.
+    """
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        return (beside / name) if beside else Path(name)
+    known = names(kind)
+    if name not in known:
+        fix = f"{closest(name, known)} (or give a path ending in .yaml)"
+        raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
+    return folder(kind) / f"{name}.yaml"

@@ -1,0 +1,208 @@
+"""YAML files as plain values with the position of every one of them.
+
+Reads YAML 1.2's core types instead of PyYAML's YAML 1.1: ``1e6`` is a number, ``no``
+and ``on`` are text, dates are text. Refuses duplicate keys, files too big to be a plan
+and alias bombs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+
+Key: TypeAlias = tuple[str | int, ...]
+"""Path of a value inside a document: map keys and list indices."""
+
+MAX_BYTES = 2_000_000
+"""Largest file read; plans and workload tables are kilobytes."""
+
+MAX_VALUES = 200_000
+"""Most values of one document after aliases are expanded."""
+
+MAX_DEPTH = 32
+"""Deepest nesting accepted."""
+
+_INT = re.compile(r"[-+]?[0-9]+")
+_HEX_OR_OCTAL = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
+
+
+@dataclass
+class Document:
+    """A parsed file.
+
+    Parameters
+    ----------
+    file : the path as the user gave it.
+    value : the document as dicts, lists, numbers, text.
+    places : place of every value by its path; of a map entry, the value's.
+    key_places : place of every map key by its path.
+    """
+
+    file: str
+    value: Any
+    places: dict[Key, Place] = field(default_factory=dict)
+    key_places: dict[Key, Place] = field(default_factory=dict)
+
+    def place(self, key: Key) -> Place:
+        """Where a value stands, or the nearest value around it."""
+        while key and key not in self.places:
+            key = key[:-1]
+        return self.places.get(key, Place(self.file))
+
+    def key_place(self, key: Key) -> Place:
+        """Where a map key stands, or else its value."""
+        return self.key_places.get(key) or self.place(key)
+
+
+def read_document(path: str | Path) -> Document:
+    """Read a YAML file.
+
+    Raises
+    ------
+    DataNotFound
+        For a file that does not exist, is a directory or cannot be read as text.
+    SpecError
+        For malformed YAML, duplicate keys, an empty or oversized file.
+    """
+    file = str(path)
+    return parse_document(read_text(path), file)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a user's file, or one clear error."""
+    file, here = str(path), Place(str(path))
+    try:
+        size = Path(path).stat().st_size
+        if size > MAX_BYTES:
+            got = f"got a file of {size:,} bytes"
+            raise SpecError(Fault(got, f"expected at most {MAX_BYTES:,}", "split it", "", here))
+        return Path(path).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataNotFound(Fault("got no such file", "", f"check the path {file}", "", here)) from None
+    except IsADirectoryError:
+        raise DataNotFound(Fault("got a directory", "expected a file", "", "", here)) from None
+    except UnicodeDecodeError:
+        got = "got bytes that are not UTF-8"
+        raise DataNotFound(Fault(got, "expected a text file", "", "", here)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataNotFound(Fault(f"got {reason!r}", "expected a readable file", "", "", here)) from None
+
+
+def parse_document(text: str, file: str) -> Document:
+    """Parse YAML text; ``file`` names it in errors.
+
+    Examples
+    --------
+    >>> document = parse_document("a: 1e6\\nb: [no, 2]", "x.yaml")
+    >>> document.value, str(document.places["b", 1])
+    ({'a': 1000000.0, 'b': ['no', 2]}, 'x.yaml:2:9')
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        raise SpecError(_syntax_fault(error, file)) from None
+    except yaml.YAMLError as error:
+        got = " ".join(str(error).split())
+        raise SpecError(Fault(f"got {got}", "expected YAML text", "", "", Place(file))) from None
+    except RecursionError:
+        raise SpecError(_too_deep(Place(file))) from None
+    if root is None:
+        raise SpecError(Fault("got an empty file", "expected a YAML map", "", "", Place(file)))
+    builder = _Builder(Document(file, None))
+    builder.document.value = builder.build(root, (), 0)
+    if builder.faults:
+        raise SpecError(*builder.faults)
+    return builder.document
+
+
+def parse_value(text: str, file: str) -> Any:
+    """A YAML value from a command line (``--set``)."""
+    return parse_document(text, file).value if text.strip() else ""
+
+
+def _syntax_fault(error: yaml.MarkedYAMLError, file: str) -> Fault:
+    mark = error.problem_mark or error.context_mark
+    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+    fix = "quote text that contains ': ' or starts with a special character"
+    return Fault(f"got {error.problem or error.context}", "expected YAML", fix, "", place)
+
+
+def _too_deep(place: Place) -> Fault:
+    return Fault(f"got values nested deeper than {MAX_DEPTH}", "", "flatten the file", "", place)
+
+
+@dataclass
+class _Builder:
+    document: Document
+    n_values: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    def build(self, node: yaml.Node, key: Key, depth: int) -> Any:
+        place = Place(self.document.file, node.start_mark.line + 1, node.start_mark.column + 1)
+        self._count(place, depth)
+        self.document.places[key] = place
+        if isinstance(node, yaml.MappingNode):
+            return self._map(node, key, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*key, i), depth + 1) for i, item in enumerate(node.value)]
+        return _scalar(node)
+
+    def _count(self, place: Place, depth: int) -> None:
+        self.n_values += 1
+        if depth > MAX_DEPTH:
+            raise SpecError(_too_deep(place))
+        if self.n_values > MAX_VALUES:
+            got = f"got more than {MAX_VALUES:,} values (aliases expanded)"
+            raise SpecError(Fault(got, "", "remove the aliases", "", place))
+
+    def _map(self, node: yaml.MappingNode, key: Key, depth: int) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for name, place, value in self._entries(node):
+            path = (*key, name)
+            if name in result:
+                first = self.document.key_places[path].line
+                got = f"got the key {name!r} twice (first on line {first})"
+                shown = ".".join(map(str, path))
+                self.faults.append(Fault(got, "expected it once", "remove one", shown, place))
+                continue
+            self.document.key_places[path] = place
+            result[name] = self.build(value, path, depth + 1)
+        return result
+
+    def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, Place, yaml.Node]]:
+        for name, value in node.value:
+            mark = name.start_mark
+            place = Place(self.document.file, mark.line + 1, mark.column + 1)
+            if isinstance(name, yaml.ScalarNode):
+                yield name.value, place, value
+            else:
+                got = "got a list or map as a key"
+                self.faults.append(Fault(got, "expected a name", "", "", place))
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    text = node.value
+    if node.style is not None or node.tag == "tag:yaml.org,2002:binary":
+        return text
+    if text.casefold() in _WORDS and text in (text.lower(), text.upper(), text.capitalize()):
+        return _WORDS[text.casefold()]
+    if _INT.fullmatch(text) and len(text) < 300:
+        return int(text)
+    if _HEX_OR_OCTAL.fullmatch(text):
+        return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _SPECIAL_FLOAT.fullmatch(text):
+        return float(text.replace(".", "").lower())
+    return text

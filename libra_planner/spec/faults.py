@@ -1,0 +1,146 @@
+"""Pydantic's errors as faults: file, line, column, what was found, expected, the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.spec.document import Document, Key
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+    "too_short": "at least {min_length} entries",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "literal_error": "{expected}",
+    "string_too_short": "some text",
+    "string_too_long": "at most {max_length} characters",
+}
+
+
+def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
+    """A document, or the part of it under ``key``, as a model.
+
+    Raises
+    ------
+    SpecError
+        With every fault of the document, each at its line and column.
+    """
+    value: Any = document.value
+    for part in key:
+        value = value[part]
+    if not isinstance(value, dict):
+        place = document.place(key)
+        got = f"got {_shown(value)}"
+        raise SpecError(Fault(got, "expected a map of keys and values", "", _path(key), place))
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        faults = [fault for one in error.errors() for fault in _faults(model, document, key, one)]
+        raise SpecError(*dict.fromkeys(faults)) from None
+
+
+def _faults(
+    model: type[BaseModel], document: Document, key: Key, error: Any
+) -> Iterator[Fault]:
+    location = key + _without_union_tags(model, tuple(error["loc"]), document.value, key)
+    kind, place = error["type"], document.place(location)
+    path = _path(location)
+    if kind == "extra_forbidden":
+        known = _fields(model, location[len(key) : -1])
+        fix = closest(str(location[-1]), known)
+        got = f"got the unknown key {str(location[-1])!r}"
+        yield Fault(got, "expected a known key", fix, path, document.key_place(location))
+    elif kind == "missing":
+        fix = f"add '{location[-1]}:'"
+        yield Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
+    elif kind == "value_error":
+        yield Fault(str(error["ctx"]["error"]), "", "", path, place)
+    else:
+        yield _value_fault(error, kind, path, place)
+
+
+def _value_fault(error: Any, kind: str, path: str, place: Place) -> Fault:
+    value = error["input"]
+    template = _EXPECTED.get(kind)
+    expected = template.format(**error.get("ctx", {})) if template else error["msg"]
+    fix = f"remove the quotes: {value}" if _is_number_text(value) and "number" in expected else ""
+    if kind == "literal_error" and isinstance(value, str):
+        names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
+        fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
+    return Fault(f"got {_shown(value)}", f"expected {expected}", fix, path, place)
+
+
+def _is_number_text(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return f"a {'map' if isinstance(value, dict) else 'list'}"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _path(key: Key) -> str:
+    return ".".join(str(part) for part in key)
+
+
+def _without_union_tags(model: type[BaseModel], location: Key, value: Any, key: Key) -> Key:
+    """Drop the class names that pydantic puts in for the members of a union."""
+    names = {member.__name__ for member in _models_in(model)}
+    return tuple(part for part in location if part not in names)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        for info in annotation.model_fields.values():
+            yield from _models_in(info.annotation)
+    else:
+        for argument in get_args(annotation):
+            yield from _models_in(argument)
+
+
+def _fields(model: type[BaseModel], key: Key) -> list[str]:
+    """Known keys at a path inside a model."""
+    models: list[type[BaseModel]] = [model]
+    for part in key:
+        nested = [m.model_fields[part].annotation for m in models if part in m.model_fields]
+        found = [inner for annotation in nested for inner in _direct_models(annotation)]
+        models = found or models
+    return [name for found_model in models for name in found_model.model_fields]
+
+
+def _direct_models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _direct_models(argument)]

@@ -1,0 +1,218 @@
+"""The shape of plan, workload and price-book files (pydantic, frozen, nothing extra)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class FabricSpec(_Model):
+    """The topology and the price tier of every dimension."""
+
+    topology: Text = Field(
+        description="Dimensions from the innermost, such as RI(4)_FC(8)_RI(4)_SW(32): "
+        "RI ring, FC fully connected, SW switch (or the long names), with NPUs per group."
+    )
+    tiers: list[str] = Field(description="Price tier of each dimension, innermost first.")
+
+
+class DegreesSpec(_Model):
+    """Degrees of parallelism; they fill the dimensions from the innermost."""
+
+    tp: Count = Field(default=1, description="Tensor parallelism, innermost.")
+    dp: Count = Field(description="Data parallelism, outermost.")
+
+
+class GroupsSpec(_Model):
+    """Group sizes per phase, one per dimension; 1 where a dimension is not used."""
+
+    forward: list[Count]
+    input_grad: list[Count]
+    weight_grad: list[Count]
+
+
+class NpuSpec(_Model):
+    """Compute rate of one NPU."""
+
+    peak_TFLOPps: Positive = Field(description="Peak 10^12 floating-point operations per second.")
+    efficiency_fraction: Annotated[float, Field(gt=0, le=1)] = Field(
+        description="Share of the peak that the compute of a step sustains."
+    )
+
+
+def _parallelism_kind(value: Any) -> str:
+    phases = set(GroupsSpec.model_fields)
+    explicit = isinstance(value, dict) and bool(phases & set(value))
+    return "groups" if explicit or isinstance(value, GroupsSpec) else "degrees"
+
+
+class PlanSpec(_Model):
+    """A plan: what is trained, on what fabric, at what prices, under which rules."""
+
+    workload: Text = Field(description="A bundled workload's name, or a path to a workload file.")
+    fabric: FabricSpec
+    parallelism: DegreesSpec | GroupsSpec = Field(
+        description="tp and dp, or group sizes per phase as LIBRA's communicator files have them."
+    )
+    global_batch: Count | None = Field(
+        default=None, description="Sequences per step; -libra workloads bring their own."
+    )
+    npu: NpuSpec | None = Field(
+        default=None, description="Compute rate; without it the workload's own default."
+    )
+    cost_model: Text = Field(description="A bundled price book's name, or a path to one.")
+    training_loop: Literal["no_overlap"] = Field(
+        default="no_overlap", description="How compute and communication follow one another."
+    )
+    objective: Literal["performance"] = Field(
+        default="performance", description="performance: the least step time."
+    )
+    constraints: list[Text] = Field(
+        default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_kind_of_parallelism(cls, data: Any) -> Any:
+        """Validate against the one kind of parallelism that is meant, for clear errors."""
+        if isinstance(data, dict) and isinstance(data.get("parallelism"), dict):
+            chosen = GroupsSpec if _parallelism_kind(data["parallelism"]) == "groups" else DegreesSpec
+            return data | {"parallelism": _validated(chosen, data["parallelism"])}
+        return data
+
+
+def _validated(model: type[BaseModel], value: Any) -> Any:
+    """The model if the value fits; else the value, for :func:`plan_faults` to explain."""
+    try:
+        return model.model_validate(value)
+    except ValueError:
+        return value
+
+
+class ArchitectureSpec(_Model):
+    """Shape of a decoder-only transformer."""
+
+    n_layers: Count
+    hidden: Count
+    n_heads: Count
+    sequence_tokens: Count
+    vocabulary: Annotated[int, Field(ge=0)] = 0
+    ffn_multiple: Count = 4
+
+
+class ComputeSpec(_Model):
+    """Compute rate a workload assumes: MACs per second, or an NPU and its efficiency."""
+
+    macs_per_s: Positive | None = None
+    npu: NpuSpec | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> ComputeSpec:
+        if (self.macs_per_s is None) == (self.npu is None):
+            raise ValueError("expected either macs_per_s or npu")
+        return self
+
+
+class TransformerSpec(_Model):
+    """A workload generated from a transformer's architecture."""
+
+    kind: Literal["transformer"]
+    source: Text
+    architecture: ArchitectureSpec
+    compute: ComputeSpec
+    dtype_bytes: Count = 2
+    sequences_per_replica: Count | None = Field(
+        default=None, description="Sequences per step of one replica, when no plan says otherwise."
+    )
+    table: Literal["megatron", "libra"] = Field(
+        default="megatron", description="libra: laid out and rounded as LIBRA's published tables."
+    )
+    assumptions: list[Text] = []
+
+
+class CollectiveSpec(_Model):
+    """One collective; an all-gather says shard_bytes or full_bytes, the others size_bytes."""
+
+    kind: Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
+    size_bytes: Positive | None = None
+    shard_bytes: Positive | None = None
+    full_bytes: Positive | None = None
+    group: Literal["tp", "dp"] | None = Field(
+        default=None, description="Parallel group; by default tp, and dp for weight gradients."
+    )
+
+    @model_validator(mode="after")
+    def _sizes(self) -> CollectiveSpec:
+        gather = self.kind == "all-gather"
+        given = [n for n in ("size_bytes", "shard_bytes", "full_bytes") if getattr(self, n) is not None]
+        allowed = ("shard_bytes", "full_bytes") if gather else ("size_bytes", "full_bytes")
+        if len(given) != 1 or given[0] not in allowed:
+            got = " and ".join(given) or "no size"
+            raise ValueError(f"got {got} for {self.kind}, expected one of {' or '.join(allowed)}")
+        return self
+
+
+class OperationSpec(_Model):
+    """One phase of one operator: compute time in one of four units, and a collective."""
+
+    layer: Text
+    phase: Literal["forward", "input_grad", "weight_grad"]
+    compute_ns: NotNegative | None = None
+    compute_us: NotNegative | None = None
+    compute_ms: NotNegative | None = None
+    compute_s: NotNegative | None = None
+    collective: CollectiveSpec | None = None
+    count: Count = 1
+
+    @model_validator(mode="after")
+    def _one_time(self) -> OperationSpec:
+        names = ("compute_ns", "compute_us", "compute_ms", "compute_s")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = " and ".join(given) or "no compute time"
+            raise ValueError(f"got {got}, expected one of {', '.join(names)}")
+        return self
+
+
+class TableSpec(_Model):
+    """A workload that lists its operations outright."""
+
+    kind: Literal["table"]
+    source: Text
+    operations: Annotated[list[OperationSpec], Field(min_length=1)]
+    assumptions: list[Text] = []
+
+
+class TierSpec(_Model):
+    """Prices of one tier, USD per GB/s."""
+
+    link: NotNegative | None = None
+    switch: NotNegative | None = None
+    nic: NotNegative | None = None
+    nic_reason: Text | None = Field(default=None, description="Why a switch needs no NIC price.")
+
+    @model_validator(mode="after")
+    def _free_nic_says_why(self) -> TierSpec:
+        if self.switch is not None and self.nic == 0 and self.nic_reason is None:
+            raise ValueError("got nic: 0 without nic_reason, expected the reason why it is free")
+        return self
+
+
+class PriceBookSpec(_Model):
+    """A price book: USD per GB/s by tier, with source and date."""
+
+    kind: Literal["price_book"]
+    source: Text
+    as_of: Text
+    unit: Literal["USD per GB/s"]
+    tiers: Annotated[dict[str, TierSpec], Field(min_length=1)]

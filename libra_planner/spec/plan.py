@@ -1,0 +1,243 @@
+"""A plan file into a :class:`~libra_planner.problem.Problem`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.costing import PriceBook, TierPrice, network_price_usd_per_Bps
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.spec import bundled
+from libra_planner.spec.document import Document, Key, parse_value, read_document
+from libra_planner.spec.faults import validated
+from libra_planner.spec.models import DegreesSpec, GroupsSpec, PlanSpec, PriceBookSpec
+from libra_planner.spec.rules import parse_rule, rule_names
+from libra_planner.spec.workloads import PlanSettings, load_workload
+from libra_planner.timing.expression import Array, TimeExpression
+from libra_planner.timing.loops import step_time
+from libra_planner.topology import Topology, parse_topology
+from libra_planner.workload.operations import Collective, Phase, Workload
+from libra_planner.workload.parallelism import (
+    Communicators,
+    Group,
+    communicators_from_degrees,
+    communicators_from_sizes,
+)
+
+Result = TypeVar("Result")
+
+
+def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
+    """Read a plan file.
+
+    Parameters
+    ----------
+    path : the plan.
+    settings : ``key=value`` overrides as ``--set`` takes them, applied before validation.
+
+    Raises
+    ------
+    SpecError
+        With every fault found, each with file, line, column and the fix.
+
+    Examples
+    --------
+    >>> from libra_planner.spec.bundled import folder
+    >>> problem = load_plan(folder("examples") / "01_gpt3_4d.yaml")
+    >>> problem.topology.n_npus, problem.workload_name
+    (4096, 'gpt3-libra')
+    """
+    document = read_document(path)
+    for setting in settings:
+        apply_setting(document, setting)
+    spec = validated(PlanSpec, document)
+    beside = Path(path).parent
+    return _Builder(document, spec, beside).problem()
+
+
+def apply_setting(document: Document, setting: str) -> None:
+    """Put ``dotted.path=value`` (a YAML value) into a document, in place.
+
+    Raises
+    ------
+    SpecError
+        For a setting without '=', or a path through something that is not a map or list.
+    """
+    dotted, equals, text = setting.partition("=")
+    place = Place(f"{document.file}: --set {dotted}")
+    if not equals or not dotted:
+        fix = "write e.g. --set fabric.topology='RI(4)_SW(8)'"
+        raise SpecError(Fault(f"got {setting!r}", "expected key=value", fix, "", place))
+    try:
+        value = parse_value(text, document.file)
+    except SpecError as error:
+        raise SpecError(*(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)) from None
+    key: Key = tuple(int(part) if part.isdigit() else part for part in dotted.strip().split("."))
+    _put(document.value, key, value, place)
+    for known in [k for k in document.places if k[: len(key)] == key]:
+        del document.places[known]
+    for known in [k for k in document.key_places if k[: len(key)] == key]:
+        del document.key_places[known]
+    document.places[key] = document.key_places[key] = place
+
+
+def _put(value: Any, key: Key, new: Any, place: Place) -> None:
+    *parents, last = key
+    for part in parents:
+        if isinstance(value, dict) and value.get(str(part)) is None:
+            value[str(part)] = {}
+        value = _child(value, part, place)
+    if isinstance(value, list) and isinstance(last, int) and last <= len(value):
+        value[last : last + 1] = [new]
+    elif isinstance(value, dict):
+        value[str(last)] = new
+    else:
+        raise SpecError(Fault("got a path into a value that has no parts", "", "", "", place))
+
+
+def _child(value: Any, part: str | int, place: Place) -> Any:
+    if isinstance(value, dict):
+        return value[str(part)]
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    raise SpecError(Fault(f"got no {part!r} on the way", "expected a map or list", "", "", place))
+
+
+def load_price_book(path: Path) -> PriceBook:
+    """Read a price book.
+
+    Raises
+    ------
+    SpecError
+        With every fault found.
+    """
+    spec = validated(PriceBookSpec, read_document(path))
+    tiers = {name: TierPrice(tier.link, tier.switch, tier.nic) for name, tier in spec.tiers.items()}
+    return PriceBook(path.stem, tiers)
+
+
+@dataclass
+class _Builder:
+    """Turns a valid spec into a problem, collecting the faults of independent parts."""
+
+    document: Document
+    spec: PlanSpec
+    beside: Path
+    faults: list[Fault] = field(default_factory=list)
+
+    def problem(self) -> Problem:
+        topology = self._try(("fabric", "topology"), self._topology)
+        book = self._try(("cost_model",), self._price_book)
+        self._stop_at_faults(topology, book)
+        assert topology is not None and book is not None
+        price = self._try(("fabric", "tiers"), lambda: network_price_usd_per_Bps(topology, book))
+        communicators = self._try(("parallelism",), lambda: self._communicators(topology))
+        rules = self._rules(topology, price)
+        self._stop_at_faults(price, communicators)
+        assert price is not None and communicators is not None
+        workload = self._try(("workload",), lambda: self._workload(communicators))
+        self._stop_at_faults(workload)
+        assert workload is not None
+        return self._assembled(topology, price, communicators, rules, workload)
+
+    def _assembled(
+        self,
+        topology: Topology,
+        price: Array,
+        communicators: Communicators,
+        rules: list[Rule | StepTimeLimit],
+        workload: Workload,
+    ) -> Problem:
+        expression = self._try(
+            ("parallelism",),
+            lambda: step_time(
+                workload, communicators, topology.n_dims, loop=self.spec.training_loop
+            ),
+        )
+        self._stop_at_faults(expression)
+        assert expression is not None
+        return Problem(
+            source=self.document.file,
+            workload_name=workload.name,
+            topology=topology,
+            step_time=expression,
+            price_usd_per_Bps=price,
+            rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
+            step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
+            objective=self.spec.objective,
+            real_link_step_time=self._real_links(topology, communicators, workload),
+            notes=workload.notes,
+        )
+
+    def _try(self, key: Key, build: Callable[[], Result]) -> Result | None:
+        try:
+            return build()
+        except SpecError as error:
+            for fault in error.faults:
+                at = tuple(int(p) if p.isdigit() else p for p in fault.path.split(".")) or key
+                at = at if fault.path else key
+                place = self.document.place(at)
+                self.faults.append(fault.located(place, ".".join(map(str, key))))
+            return None
+
+    def _stop_at_faults(self, *needed: object) -> None:
+        if self.faults or any(part is None for part in needed):
+            raise SpecError(*self.faults)
+
+    def _topology(self) -> Topology:
+        if not self.spec.fabric.tiers:
+            parse_topology(self.spec.fabric.topology)
+            got, fix = "got no tiers", "name the price tier of each dimension"
+            raise SpecError(Fault(got, "expected one per dimension", fix, "fabric.tiers"))
+        return parse_topology(self.spec.fabric.topology, self.spec.fabric.tiers)
+
+    def _price_book(self) -> PriceBook:
+        return load_price_book(bundled.resolve("cost-models", self.spec.cost_model, self.beside))
+
+    def _communicators(self, topology: Topology) -> Communicators:
+        parallelism = self.spec.parallelism
+        if isinstance(parallelism, DegreesSpec):
+            return communicators_from_degrees(topology, {"tp": parallelism.tp, "dp": parallelism.dp})
+        sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
+        return communicators_from_sizes(topology, sizes)
+
+    def _workload(self, communicators: Communicators) -> Workload:
+        path = bundled.resolve("workloads", self.spec.workload, self.beside)
+        tp, dp = self._degrees(communicators)
+        settings = PlanSettings(tp, dp, self.spec.global_batch, self.spec.npu)
+        return load_workload(path, settings)
+
+    def _degrees(self, communicators: Communicators) -> tuple[int, int]:
+        if isinstance(self.spec.parallelism, GroupsSpec):
+            tp = communicators.group(Phase.FORWARD, "tp").n_npus
+            return tp, communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
+        return self.spec.parallelism.tp, self.spec.parallelism.dp
+
+    def _rules(self, topology: Topology, price: Array | None) -> list[Rule | StepTimeLimit]:
+        if price is None:
+            return []
+        names = rule_names(topology, price)
+        rules: list[Rule | StepTimeLimit] = []
+        for i, text in enumerate(self.spec.constraints):
+            key = ("constraints", i)
+            place = self.document.place(key)
+            parsed = self._try(key, lambda text=text, at=place: parse_rule(text, names, at))  # type: ignore[misc]
+            rules += parsed or []
+        return rules
+
+    def _real_links(
+        self, topology: Topology, communicators: Communicators, workload: Workload
+    ) -> TimeExpression | None:
+        """Step time with the real links of partial groups, if there are any (C6)."""
+
+        def traffic(collective: Collective, group: Group) -> Array:
+            return traffic_bytes(collective, group) * real_link_slowdown(collective, group, topology)
+
+        loop = self.spec.training_loop
+        real = step_time(workload, communicators, topology.n_dims, loop=loop, traffic=traffic)
+        ideal = step_time(workload, communicators, topology.n_dims, loop=loop)
+        return real if real.root != ideal.root else None

@@ -1,0 +1,147 @@
+"""Workload files into :class:`~libra_planner.workload.operations.Workload`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.spec.document import Document, read_document
+from libra_planner.spec.faults import validated
+from libra_planner.spec.models import (
+    CollectiveSpec,
+    NpuSpec,
+    OperationSpec,
+    TableSpec,
+    TransformerSpec,
+)
+from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
+from libra_planner.workload.operations import (
+    DEFAULT_GROUP,
+    Collective,
+    CollectiveKind,
+    Operation,
+    Phase,
+    Workload,
+)
+from libra_planner.workload.transformer import (
+    Architecture,
+    TrainingSettings,
+    transformer_workload,
+)
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """What a plan says about how its workload runs."""
+
+    tp: int
+    dp: int
+    global_batch: int | None = None
+    npu: NpuSpec | None = None
+
+
+def load_workload(path: Path, settings: PlanSettings) -> Workload:
+    """The operations of a workload file under a plan's settings.
+
+    Raises
+    ------
+    SpecError
+        For a file that is not a workload, or settings that do not fit it.
+    """
+    document = read_document(path)
+    spec = _spec(document)
+    if isinstance(spec, TableSpec):
+        return _table(path.stem, spec, settings)
+    return _transformer(path.stem, spec, settings)
+
+
+def _spec(document: Document) -> TransformerSpec | TableSpec:
+    kinds = {"transformer": TransformerSpec, "table": TableSpec}
+    kind = document.value.get("kind") if isinstance(document.value, dict) else None
+    if kind not in kinds:
+        got = f"got kind {kind!r}" if kind is not None else "got no kind"
+        fix = "add 'kind: transformer' or 'kind: table'"
+        place = document.place(("kind",))
+        raise SpecError(Fault(got, "expected a workload file", fix, "kind", place))
+    if kind == "table":
+        _refuse_plain_sizes(document)
+    return validated(kinds[kind], document)  # type: ignore[type-var]
+
+
+def _refuse_plain_sizes(document: Document) -> None:
+    """A plain size on an all-gather is ambiguous: LIBRA's files mean the shard (C3)."""
+    faults = []
+    operations = document.value.get("operations")
+    for i, operation in enumerate(operations if isinstance(operations, list) else []):
+        collective = operation.get("collective") if isinstance(operation, dict) else None
+        if not isinstance(collective, dict) or collective.get("kind") != "all-gather":
+            continue
+        for name in {"size", "size_bytes"} & set(collective):
+            key = ("operations", i, "collective", name)
+            expected = "expected shard_bytes (what one NPU holds) or full_bytes (the result)"
+            path = ".".join(map(str, key))
+            got = f"got a plain {name!r} on an all-gather"
+            fix = "say which of the two it is"
+            faults.append(Fault(got, expected, fix, path, document.key_place(key)))
+    if faults:
+        raise SpecError(*faults)
+
+
+def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Workload:
+    training = TrainingSettings(
+        sequences_per_replica=_sequences_per_replica(name, spec, settings),
+        tp=settings.tp,
+        dp=settings.dp,
+        macs_per_s=_macs_per_s(spec, settings),
+        dtype_bytes=spec.dtype_bytes,
+        libra_conventions=spec.table == "libra",
+    )
+    architecture = Architecture(**spec.architecture.model_dump())
+    workload = transformer_workload(name, architecture, training)
+    assumed = tuple(spec.assumptions) if settings.npu is None else ()
+    return Workload(name, workload.operations, workload.n_sequences, workload.notes + assumed)
+
+
+def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSettings) -> int:
+    if settings.global_batch is None:
+        if spec.sequences_per_replica is None:
+            fix = "add e.g. 'global_batch: 1536' (sequences per step)"
+            raise SpecError(Fault("got nothing", f"expected a value for {name}", fix, "global_batch"))
+        return spec.sequences_per_replica
+    if settings.global_batch % settings.dp:
+        got = f"got {settings.global_batch} sequences"
+        expected = f"expected a multiple of the {settings.dp} data-parallel replicas"
+        fix = f"write {max(1, settings.global_batch // settings.dp) * settings.dp}"
+        raise SpecError(Fault(got, expected, fix, "global_batch"))
+    return settings.global_batch // settings.dp
+
+
+def _macs_per_s(spec: TransformerSpec, settings: PlanSettings) -> float:
+    npu = settings.npu or spec.compute.npu
+    if npu is None:
+        return float(spec.compute.macs_per_s or 0.0)
+    return npu.peak_TFLOPps * FLOPS_PER_TFLOPS * npu.efficiency_fraction / FLOP_PER_MAC
+
+
+def _table(name: str, spec: TableSpec, settings: PlanSettings) -> Workload:
+    for key in ("global_batch", "npu"):
+        if getattr(settings, key) is not None:
+            expected = f"expected none: {name} lists its compute times and sizes outright"
+            raise SpecError(Fault("got a value", expected, f"remove {key}", key))
+    operations = tuple(_operation(operation) for operation in spec.operations)
+    return Workload(name, operations, None, tuple(spec.assumptions))
+
+
+def _operation(spec: OperationSpec) -> Operation:
+    times = {unit: getattr(spec, f"compute_{unit}") for unit in ("ns", "us", "ms", "s")}
+    compute_s = sum(value * UNITS["time"][unit] for unit, value in times.items() if value)
+    phase = Phase(spec.phase)
+    collective = _collective(spec.collective, phase) if spec.collective else None
+    return Operation(spec.layer, phase, compute_s, collective, spec.count)
+
+
+def _collective(spec: CollectiveSpec, phase: Phase) -> Collective:
+    size = spec.size_bytes or spec.full_bytes or spec.shard_bytes or 0.0
+    group = spec.group or DEFAULT_GROUP[phase]
+    return Collective(CollectiveKind(spec.kind), size, group, spec.shard_bytes is not None)
