@@ -48,3 +48,19 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
         fix = f"{closest(name, known)} (or give a path ending in .yaml)"
         raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
     return folder(kind) / f"{name}.yaml"
+
+
+def example(name: str) -> Path:
+    """Path of a bundled example plan.
+
+    Raises
+    ------
+    UnknownName
+        For a name that is not bundled.
+
+    Examples
+    --------
+    >>> example("01_gpt3_4d").name
+    '01_gpt3_4d.yaml'
+    """
+    return resolve("examples", name, None)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.costing import PriceBook, TierPrice, network_price_usd_per_Bps
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key, parse_value, read_document
 from libra_planner.spec.faults import validated
-from libra_planner.spec.models import DegreesSpec, GroupsSpec, PlanSpec, PriceBookSpec
+from libra_planner.spec.models import DegreesSpec, FabricSpec, GroupsSpec, PlanSpec, PriceBookSpec
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.timing.expression import Array, TimeExpression
@@ -54,9 +57,27 @@ def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
     document = read_document(path)
     for setting in settings:
         apply_setting(document, setting)
-    spec = validated(PlanSpec, document)
     beside = Path(path).parent
+    try:
+        spec = validated(PlanSpec, document)
+    except SpecError as error:
+        raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
     return _Builder(document, spec, beside).problem()
+
+
+def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
+    """Faults of the topology and the rules of a plan whose other keys are wrong."""
+    value = document.value
+    spoiled = {fault.path.split(".")[0] for fault in error.faults}
+    if not isinstance(value, dict) or "fabric" in spoiled or "fabric" not in value:
+        return []
+    rules = [] if "constraints" in spoiled else value.get("constraints", [])
+    fabric = FabricSpec.model_validate(value["fabric"])
+    builder = _Builder(document, PlanSpec.model_construct(fabric=fabric, constraints=rules), beside)
+    topology = builder.attempt(("fabric", "topology"), builder.topology)
+    if topology is not None:
+        builder.rules(topology, None)
+    return builder.faults
 
 
 def apply_setting(document: Document, setting: str) -> None:
@@ -130,65 +151,55 @@ class _Builder:
     faults: list[Fault] = field(default_factory=list)
 
     def problem(self) -> Problem:
-        topology = self._try(("fabric", "topology"), self._topology)
-        book = self._try(("cost_model",), self._price_book)
-        self._stop_at_faults(topology, book)
-        assert topology is not None and book is not None
-        price = self._try(("fabric", "tiers"), lambda: network_price_usd_per_Bps(topology, book))
-        communicators = self._try(("parallelism",), lambda: self._communicators(topology))
-        rules = self._rules(topology, price)
-        self._stop_at_faults(price, communicators)
-        assert price is not None and communicators is not None
-        workload = self._try(("workload",), lambda: self._workload(communicators))
-        self._stop_at_faults(workload)
-        assert workload is not None
-        return self._assembled(topology, price, communicators, rules, workload)
-
-    def _assembled(
-        self,
-        topology: Topology,
-        price: Array,
-        communicators: Communicators,
-        rules: list[Rule | StepTimeLimit],
-        workload: Workload,
-    ) -> Problem:
-        expression = self._try(
-            ("parallelism",),
-            lambda: step_time(
-                workload, communicators, topology.n_dims, loop=self.spec.training_loop
-            ),
+        """The problem; raises all faults at once."""
+        fabric = self.attempt(("fabric", "topology"), self.topology)
+        book = self.attempt(("cost_model",), self._price_book)
+        topology = fabric if fabric is not None else self._required(fabric)
+        price = book and self.attempt(
+            ("fabric", "tiers"), lambda: network_price_usd_per_Bps(topology, book)
         )
-        self._stop_at_faults(expression)
-        assert expression is not None
+        groups = self.attempt(("parallelism",), lambda: self._communicators(topology))
+        rules = self.rules(topology, price)
+        workload = groups and self.attempt(("workload",), lambda: self._workload(groups))
+        expression = workload and groups and self.attempt(
+            ("parallelism",), lambda: self._step_time(topology, groups, workload)
+        )
+        communicators, operations = self._required(groups), self._required(workload)
         return Problem(
             source=self.document.file,
-            workload_name=workload.name,
+            workload_name=operations.name,
             topology=topology,
-            step_time=expression,
-            price_usd_per_Bps=price,
+            step_time=self._required(expression),
+            price_usd_per_Bps=self._required(price),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
-            real_link_step_time=self._real_links(topology, communicators, workload),
-            notes=workload.notes,
+            real_link_step_time=self._real_links(topology, communicators, operations),
+            notes=operations.notes,
         )
 
-    def _try(self, key: Key, build: Callable[[], Result]) -> Result | None:
+    def attempt(self, key: Key, build: Callable[[], Result]) -> Result | None:
+        """What ``build`` returns, or its faults noted with their places."""
         try:
             return build()
         except SpecError as error:
             for fault in error.faults:
-                at = tuple(int(p) if p.isdigit() else p for p in fault.path.split(".")) or key
-                at = at if fault.path else key
-                place = self.document.place(at)
-                self.faults.append(fault.located(place, ".".join(map(str, key))))
+                here = tuple(int(p) if p.isdigit() else p for p in fault.path.split("."))
+                at = here if fault.path and not fault.place else key
+                name = ".".join(map(str, at))
+                if isinstance(error, DataNotFound):
+                    got = f"{fault.got} ({fault.place})"
+                    fault = Fault(got, fault.expected, fault.fix)  # noqa: PLW2901
+                self.faults.append(fault.located(self.document.place(at), name))
             return None
 
-    def _stop_at_faults(self, *needed: object) -> None:
-        if self.faults or any(part is None for part in needed):
+    def _required(self, part: Result | None) -> Result:
+        if self.faults or part is None:
             raise SpecError(*self.faults)
+        return part
 
-    def _topology(self) -> Topology:
+    def topology(self) -> Topology:
+        """The fabric's topology, with its tiers."""
         if not self.spec.fabric.tiers:
             parse_topology(self.spec.fabric.topology)
             got, fix = "got no tiers", "name the price tier of each dimension"
@@ -217,17 +228,21 @@ class _Builder:
             return tp, communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
         return self.spec.parallelism.tp, self.spec.parallelism.dp
 
-    def _rules(self, topology: Topology, price: Array | None) -> list[Rule | StepTimeLimit]:
-        if price is None:
-            return []
-        names = rule_names(topology, price)
+    def rules(self, topology: Topology, price: Array | None) -> list[Rule | StepTimeLimit]:
+        """The constraints; with an unknown price, only for their faults."""
+        names = rule_names(topology, np.ones(topology.n_dims) if price is None else price)
         rules: list[Rule | StepTimeLimit] = []
         for i, text in enumerate(self.spec.constraints):
-            key = ("constraints", i)
-            place = self.document.place(key)
-            parsed = self._try(key, lambda text=text, at=place: parse_rule(text, names, at))  # type: ignore[misc]
+            place = self.document.place(("constraints", i))
+            parsed = self.attempt(("constraints", i), partial(parse_rule, text, names, place))
             rules += parsed or []
         return rules
+
+    def _step_time(
+        self, topology: Topology, communicators: Communicators, workload: Workload
+    ) -> TimeExpression:
+        loop = self.spec.training_loop
+        return step_time(workload, communicators, topology.n_dims, loop=loop)
 
     def _real_links(
         self, topology: Topology, communicators: Communicators, workload: Workload
@@ -239,5 +254,5 @@ class _Builder:
 
         loop = self.spec.training_loop
         real = step_time(workload, communicators, topology.n_dims, loop=loop, traffic=traffic)
-        ideal = step_time(workload, communicators, topology.n_dims, loop=loop)
+        ideal = self._step_time(topology, communicators, workload)
         return real if real.root != ideal.root else None

@@ -1,0 +1,1 @@
+"""The command line: thin calls of the same functions that the Python API has."""

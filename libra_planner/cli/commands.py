@@ -1,0 +1,131 @@
+"""What each command does: call the library, print the result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.problem import Problem
+from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+_PIPE_WIDTH = 200
+"""Columns when stdout is not a terminal: nothing wraps."""
+
+
+def optimize(options: argparse.Namespace) -> None:
+    """``libra-planner optimize``."""
+    from libra_planner.evaluation import evaluate as evaluate_vector
+    from libra_planner.spec.plan import load_plan
+
+    problem = load_plan(options.plan, options.settings)
+    from libra_planner.optimizer.performance import optimize as optimize_problem
+
+    design = optimize_problem(problem)
+    evaluation = evaluate_vector(problem, design.bandwidth_bytes_per_s)
+    if options.json:
+        from libra_planner.report.payload import optimize_payload
+
+        _print_json(optimize_payload(problem, design, evaluation))
+    else:
+        from libra_planner.report.terminal import print_result
+
+        print_result(_console(), problem, evaluation, design)
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """``libra-planner evaluate``."""
+    from libra_planner.evaluation import evaluate as evaluate_vector
+    from libra_planner.spec.plan import load_plan
+
+    problem = load_plan(options.plan, options.settings)
+    place = Place(f"{options.plan}: --bandwidth")
+    bandwidth = _bandwidth_bytes_per_s(options.bandwidth, problem, place)
+    try:
+        evaluation = evaluate_vector(problem, bandwidth)
+    except SpecError as error:
+        raise error.located(place) from None
+    if options.json:
+        from libra_planner.report.payload import evaluate_payload
+
+        _print_json(evaluate_payload(problem, evaluation))
+    else:
+        from libra_planner.report.terminal import print_result
+
+        print_result(_console(), problem, evaluation)
+
+
+def _bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Any:
+    import numpy as np
+
+    parts = text.split(",")
+    n_dims = problem.topology.n_dims
+    if len(parts) != n_dims:
+        expected = f"expected {n_dims}, one for each dimension of {problem.topology}"
+        fix = "separate GB/s by commas, innermost first"
+        raise SpecError(Fault(f"got {len(parts)} numbers", expected, fix, "", place))
+    values = [_gigabytes_per_s(part, place) for part in parts]
+    return np.array(values) * BYTES_PER_S_PER_GBPS
+
+
+def _gigabytes_per_s(text: str, place: Place) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        fix = "write GB/s without a unit, such as 300,100,75,25"
+        raise SpecError(Fault(f"got {text!r}", "expected a number of 0 or more", fix, "", place))
+    return value
+
+
+def list_bundled(options: argparse.Namespace) -> None:
+    """``libra-planner list``."""
+    from libra_planner.spec import bundled
+
+    folder = bundled.folder(options.kind)
+    rows = {name: folder / f"{name}.yaml" for name in bundled.names(options.kind)}
+    if options.json:
+        _print_json({options.kind: {name: str(path) for name, path in rows.items()}})
+        return
+    width = max(len(name) for name in rows)
+    for name, path in rows.items():
+        text = str(path) if options.kind == "examples" else _first_comment(path)
+        print(f"{name:<{width}}  {text}")
+
+
+def _first_comment(path: Path) -> str:
+    return path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+
+
+def schema(options: argparse.Namespace) -> None:
+    """``libra-planner schema``."""
+    from libra_planner.spec.schema import json_schema
+
+    _print_json(json_schema(options.format))
+
+
+def import_libra(options: argparse.Namespace) -> None:
+    """``libra-planner import libra``."""
+    from libra_planner.interop.libra import LibraFiles
+    from libra_planner.interop.libra import import_libra as import_files
+
+    names = (options.network, options.workload, options.communicator, options.cost_model)
+    written = import_files(LibraFiles(*map(Path, names)), Path(options.output))
+    for path in written:
+        print(path)
+    print("The plan has no rules yet: add e.g. 'total == 300 GB/s'.", file=sys.stderr)
+
+
+def _print_json(payload: dict[str, Any]) -> None:
+    print(json.dumps(payload, indent=2, allow_nan=False))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)

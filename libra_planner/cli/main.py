@@ -1,0 +1,136 @@
+"""``libra-planner``: arguments, exit codes and where output goes.
+
+Modules are imported inside the commands, so that ``--help`` loads nothing and
+``evaluate`` never loads a solver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from libra_planner import __version__
+from libra_planner.errors import PlannerError
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except PlannerError as error:
+        message = str(error)
+        subject = getattr(options, "plan", None)
+        if not _begins_with_a_place(error):
+            message = f"{subject or 'libra-planner'}: {message}"
+        print(message, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _begins_with_a_place(error: PlannerError) -> bool:
+    faults = getattr(error, "faults", None)
+    return faults is None or all(fault.place for fault in faults)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="libra-planner",
+        description="Plans the network bandwidth of AI training clusters.",
+        epilog="exit codes: 0 done, 2 bad input, 3 infeasible or ill-posed, "
+        "4 not certified, 130 interrupted",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_optimize(commands)
+    _add_evaluate(commands)
+    _add_list(commands)
+    _add_schema(commands)
+    _add_import(commands)
+    return parser
+
+
+_Commands = argparse._SubParsersAction
+
+
+def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.ArgumentParser:
+    """A subcommand that calls ``libra_planner.cli.commands.<run>``."""
+
+    def call(options: argparse.Namespace) -> None:
+        from libra_planner.cli import commands as implementations
+
+        getattr(implementations, run)(options)
+
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text, allow_abbrev=False
+    )
+    parser.set_defaults(run=call)
+    return parser
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", help="plan file (YAML)")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value of the plan; KEY is a dotted path, VALUE is YAML or JSON",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_optimize(commands: _Commands) -> None:
+    text = "Find the bandwidth of every dimension that is best for the plan's objective."
+    _add_plan(_command(commands, "optimize", "optimize", text))
+
+
+def _add_evaluate(commands: _Commands) -> None:
+    text = "Step time and cost of a given bandwidth vector."
+    parser = _command(commands, "evaluate", "evaluate", text)
+    _add_plan(parser)
+    parser.add_argument(
+        "--bandwidth",
+        required=True,
+        metavar="B1,B2,...",
+        help="GB/s per NPU of every dimension, innermost first",
+    )
+
+
+def _add_list(commands: _Commands) -> None:
+    parser = _command(commands, "list", "list_bundled", "List what is bundled.")
+    parser.add_argument("kind", choices=("workloads", "cost-models", "examples"))
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_schema(commands: _Commands) -> None:
+    text = "Print the JSON Schema of a file format, for editors."
+    parser = _command(commands, "schema", "schema", text)
+    parser.add_argument("format", choices=("plan", "workload", "price-book"))
+
+
+def _add_import(commands: _Commands) -> None:
+    parser = commands.add_parser("import", help="Read another tool's files.", allow_abbrev=False)
+    formats = parser.add_subparsers(dest="format", required=True, metavar="FORMAT")
+    text = "Write a plan, a workload and a price book from LIBRA's four input files."
+    libra = _command(formats, "libra", "import_libra", text)
+    for name, what in (
+        ("network", "network .yml"),
+        ("workload", "workload .txt"),
+        ("communicator", "communicator .yml"),
+        ("cost-model", "cost model .yml"),
+    ):
+        libra.add_argument(f"--{name}", required=True, metavar="FILE", help=f"LIBRA's {what}")
+    libra.add_argument("-o", "--output", required=True, metavar="PLAN", help="plan to write")

@@ -1,0 +1,40 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from libra_planner.errors import DataNotFound, Fault, Place
+
+
+def write_files(contents: Mapping[Path, str]) -> None:
+    """Write texts to paths; each appears complete, and none if one cannot be written.
+
+    Raises
+    ------
+    DataNotFound
+        When a folder is missing or cannot be written to.
+    """
+    staged: list[tuple[str, Path]] = []
+    try:
+        for path, text in contents.items():
+            if path.is_dir():
+                raise DataNotFound(Fault("got a directory", "expected a file name", "", "", Place(str(path))))
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            staged.append((name, path))
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(name, 0o644)
+        for name, path in staged:
+            os.replace(name, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        place = Place(str(next(iter(contents))))
+        raise DataNotFound(Fault(f"got {reason!r}", "expected a writable path", "", "", place)) from None
+    finally:
+        for name, _ in staged:
+            if os.path.exists(name):
+                os.unlink(name)
