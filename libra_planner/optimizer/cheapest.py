@@ -55,6 +55,8 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
         When the linear programs end without a solution.
     """
     face = _Face(program, model, b, form_weights)
+    if all(face.is_fixed(i) for i in range(program.n_dims)):
+        return Choice(b, unique=True)
     chosen = face.best(program.price)
     face.keep(program.price, chosen)
     spread = np.zeros(program.n_dims)

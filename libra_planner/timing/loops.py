@@ -35,7 +35,7 @@ def communication(
         return Constant(0.0)
     group = communicators.group(operation.phase, collective.group)
     phase = operation.phase.value.replace("_", " ")
-    name = "" if communicators.explicit else f" {collective.group}"
+    name = "" if communicators.explicit else f" {collective.group.upper()}"
     label = f"{phase}{name} {collective.kind.value}"
     term = transfers(traffic(collective, group))
     return term if isinstance(term, Constant) else Labelled(label, term)
