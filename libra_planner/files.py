@@ -22,7 +22,9 @@ def write_files(contents: Mapping[Path, str]) -> None:
     try:
         for path, text in contents.items():
             if path.is_dir():
-                raise DataNotFound(Fault("got a directory", "expected a file name", "", "", Place(str(path))))
+                raise DataNotFound(
+                    Fault("got a directory", "expected a file name", "", "", Place(str(path)))
+                )
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             staged.append((name, path))
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -33,7 +35,9 @@ def write_files(contents: Mapping[Path, str]) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         place = Place(str(next(iter(contents))))
-        raise DataNotFound(Fault(f"got {reason!r}", "expected a writable path", "", "", place)) from None
+        raise DataNotFound(
+            Fault(f"got {reason!r}", "expected a writable path", "", "", place)
+        ) from None
     finally:
         for name, _ in staged:
             if os.path.exists(name):

@@ -111,7 +111,9 @@ class Problem:
     def total_bandwidth_bytes_per_s(self) -> float | None:
         """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""
         totals = {
-            sense: [rule.bound / rule.coefficients[0] for rule in self._totals if rule.sense == sense]
+            sense: [
+                rule.bound / rule.coefficients[0] for rule in self._totals if rule.sense == sense
+            ]
             for sense in ("==", "<=")
         }
         return min(totals["=="] or totals["<="], default=None)

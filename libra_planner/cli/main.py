@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from libra_planner import __version__
 from libra_planner.errors import PlannerError
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_Commands = argparse._SubParsersAction
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.ArgumentParser:

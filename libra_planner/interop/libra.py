@@ -104,7 +104,9 @@ def _fabric(document: Document) -> dict[str, Any]:
         raise SpecError(Fault(f"got {got}", "expected one entry per dimension", "", "", place))
     for i, block in enumerate(blocks):
         if block not in _BLOCKS:
-            _refuse(document, ("Topology", i), block, "a building block", closest(str(block), _BLOCKS))
+            _refuse(
+                document, ("Topology", i), block, "a building block", closest(str(block), _BLOCKS)
+            )
     for i, size in enumerate(sizes):
         if not _is_count(size) or size < 2:
             _refuse(document, ("NpusCount", i), size, "a whole number of at least 2")
@@ -186,7 +188,7 @@ def _number(text: str, what: str, place: Place, faults: list[Fault]) -> float:
 
 def _price_book(document: Document, fabric: dict[str, Any]) -> dict[str, Any]:
     """LIBRA's prices; a switch in a tier without a NIC price is refused, as LIBRA does."""
-    tiers = {}
+    tiers: dict[str, dict[str, float]] = {}
     for tier, prices in _map(document, document.value, ()).items():
         known = {"Link": "link", "Switch": "switch", "Nic": "nic"}
         tiers[tier] = {}

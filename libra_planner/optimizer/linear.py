@@ -110,7 +110,8 @@ class CutModel:
     def form_weights(self, upper_dual: Array) -> Array:
         """Sensitivity of the objective to each reciprocal, from the cuts' multipliers."""
         duals = upper_dual[len(upper_dual) - len(self._points) :] * np.array(self._points)
-        return np.bincount(self._forms, duals, minlength=self.program.n_forms)
+        weights = np.bincount(self._forms, duals, minlength=self.program.n_forms)
+        return weights.astype(np.float64)
 
     def equal_rows(self) -> tuple[Array, Array]:
         """Equality rows over (b, w)."""
@@ -126,7 +127,7 @@ class CutModel:
         fixed: Array | None = None,
         fixed_value: Array | None = None,
     ) -> Solution:
-        """min cost.(b, w) over the model, ``extra (b, w) <= extra_limit``, ``fixed (b, w) == ..``."""
+        """min cost.(b, w) over the model with extra inequality and equality rows."""
         upper, limits = _stacked(self.rows(), extra, extra_limit)
         equal, targets = _stacked(self.equal_rows(), fixed, fixed_value)
         top = np.concatenate([self.program.b_upper * (1 + 1e-9), self.w_upper])

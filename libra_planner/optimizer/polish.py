@@ -54,7 +54,9 @@ def _newton_step(program: Program, at: ConvexPoint, radius: float) -> ConvexPoin
         return None
     x, duals = solution
     first_tangent = len(equal) + len(upper) - program.n_forms
-    return ConvexPoint(b0 * (1 + radius * x[: program.n_dims]), np.maximum(duals[first_tangent:], 0))
+    return ConvexPoint(
+        b0 * (1 + radius * x[: program.n_dims]), np.maximum(duals[first_tangent:], 0)
+    )
 
 
 def _step_rows(program: Program, b0: Array, x0: Array, radius: float) -> tuple[Array, Array]:

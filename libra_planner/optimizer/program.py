@@ -39,7 +39,8 @@ def rule_rows(rules: Sequence[Rule], bandwidth_unit: Array) -> RuleRows:
     >>> rows.upper, rows.limit, rows.equal.shape
     (array([[-0.5,  1. ]]), array([-0.]), (0, 2))
     """
-    upper, equal = [], []
+    upper: list[Array] = []
+    equal: list[Array] = []
     for rule in rules:
         row = np.array([*(rule.coefficients * bandwidth_unit), rule.bound])
         row /= np.abs(row[:-1]).max() or 1.0

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from libra_planner.errors import Infeasible, IllPosed
+from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
 from libra_planner.problem import Problem, Rule, StepTimeLimit

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libra_planner.problem import Problem
-from libra_planner.timing.expression import Array
 from libra_planner.timing.explanation import COMPUTE, Share
+from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
 from libra_planner.units import gigabytes_per_s
 
@@ -49,8 +49,8 @@ def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[s
     found: dict[tuple[str, int | None], None] = {}
     for rule in problem.rules:
         terms = np.abs(rule.coefficients) @ bandwidth_bytes_per_s
-        slack = abs(np.dot(rule.coefficients, bandwidth_bytes_per_s) - rule.bound)
-        if slack <= _BINDING * max(abs(rule.bound), terms):
+        slack = abs(float(np.dot(rule.coefficients, bandwidth_bytes_per_s)) - rule.bound)
+        if slack <= _BINDING * max(abs(rule.bound), float(terms)):
             found[(rule.text, rule.line)] = None
     return [{"rule": text, "line": line} for text, line in found]
 

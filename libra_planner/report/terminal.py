@@ -66,7 +66,9 @@ def _certificate(design: Design) -> str:
 
 
 def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
-    table = Table("dimension", "", "tier", title="Bandwidth per NPU", title_justify="left", box=None)
+    table = Table(
+        "dimension", "", "tier", title="Bandwidth per NPU", title_justify="left", box=None
+    )
     for name in ("bandwidth", "", "share", "equal", "cost", "share"):
         table.add_column(name, justify="left" if name == "" else "right", no_wrap=True)
     bandwidth = evaluation.bandwidth_bytes_per_s

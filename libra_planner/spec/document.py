@@ -79,24 +79,33 @@ def read_document(path: str | Path) -> Document:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a user's file, or one clear error."""
-    file, here = str(path), Place(str(path))
+    """The text of a user's file.
+
+    Raises
+    ------
+    DataNotFound
+        For a path that cannot be read as text.
+    SpecError
+        For a file that is too big.
+    """
+    here = Place(str(path))
     try:
-        size = Path(path).stat().st_size
-        if size > MAX_BYTES:
-            got = f"got a file of {size:,} bytes"
-            raise SpecError(Fault(got, f"expected at most {MAX_BYTES:,}", "split it", "", here))
-        return Path(path).read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataNotFound(Fault("got no such file", "", f"check the path {file}", "", here)) from None
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            expected = f"expected at most {MAX_BYTES:,} bytes"
+            raise SpecError(Fault("got a larger file", expected, "split it", "", here))
+        return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        got, expected = "got no such file", "expected one"
     except IsADirectoryError:
-        raise DataNotFound(Fault("got a directory", "expected a file", "", "", here)) from None
+        got, expected = "got a directory", "expected a file"
     except UnicodeDecodeError:
-        got = "got bytes that are not UTF-8"
-        raise DataNotFound(Fault(got, "expected a text file", "", "", here)) from None
+        got, expected = "got bytes that are not UTF-8", "expected a text file"
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise DataNotFound(Fault(f"got {reason!r}", "expected a readable file", "", "", here)) from None
+        got, expected = f"got {reason!r}", "expected a readable file"
+    raise DataNotFound(Fault(got, expected, "check the path", "", here))
 
 
 def parse_document(text: str, file: str) -> Document:
@@ -156,7 +165,7 @@ class _Builder:
             return self._map(node, key, depth)
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, (*key, i), depth + 1) for i, item in enumerate(node.value)]
-        return _scalar(node)
+        return _scalar(node.value, plain=getattr(node, "style", None) is None)
 
     def _count(self, place: Place, depth: int) -> None:
         self.n_values += 1
@@ -191,9 +200,9 @@ class _Builder:
                 self.faults.append(Fault(got, "expected a name", "", "", place))
 
 
-def _scalar(node: yaml.ScalarNode) -> Any:
-    text = node.value
-    if node.style is not None or node.tag == "tag:yaml.org,2002:binary":
+def _scalar(text: str, *, plain: bool) -> Any:
+    """A scalar by YAML 1.2's core types; quoted and block text stays text."""
+    if not plain:
         return text
     if text.casefold() in _WORDS and text in (text.lower(), text.upper(), text.capitalize()):
         return _WORDS[text.casefold()]
@@ -203,6 +212,4 @@ def _scalar(node: yaml.ScalarNode) -> Any:
         return int(text, 0)
     if _FLOAT.fullmatch(text):
         return float(text)
-    if _SPECIAL_FLOAT.fullmatch(text):
-        return float(text.replace(".", "").lower())
-    return text
+    return float(text.replace(".", "").lower()) if _SPECIAL_FLOAT.fullmatch(text) else text

@@ -58,10 +58,8 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
         raise SpecError(*dict.fromkeys(faults)) from None
 
 
-def _faults(
-    model: type[BaseModel], document: Document, key: Key, error: Any
-) -> Iterator[Fault]:
-    location = key + _without_union_tags(model, tuple(error["loc"]), document.value, key)
+def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) -> Iterator[Fault]:
+    location = key + _without_union_tags(model, tuple(error["loc"]))
     kind, place = error["type"], document.place(location)
     path = _path(location)
     if kind == "extra_forbidden":
@@ -114,7 +112,7 @@ def _path(key: Key) -> str:
     return ".".join(str(part) for part in key)
 
 
-def _without_union_tags(model: type[BaseModel], location: Key, value: Any, key: Key) -> Key:
+def _without_union_tags(model: type[BaseModel], location: Key) -> Key:
     """Drop the class names that pydantic puts in for the members of a union."""
     names = {member.__name__ for member in _models_in(model)}
     return tuple(part for part in location if part not in names)

@@ -50,10 +50,8 @@ class NpuSpec(_Model):
     )
 
 
-def _parallelism_kind(value: Any) -> str:
-    phases = set(GroupsSpec.model_fields)
-    explicit = isinstance(value, dict) and bool(phases & set(value))
-    return "groups" if explicit or isinstance(value, GroupsSpec) else "degrees"
+def _parallelism_model(value: dict[str, Any]) -> type[BaseModel]:
+    return GroupsSpec if set(GroupsSpec.model_fields) & set(value) else DegreesSpec
 
 
 class PlanSpec(_Model):
@@ -86,7 +84,7 @@ class PlanSpec(_Model):
     def _one_kind_of_parallelism(cls, data: Any) -> Any:
         """Validate against the one kind of parallelism that is meant, for clear errors."""
         if isinstance(data, dict) and isinstance(data.get("parallelism"), dict):
-            chosen = GroupsSpec if _parallelism_kind(data["parallelism"]) == "groups" else DegreesSpec
+            chosen = _parallelism_model(data["parallelism"])
             return data | {"parallelism": _validated(chosen, data["parallelism"])}
         return data
 
@@ -154,7 +152,9 @@ class CollectiveSpec(_Model):
     @model_validator(mode="after")
     def _sizes(self) -> CollectiveSpec:
         gather = self.kind == "all-gather"
-        given = [n for n in ("size_bytes", "shard_bytes", "full_bytes") if getattr(self, n) is not None]
+        given = [
+            n for n in ("size_bytes", "shard_bytes", "full_bytes") if getattr(self, n) is not None
+        ]
         allowed = ("shard_bytes", "full_bytes") if gather else ("size_bytes", "full_bytes")
         if len(given) != 1 or given[0] not in allowed:
             got = " and ".join(given) or "no size"

@@ -96,7 +96,9 @@ def apply_setting(document: Document, setting: str) -> None:
     try:
         value = parse_value(text, document.file)
     except SpecError as error:
-        raise SpecError(*(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)) from None
+        raise SpecError(
+            *(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)
+        ) from None
     key: Key = tuple(int(part) if part.isdigit() else part for part in dotted.strip().split("."))
     _put(document.value, key, value, place)
     for known in [k for k in document.places if k[: len(key)] == key]:
@@ -154,28 +156,30 @@ class _Builder:
         """The problem; raises all faults at once."""
         fabric = self.attempt(("fabric", "topology"), self.topology)
         book = self.attempt(("cost_model",), self._price_book)
-        topology = fabric if fabric is not None else self._required(fabric)
-        price = book and self.attempt(
-            ("fabric", "tiers"), lambda: network_price_usd_per_Bps(topology, book)
-        )
-        groups = self.attempt(("parallelism",), lambda: self._communicators(topology))
+        topology = self._present(fabric)
+        price = None
+        if book is not None:
+            pricing = partial(network_price_usd_per_Bps, topology, book)
+            price = self.attempt(("fabric", "tiers"), pricing)
         rules = self.rules(topology, price)
-        workload = groups and self.attempt(("workload",), lambda: self._workload(groups))
-        expression = workload and groups and self.attempt(
-            ("parallelism",), lambda: self._step_time(topology, groups, workload)
+        groups = self.attempt(("parallelism",), partial(self._communicators, topology))
+        communicators = self._present(groups)
+        workload = self._required(
+            self.attempt(("workload",), partial(self._workload, communicators))
         )
-        communicators, operations = self._required(groups), self._required(workload)
+        timing = partial(self._step_time, topology, communicators, workload)
+        expression = self._required(self.attempt(("parallelism",), timing))
         return Problem(
             source=self.document.file,
-            workload_name=operations.name,
+            workload_name=workload.name,
             topology=topology,
-            step_time=self._required(expression),
+            step_time=expression,
             price_usd_per_Bps=self._required(price),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
-            real_link_step_time=self._real_links(topology, communicators, operations),
-            notes=operations.notes,
+            real_link_step_time=self._real_links(topology, communicators, workload),
+            notes=workload.notes,
         )
 
     def attempt(self, key: Key, build: Callable[[], Result]) -> Result | None:
@@ -198,6 +202,10 @@ class _Builder:
             raise SpecError(*self.faults)
         return part
 
+    def _present(self, part: Result | None) -> Result:
+        """Stop only when this very part is missing; other faults can wait for company."""
+        return part if part is not None else self._required(part)
+
     def topology(self) -> Topology:
         """The fabric's topology, with its tiers."""
         if not self.spec.fabric.tiers:
@@ -212,7 +220,9 @@ class _Builder:
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.spec.parallelism
         if isinstance(parallelism, DegreesSpec):
-            return communicators_from_degrees(topology, {"tp": parallelism.tp, "dp": parallelism.dp})
+            return communicators_from_degrees(
+                topology, {"tp": parallelism.tp, "dp": parallelism.dp}
+            )
         sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
         return communicators_from_sizes(topology, sizes)
 
@@ -250,7 +260,9 @@ class _Builder:
         """Step time with the real links of partial groups, if there are any (C6)."""
 
         def traffic(collective: Collective, group: Group) -> Array:
-            return traffic_bytes(collective, group) * real_link_slowdown(collective, group, topology)
+            return traffic_bytes(collective, group) * real_link_slowdown(
+                collective, group, topology
+            )
 
         loop = self.spec.training_loop
         real = step_time(workload, communicators, topology.n_dims, loop=loop, traffic=traffic)

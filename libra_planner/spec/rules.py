@@ -128,7 +128,9 @@ def _tokens(text: str) -> list[_Token]:
         kind = str(match.lastgroup)
         if kind == "other":
             raise _fault(
-                text, repr(match.group("other")), "expected names, numbers with units, + - * <= >= =="
+                text,
+                repr(match.group("other")),
+                "expected names, numbers with units, + - * <= >= ==",
             )
         tokens.append(_Token(kind, match.group(kind)))
         at = match.end()
@@ -200,7 +202,9 @@ def _add_quantity(side: _Side, number: float, unit: str, names: Names, text: str
     try:
         kind, factor = unit_kind(unit)
     except UnitError as error:
-        raise _fault(text, f"the unit {unit!r}", "expected a known unit", error.faults[0].fix) from None
+        raise _fault(
+            text, f"the unit {unit!r}", "expected a known unit", error.faults[0].fix
+        ) from None
     if kind not in _UNIT_OF_KIND:
         raise _fault(text, f"a {kind}", "expected a bandwidth, an amount of money or a time")
     _note_kind(side, kind, text)
@@ -222,7 +226,9 @@ def _add_name(side: _Side, name: str, factor: float, names: Names, text: str) ->
         raise _fault(text, f"the tier {name!r}, which several dimensions share", "", fix)
     else:
         known = [*names.rows, COST, STEP_TIME]
-        raise _fault(text, f"the name {name!r}", "expected one of this fabric", closest(name, known))
+        raise _fault(
+            text, f"the name {name!r}", "expected one of this fabric", closest(name, known)
+        )
 
 
 def _note_kind(side: _Side, kind: str, text: str) -> None:
@@ -234,7 +240,9 @@ def _note_kind(side: _Side, kind: str, text: str) -> None:
 def _comparison(text: str, left: _Side, sense: str, right: _Side) -> Rule | StepTimeLimit:
     kind, other = left.kinds["kind"], right.kinds["kind"]
     if kind != other:
-        raise _fault(text, f"a {kind} compared with a {other}", "expected the same kind on both sides")
+        raise _fault(
+            text, f"a {kind} compared with a {other}", "expected the same kind on both sides"
+        )
     bound = right.constant - left.constant
     row = left.row - right.row
     if kind == "time":

@@ -57,16 +57,15 @@ def load_workload(path: Path, settings: PlanSettings) -> Workload:
 
 
 def _spec(document: Document) -> TransformerSpec | TableSpec:
-    kinds = {"transformer": TransformerSpec, "table": TableSpec}
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
-    if kind not in kinds:
-        got = f"got kind {kind!r}" if kind is not None else "got no kind"
-        fix = "add 'kind: transformer' or 'kind: table'"
-        place = document.place(("kind",))
-        raise SpecError(Fault(got, "expected a workload file", fix, "kind", place))
     if kind == "table":
         _refuse_plain_sizes(document)
-    return validated(kinds[kind], document)  # type: ignore[type-var]
+        return validated(TableSpec, document)
+    if kind == "transformer":
+        return validated(TransformerSpec, document)
+    got = f"got kind {kind!r}" if kind is not None else "got no kind"
+    fix = "add 'kind: transformer' or 'kind: table'"
+    raise SpecError(Fault(got, "expected a workload file", fix, "kind", document.place(("kind",))))
 
 
 def _refuse_plain_sizes(document: Document) -> None:
@@ -107,7 +106,9 @@ def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSetti
     if settings.global_batch is None:
         if spec.sequences_per_replica is None:
             fix = "add e.g. 'global_batch: 1536' (sequences per step)"
-            raise SpecError(Fault("got nothing", f"expected a value for {name}", fix, "global_batch"))
+            raise SpecError(
+                Fault("got nothing", f"expected a value for {name}", fix, "global_batch")
+            )
         return spec.sequences_per_replica
     if settings.global_batch % settings.dp:
         got = f"got {settings.global_batch} sequences"

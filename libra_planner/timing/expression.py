@@ -222,8 +222,7 @@ class TimeExpression:
     @property
     def dims_with_traffic(self) -> NDArray[np.bool_]:
         """Whether any transfer uses a dimension, shape (n_dims,)."""
-        used: NDArray[np.bool_] = (self.forms > 0).any(axis=0)
-        return used
+        return np.asarray((self.forms > 0).any(axis=0), dtype=np.bool_)
 
     def seconds(self, bandwidth_bytes_per_s: Array) -> Array:
         """Step time of each design; infinite where traffic meets 0 GB/s.
@@ -255,7 +254,8 @@ class TimeExpression:
     def _check(self, bandwidth: Array) -> None:
         if bandwidth.ndim not in (1, 2) or bandwidth.shape[-1] != self.n_dims:
             got = f"got an array of shape {bandwidth.shape}"
-            raise SpecError(Fault(got, f"expected one bandwidth for each of {self.n_dims} dimensions"))
+            expected = f"expected one bandwidth for each of {self.n_dims} dimensions"
+            raise SpecError(Fault(got, expected))
         if bandwidth.size and not bandwidth.min() >= 0:
             raise SpecError(Fault("got a negative or NaN bandwidth", "expected 0 or more"))
 
@@ -263,8 +263,10 @@ class TimeExpression:
         """Linear forms of a block of designs, shape (n_forms, n_rows)."""
         if ((self.forms != 0).sum(axis=1) == 1).all():
             columns = self.forms.argmax(axis=1)
-            return block.T[columns] * self.forms.max(axis=1, initial=0.0)[:, None]
-        return self.forms @ block.T
+            scaled: Array = block.T[columns] * self.forms.max(axis=1, initial=0.0)[:, None]
+            return scaled
+        values: Array = self.forms @ block.T
+        return values
 
     def value(self, node: Node, reciprocals: Array) -> Array | float:
         """Seconds of a subtree; ``reciprocals`` has one row per form, 1 / (bytes/s)."""

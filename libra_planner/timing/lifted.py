@@ -14,7 +14,6 @@ from libra_planner.timing.expression import (
     Array,
     Constant,
     Labelled,
-    Maximum,
     Node,
     Scaled,
     Sum,
@@ -64,7 +63,7 @@ class _Builder:
             row, offset = self.affine(node.term, factor * node.factor)
             return {j: node.factor * x for j, x in row.items()}, node.factor * offset
         parts = [self.affine(term, factor) for term in node.terms]
-        return self._total(parts) if isinstance(node, Sum) else self._epigraph(node, factor, parts)
+        return self._total(parts) if isinstance(node, Sum) else self._epigraph(factor, parts)
 
     def _leaf(self, node: Transfer, factor: float) -> tuple[dict[int, float], float]:
         j = self.step.form_index[node.coefficients]
@@ -80,7 +79,7 @@ class _Builder:
         return row, sum(offset for _, offset in parts)
 
     def _epigraph(
-        self, node: Maximum, factor: float, parts: list[tuple[dict[int, float], float]]
+        self, factor: float, parts: list[tuple[dict[int, float], float]]
     ) -> tuple[dict[int, float], float]:
         """A new variable t with t >= every part; nested constants may not be negative."""
         j = self.n_variables
@@ -104,7 +103,9 @@ def lift(step: TimeExpression) -> Lifted:
     builder = _Builder(step, n_forms, n_variables=n_forms)
     row, constant_s = builder.affine(step.merged, 1.0)
     n = builder.n_variables
-    rows = np.array([_dense(part, n) for part, _ in builder.epigraph]).reshape(len(builder.epigraph), n)
+    rows = np.zeros((len(builder.epigraph), n))
+    for i, (part, _) in enumerate(builder.epigraph):
+        rows[i] = _dense(part, n)
     offsets = np.array([offset for _, offset in builder.epigraph], dtype=np.float64)
     return Lifted(step.forms, _dense(row, n), constant_s, rows, offsets, _dense(builder.floors, n))
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-import numpy as np
-
 from libra_planner.collectives import traffic_bytes
 from libra_planner.timing.expression import (
     Array,
@@ -83,6 +81,7 @@ def step_time(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from libra_planner.workload.operations import CollectiveKind, Phase
     >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
     >>> layer = Operation("fc", Phase.WEIGHT_GRAD, 1.0, gradient)
