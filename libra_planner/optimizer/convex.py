@@ -23,6 +23,27 @@ class ConvexPoint:
     form_weights: Array
 
 
+@dataclass(frozen=True)
+class ConvexModel:
+    """The program in cvxpy's terms; ``reciprocal`` are the rows w_f >= 1 / (form_f . b)."""
+
+    problem: cp.Problem
+    b: cp.Variable
+    w: cp.Variable
+    reciprocal: cp.Constraint
+
+
+def convex_model(program: Program) -> ConvexModel:
+    """Compile the program for cvxpy."""
+    b = cp.Variable(program.n_dims, nonneg=True)
+    w = cp.Variable(len(program.objective), nonneg=True)
+    reciprocal = w[: program.n_forms] >= cp.inv_pos(program.forms @ b)
+    constraints = [reciprocal, *_linear(program, b, w)]
+    return ConvexModel(
+        cp.Problem(cp.Minimize(program.objective @ w), constraints), b, w, reciprocal
+    )
+
+
 def solve_convex(program: Program) -> ConvexPoint:
     """Solve the program to the solver's own accuracy; callers certify the result.
 
@@ -31,22 +52,18 @@ def solve_convex(program: Program) -> ConvexPoint:
     SolverFailed
         When the solver ends without a usable point.
     """
-    b = cp.Variable(program.n_dims, nonneg=True)
-    w = cp.Variable(len(program.objective), nonneg=True)
-    reciprocal = w[: program.n_forms] >= cp.inv_pos(program.forms @ b)
-    constraints = [reciprocal, *_linear(program, b, w)]
-    problem = cp.Problem(cp.Minimize(program.objective @ w), constraints)
+    model = convex_model(program)
     with warnings.catch_warnings():
         # An "inaccurate" end is judged by the certificate, not by the warning.
         warnings.simplefilter("ignore", UserWarning)
         try:
-            problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
+            model.problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
         except cp.SolverError as error:
             raise SolverFailed(f"Clarabel failed: {error}") from error
-    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise SolverFailed(f"Clarabel ended with status {problem.status}")
-    weights = np.maximum(np.asarray(reciprocal.dual_value, dtype=np.float64), 0.0)
-    return ConvexPoint(np.asarray(b.value, dtype=np.float64), weights)
+    if model.problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        raise SolverFailed(f"Clarabel ended with status {model.problem.status}")
+    weights = np.maximum(np.asarray(model.reciprocal.dual_value, dtype=np.float64), 0.0)
+    return ConvexPoint(np.asarray(model.b.value, dtype=np.float64), weights)
 
 
 def _linear(program: Program, b: cp.Variable, w: cp.Variable) -> list[cp.Constraint]:

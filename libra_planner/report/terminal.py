@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _BAR_CELLS = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_SHOWN_GAP = 1e-9
+"""Smaller gaps are shown as this: their digits are rounding."""
 
 
 def print_result(
@@ -62,7 +64,8 @@ def _against_equal(evaluation: Evaluation) -> str:
 
 def _certificate(design: Design) -> str:
     ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
-    return f"Proven optimal: no design is more than {design.optimality_gap:.1e} faster{ties}"
+    gap = max(design.optimality_gap, _SHOWN_GAP)
+    return f"Proven optimal: no design under these rules is faster by more than {gap:.0e}{ties}"
 
 
 def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:

@@ -1,0 +1,90 @@
+"""Full-size models: parameter counts, compute and traffic against independent formulas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from libra_planner.errors import SpecError
+from libra_planner.spec.document import read_document
+from libra_planner.spec.models import NpuSpec
+from libra_planner.spec.workloads import PlanSettings, load_workload
+from libra_planner.workload.operations import Phase
+from libra_planner.workload.transformer import Architecture
+
+BUNDLED = Path(__file__).parents[2] / "workloads"
+NPU = NpuSpec(peak_TFLOPps=100.0, efficiency_fraction=0.5)
+
+
+def _architecture(name: str) -> Architecture:
+    return Architecture(**read_document(BUNDLED / f"{name}.yaml").value["architecture"])
+
+
+@pytest.mark.parametrize(
+    ("name", "published"), [("gpt3", 175e9), ("turing-nlg", 17.2e9), ("msft-1t", 1e12)]
+)
+def test_parameter_counts_within_one_percent_of_the_published(name: str, published: float) -> None:
+    assert _architecture(name).n_parameters == pytest.approx(published, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["gpt3", "turing-nlg", "msft-1t"])
+def test_compute_is_narayanans_flop_count(name: str) -> None:
+    """FLOPs of a step without recomputation: 72 B s L h^2 (1 + s/6h + V/12hL), (SC'21, eq. 3)."""
+    a = _architecture(name)
+    tp, dp, batch = 2, 4, 8
+    workload = load_workload(BUNDLED / f"{name}.yaml", PlanSettings(tp, dp, batch, NPU))
+    tokens, s, h = batch * a.sequence_tokens, a.sequence_tokens, a.hidden
+    flops = 72 * tokens * a.n_layers * h**2
+    flops *= 1 + s / (6 * h) + a.vocabulary / (12 * h * a.n_layers)
+    # The layer norm's tokens * h MACs per phase are not in the paper's count.
+    norm = a.n_layers * 3 * 2 * batch / dp * a.sequence_tokens * h / 50e12
+    assert workload.compute_s == pytest.approx(flops / (tp * dp) / 50e12 + norm, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gpt3", "turing-nlg", "msft-1t"])
+def test_traffic_is_megatrons(name: str) -> None:
+    """Per layer 2 activation all-reduces each way; gradients of all weights over DP."""
+    a = _architecture(name)
+    workload = load_workload(BUNDLED / f"{name}.yaml", PlanSettings(2, 4, 8, NPU))
+    activation = 2 * a.sequence_tokens * a.hidden * 2
+    totals = {phase: 0.0 for phase in Phase}
+    for operation in workload.operations:
+        if operation.collective:
+            totals[operation.phase] += operation.collective.size_bytes * operation.count
+    assert totals[Phase.FORWARD] == (2 * a.n_layers + 1) * activation
+    assert totals[Phase.INPUT_GRAD] == (2 * a.n_layers + 1) * activation
+    weights = 12 * a.n_layers * a.hidden**2 + a.vocabulary * a.hidden
+    assert totals[Phase.WEIGHT_GRAD] == weights / 2 * 2
+
+
+def test_changing_degrees_keeps_the_global_batch_and_its_compute() -> None:
+    """C6: the same work, split otherwise."""
+    path = BUNDLED / "gpt3.yaml"
+    times = {
+        (tp, dp): load_workload(path, PlanSettings(tp, dp, 64, NPU)).compute_s * tp * dp
+        for tp, dp in [(1, 8), (8, 1), (4, 16)]
+    }
+    norms = 96 * 3 * 64 * 2048 * 12288 / 25e12  # charged whole to every member of a TP group
+    exact = {key: total - norms * key[0] for key, total in times.items()}
+    assert len({f"{value:.9g}" for value in exact.values()}) == 1
+
+
+def test_global_batch_must_split_over_the_replicas() -> None:
+    with pytest.raises(SpecError, match="got 100 sequences, expected a multiple of the 64 data"):
+        load_workload(BUNDLED / "gpt3.yaml", PlanSettings(1, 64, 100))
+
+
+def test_full_models_need_a_global_batch() -> None:
+    with pytest.raises(SpecError, match="global_batch: got nothing, expected a value for gpt3"):
+        load_workload(BUNDLED / "gpt3.yaml", PlanSettings(1, 64))
+
+
+def test_global_batch_overrides_libras_own_batch() -> None:
+    path = BUNDLED / "gpt3-libra.yaml"
+    own = load_workload(path, PlanSettings(16, 256))
+    same = load_workload(path, PlanSettings(16, 256, 8192))
+    half = load_workload(path, PlanSettings(16, 256, 4096))
+    assert own.operations == same.operations
+    assert half.compute_s == pytest.approx(own.compute_s / 2, rel=1e-4)
+    assert (own.n_sequences, half.n_sequences) == (8192, 4096)
