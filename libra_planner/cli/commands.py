@@ -7,11 +7,13 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.problem import Problem
 from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+if TYPE_CHECKING:
+    from libra_planner.problem import Problem
 
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.spec.document import Document, Key
+from libra_planner.spec.models import DEGREES, GROUPS
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -59,7 +60,7 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
 
 
 def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) -> Iterator[Fault]:
-    location = key + _without_union_tags(model, tuple(error["loc"]))
+    location = key + tuple(part for part in error["loc"] if part not in (DEGREES, GROUPS))
     kind, place = error["type"], document.place(location)
     path = _path(location)
     if kind == "extra_forbidden":
@@ -110,22 +111,6 @@ def _shown(value: Any) -> str:
 
 def _path(key: Key) -> str:
     return ".".join(str(part) for part in key)
-
-
-def _without_union_tags(model: type[BaseModel], location: Key) -> Key:
-    """Drop the class names that pydantic puts in for the members of a union."""
-    names = {member.__name__ for member in _models_in(model)}
-    return tuple(part for part in location if part not in names)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-        for info in annotation.model_fields.values():
-            yield from _models_in(info.annotation)
-    else:
-        for argument in get_args(annotation):
-            yield from _models_in(argument)
 
 
 def _fields(model: type[BaseModel], key: Key) -> list[str]:

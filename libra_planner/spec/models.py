@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -50,8 +50,21 @@ class NpuSpec(_Model):
     )
 
 
-def _parallelism_model(value: dict[str, Any]) -> type[BaseModel]:
-    return GroupsSpec if set(GroupsSpec.model_fields) & set(value) else DegreesSpec
+DEGREES, GROUPS = "degrees", "groups"
+"""The two kinds of parallelism a plan can give; pydantic puts the kind into error paths."""
+
+
+def _parallelism_kind(value: Any) -> str:
+    """Which kind is meant, so that faults are those of one kind."""
+    given = set(value) if isinstance(value, dict) else set()
+    explicit = bool(given & set(GroupsSpec.model_fields)) or isinstance(value, GroupsSpec)
+    return GROUPS if explicit else DEGREES
+
+
+ParallelismSpec: TypeAlias = Annotated[
+    Annotated[DegreesSpec, Tag(DEGREES)] | Annotated[GroupsSpec, Tag(GROUPS)],
+    Discriminator(_parallelism_kind),
+]
 
 
 class PlanSpec(_Model):
@@ -59,7 +72,7 @@ class PlanSpec(_Model):
 
     workload: Text = Field(description="A bundled workload's name, or a path to a workload file.")
     fabric: FabricSpec
-    parallelism: DegreesSpec | GroupsSpec = Field(
+    parallelism: ParallelismSpec = Field(
         description="tp and dp, or group sizes per phase as LIBRA's communicator files have them."
     )
     global_batch: Count | None = Field(
@@ -78,23 +91,6 @@ class PlanSpec(_Model):
     constraints: list[Text] = Field(
         default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_kind_of_parallelism(cls, data: Any) -> Any:
-        """Validate against the one kind of parallelism that is meant, for clear errors."""
-        if isinstance(data, dict) and isinstance(data.get("parallelism"), dict):
-            chosen = _parallelism_model(data["parallelism"])
-            return data | {"parallelism": _validated(chosen, data["parallelism"])}
-        return data
-
-
-def _validated(model: type[BaseModel], value: Any) -> Any:
-    """The model if the value fits; else the value, for :func:`plan_faults` to explain."""
-    try:
-        return model.model_validate(value)
-    except ValueError:
-        return value
 
 
 class ArchitectureSpec(_Model):

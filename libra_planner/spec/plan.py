@@ -105,7 +105,9 @@ def apply_setting(document: Document, setting: str) -> None:
         del document.places[known]
     for known in [k for k in document.key_places if k[: len(key)] == key]:
         del document.key_places[known]
-    document.places[key] = document.key_places[key] = place
+    for n in range(1, len(key) + 1):
+        document.places.setdefault(key[:n], place)
+        document.key_places.setdefault(key[:n], place)
 
 
 def _put(value: Any, key: Key, new: Any, place: Place) -> None:

@@ -44,9 +44,7 @@ class Table:
                 if i == 0 and layer == 1:
                     fields[2] = ["ALLREDUCE", str(self.weight_gradient_bytes)]
                 name = NAMES[i].format(layer) + str(layer)
-                rows.append(
-                    [name, "-1", *(x for pair in fields for x in (str(ns), *pair)), "10"]
-                )
+                rows.append([name, "-1", *(x for pair in fields for x in (str(ns), *pair)), "10"])
         return rows
 
     def text(self) -> str:

@@ -26,7 +26,9 @@ from tests.problems import Collectives, problems, random_feasible
 
 @settings(max_examples=60)
 @given(problems(), st.integers(0, 2**32 - 1))
-def test_optimum_beats_random_feasible_vectors(case: tuple[Problem, Collectives], seed: int) -> None:
+def test_optimum_beats_random_feasible_vectors(
+    case: tuple[Problem, Collectives], seed: int
+) -> None:
     problem, step = case
     design = optimize(problem)
     assert design.optimality_gap <= 1e-6

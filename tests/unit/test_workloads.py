@@ -48,7 +48,7 @@ def test_traffic_is_megatrons(name: str) -> None:
     a = _architecture(name)
     workload = load_workload(BUNDLED / f"{name}.yaml", PlanSettings(2, 4, 8, NPU))
     activation = 2 * a.sequence_tokens * a.hidden * 2
-    totals = {phase: 0.0 for phase in Phase}
+    totals = dict.fromkeys(Phase, 0.0)
     for operation in workload.operations:
         if operation.collective:
             totals[operation.phase] += operation.collective.size_bytes * operation.count

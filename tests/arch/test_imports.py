@@ -1,0 +1,160 @@
+"""The direction of imports, what stays lazy, and house rules that a program can check."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "libra_planner"
+
+# Layers from the bottom; a module may import from its own layer and those below.
+LAYERS = [
+    ["errors", "units", "files"],
+    ["topology", "workload"],
+    ["collectives"],
+    ["timing", "costing"],
+    ["problem"],
+    ["evaluation"],
+    ["optimizer"],
+    ["spec"],
+    ["interop"],
+    ["report"],
+    ["cli"],
+]
+CORE = {name for layer in LAYERS[:7] for name in layer}
+ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}
+
+
+def _modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if "_data" not in path.parts)
+
+
+def _name(path: Path) -> str:
+    """First part of a module's path below the package."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import in {path}"
+            yield str(node.module)
+
+
+def _rank(name: str) -> int:
+    return next(i for i, layer in enumerate(LAYERS) if name in layer)
+
+
+def test_every_module_has_a_layer() -> None:
+    known = {name for layer in LAYERS for name in layer}
+    assert {_name(path) for path in _modules()} - known == {"__init__", "__main__"}
+
+
+def test_imports_point_down_the_layers() -> None:
+    for path in _modules():
+        if _name(path) in ("__init__", "__main__"):
+            continue
+        for imported in _imports(path):
+            if imported.startswith("libra_planner."):
+                target = imported.split(".")[1]
+                assert _rank(target) <= _rank(_name(path)), f"{path} imports {imported}"
+
+
+def test_the_core_imports_numpy_scipy_and_the_standard_library_only() -> None:
+    for path in _modules():
+        if _name(path) not in CORE:
+            continue
+        for imported in _imports(path):
+            root = imported.split(".")[0]
+            if _name(path) == "optimizer" and root in ("cvxpy", "clarabel"):
+                continue
+            assert root in ALLOWED_IN_CORE, f"{path} imports {imported}"
+
+
+def test_there_are_no_import_cycles() -> None:
+    graph = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): set(_imports(path))
+        for path in _modules()
+        if _name(path) != "__init__"
+    }
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join([*trail, module])
+        if module in done or module not in graph:
+            return
+        for imported in graph[module]:
+            visit(imported, (*trail, module))
+        done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forbidden"),
+    [
+        (["--help"], {"numpy", "scipy", "cvxpy", "pydantic", "yaml", "rich", "textual", "pandas"}),
+        (["list", "workloads"], {"numpy", "scipy", "cvxpy"}),
+        (
+            ["evaluate", "examples/01_gpt3_4d.yaml", "--bandwidth", "300,100,75,25"],
+            {"cvxpy", "scipy", "clarabel", "textual", "pandas"},
+        ),
+        (["optimize", "examples/01_gpt3_4d.yaml", "--json"], {"rich", "textual", "pandas"}),
+    ],
+)
+def test_commands_load_only_what_they_need(arguments: list[str], forbidden: set[str]) -> None:
+    program = (
+        "import sys\nfrom libra_planner.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(*sorted(m for m in sys.modules if '.' not in m), file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not forbidden & set(result.stderr.split())
+
+
+def test_house_rules() -> None:
+    """No print, exit, eval or assert below the command line; nothing swallowed."""
+    for path in _modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            where = f"{path}:{getattr(node, 'lineno', 0)}"
+            assert not isinstance(node, ast.Assert), where
+            if isinstance(node, ast.ExceptHandler):
+                assert not all(isinstance(line, ast.Pass) for line in node.body), where
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                banned = {"eval", "exec", "exit"} | (set() if _name(path) == "cli" else {"print"})
+                assert node.func.id not in banned, where
+
+
+def test_public_functions_and_classes_are_documented() -> None:
+    for path in _modules():
+        tree = ast.parse(path.read_text())
+        assert ast.get_docstring(tree), path
+        for node in tree.body:
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
+            if public:
+                assert ast.get_docstring(node), f"{path}:{node.lineno} {node.name}"
+
+
+def test_modules_and_functions_stay_small() -> None:
+    for path in _modules():
+        text = path.read_text()
+        assert text.count("\n") <= 330, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[1:] if ast.get_docstring(node) else node.body
+                length = first[-1].end_lineno - first[0].lineno + 1 if first else 0
+                assert length <= 40, f"{path}:{node.lineno} {node.name} has {length} lines"
