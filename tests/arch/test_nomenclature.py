@@ -31,7 +31,9 @@ def _dimensional_fields() -> set[tuple[str, str]]:
 
 def test_nomenclature_is_complete_and_has_nothing_that_is_gone() -> None:
     text = (ROOT / "docs" / "nomenclature.md").read_text()
-    rows = set(re.findall(r"^\|[^|]*\| `(\w+)` \|[^|]*\|[^|]*\| `([\w.]+)` \|$", text, re.MULTILINE))
+    rows = set(
+        re.findall(r"^\|[^|]*\| `(\w+)` \|[^|]*\|[^|]*\| `([\w.]+)` \|$", text, re.MULTILINE)
+    )
     fields = _dimensional_fields()
     assert sorted(fields - rows) == []
     assert sorted(rows - fields) == []

@@ -1,0 +1,27 @@
+"""Draw docs/optimize.svg: what ``libra-planner optimize`` prints in a terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+import libra_planner as lp
+from libra_planner.report.terminal import print_result
+
+
+def main() -> None:
+    """Run the first example and save the terminal as a picture."""
+    problem = lp.load_plan(lp.example("01_gpt3_4d"))
+    design = lp.optimize(problem)
+    console = Console(record=True, width=108, file=io.StringIO(), highlight=False)
+    evaluation = lp.evaluate(problem, design.bandwidth_bytes_per_s)
+    print_result(console, problem, evaluation, design)
+    title = "libra-planner optimize examples/01_gpt3_4d.yaml"
+    picture = console.export_svg(title=title, unique_id="optimize")
+    Path(__file__).with_name("optimize.svg").write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

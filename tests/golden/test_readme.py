@@ -1,0 +1,48 @@
+"""What the README shows is what the commands print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _consoles() -> list[tuple[str, list[str]]]:
+    blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", README, re.DOTALL)
+    return [(command, output.splitlines()) for command, output in blocks]
+
+
+@pytest.mark.parametrize(("command", "shown"), _consoles())
+def test_console_blocks(command: str, shown: list[str], run, monkeypatch) -> None:
+    monkeypatch.chdir(ROOT)
+    program, *arguments = shlex.split(command)
+    assert program == "libra-planner"
+    printed = [line.rstrip() for line in run(*arguments).out.splitlines()]
+    assert printed[: len(shown)] == shown
+
+
+def test_the_plan_of_the_readme_runs(tmp_path: Path, run) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "plan.yaml").write_text(text)
+    result = run("optimize", tmp_path / "plan.yaml", "--json")
+    assert result.code == 0, result.err
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_main_command_names_a_bundled_example() -> None:
+    assert (ROOT / "examples" / "01_gpt3_4d.yaml").is_file()
+    assert "libra-planner optimize examples/01_gpt3_4d.yaml" in README
+
+
+def test_the_schema_beside_the_examples_is_current(run) -> None:
+    printed = run("schema", "plan").out
+    assert printed == (ROOT / "examples" / "plan.schema.json").read_text()
