@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 from rich.console import Console
+from rich.highlighter import NullHighlighter
 
 import libra_planner as lp
 from libra_planner.report.terminal import print_result
@@ -15,7 +16,8 @@ def main() -> None:
     """Run the first example and save the terminal as a picture."""
     problem = lp.load_plan(lp.example("01_gpt3_4d"))
     design = lp.optimize(problem)
-    console = Console(record=True, width=108, file=io.StringIO(), highlight=False)
+    console = Console(record=True, width=108, file=io.StringIO(), force_terminal=True)
+    console.highlighter = NullHighlighter()
     evaluation = lp.evaluate(problem, design.bandwidth_bytes_per_s)
     print_result(console, problem, evaluation, design)
     title = "libra-planner optimize examples/01_gpt3_4d.yaml"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -98,10 +97,10 @@ class Problem:
     real_link_step_time: TimeExpression | None = None
     notes: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def compute_s(self) -> float:
         """Compute time of one step: what remains at infinite bandwidth."""
-        return float(self.step_time.seconds(np.full(self.topology.n_dims, np.inf)))
+        return self.step_time.least_s
 
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Network cost, USD, shape of the designs; input shape (..., n_dims)."""

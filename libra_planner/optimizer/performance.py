@@ -76,12 +76,14 @@ def optimize(problem: Problem) -> Design:
     """
     lower, upper = bandwidth_bounds(problem)
     program = scaled_program(problem, typical_bandwidth(problem, lower, upper), upper)
-    choice, bound = _solve(program)
-    design = _design(problem, program, choice, bound)
-    for limit in problem.step_time_limits:
-        if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
-            raise step_time_infeasible(problem, limit, design.objective)
-    _check(problem, design)
+    try:
+        design = _design(problem, program, *_solve(program))
+        for limit in problem.step_time_limits:
+            if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
+                raise step_time_infeasible(problem, limit, design.objective)
+        _check(design)
+    except SolverFailed as error:
+        raise SolverFailed(f"{problem.source}: {error}") from error
     return design
 
 
@@ -144,16 +146,16 @@ def _design(problem: Problem, program: Program, choice: Choice, bound: float) ->
     )
 
 
-def _check(problem: Problem, design: Design) -> None:
+def _check(design: Design) -> None:
     """Refuse to return what is not proven to 1e-6 or breaks a rule by more than 1e-9."""
     if not design.optimality_gap <= CERTIFIED_GAP:
         raise SolverFailed(
-            f"{problem.source}: got an optimality gap of {design.optimality_gap:.2g}, expected at "
-            f"most {CERTIFIED_GAP:g}; this plan cannot be certified: check for rules that leave "
+            f"got an optimality gap of {design.optimality_gap:.2g}, expected at most "
+            f"{CERTIFIED_GAP:g}; this plan cannot be certified: check for rules that leave "
             f"almost no room, or bounds many orders of magnitude apart"
         )
     if not design.max_violation <= RULE_TOLERANCE:
         raise SolverFailed(
-            f"{problem.source}: got a design that breaks a rule by {design.max_violation:.2g}, "
-            f"expected at most {RULE_TOLERANCE:g} relative; the rules leave almost no room"
+            f"got a design that breaks a rule by {design.max_violation:.2g}, expected at most "
+            f"{RULE_TOLERANCE:g} relative; the rules leave almost no room"
         )

@@ -29,6 +29,7 @@ def optimize_payload(problem: Problem, design: Design, evaluation: Evaluation) -
         "lower_bound": design.lower_bound,
         "unique": design.unique,
         "max_violation": design.max_violation,
+        "shadow_prices": None,  # Not computed yet: null, not an empty list.
     }
     figures = _figures(problem, evaluation)
     return {"objective": design.objective, **certificate, **figures}

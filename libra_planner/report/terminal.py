@@ -122,11 +122,11 @@ def _print_rules(console: Console, problem: Problem, evaluation: Evaluation) -> 
         console.print()
     for rule in binding:
         if rule["rule"] not in broken:
-            console.print(f"Binds: {escape(rule['rule'])}{_line(rule['line'])}", soft_wrap=True)
+            _print_line(console, f"Binds: {escape(rule['rule'])}{_line(rule['line'])}")
     for violation in evaluation.violated:
         by = f"by {violation.by:,.6g} {violation.unit}"
         text = f"[red]Broken:[/] {escape(violation.rule)}{_line(violation.line)}, {by}"
-        console.print(text, soft_wrap=True)
+        _print_line(console, text)
 
 
 def _line(line: int | None) -> str:
@@ -139,11 +139,16 @@ def _print_notes(console: Console, problem: Problem, evaluation: Evaluation) -> 
     if real is not None:
         slower = real / evaluation.step_time_s - 1
         notes.append(
-            f"Note: a parallel group uses only part of a dimension. The model grants it all of the "
-            f"dimension's bandwidth (LIBRA, C6); on its own links alone the step would take "
+            f"Note: some parallel groups span only part of a dimension. The model grants them all "
+            f"of its bandwidth, as LIBRA does; on their own links the step would take "
             f"{format_time(real)} ({slower:+.1%})"
         )
     if notes:
         console.print()
     for note in notes:
-        console.print(escape(note), soft_wrap=True)
+        _print_line(console, escape(note))
+
+
+def _print_line(console: Console, text: str) -> None:
+    """One paragraph: wrapped on a terminal, one line anywhere else."""
+    console.print(text, soft_wrap=not console.is_terminal)

@@ -254,7 +254,11 @@ class _Builder:
         self, topology: Topology, communicators: Communicators, workload: Workload
     ) -> TimeExpression:
         loop = self.spec.training_loop
-        return step_time(workload, communicators, topology.n_dims, loop=loop)
+        expression = step_time(workload, communicators, topology.n_dims, loop=loop)
+        if not expression.least_s and not len(expression.forms):
+            got = f"got {workload.name}, whose step takes no time under this parallelism"
+            raise SpecError(Fault(got, "expected compute or communication", "", "workload"))
+        return expression
 
     def _real_links(
         self, topology: Topology, communicators: Communicators, workload: Workload

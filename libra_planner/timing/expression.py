@@ -224,6 +224,11 @@ class TimeExpression:
         """Whether any transfer uses a dimension, shape (n_dims,)."""
         return np.asarray((self.forms > 0).any(axis=0), dtype=np.bool_)
 
+    @cached_property
+    def least_s(self) -> float:
+        """Step time at infinite bandwidth: what is left is compute."""
+        return float(self.value(self.merged, np.zeros(len(self.forms))))
+
     def seconds(self, bandwidth_bytes_per_s: Array) -> Array:
         """Step time of each design; infinite where traffic meets 0 GB/s.
 
