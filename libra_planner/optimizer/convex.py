@@ -14,6 +14,9 @@ from libra_planner.timing.expression import Array
 
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
+_FAR = 1e4
+"""Bound on bandwidths that nothing bounds and no traffic uses, in typical units."""
+
 
 @dataclass(frozen=True)
 class ConvexPoint:
@@ -38,7 +41,9 @@ def convex_model(program: Program) -> ConvexModel:
     b = cp.Variable(program.n_dims, nonneg=True)
     w = cp.Variable(len(program.objective), nonneg=True)
     reciprocal = w[: program.n_forms] >= cp.inv_pos(program.forms @ b)
-    constraints = [reciprocal, *_linear(program, b, w)]
+    # Bandwidth that neither a rule nor the time bounds would have no analytic centre.
+    endless = np.isinf(program.b_upper)
+    constraints = [reciprocal, *_linear(program, b, w), b[endless] <= _FAR]
     return ConvexModel(
         cp.Problem(cp.Minimize(program.objective @ w), constraints), b, w, reciprocal
     )

@@ -16,6 +16,9 @@ from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Array
 from libra_planner.timing.lifted import Lifted, lift
 
+_IDLE_SHARE = 1e-4
+"""Traffic, over the largest, that a dimension without any is scaled for."""
+
 
 @dataclass(frozen=True)
 class RuleRows:
@@ -104,8 +107,9 @@ def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     """
     lifted = lift(problem.step_time)
     traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
-    share = np.sqrt(np.maximum(traffic, traffic.max(initial=0.0) * 1e-4))
-    reach = np.where(np.isfinite(upper), upper, np.maximum(lower, 1.0))
+    share = np.sqrt(np.where(traffic > 0, traffic, traffic.max(initial=0.0) * _IDLE_SHARE))
+    bounded = upper[np.isfinite(upper)]
+    reach = np.where(np.isfinite(upper), upper, max(lower.max(), bounded.max(initial=0.0)))
     split = reach * share / share.sum() if share.any() else reach
     guess = np.clip(split, lower, reach)
     return np.where(guess > 0, guess, max(float(guess.max()), 1.0))
@@ -115,10 +119,8 @@ def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
     """The problem in units of a typical design, shapes (n_dims,), bytes/s."""
     lifted = lift(problem.step_time)
     form_unit = lifted.forms @ typical
-    communication_s = float(problem.step_time.seconds(typical)) - lifted.constant_s
-    time_unit_s = communication_s if communication_s > 0 else 1.0
-    n_maxima = len(lifted.objective) - len(lifted.forms)
-    w_unit = np.concatenate([1 / form_unit, np.full(n_maxima, time_unit_s)])
+    w_unit = _least_w(1 / form_unit, lifted.rows, lifted.offsets)
+    time_unit_s = float(lifted.objective @ w_unit) or 1.0
     price = problem.price_usd_per_Bps * typical
     return Program(
         bandwidth_unit=typical,
@@ -133,22 +135,29 @@ def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
 
 
 def _scaled_time(lifted: Lifted, w_unit: Array, time_unit_s: float) -> dict[str, Array]:
-    factor = w_unit / time_unit_s
+    """Everything over w in units of w; each epigraph row in units of its own maximum."""
+    own = [int(np.flatnonzero(row < 0)[0]) for row in lifted.rows]
+    row_unit = w_unit[own]
     return {
-        "objective": lifted.objective * factor,
-        "floors": lifted.floors * factor,
-        "rows": lifted.rows * factor,
-        "offsets": lifted.offsets / time_unit_s,
+        "objective": lifted.objective * w_unit / time_unit_s,
+        "floors": lifted.floors * w_unit / time_unit_s,
+        "rows": lifted.rows * w_unit / row_unit[:, None],
+        "offsets": lifted.offsets / row_unit,
     }
 
 
 def w_values(program: Program, b: Array) -> Array:
     """Smallest w that goes with b: reciprocals, then maxima in the order they nest."""
-    w = np.zeros(len(program.objective))
-    w[: program.n_forms] = 1 / (program.forms @ b)
-    for k in range(program.n_forms, len(w)):
-        own = program.rows[:, k] < 0
-        w[k] = np.max(program.rows[own] @ w + program.offsets[own]) / -program.rows[own, k][0]
+    return _least_w(1 / (program.forms @ b), program.rows, program.offsets)
+
+
+def _least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:
+    """Reciprocals, then each maximum from its rows (own coefficient negative, others before it)."""
+    n_forms, n_w = len(reciprocals), rows.shape[1]
+    w = np.concatenate([reciprocals, np.zeros(n_w - n_forms)])
+    for k in range(n_forms, n_w):
+        own = rows[:, k] < 0
+        w[k] = np.max((rows[own] @ w + offsets[own]) / -rows[own, k])
     return w
 
 

@@ -17,7 +17,10 @@ from libra_planner.units import format_time
 AnyRule = TypeVar("AnyRule", bound=Rule | StepTimeLimit)
 
 _POSITIVE = 1e-11
-"""Share of the plan's bandwidth scale above which a dimension counts as usable."""
+"""Share of what rules let a dimension have above which it counts as usable."""
+
+_SMALL = 1e-3
+"""Share of its unit below which a dimension's upper bound asks for a smaller unit."""
 
 
 def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
@@ -35,16 +38,53 @@ def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
     IllPosed
         When a dimension with traffic has no upper bound.
     """
-    unit = _bandwidth_scale(problem)
-    if not _meets(problem, problem.rules, unit):
-        conflict = irreducible(problem.rules, lambda rules: _meets(problem, rules, unit))
+    if not _meets(problem, problem.rules):
+        conflict = irreducible(problem.rules, lambda rules: _meets(problem, rules))
         raise _infeasible(problem, conflict)
-    rows = rule_rows(problem.rules, np.full(problem.topology.n_dims, unit))
-    identity = np.eye(problem.topology.n_dims)
-    lower = np.array([_extreme(rows, row) for row in identity])
-    upper = np.array([-_extreme(rows, -row) for row in identity])
+    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
+    lower, upper = _extremes(problem.rules, unit)
+    if (upper[upper > 0] < _SMALL).any():
+        # Some rules bound a dimension far more tightly than each by itself does.
+        unit = unit * np.where(np.isfinite(upper) & (upper > 0), upper, 1.0)
+        lower, upper = _extremes(problem.rules, unit)
     _check_bounded(problem, upper)
     return np.maximum(lower, 0.0) * unit, upper * unit
+
+
+def bandwidth_units(rules: Sequence[Rule], n_dims: int) -> Array:
+    """Bandwidth of the right size for each dimension, bytes/s, shape (n_dims,).
+
+    The least upper bound that single rules give, by interval propagation; where none
+    does, the largest that the others have, or 1 GB/s.
+
+    Examples
+    --------
+    >>> total = Rule("total == 500 GB/s", (1.0, 1.0), "==", 5e11)
+    >>> bandwidth_units([total, Rule("dim2 <= 1 kB/s", (0.0, 1.0), "<=", 1e3)], 2)
+    array([5.e+11, 1.e+03])
+    """
+    upper = np.full(n_dims, np.inf)
+    for _ in range(n_dims):
+        before = upper.copy()
+        for rule in rules:
+            row = np.array(rule.coefficients)
+            if rule.sense != ">=":
+                upper = np.minimum(upper, _implied(row, rule.bound, upper))
+            if rule.sense != "<=":
+                upper = np.minimum(upper, _implied(-row, -rule.bound, upper))
+        if (upper == before).all():
+            break
+    usable = np.isfinite(upper) & (upper > 0)
+    return np.where(usable, upper, upper[usable].max() if usable.any() else 1e9)
+
+
+def _implied(row: Array, bound: float, upper: Array) -> Array:
+    """Upper bounds that ``row . b <= bound`` gives each dimension under ``b <= upper``."""
+    gives = row < 0
+    if np.isinf(upper[gives]).any():
+        return np.full(len(row), np.inf)
+    room = max(0.0, bound - float(row[gives] @ upper[gives]))
+    return np.where(row > 0, room / np.where(row > 0, row, 1.0), np.inf)
 
 
 def irreducible(
@@ -74,22 +114,16 @@ def step_time_infeasible(problem: Problem, limit: StepTimeLimit, best_s: float) 
     return Infeasible(message, (limit.text,))
 
 
-def _bandwidth_scale(problem: Problem) -> float:
-    """Bytes/s of the largest bandwidth that a rule speaks of; 1 GB/s if none does."""
-    sizes = [
-        abs(rule.bound) / np.abs(rule.coefficients).max() for rule in problem.rules if rule.bound
-    ]
-    return float(max(sizes, default=1e9))
-
-
-def _meets(problem: Problem, rules: Sequence[Rule], unit: float) -> bool:
+def _meets(problem: Problem, rules: Sequence[Rule]) -> bool:
     """Whether some vector meets ``rules`` with bandwidth wherever there is traffic.
 
     max t subject to the rules and form_f . b >= t, t <= 1: met when t > 0.
     """
     n_dims = problem.topology.n_dims
-    rows = rule_rows(rules, np.full(n_dims, unit))
-    forms = problem.step_time.forms
+    unit = bandwidth_units(rules, n_dims)
+    rows = rule_rows(rules, unit)
+    forms = problem.step_time.forms * unit
+    forms = forms / forms.sum(axis=1, keepdims=True)
     upper = np.vstack([_with_column(rows.upper, 0.0), _with_column(-forms, 1.0)])
     limit = np.concatenate([rows.limit, np.zeros(len(forms))])
     cost = np.concatenate([np.zeros(n_dims), [-1.0]])
@@ -103,7 +137,16 @@ def _with_column(rows: Array, value: float) -> Array:
     return np.hstack([rows, np.full((len(rows), 1), value)])
 
 
-def _extreme(rows: RuleRows, cost: Array) -> float:
+def _extremes(rules: Sequence[Rule], unit: Array) -> tuple[Array, Array]:
+    """Least and greatest bandwidth of each dimension in ``unit``, shapes (n_dims,)."""
+    rows = rule_rows(rules, unit)
+    identity = np.eye(len(unit))
+    lower = np.array([_least(rows, row) for row in identity])
+    upper = np.array([-_least(rows, -row) for row in identity])
+    return lower, upper
+
+
+def _least(rows: RuleRows, cost: Array) -> float:
     solution = solve_lp(cost, rows.upper, rows.limit, rows.equal, rows.target)
     # The rules are known to be feasible here, so "infeasible" is HiGHS's dual verdict.
     return solution.value if solution.status == OPTIMAL else -np.inf
@@ -133,7 +176,7 @@ def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
 
 
 def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:
-    rows = rule_rows(rules, np.full(problem.topology.n_dims, _bandwidth_scale(problem)))
+    rows = rule_rows(rules, bandwidth_units(rules, problem.topology.n_dims))
     cost = np.zeros(problem.topology.n_dims)
     return solve_lp(cost, rows.upper, rows.limit, rows.equal, rows.target).status != INFEASIBLE
 

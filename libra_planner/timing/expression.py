@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from libra_planner.errors import Fault, SpecError
 
 Array: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 _BLOCK_ROWS = 8192
 """Designs evaluated at a time: the temporaries of one block stay in the cache."""
@@ -100,7 +101,7 @@ def add(terms: Iterable[Node]) -> Node:
 
     >>> leaf = Transfer(6.0, (1.0,))
     >>> add([leaf, Constant(1.0), add([leaf, Constant(2.0)])])
-    Sum(terms=(Constant(seconds=3.0), Scaled(factor=2.0, term=Transfer(n_bytes=6.0, ...
+    Sum(terms=(Constant(seconds=3.0), Transfer(n_bytes=12.0, coefficients=(1.0,))))
     """
     seconds = 0.0
     factors: dict[Node, list[float]] = {}
@@ -128,9 +129,17 @@ def maximum(terms: Iterable[Node]) -> Node:
 
 
 def scale(factor: float, term: Node) -> Node:
-    """``factor`` times a term, nested scalings folded."""
+    """``factor`` times a term, folded into constants, transfers and maxima of transfers.
+
+    >>> scale(3.0, transfers([2.0]))
+    Transfer(n_bytes=6.0, coefficients=(1.0,))
+    """
     if isinstance(term, Constant):
         return Constant(factor * term.seconds)
+    if isinstance(term, Transfer):
+        return Transfer(factor * term.n_bytes, term.coefficients)
+    if isinstance(term, Maximum) and all(isinstance(leaf, Transfer) for leaf in term.terms):
+        return Maximum(tuple(scale(factor, leaf) for leaf in term.terms))
     if isinstance(term, Scaled):
         return scale(factor * term.factor, term.term)
     return term if factor == 1.0 else Scaled(factor, term)
@@ -251,7 +260,7 @@ class TimeExpression:
         result = np.empty(len(rows))
         with np.errstate(divide="ignore"):
             for start in range(0, len(rows), _BLOCK_ROWS):
-                block = rows[start : start + _BLOCK_ROWS]
+                block = rows[start : start + _BLOCK_ROWS] + 0.0  # turns -0.0 into 0.0
                 reciprocals = 1.0 / self._form_values(block)
                 result[start : start + _BLOCK_ROWS] = self.value(self.merged, reciprocals)
         return result.reshape(bandwidth.shape[:-1])
