@@ -21,10 +21,7 @@ def write_files(contents: Mapping[Path, str]) -> None:
     staged: list[tuple[str, Path]] = []
     try:
         for path, text in contents.items():
-            if path.is_dir():
-                raise DataNotFound(
-                    Fault("got a directory", "expected a file name", "", "", Place(str(path)))
-                )
+            _check_target(path)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             staged.append((name, path))
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -42,3 +39,10 @@ def write_files(contents: Mapping[Path, str]) -> None:
         for name, _ in staged:
             if os.path.exists(name):
                 os.unlink(name)
+
+
+def _check_target(path: Path) -> None:
+    """Refuse to replace what is there and is not a plain file (a directory, a device)."""
+    if path.exists() and not path.is_file():
+        got = "got a directory" if path.is_dir() else "got something that is not a plain file"
+        raise DataNotFound(Fault(got, "expected a file to write", "", "", Place(str(path))))

@@ -6,8 +6,6 @@ is turned into SI here, and numbers that a user reads are turned back here.
 
 from __future__ import annotations
 
-import math
-import re
 from typing import Final
 
 from libra_planner.errors import Fault, UnitError, closest
@@ -48,10 +46,8 @@ UNITS: Final[dict[str, dict[str, float]]] = {
 }
 """Unit -> SI factor, by kind of quantity."""
 
-EXAMPLE_UNIT: Final = {"bandwidth": "GB/s", "size": "MiB", "time": "ms", "money": "M$"}
-
-NUMBER: Final = re.compile(r"(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-UNIT: Final = re.compile(r"[A-Za-z]*\$|[A-Za-z]+(?:/s)?")
+EXAMPLE_UNIT: Final = {"bandwidth": "GB/s", "time": "ms", "money": "M$"}
+"""A unit to suggest, by kind of quantity."""
 
 
 def unit_kind(unit: str) -> tuple[str, float]:
@@ -73,40 +69,6 @@ def unit_kind(unit: str) -> tuple[str, float]:
     known = [name for table in UNITS.values() for name in table]
     fix = "write GB/s for bytes or Gbit/s for bits" if unit == "Gb/s" else closest(unit, known)
     raise UnitError(Fault(f"got the unit {unit!r}", "expected a known unit", fix))
-
-
-def quantity(text: str, kind: str) -> float:
-    """SI value of ``number unit``, for one kind of quantity.
-
-    Raises
-    ------
-    UnitError
-        When the number, the unit or the kind is not as expected.
-
-    Examples
-    --------
-    >>> quantity("400 Gbit/s", "bandwidth"), quantity("64 MiB", "size")
-    (50000000000.0, 67108864.0)
-    """
-    expected = f"expected a {kind} such as '100 {EXAMPLE_UNIT[kind]}'"
-    number = NUMBER.match(text.strip())
-    if number is None:
-        raise UnitError(Fault(f"got {text!r}", expected, "write a number and a unit"))
-    unit = text.strip()[number.end() :].strip()
-    if not unit:
-        fix = f"write '{text.strip()} {EXAMPLE_UNIT[kind]}'"
-        raise UnitError(Fault(f"got {text!r} without a unit", expected, fix))
-    found, factor = unit_kind(unit)
-    if found != kind:
-        raise UnitError(Fault(f"got {text!r}, a {found}", expected, f"use a {kind} unit"))
-    return finite(float(number.group()) * factor, text)
-
-
-def finite(value: float, text: str) -> float:
-    """``value``, refused where it overflowed."""
-    if not math.isfinite(value):
-        raise UnitError(Fault(f"got {text!r}", "expected a finite number", "write a smaller one"))
-    return value
 
 
 def gigabytes_per_s(bandwidth_bytes_per_s: float) -> float:

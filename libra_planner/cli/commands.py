@@ -15,6 +15,9 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS
 if TYPE_CHECKING:
     from libra_planner.problem import Problem
 
+_LEAST_GBPS, _MOST_GBPS = 1e-12, 1e9
+"""Sizes of a bandwidth beyond which a number is a slip of the keyboard."""
+
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
 
@@ -79,10 +82,11 @@ def _gigabytes_per_s(text: str, place: Place) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value >= 0):
+    if not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
         fix = "write GB/s without a unit, such as 300,100,75,25"
-        raise SpecError(Fault(f"got {text!r}", "expected a number of 0 or more", fix, "", place))
-    return value
+        expected = f"expected 0 or a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}"
+        raise SpecError(Fault(f"got {text!r}", expected, fix, "", place))
+    return abs(value)
 
 
 def list_bundled(options: argparse.Namespace) -> None:

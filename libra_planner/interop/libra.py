@@ -8,7 +8,7 @@ update time, which LIBRA does not count either. An ALLGATHER's bytes are one NPU
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import write_files
-from libra_planner.spec.document import Document, read_document, read_text
-from libra_planner.topology import parse_topology
+from libra_planner.spec.document import Document, Key, read_document, read_text, scalar
+from libra_planner.topology import MAX_NPUS
 from libra_planner.workload.operations import Phase
 
 _COLLECTIVES = {
@@ -27,12 +27,14 @@ _COLLECTIVES = {
     "alltoall": "all-to-all",
 }
 _BLOCKS = {"Ring": "RI", "FullyConnected": "FC", "Switch": "SW"}
+_PARTS = {"Link": "link", "Switch": "switch", "Nic": "nic"}
 _PHASE_KEYS = {
-    "forward": "Forward",
-    "input_grad": "InputGrad",
-    "weight_grad": "WeightGrad",
+    Phase.FORWARD: "Forward",
+    Phase.INPUT_GRAD: "InputGrad",
+    Phase.WEIGHT_GRAD: "WeightGrad",
 }
 _N_FIELDS = 12
+_LONGEST_NAME = 500
 
 
 @dataclass(frozen=True)
@@ -63,79 +65,190 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
     Raises
     ------
     SpecError
-        For anything in the files that LIBRA's format does not allow.
+        For everything in the files that LIBRA's format does not allow, or a plan path
+        that cannot be written or is one of the four files.
     """
-    fabric = _fabric(read_document(files.network))
-    groups = _groups(read_document(files.communicator), fabric["topology"])
-    workload = _workload(files.workload)
-    prices = _price_book(read_document(files.cost_model), fabric)
-    beside = plan.with_suffix("")
-    workload_path = Path(f"{beside}.workload.yaml")
-    prices_path = Path(f"{beside}.prices.yaml")
+    targets = _targets(files, plan)
+    network = _Reader.open(files.network)
+    communicator = _Reader.open(files.communicator)
+    cost_model = _Reader.open(files.cost_model)
+    workload_faults: list[Fault] = []
+    fabric = network.fabric()
+    groups = communicator.groups(fabric)
+    prices = cost_model.price_book(fabric)
+    workload = _workload(files.workload, workload_faults)
+    faults = [f for reader in (network, communicator, cost_model) for f in reader.faults]
+    if faults + workload_faults:
+        raise SpecError(*faults, *workload_faults)
     plan_value = {
-        "workload": f"./{workload_path.name}",
+        "workload": f"./{targets[1].name}",
         "fabric": fabric,
         "parallelism": groups,
-        "cost_model": f"./{prices_path.name}",
+        "cost_model": f"./{targets[2].name}",
         "training_loop": "no_overlap",
         "objective": "performance",
         "constraints": [],
     }
-    write_files(
-        {workload_path: _yaml(workload), prices_path: _yaml(prices), plan: _yaml(plan_value)}
+    texts = (_yaml(plan_value), _yaml(workload), _yaml(prices))
+    write_files(dict(zip(targets, texts, strict=True)))
+    return targets
+
+
+def _targets(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
+    place = Place(str(plan))
+    if not plan.name:
+        raise SpecError(Fault("got a path without a file name", "expected a file", "", "", place))
+    inputs = (files.network, files.workload, files.communicator, files.cost_model)
+    targets = (
+        plan,
+        plan.with_name(f"{plan.stem}.workload.yaml"),
+        plan.with_name(f"{plan.stem}.prices.yaml"),
     )
-    return plan, workload_path, prices_path
+    if {path.resolve() for path in targets} & {path.resolve() for path in inputs}:
+        fix = "choose another name for the plan"
+        raise SpecError(Fault("got an input file as output", "", fix, "", place))
+    return targets
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that would read back as a number or a word such as null."""
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None if scalar(text) == text else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text_node)
 
 
 def _yaml(value: dict[str, Any]) -> str:
     header = "# Written by libra-planner import libra.\n"
-    return header + yaml.safe_dump(
-        value, sort_keys=False, width=100, allow_unicode=True, default_flow_style=None
+    return header + yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=100,
+        allow_unicode=True,
+        default_flow_style=None,
     )
 
 
-def _fabric(document: Document) -> dict[str, Any]:
-    lists = {key: _list(document, key) for key in ("Topology", "NpusCount", "CostDimension")}
-    blocks, sizes, tiers = lists.values()
-    lengths = {key: len(value) for key, value in lists.items()}
-    if len(set(lengths.values())) > 1:
-        got = ", ".join(f"{count} in {key}" for key, count in lengths.items())
-        place = document.place(("CostDimension",))
-        raise SpecError(Fault(f"got {got}", "expected one entry per dimension", "", "", place))
-    for i, block in enumerate(blocks):
-        if block not in _BLOCKS:
-            _refuse(
-                document, ("Topology", i), block, "a building block", closest(str(block), _BLOCKS)
-            )
-    for i, size in enumerate(sizes):
-        if not _is_count(size) or size < 2:
-            _refuse(document, ("NpusCount", i), size, "a whole number of at least 2")
-    for i, tier in enumerate(tiers):
-        if not isinstance(tier, str):
-            _refuse(document, ("CostDimension", i), tier, "the name of a tier")
-    pairs = zip(blocks, sizes, strict=True)
-    topology = "_".join(f"{_BLOCKS[block]}({size})" for block, size in pairs)
-    return {"topology": topology, "tiers": list(tiers)}
+@dataclass
+class _Reader:
+    """One of LIBRA's YAML files and the faults found in it."""
+
+    document: Document
+    faults: list[Fault] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path) -> _Reader:
+        return cls(read_document(path))
+
+    def fabric(self) -> dict[str, Any]:
+        """``topology`` and ``tiers`` of the network file."""
+        blocks, sizes, tiers = (self.list(k) for k in ("Topology", "NpusCount", "CostDimension"))
+        if not len(blocks) == len(sizes) == len(tiers):
+            lengths = f"{len(blocks)} blocks, {len(sizes)} sizes and {len(tiers)} tiers"
+            self.refuse(("CostDimension",), lengths, "one of each per dimension")
+        for i, block in enumerate(blocks):
+            if not isinstance(block, str) or block not in _BLOCKS:
+                fix = closest(str(block), _BLOCKS)
+                self.refuse(("Topology", i), block, "a building block", fix)
+        for i, size in enumerate(sizes):
+            if not _is_count(size) or size < 2:
+                self.refuse(("NpusCount", i), size, "a whole number of at least 2")
+        if all(map(_is_count, sizes)) and math.prod(sizes) > MAX_NPUS:
+            self.refuse(("NpusCount",), f"{math.prod(sizes)} NPUs", f"at most {MAX_NPUS:,}")
+        for i, tier in enumerate(tiers):
+            if not isinstance(tier, str) or not 0 < len(tier) <= _LONGEST_NAME:
+                self.refuse(("CostDimension", i), tier, "the name of a tier")
+        pairs = zip(blocks, sizes, strict=False)
+        notation = "_".join(f"{_BLOCKS.get(str(block))}({size})" for block, size in pairs)
+        return {"topology": notation, "tiers": list(tiers)}
+
+    def groups(self, fabric: dict[str, Any]) -> dict[str, list[int]]:
+        """Group sizes per phase of the communicator file; 1 for LIBRA's -1."""
+        parts = [part.partition("(")[2].rstrip(")") for part in fabric["topology"].split("_")]
+        sizes = [int(part) if part.isdigit() else 0 for part in parts]
+        result = {}
+        for phase, key in _PHASE_KEYS.items():
+            chosen = self.list(key)
+            if chosen and len(chosen) != len(sizes):
+                expected = f"{len(sizes)}, one for each dimension of {fabric['topology']}"
+                self.refuse((key,), f"{len(chosen)} group sizes", expected)
+            for i, (own, size) in enumerate(zip(chosen, sizes, strict=False)):
+                if own != -1 and size and (not _is_count(own) or own > size or size % own):
+                    expected = f"-1 (unused) or a divisor of the {size} NPUs of dimension {i + 1}"
+                    self.refuse((key, i), own, expected)
+            result[phase.value] = [1 if own == -1 else own for own in chosen]
+        return result
+
+    def price_book(self, fabric: dict[str, Any]) -> dict[str, Any]:
+        """Prices; a switch in a tier without a NIC price is refused, as LIBRA does."""
+        tiers = {tier: self.tier(tier, prices) for tier, prices in self.map(()).items()}
+        for block, tier in zip(fabric["topology"].split("_"), fabric["tiers"], strict=False):
+            needed = _PARTS if block.startswith("SW") else ("Link",)
+            if tier not in tiers:
+                fix = closest(str(tier), tiers)
+                self.refuse((), f"no tier {tier!r}", "the prices of every tier of the network", fix)
+            for part in needed:
+                if tier in tiers and _PARTS[part] not in tiers[tier]:
+                    expected = f"one, since {block} is in tier {tier!r}"
+                    self.refuse((tier,), f"no {part} price", expected)
+        return {
+            "kind": "price_book",
+            "source": f"imported from {Path(self.document.file).name}",
+            "as_of": "unknown",
+            "unit": "USD per GB/s",
+            "tiers": tiers,
+        }
+
+    def tier(self, tier: str, prices: Any) -> dict[str, float]:
+        """Prices of one tier, LIBRA's names in lower case."""
+        if not isinstance(prices, dict):
+            self.refuse((tier,), prices, "a map of prices")
+            return {}
+        for part, price in prices.items():
+            number = isinstance(price, int | float) and not isinstance(price, bool)
+            if part not in _PARTS:
+                self.refuse((tier, part), part, "Link, Switch or Nic", closest(part, _PARTS))
+            elif not number or not 0 < price <= 1e12:
+                self.refuse((tier, part), price, "a price above 0, in $ per GB/s")
+        return {_PARTS[part]: price for part, price in prices.items() if part in _PARTS}
+
+    def map(self, key: Key) -> dict[str, Any]:
+        """The document, if it is a map."""
+        if isinstance(self.document.value, dict):
+            return self.document.value
+        self.refuse(key, self.document.value, "a map")
+        return {}
+
+    def list(self, key: str) -> list[Any]:
+        """The list under a key, empty (with a fault) if there is none."""
+        value = self.map(()).get(key)
+        if isinstance(value, list) and value:
+            return value
+        self.refuse((key,), value, f"a list under '{key}:'")
+        return []
+
+    def refuse(self, key: Key, got: Any, expected: str, fix: str = "") -> None:
+        """Note a fault at a key."""
+        words = {None: "nothing", True: "true", False: "false"}
+        plain = isinstance(got, str) and " " in got
+        hashable = got is None or isinstance(got, bool)
+        shown = words[got] if hashable else got if plain else repr(got)
+        path, place = ".".join(map(str, key)), self.document.place(key)
+        self.faults.append(Fault(f"got {shown}", f"expected {expected}", fix, path, place))
 
 
-def _groups(document: Document, topology: str) -> dict[str, list[int]]:
-    sizes = parse_topology(topology).sizes
-    groups = {}
-    for phase, key in _PHASE_KEYS.items():
-        chosen = _list(document, key)
-        if len(chosen) != len(sizes):
-            got = f"{len(chosen)} group sizes"
-            _refuse(document, (key,), got, f"{len(sizes)}, one for each dimension of {topology}")
-        for i, (own, size) in enumerate(zip(chosen, sizes, strict=True)):
-            if own != -1 and (not _is_count(own) or own > size or size % own):
-                expected = f"-1 (unused) or a divisor of the {size} NPUs of dimension {i + 1}"
-                _refuse(document, (key, i), own, expected)
-        groups[phase] = [1 if own == -1 else own for own in chosen]
-    return groups
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
-def _workload(path: Path) -> dict[str, Any]:
-    operations, faults = [], []
+def _workload(path: Path, faults: list[Fault]) -> dict[str, Any]:
+    """The workload file as a table; faults are noted line by line."""
+    operations: list[dict[str, Any]] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         fields = line.split()
         place = Place(str(path), number)
@@ -143,17 +256,18 @@ def _workload(path: Path) -> dict[str, Any]:
             continue
         if len(fields) != _N_FIELDS:
             fix = "remove a header: checkpoints and other ASTRA-sim 1.0 settings are not read"
-            got = f"got {len(fields)} fields"
-            faults.append(Fault(got, f"expected {_N_FIELDS} (ASTRA-sim 1.0)", fix, "", place))
+            got, expected = f"got {len(fields)} fields", f"expected {_N_FIELDS} (ASTRA-sim 1.0)"
+            faults.append(Fault(got, expected, fix, "", place))
             continue
+        if len(fields[0]) > _LONGEST_NAME:
+            got = f"got a name of {len(fields[0])} characters"
+            faults.append(Fault(got, f"expected at most {_LONGEST_NAME}", "", "", place))
         for i, phase in enumerate(Phase):
-            operation = _operation(fields[0], phase, fields[2 + 3 * i : 5 + 3 * i], place, faults)
-            operations.append(operation)
+            parts = fields[2 + 3 * i : 5 + 3 * i]
+            operations.append(_operation(fields[0], phase, parts, place, faults))
     if not operations and not faults:
         got = "got no operations"
         faults.append(Fault(got, "expected one per line", "", "", Place(str(path))))
-    if faults:
-        raise SpecError(*faults)
     return {"kind": "table", "source": f"imported from {path.name}", "operations": operations}
 
 
@@ -179,69 +293,8 @@ def _number(text: str, what: str, place: Place, faults: list[Fault]) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value >= 0):
-        expected = f"expected a number of 0 or more for {what}"
+    if not 0 <= value <= 1e18:
+        expected = f"expected a number from 0 to 1e18 for {what}"
         faults.append(Fault(f"got {text!r}", expected, "", "", place))
         return 0.0
     return int(value) if value.is_integer() else value
-
-
-def _price_book(document: Document, fabric: dict[str, Any]) -> dict[str, Any]:
-    """LIBRA's prices; a switch in a tier without a NIC price is refused, as LIBRA does."""
-    tiers: dict[str, dict[str, float]] = {}
-    for tier, prices in _map(document, document.value, ()).items():
-        known = {"Link": "link", "Switch": "switch", "Nic": "nic"}
-        tiers[tier] = {}
-        for part, price in _map(document, prices, (tier,)).items():
-            key = (tier, part)
-            if part not in known:
-                _refuse(document, key, part, "Link, Switch or Nic", closest(part, known))
-            if isinstance(price, bool) or not isinstance(price, int | float) or not price > 0:
-                _refuse(document, key, price, "a price above 0 in $ per GB/s")
-            if math.isinf(price):
-                _refuse(document, key, price, "a finite price")
-            tiers[tier][known[part]] = price
-    _check_prices(document, fabric, tiers)
-    return {
-        "kind": "price_book",
-        "source": f"imported from {Path(document.file).name}",
-        "as_of": "unknown",
-        "unit": "USD per GB/s",
-        "tiers": tiers,
-    }
-
-
-def _check_prices(document: Document, fabric: dict[str, Any], tiers: dict[str, Any]) -> None:
-    for block, tier in zip(fabric["topology"].split("_"), fabric["tiers"], strict=True):
-        needed = ["link", "switch", "nic"] if block.startswith("SW") else ["link"]
-        if tier not in tiers:
-            _refuse(document, (), "no such tier", f"prices of {tier!r}", closest(tier, tiers))
-        for part in needed:
-            if part not in tiers[tier]:
-                got = f"no {part.capitalize()} price"
-                _refuse(document, (tier,), got, f"one: {block} is in tier {tier!r}")
-
-
-def _map(document: Document, value: Any, key: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        _refuse(document, key, value, "a map")
-    return dict(value)
-
-
-def _list(document: Document, key: str) -> list[Any]:
-    value = document.value.get(key) if isinstance(document.value, dict) else None
-    if not isinstance(value, list) or not value:
-        _refuse(document, (key,), value, f"a list under '{key}:'")
-    return list(value or [])
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _refuse(
-    document: Document, key: tuple[str | int, ...], got: Any, expected: str, fix: str = ""
-) -> None:
-    shown = got if isinstance(got, str) and " " in got else repr(got)
-    path = ".".join(map(str, key))
-    raise SpecError(Fault(f"got {shown}", f"expected {expected}", fix, path, document.place(key)))

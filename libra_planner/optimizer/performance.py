@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,8 +21,12 @@ from libra_planner.optimizer.program import (
     scaled_program,
     typical_bandwidth,
 )
-from libra_planner.optimizer.wellposed import bandwidth_bounds, step_time_infeasible
-from libra_planner.problem import RULE_TOLERANCE, Problem
+from libra_planner.optimizer.wellposed import (
+    bandwidth_bounds,
+    check_compute_fits,
+    step_time_infeasible,
+)
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.timing.expression import Array
 
 CERTIFIED_GAP = 1e-6
@@ -28,6 +34,7 @@ CERTIFIED_GAP = 1e-6
 
 _GOOD_GAP = 1e-9
 _ROUNDS = 40
+_ENDLESS_BYTES_PER_S = 1e18
 _CUT_SPREAD = (0.0, 1e-4, 1e-2, 0.3)
 
 
@@ -74,21 +81,38 @@ def optimize(problem: Problem) -> Design:
     SolverFailed
         When the gap cannot be brought to 1e-6.
     """
+    check_compute_fits(problem)
     lower, upper = bandwidth_bounds(problem)
     program = scaled_program(problem, typical_bandwidth(problem, lower, upper), upper)
     try:
         design = _design(problem, program, *_solve(program))
-        for limit in problem.step_time_limits:
-            if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
-                raise step_time_infeasible(problem, limit, design.objective)
+        _check_time(problem, design)
         _check(design)
     except SolverFailed as error:
         raise SolverFailed(f"{problem.source}: {error}") from error
     return design
 
 
+def _check_time(problem: Problem, design: Design) -> None:
+    for limit in problem.step_time_limits:
+        if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
+            least = partial(_least_time_s, problem)
+            raise step_time_infeasible(problem, limit, design.objective, least)
+
+
+def _least_time_s(problem: Problem, rules: Sequence[Rule]) -> float:
+    """Least step time under some of the rules; unbounded dimensions take no time."""
+    caps = np.eye(problem.topology.n_dims)
+    endless = [Rule("", tuple(map(float, cap)), "<=", _ENDLESS_BYTES_PER_S) for cap in caps]
+    loosened = replace(problem, rules=(*rules, *endless), step_time_limits=())
+    return optimize(loosened).objective
+
+
 def _solve(program: Program) -> tuple[Choice, float]:
     """Best b and a proven bound on communication, in time units."""
+    if not program.n_forms:
+        nothing = CutModel(program, 0.0)
+        return cheapest(program, nothing, np.ones(program.n_dims), np.empty(0)), 0.0
     best, weights = _start(program)
     model = CutModel(program, communication(program, best))
     bound = -np.inf
@@ -105,8 +129,7 @@ def _solve(program: Program) -> tuple[Choice, float]:
         refined = _best_of(program, [best, *_refined(program, ConvexPoint(candidate, weights))])
         best, model.incumbent = refined, communication(program, refined)
         model.add_cuts(np.maximum(program.forms @ candidate, 1e-9))
-    choice = cheapest(program, model, best, weights)
-    return Choice(restored(program, choice.b), choice.unique), bound
+    return cheapest(program, model, best, weights), bound
 
 
 def _start(program: Program) -> tuple[Array, Array]:
@@ -134,7 +157,7 @@ def _meets_rules(program: Program, b: Array) -> bool:
 
 
 def _design(problem: Problem, program: Program, choice: Choice, bound: float) -> Design:
-    bandwidth = choice.b * program.bandwidth_unit
+    bandwidth = restored(program, choice.b) * program.bandwidth_unit
     step_time_s = float(problem.step_time.seconds(bandwidth))
     lower_bound_s = program.constant_s + program.time_unit_s * bound
     return Design(

@@ -7,7 +7,7 @@ tolerances hold from 1 to 100,000 GB/s and from microseconds to hours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -108,8 +108,11 @@ def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     lifted = lift(problem.step_time)
     traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
     share = np.sqrt(np.where(traffic > 0, traffic, traffic.max(initial=0.0) * _IDLE_SHARE))
-    bounded = upper[np.isfinite(upper)]
-    reach = np.where(np.isfinite(upper), upper, max(lower.max(), bounded.max(initial=0.0)))
+    sizes = [
+        abs(r.bound) / np.abs(r.coefficients).max() for r in problem.rules if any(r.coefficients)
+    ]
+    fallback = max([1e9, float(lower.max()), *sizes])
+    reach = np.where(np.isfinite(upper), upper, fallback)
     split = reach * share / share.sum() if share.any() else reach
     guess = np.clip(split, lower, reach)
     return np.where(guess > 0, guess, max(float(guess.max()), 1.0))
@@ -126,12 +129,23 @@ def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
         bandwidth_unit=typical,
         time_unit_s=time_unit_s,
         constant_s=lifted.constant_s,
-        rules=rule_rows(problem.rules, typical),
+        rules=_without_redundant(rule_rows(problem.rules, typical), upper / typical),
         forms=lifted.forms * typical / form_unit[:, None],
         price=price / (price.sum() or 1.0),
         b_upper=upper / typical,
         **_scaled_time(lifted, w_unit, time_unit_s),
     )
+
+
+def _without_redundant(rules: RuleRows, b_upper: Array) -> RuleRows:
+    """Leave out rows that the upper bounds of b imply with room to spare.
+
+    They cannot bind, and a bound of 1e9 GB/s beside one of 1 GB/s unsettles solvers.
+    """
+    positive = rules.upper > 0
+    reach = np.where(positive, rules.upper, 0.0) * np.where(positive, b_upper, 0.0)
+    needed = ~(reach.sum(axis=1) < rules.limit * (1 - 1e-6))
+    return replace(rules, upper=rules.upper[needed], limit=rules.limit[needed])
 
 
 def _scaled_time(lifted: Lifted, w_unit: Array, time_unit_s: float) -> dict[str, Array]:

@@ -103,15 +103,42 @@ def irreducible(
     return tuple(kept)
 
 
-def step_time_infeasible(problem: Problem, limit: StepTimeLimit, best_s: float) -> Infeasible:
-    """The error for a step-time rule that even the fastest design misses."""
-    bounds = ", ".join(sorted({f"'{rule.text}'" for rule in problem.rules}))
+def check_compute_fits(problem: Problem) -> None:
+    """Refuse a step-time rule that is shorter than the compute of a step.
+
+    Raises
+    ------
+    Infeasible
+        No bandwidth can help there.
+    """
+    for limit in problem.step_time_limits:
+        if limit.limit_s < problem.compute_s:
+            message = (
+                f"{_place(problem, limit)}constraints: got '{limit.text}', but compute alone "
+                f"takes {format_time(problem.compute_s)} a step; allow more, or change the "
+                f"workload, its parallelism or the NPU"
+            )
+            raise Infeasible(message, (limit.text,))
+
+
+def step_time_infeasible(
+    problem: Problem,
+    limit: StepTimeLimit,
+    best_s: float,
+    least_time_s: Callable[[Sequence[Rule]], float],
+) -> Infeasible:
+    """The error for a step-time rule that even the fastest design misses.
+
+    ``least_time_s`` gives the least step time under some of the rules: with it the
+    conflict is reduced to rules of which none can be left out.
+    """
+    conflict = irreducible(problem.rules, lambda kept: least_time_s(kept) <= limit.limit_s)
     message = (
-        f"{_place(problem, limit)}constraints: got '{limit.text}', but the least step time "
-        f"under the other rules ({bounds}) is {format_time(best_s)}; "
-        f"allow at least that, or loosen the rules that bound bandwidth"
+        f"{_place(problem, limit)}constraints: got '{limit.text}', but under "
+        f"{_named(conflict)} no design takes less than {format_time(best_s)}; "
+        f"allow at least that, or loosen one of them"
     )
-    return Infeasible(message, (limit.text,))
+    return Infeasible(message, (limit.text, *(rule.text for rule in conflict)))
 
 
 def _meets(problem: Problem, rules: Sequence[Rule]) -> bool:
@@ -164,15 +191,20 @@ def _check_bounded(problem: Problem, upper: Array) -> None:
 
 
 def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
-    by_place = dict.fromkeys((rule.text, rule.line) for rule in conflict)
-    names = [f"'{text}'" + (f" (line {line})" if line else "") for text, line in by_place]
     met = _meets_without_traffic(problem, conflict)
     starved = " while every dimension with traffic has bandwidth" if met else ""
     message = (
         f"{_place(problem, conflict[0])}constraints: got rules that no bandwidth vector meets "
-        f"together{starved}: {' and '.join(names)}; loosen or remove one of them"
+        f"together{starved}: {_named(conflict)}; loosen or remove one of them"
     )
-    return Infeasible(message, tuple(text for text, _ in by_place))
+    return Infeasible(message, tuple(rule.text for rule in conflict))
+
+
+def _named(rules: Sequence[Rule]) -> str:
+    """Rules by text and line, a chain once."""
+    lines = dict.fromkeys((rule.text, rule.line) for rule in rules)
+    names = [f"'{text}'" + (f" (line {line})" if line else "") for text, line in lines]
+    return " and ".join(names)
 
 
 def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:

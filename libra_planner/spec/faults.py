@@ -8,10 +8,13 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.spec.document import Document, Key
+from libra_planner.spec.document import Document, Key, scalar
 from libra_planner.spec.models import DEGREES, GROUPS
 
 Model = TypeVar("Model", bound=BaseModel)
+
+_SHOWN = 50
+"""Faults of one file that are listed; the rest is counted."""
 
 _EXPECTED = {
     "int_type": "a whole number",
@@ -21,11 +24,13 @@ _EXPECTED = {
     "float_parsing": "a number",
     "finite_number": "a finite number",
     "string_type": "text",
+    "string_unicode": "text in valid Unicode",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a map",
     "model_type": "a map",
     "model_attributes_type": "a map",
+    "too_long": "at most {max_length} entries",
     "too_short": "at least {min_length} entries",
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",
@@ -55,7 +60,11 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        faults = [fault for one in error.errors() for fault in _faults(model, document, key, one)]
+        errors = error.errors(include_url=False)
+        faults = [fault for one in errors[:_SHOWN] for fault in _faults(model, document, key, one)]
+        if len(errors) > _SHOWN:
+            got = f"got {len(errors) - _SHOWN} more faults like these"
+            faults.append(Fault(got, "", "", _path(key), document.place(key)))
         raise SpecError(*dict.fromkeys(faults)) from None
 
 
@@ -74,28 +83,27 @@ def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) ->
     elif kind == "value_error":
         yield Fault(str(error["ctx"]["error"]), "", "", path, place)
     else:
-        yield _value_fault(error, kind, path, place)
+        yield _value_fault(error, path, place, quoted=location in document.quoted)
 
 
-def _value_fault(error: Any, kind: str, path: str, place: Place) -> Fault:
-    value = error["input"]
+def _value_fault(error: Any, path: str, place: Place, *, quoted: bool) -> Fault:
+    value, kind = error["input"], error["type"]
     template = _EXPECTED.get(kind)
     expected = template.format(**error.get("ctx", {})) if template else error["msg"]
-    fix = f"remove the quotes: {value}" if _is_number_text(value) and "number" in expected else ""
+    fix = _number_fix(value, quoted=quoted) if "number" in expected else ""
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
     return Fault(f"got {_shown(value)}", f"expected {expected}", fix, path, place)
 
 
-def _is_number_text(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True
+def _number_fix(value: Any, *, quoted: bool) -> str:
+    """How to write the number that a wrong value looks like, if it does."""
+    if quoted and isinstance(scalar(value), int | float):
+        return f"remove the quotes: {value}"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return f"write {int(value)}"
+    return ""
 
 
 def _shown(value: Any) -> str:

@@ -6,8 +6,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# Upper limits are far beyond any real plan: what exceeds them is a slip of the keyboard.
+Rate: TypeAlias = Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]
+Bytes: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
+Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+Price: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -23,7 +26,7 @@ class FabricSpec(_Model):
         description="Dimensions from the innermost, such as RI(4)_FC(8)_RI(4)_SW(32): "
         "RI ring, FC fully connected, SW switch (or the long names), with NPUs per group."
     )
-    tiers: list[str] = Field(description="Price tier of each dimension, innermost first.")
+    tiers: list[Text] = Field(description="Price tier of each dimension, innermost first.")
 
 
 class DegreesSpec(_Model):
@@ -44,7 +47,7 @@ class GroupsSpec(_Model):
 class NpuSpec(_Model):
     """Compute rate of one NPU."""
 
-    peak_TFLOPps: Positive = Field(description="Peak 10^12 floating-point operations per second.")
+    peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
     efficiency_fraction: Annotated[float, Field(gt=0, le=1)] = Field(
         description="Share of the peak that the compute of a step sustains."
     )
@@ -88,7 +91,7 @@ class PlanSpec(_Model):
     objective: Literal["performance"] = Field(
         default="performance", description="performance: the least step time."
     )
-    constraints: list[Text] = Field(
+    constraints: Annotated[list[Text], Field(max_length=1000)] = Field(
         default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
     )
 
@@ -100,14 +103,14 @@ class ArchitectureSpec(_Model):
     hidden: Count
     n_heads: Count
     sequence_tokens: Count
-    vocabulary: Annotated[int, Field(ge=0)] = 0
+    vocabulary: Annotated[int, Field(ge=0, le=10**9)] = 0
     ffn_multiple: Count = 4
 
 
 class ComputeSpec(_Model):
     """Compute rate a workload assumes: MACs per second, or an NPU and its efficiency."""
 
-    macs_per_s: Positive | None = None
+    macs_per_s: Rate | None = None
     npu: NpuSpec | None = None
 
     @model_validator(mode="after")
@@ -138,9 +141,9 @@ class CollectiveSpec(_Model):
     """One collective; an all-gather says shard_bytes or full_bytes, the others size_bytes."""
 
     kind: Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
-    size_bytes: Positive | None = None
-    shard_bytes: Positive | None = None
-    full_bytes: Positive | None = None
+    size_bytes: Bytes | None = None
+    shard_bytes: Bytes | None = None
+    full_bytes: Bytes | None = None
     group: Literal["tp", "dp"] | None = Field(
         default=None, description="Parallel group; by default tp, and dp for weight gradients."
     )
@@ -163,10 +166,10 @@ class OperationSpec(_Model):
 
     layer: Text
     phase: Literal["forward", "input_grad", "weight_grad"]
-    compute_ns: NotNegative | None = None
-    compute_us: NotNegative | None = None
-    compute_ms: NotNegative | None = None
-    compute_s: NotNegative | None = None
+    compute_ns: Duration | None = None
+    compute_us: Duration | None = None
+    compute_ms: Duration | None = None
+    compute_s: Duration | None = None
     collective: CollectiveSpec | None = None
     count: Count = 1
 
@@ -192,9 +195,9 @@ class TableSpec(_Model):
 class TierSpec(_Model):
     """Prices of one tier, USD per GB/s."""
 
-    link: NotNegative | None = None
-    switch: NotNegative | None = None
-    nic: NotNegative | None = None
+    link: Price | None = None
+    switch: Price | None = None
+    nic: Price | None = None
     nic_reason: Text | None = Field(default=None, description="Why a switch needs no NIC price.")
 
     @model_validator(mode="after")

@@ -55,8 +55,7 @@ def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
     (4096, 'gpt3-libra')
     """
     document = read_document(path)
-    for setting in settings:
-        apply_setting(document, setting)
+    _apply_settings(document, settings)
     beside = Path(path).parent
     try:
         spec = validated(PlanSpec, document)
@@ -65,19 +64,35 @@ def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
     return _Builder(document, spec, beside).problem()
 
 
+def _apply_settings(document: Document, settings: Sequence[str]) -> None:
+    faults: list[Fault] = []
+    for setting in settings:
+        try:
+            apply_setting(document, setting)
+        except SpecError as error:
+            faults += error.faults
+    if faults:
+        raise SpecError(*faults)
+
+
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
-    """Faults of the topology and the rules of a plan whose other keys are wrong."""
-    value = document.value
-    spoiled = {fault.path.split(".")[0] for fault in error.faults}
-    if not isinstance(value, dict) or "fabric" in spoiled or "fabric" not in value:
+    """Faults of the topology and the rules of a plan in which other things are wrong."""
+    value = document.value if isinstance(document.value, dict) else {}
+    fabric, rules = value.get("fabric"), value.get("constraints")
+    known = {fault.path for fault in error.faults}
+    parts = fabric if isinstance(fabric, dict) else {}
+    notation, tiers = parts.get("topology"), parts.get("tiers")
+    if not isinstance(notation, str) or any(path.startswith("fabric.t") for path in known):
         return []
-    rules = [] if "constraints" in spoiled else value.get("constraints", [])
-    fabric = FabricSpec.model_validate(value["fabric"])
-    builder = _Builder(document, PlanSpec.model_construct(fabric=fabric, constraints=rules), beside)
+    spec = PlanSpec.model_construct(
+        fabric=FabricSpec.model_construct(topology=notation, tiers=tiers),
+        constraints=rules if isinstance(rules, list) else [],
+    )
+    builder = _Builder(document, spec, beside)
     topology = builder.attempt(("fabric", "topology"), builder.topology)
     if topology is not None:
         builder.rules(topology, None)
-    return builder.faults
+    return [fault for fault in builder.faults if fault.path not in known]
 
 
 def apply_setting(document: Document, setting: str) -> None:
@@ -99,7 +114,7 @@ def apply_setting(document: Document, setting: str) -> None:
         raise SpecError(
             *(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)
         ) from None
-    key: Key = tuple(int(part) if part.isdigit() else part for part in dotted.strip().split("."))
+    key = _key(dotted.strip())
     _put(document.value, key, value, place)
     for known in [k for k in document.places if k[: len(key)] == key]:
         del document.places[known]
@@ -108,6 +123,12 @@ def apply_setting(document: Document, setting: str) -> None:
     for n in range(1, len(key) + 1):
         document.places.setdefault(key[:n], place)
         document.key_places.setdefault(key[:n], place)
+
+
+def _key(dotted: str) -> Key:
+    """A dotted path as a key; whole numbers are list indices."""
+    parts = dotted.split(".")
+    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
 
 
 def _put(value: Any, key: Key, new: Any, place: Place) -> None:
@@ -121,7 +142,8 @@ def _put(value: Any, key: Key, new: Any, place: Place) -> None:
     elif isinstance(value, dict):
         value[str(last)] = new
     else:
-        raise SpecError(Fault("got a path into a value that has no parts", "", "", "", place))
+        expected = "expected a key of a map, or an index of a list (the next one appends)"
+        raise SpecError(Fault(f"got no place for {last!r}", expected, "", "", place))
 
 
 def _child(value: Any, part: str | int, place: Place) -> Any:
@@ -156,6 +178,7 @@ class _Builder:
 
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
+        workload_path = self.attempt(("workload",), self._workload_path)
         fabric = self.attempt(("fabric", "topology"), self.topology)
         book = self.attempt(("cost_model",), self._price_book)
         topology = self._present(fabric)
@@ -166,8 +189,9 @@ class _Builder:
         rules = self.rules(topology, price)
         groups = self.attempt(("parallelism",), partial(self._communicators, topology))
         communicators = self._present(groups)
+        path = self._present(workload_path)
         workload = self._required(
-            self.attempt(("workload",), partial(self._workload, communicators))
+            self.attempt(("workload",), partial(self._workload, path, communicators))
         )
         timing = partial(self._step_time, topology, communicators, workload)
         expression = self._required(self.attempt(("parallelism",), timing))
@@ -189,15 +213,18 @@ class _Builder:
         try:
             return build()
         except SpecError as error:
-            for fault in error.faults:
-                here = tuple(int(p) if p.isdigit() else p for p in fault.path.split("."))
-                at = here if fault.path and not fault.place else key
-                name = ".".join(map(str, at))
-                if isinstance(error, DataNotFound):
-                    got = f"{fault.got} ({fault.place})"
-                    fault = Fault(got, fault.expected, fault.fix)  # noqa: PLW2901
-                self.faults.append(fault.located(self.document.place(at), name))
+            missing = isinstance(error, DataNotFound)
+            self.faults += [self._located(fault, key, missing=missing) for fault in error.faults]
             return None
+
+    def _located(self, fault: Fault, key: Key, *, missing: bool) -> Fault:
+        """A fault at its place in the plan; one inside another file keeps that file's place."""
+        if missing:
+            fault = Fault(f"{fault.got} ({fault.place})", fault.expected, fault.fix)
+        if fault.place:
+            return fault
+        at = _key(fault.path) if fault.path else key
+        return fault.located(self.document.place(at), ".".join(map(str, at)))
 
     def _required(self, part: Result | None) -> Result:
         if self.faults or part is None:
@@ -228,8 +255,10 @@ class _Builder:
         sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
         return communicators_from_sizes(topology, sizes)
 
-    def _workload(self, communicators: Communicators) -> Workload:
-        path = bundled.resolve("workloads", self.spec.workload, self.beside)
+    def _workload_path(self) -> Path:
+        return bundled.resolve("workloads", self.spec.workload, self.beside)
+
+    def _workload(self, path: Path, communicators: Communicators) -> Workload:
         tp, dp = self._degrees(communicators)
         settings = PlanSettings(tp, dp, self.spec.global_batch, self.spec.npu)
         return load_workload(path, settings)
@@ -244,7 +273,8 @@ class _Builder:
         """The constraints; with an unknown price, only for their faults."""
         names = rule_names(topology, np.ones(topology.n_dims) if price is None else price)
         rules: list[Rule | StepTimeLimit] = []
-        for i, text in enumerate(self.spec.constraints):
+        texts = ((i, t) for i, t in enumerate(self.spec.constraints) if isinstance(t, str))
+        for i, text in texts:
             place = self.document.place(("constraints", i))
             parsed = self.attempt(("constraints", i), partial(parse_rule, text, names, place))
             rules += parsed or []

@@ -21,13 +21,18 @@ from libra_planner.errors import Fault, Place, SpecError, UnitError, closest
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
-from libra_planner.units import EXAMPLE_UNIT, finite, unit_kind
+from libra_planner.units import EXAMPLE_UNIT, unit_kind
 
 STEP_TIME = "step_time"
 COST = "cost"
 TOTAL = "total"
 
 _UNIT_OF_KIND = {"bandwidth": ("GB/s", 1e9), "money": ("$", 1.0), "time": ("s", 1.0)}
+_RANGES = {"bandwidth": (1e3, 1e18), "money": (1e-3, 1e18), "time": (1e-12, 1e12)}
+_FACTORS = (1e-9, 1e9)
+"""Sizes (SI) and factors that a rule may use; zero is fine, the rest is a slip of the keyboard."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _MONEY_FIRST = re.compile(r"\$\s*\d")
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -36,7 +41,7 @@ _TOKEN = re.compile(
   | (?P<word>[A-Za-z_]*\$|[A-Za-z_][A-Za-z_0-9]*(?:/s\b)?)
   | (?P<sign>[-+*])
   | (?P<other>\S))""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 
 
@@ -60,10 +65,12 @@ def rule_names(topology: Topology, price_usd_per_Bps: Array) -> Names:
     """Names of a fabric: dimN, tiers that occur once, total."""
     axes = np.eye(topology.n_dims)
     tiers = topology.tiers
-    rows = {tier: axes[i] for i, tier in enumerate(tiers) if tiers.count(tier) == 1}
+    usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in (COST, STEP_TIME)]
+    rows = {tier: axes[i] for i, tier in enumerate(tiers) if usable.count(tier) == 1}
+    # The reserved names come last: a tier called dim1 or total never takes their meaning.
     rows |= dict(zip(topology.labels, axes, strict=True))
     rows[TOTAL] = np.ones(topology.n_dims)
-    repeated = frozenset(tier for tier in tiers if tiers.count(tier) > 1)
+    repeated = frozenset(tier for tier in usable if usable.count(tier) > 1)
     return Names(rows, price_usd_per_Bps, repeated)
 
 
@@ -179,20 +186,32 @@ def _add_term(side: _Side, rest: list[_Token], sign: float, names: Names, text: 
         return
     if token.kind != "number":
         raise _fault(text, repr(token.text), "expected a name or a number with a unit")
-    number = finite(float(token.text), token.text)
+    number = float(token.text)
     if rest and rest[0].text == "*":
         rest.pop(0)
         if not rest or rest[0].kind == "number":
             raise _fault(text, f"no name after '{token.text} *'", "expected e.g. 2 * dim1")
         if rest[0].text in ("+", "-", "*"):
             raise _fault(text, repr(rest[0].text), "expected a name after '*'")
+        _check_size(number, _FACTORS, f"the factor {token.text}", text)
         _add_name(side, rest.pop(0).text, sign * number, names, text)
         return
     if not rest or rest[0].kind != "word":
-        kind = side.kinds.get("kind", "bandwidth")
-        fix = f"write {token.text} {EXAMPLE_UNIT.get(kind, 'GB/s')}"
+        fix = f"write {token.text} {EXAMPLE_UNIT[_likely_kind(text)]}"
         raise UnitError(Fault(f"got {token.text} without a unit in {text!r}", "expected one", fix))
     _add_quantity(side, sign * number, rest.pop(0).text, names, text)
+
+
+def _likely_kind(text: str) -> str:
+    """Kind of quantity that a rule is about, from the names in it."""
+    kinds = {COST: "money", STEP_TIME: "time"}
+    return next((kind for name, kind in kinds.items() if name in text), "bandwidth")
+
+
+def _check_size(value: float, limits: tuple[float, float], what: str, text: str) -> None:
+    if value and not limits[0] <= abs(value) <= limits[1]:
+        expected = f"expected 0 or a size from {limits[0]:g} to {limits[1]:g} (SI units)"
+        raise _fault(text, what, expected, "leave out a rule that limits nothing")
 
 
 def _add_quantity(side: _Side, number: float, unit: str, names: Names, text: str) -> None:
@@ -208,7 +227,8 @@ def _add_quantity(side: _Side, number: float, unit: str, names: Names, text: str
     if kind not in _UNIT_OF_KIND:
         raise _fault(text, f"a {kind}", "expected a bandwidth, an amount of money or a time")
     _note_kind(side, kind, text)
-    side.constant += finite(number * factor, text)
+    _check_size(number * factor, _RANGES[kind], f"'{abs(number):g} {unit}'", text)
+    side.constant += number * factor
 
 
 def _add_name(side: _Side, name: str, factor: float, names: Names, text: str) -> None:
@@ -247,15 +267,17 @@ def _comparison(text: str, left: _Side, sense: str, right: _Side) -> Rule | Step
     row = left.row - right.row
     if kind == "time":
         return _step_time_limit(text, left.step_time - right.step_time, sense, bound)
-    if not row.any():
+    if not row.any() and kind == "bandwidth":
         raise _fault(text, "no bandwidth or cost to bound", "expected a name whose sum is not zero")
-    if bound < 0 or (bound == 0 and row[row != 0][0] < 0):
+    if bound < 0 or (bound == 0 and row.any() and row[row != 0][0] < 0):
         row, bound, sense = -row, -bound, {"<=": ">=", ">=": "<="}.get(sense, sense)
     unit, factor = _UNIT_OF_KIND[kind]
     return Rule(text, tuple(float(x) + 0.0 for x in row), sense, bound + 0.0, unit, factor)
 
 
 def _step_time_limit(text: str, factor: float, sense: str, bound: float) -> StepTimeLimit:
+    if factor == 0:
+        raise _fault(text, "no step_time to bound", "expected e.g. step_time <= 900 ms")
     upper = (factor > 0 and sense == "<=") or (factor < 0 and sense == ">=")
     if not upper:
         expected = "expected an upper bound (others do not leave a convex set of designs)"

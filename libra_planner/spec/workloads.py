@@ -59,8 +59,7 @@ def load_workload(path: Path, settings: PlanSettings) -> Workload:
 def _spec(document: Document) -> TransformerSpec | TableSpec:
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     if kind == "table":
-        _refuse_plain_sizes(document)
-        return validated(TableSpec, document)
+        return _table_spec(document)
     if kind == "transformer":
         return validated(TransformerSpec, document)
     got = f"got kind {kind!r}" if kind is not None else "got no kind"
@@ -68,23 +67,36 @@ def _spec(document: Document) -> TransformerSpec | TableSpec:
     raise SpecError(Fault(got, "expected a workload file", fix, "kind", document.place(("kind",))))
 
 
-def _refuse_plain_sizes(document: Document) -> None:
-    """A plain size on an all-gather is ambiguous: LIBRA's files mean the shard (C3)."""
+def _table_spec(document: Document) -> TableSpec:
+    """The table, or its faults: a plain size on an all-gather is one in its own words."""
+    plain_sizes = _plain_sizes(document)
+    try:
+        spec = validated(TableSpec, document)
+    except SpecError as error:
+        known = {fault.path.rpartition(".")[0] for fault in plain_sizes}
+        others = (f for f in error.faults if f.path.rpartition(".")[0] not in known)
+        raise SpecError(*plain_sizes, *(f for f in others if f.path not in known)) from None
+    if plain_sizes:
+        raise SpecError(*plain_sizes)
+    return spec
+
+
+def _plain_sizes(document: Document) -> list[Fault]:
+    """Plain sizes on all-gathers: ambiguous, since LIBRA's files mean the shard (C3)."""
     faults = []
     operations = document.value.get("operations")
     for i, operation in enumerate(operations if isinstance(operations, list) else []):
         collective = operation.get("collective") if isinstance(operation, dict) else None
         if not isinstance(collective, dict) or collective.get("kind") != "all-gather":
             continue
-        for name in {"size", "size_bytes"} & set(collective):
+        for name in [name for name in ("size", "size_bytes") if name in collective]:
             key = ("operations", i, "collective", name)
             expected = "expected shard_bytes (what one NPU holds) or full_bytes (the result)"
             path = ".".join(map(str, key))
             got = f"got a plain {name!r} on an all-gather"
             fix = "say which of the two it is"
             faults.append(Fault(got, expected, fix, path, document.key_place(key)))
-    if faults:
-        raise SpecError(*faults)
+    return faults
 
 
 def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Workload:

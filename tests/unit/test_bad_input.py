@@ -64,7 +64,7 @@ FAULTS = {
     "nan degree": (("tp: 16", "tp: .nan"), r"parallelism.tp: got nan, expected a whole number"),
     "infinite degree": (("tp: 16", "tp: .inf"), r"parallelism.tp: got inf, expected a whole num"),
     "huge degree": (("tp: 16", "tp: 1000000000000000"), r"parallelism.tp: .*at most 1e\+12"),
-    "null": (("tp: 16", "tp:"), r"parallelism.tp: got nothing, expected a whole number"),
+    "null": (("tp: 16", "tp: null"), r"parallelism.tp: got nothing, expected a whole number"),
     "list for a map": (("{tp: 16, dp: 256}", "[16, 256]"), r":5:14: parallelism: got a list"),
     "unknown objective": (
         ("constraints", "objective: perf\nconstraints"),
@@ -83,8 +83,8 @@ FAULTS = {
         r"npu.efficiency_fraction: got 50, expected at most 1",
     ),
     "duplicate key": (("cost_model", "workload: gpt3\ncost_model"), r":6:1: workload: .*twice"),
-    "malformed": (("{tp: 16,", "{tp: 16, ["), r":\d+:\d+: got .*expected YAML"),
-    "tab": (("  topology", "\ttopology"), r":3:1: got .*expected YAML"),
+    "malformed": (("{tp: 16,", "{tp: 16, ["), r":\d+:\d+: got malformed YAML"),
+    "tab": (("  topology", "\ttopology"), r":3:1: got malformed YAML"),
     "rule without unit": (("500 GB/s", "500"), r":8:5: constraints.0: got 500 without.*500 GB/s"),
     "rule of zero": (("total == 500 GB/s", "dim1 >= 0"), r"got 0 without a unit .*write 0 GB/s"),
     "rule with dim5": (("total ==", "dim5 <="), r":8:5: constraints.0: got the name 'dim5'"),
@@ -105,7 +105,7 @@ FAULTS = {
     "code": (("total ==", "__import__('os') =="), r"got \"'\"|got '\('|got the name"),
     "lower bound on time": (("total == 500 GB/s", "step_time >= 1 s"), r"is not an upper bound"),
     "nothing to bound": (("total ==", "dim1 - dim1 =="), r"got no bandwidth or cost to bound"),
-    "no number fits": (("500 GB/s", "1e999 GB/s"), r"expected a finite number"),
+    "no number fits": (("500 GB/s", "1e999 GB/s"), r"got 'inf GB/s' .*expected 0 or a size from"),
     "rule that is a number": (("total == 500 GB/s", "5"), r"constraints.0: got 5, expected text"),
     "rules as text": (("constraints:\n  - ", "constraints: "), r"constraints: .*expected a list"),
     "batch does not split": (
@@ -127,9 +127,7 @@ def test_fault_in_a_plan(name: str, command: str, plan, run) -> None:
     assert result.out == ""
     for line in result.err.splitlines():
         assert line.startswith(f"{path}:"), line
-    assert re.search(re.escape(str(path)) + pattern.replace("r:", "", 0), result.err) or any(
-        line.startswith(str(path)) and re.search(pattern, line) for line in result.err.splitlines()
-    ), result.err
+    assert re.search(pattern, result.err), result.err
 
 
 def test_a_degree_may_take_whole_dimensions_and_part_of_the_next(plan, run) -> None:
@@ -169,9 +167,9 @@ def test_files_that_are_no_plans(tmp_path: Path, run) -> None:
     (tmp_path / "binary").write_bytes(bytes(range(256)))
     cases["binary"] = (tmp_path / "binary", "got bytes that are not UTF-8")
     (tmp_path / "big").write_text("a: " + "x" * 10_000_000)
-    cases["big"] = (tmp_path / "big", "got a larger file, expected at most 2,000,000 bytes")
+    cases["big"] = (tmp_path / "big", "got a larger file, expected at most 1,000,000 bytes")
     (tmp_path / "control").write_text("a: \x00")
-    cases["control"] = (tmp_path / "control", "expected YAML")
+    cases["control"] = (tmp_path / "control", "got ")
     for path, expected in cases.values():
         result = run("optimize", path)
         assert result.code == 2
@@ -187,7 +185,7 @@ def test_alias_bombs_and_deep_nesting_are_refused(tmp_path: Path, run) -> None:
         ("\n".join(lines), "got more than 200,000 values (aliases expanded)"),
         ("a: &a [*a]\n", "nested deeper|undefined alias|recursive"),
         ("a: " + "[" * 5000 + "]" * 5000, "nested deeper"),
-        ("{" * 50 + "}" * 50, "expected|nested"),
+        ("{" * 50 + "}" * 50, "malformed|nested|expected"),
     ]:
         path = tmp_path / "bomb.yaml"
         path.write_text(text)
@@ -209,15 +207,15 @@ def test_yaml_12_numbers_and_words(plan, run) -> None:
     ("arguments", "expected"),
     [
         (["--bandwidth", "1,2,3"], "--bandwidth: got 3 numbers, expected 4"),
-        (["--bandwidth", "1,2,3,x"], "--bandwidth: got 'x', expected a number"),
-        (["--bandwidth", "1,2,3,nan"], "--bandwidth: got 'nan', expected a number"),
-        (["--bandwidth", "1,2,3,inf"], "--bandwidth: got 'inf', expected a number"),
-        (["--bandwidth", "1,2,3,-4"], "--bandwidth: got '-4', expected a number of 0 or more"),
+        (["--bandwidth", "1,2,3,x"], "--bandwidth: got 'x', expected 0 or a number"),
+        (["--bandwidth", "1,2,3,nan"], "--bandwidth: got 'nan', expected 0 or"),
+        (["--bandwidth", "1,2,3,inf"], "--bandwidth: got 'inf', expected 0 or"),
+        (["--bandwidth", "1,2,3,-4"], "--bandwidth: got '-4', expected 0 or a number from"),
         (["--bandwidth", "1,2,3,0"], "--bandwidth: got 0 GB/s for dim4, expected bandwidth"),
         (["--bandwidth", ""], "--bandwidth: got 1 numbers, expected 4"),
         (["--bandwidth", "1,2,3,4", "--set", "nonsense"], "--set nonsense: got 'nonsense'"),
         (["--bandwidth", "1,2,3,4", "--set", "a.b=1"], "--set a.b: a: got the unknown key"),
-        (["--bandwidth", "1,2,3,4", "--set", "workload.b=1"], "--set workload.b: got a path"),
+        (["--bandwidth", "1,2,3,4", "--set", "workload.b=1"], "--set workload.b: got no place"),
         (["--bandwidth", "1,2,3,4", "--set", "parallelism.tp=[1"], "--set parallelism.tp: got"),
         (["--bandwidth", "1,2,3,4", "--set", "parallelism.tp=0"], "--set parallelism.tp: "),
         (["--bandwidth", "1,2,3,4", "--set", "constraints=[total]"], "--set constraints: "),
@@ -398,15 +396,23 @@ def test_unwritable_import_leaves_nothing_behind(tmp_path: Path, run) -> None:
 LIBRA_FAULTS = {
     "fields": ("w.txt", ("K1 -1", "K1"), r"w.txt:2: got 11 fields, expected 12"),
     "collective": ("w.txt", ("ALLGATHER", "ALLGATHR"), r"w.txt:6: got 'ALLGATHR'.*ALLGATHER"),
-    "time": ("w.txt", ("12207", "-5"), r"w.txt:9: got '-5', expected a number of 0 or more"),
+    "time": ("w.txt", ("12207", "-5"), r"w.txt:9: got '-5', expected a number from 0 to"),
     "block": ("n.yml", ("Ring", "Rng"), r"n.yml:1:13: Topology.0: got 'Rng'.*mean Ring"),
     "count": ("n.yml", ("16,", "sixteen,"), r"n.yml:2:14: NpusCount.0: got 'sixteen'"),
-    "lengths": ("n.yml", ("16, 8,", "16,"), r"got 3 in Topology, 2 in NpusCount"),
+    "lengths": ("n.yml", ("16, 8,", "16,"), r"got 3 blocks, 2 sizes and 3 tiers"),
     "group": ("c.yml", ("[ 16", "[ 32"), r"c.yml:1:12: Forward.0: got 32, .*divisor of the 16"),
-    "no group": ("c.yml", ("WeightGrad", "Weights"), r"c.yml:1:1: WeightGrad: got None.*list"),
+    "no group": (
+        "c.yml",
+        ("WeightGrad", "Weights"),
+        r"c.yml:1:1: WeightGrad: got nothing, expected a list",
+    ),
     "price": ("m.yml", ("Nic: 31.60003", "Nic: -1"), r"m.yml:10:8: InterPod.Nic: got -1"),
     "no nic": ("m.yml", ("  Nic: 31.60003\n", ""), r"InterPod: got no Nic price, expected one"),
-    "no tier": ("m.yml", ("InterNode", "Internode"), r"expected prices of 'InterNode'"),
+    "no tier": (
+        "m.yml",
+        ("InterNode", "Internode"),
+        r"got no tier 'InterNode', expected the prices",
+    ),
 }
 
 

@@ -1,0 +1,221 @@
+"""Unusual but valid plans: extreme ranges, slack, idle dimensions, ties, other fabrics."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+GROUPS = "parallelism={forward: [1,1,1,1], input_grad: [1,1,1,1], weight_grad: [1,2,4,32]}"
+SILENT = "parallelism={forward: [1,1,1,1], input_grad: [1,1,1,1], weight_grad: [1,1,1,1]}"
+
+
+def _optimize(run, path, rules: list[str], *settings: str) -> dict:
+    chosen = ["--set", f"constraints={json.dumps(rules)}"]
+    for setting in settings:
+        chosen += ["--set", setting]
+    result = run("optimize", path, "--json", *chosen)
+    assert result.code == 0, result.err
+    assert result.err == ""
+    payload = result.payload
+    assert payload["optimality_gap"] <= 1e-9
+    assert payload["max_violation"] <= 1e-9
+    return payload
+
+
+@pytest.mark.parametrize(
+    "rule", ["dim1 <= 1e9 GB/s", "cost <= 1e9 B$", "1e-9 * dim1 <= 1 GB/s", "total <= 1e9 GB/s"]
+)
+def test_rules_that_limit_nothing_change_nothing(rule: str, plan, run) -> None:
+    plain = _optimize(run, plan(), ["total == 500 GB/s"])
+    same = _optimize(run, plan(), ["total == 500 GB/s", rule])
+    assert np.allclose(same["bandwidth_GBps"], plain["bandwidth_GBps"], rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        # dim2 limits both groups: nobody needs more of the others than keeps up with it.
+        (["total <= 500 GB/s", "dim2 <= 1 kB/s"], [4e-6, 1e-6, 7.5e-7, 2.421875e-7]),
+        (
+            ["dim1 <= 1e9 GB/s", "dim2 + dim3 + dim4 <= 1e9 GB/s", "dim2 <= 1 GB/s"],
+            [4, 1, 0.75, 0.2421875],
+        ),
+        (
+            ["total <= 1e6 GB/s", "dim2 <= 1 GB/s", "dim3 <= 0.001 GB/s"],
+            [4, 1, 0.001, 0.001 * 0.2421875 / 0.75],
+        ),
+    ],
+)
+def test_bandwidth_that_cannot_help_is_not_bought(rules, expected, plan, run) -> None:
+    payload = _optimize(run, plan(), rules)
+    assert np.allclose(payload["bandwidth_GBps"], expected, rtol=1e-9)
+    assert payload["unique"] is True
+
+
+def test_a_surplus_goes_where_it_is_cheapest(plan, run) -> None:
+    """total == 500 with capped dimensions: the rest is bought on the cheapest tier, dim1."""
+    rules = ["total == 500 GB/s", "dim2 <= 20 GB/s"]
+    payload = _optimize(run, plan(), rules)
+    needed = [80.0, 20.0, 15.0, 4.84375]
+    assert payload["bandwidth_GBps"][1] == pytest.approx(20)
+    assert payload["bandwidth_GBps"][2:] == pytest.approx(needed[2:], rel=1e-9)
+    assert payload["bandwidth_GBps"][0] == pytest.approx(500 - 20 - 15 - 4.84375)
+    assert payload["unique"] is True
+
+
+def test_a_dimension_without_traffic_is_left_out(plan, run) -> None:
+    payload = _optimize(
+        run, plan(), ["dim2 <= 10 GB/s", "dim3 <= 10 GB/s", "dim4 <= 10 GB/s"], GROUPS
+    )
+    assert payload["bandwidth_GBps"] == pytest.approx([0, 10, 7.5, 2.421875], rel=1e-9)
+    tied = _optimize(
+        run,
+        plan(),
+        ["dim2 <= 10 GB/s", "dim3 <= 10 GB/s", "dim4 <= 10 GB/s", "dim1 >= 3 * dim2"],
+        GROUPS,
+    )
+    assert tied["bandwidth_GBps"][0] == pytest.approx(30)
+
+
+def test_a_step_without_communication(plan, run) -> None:
+    payload = _optimize(run, plan(), ["total >= 500 GB/s"], SILENT)
+    assert payload["bandwidth_GBps"] == pytest.approx([500, 0, 0, 0])
+    assert payload["unique"] is True
+    assert payload["communication_time_s"] == 0
+    assert payload["bottlenecks"] == []
+
+
+def test_ties_go_to_the_lexicographically_first(plan, run) -> None:
+    """Two idle dimensions of one tier's price: dim2 stays at 0, dim3 takes the surplus."""
+    path = plan(("[chiplet, package, node, pod]", "[pod, node, node, pod]"))
+    only_dim1 = "parallelism={forward: [4,1,1,1], input_grad: [4,1,1,1], weight_grad: [1,1,1,1]}"
+    payload = _optimize(run, path, ["total == 500 GB/s", "dim1 <= 100 GB/s"], only_dim1)
+    assert payload["bandwidth_GBps"] == pytest.approx([100, 0, 400, 0], abs=1e-6)
+    assert payload["unique"] is False
+
+
+def test_free_bandwidth_and_cost_rules(plan, run, tmp_path) -> None:
+    (tmp_path / "free.yaml").write_text(
+        "kind: price_book\nsource: test\nas_of: '2026'\nunit: USD per GB/s\n"
+        "tiers: {t: {link: 0, switch: 0, nic: 0, nic_reason: test}}\n"
+    )
+    path = plan(
+        ("libra-ispass24", "./free.yaml"), ("[chiplet, package, node, pod]", "[t, t, t, t]")
+    )
+    payload = _optimize(run, path, ["total == 500 GB/s", "cost <= 20 M$"])
+    assert payload["cost_usd"] == 0
+    assert payload["perf_per_cost_vs_equal"] is None
+    result = run("optimize", path, "--set", 'constraints=["total == 500 GB/s", "cost >= 1 $"]')
+    assert result.code == 3
+    assert "'cost >= 1 $'" in result.err
+
+
+def test_cost_rules_bind(plan, run) -> None:
+    payload = _optimize(run, plan(), ["cost <= 2 M$"])
+    assert payload["cost_usd"] == pytest.approx(2e6, rel=1e-12)
+    assert payload["binding"] == [{"rule": "cost <= 2 M$", "line": None}]
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 8])
+def test_any_number_of_dimensions(n_dims: int, plan, run) -> None:
+    path = plan(
+        ("RI(4)_FC(8)_RI(4)_SW(32)", "_".join(["FC(2)"] * n_dims)),
+        ("[chiplet, package, node, pod]", str(["node"] * n_dims)),
+        ("{tp: 16, dp: 256}", f"{{tp: {2 ** (n_dims // 2)}, dp: {2 ** (n_dims - n_dims // 2)}}}"),
+    )
+    payload = _optimize(run, path, ["total == 64 GB/s"])
+    assert len(payload["bandwidth_GBps"]) == n_dims
+    assert sum(payload["bandwidth_GBps"]) == pytest.approx(64)
+
+
+@pytest.mark.parametrize("tier", ["my tier", "日本", "a-b", "cost", "total", "dim4", "1e5"])
+def test_any_tier_name(tier: str, plan, run, tmp_path) -> None:
+    """Reserved words keep their meaning in rules; such a tier is called by its dimN."""
+    quoted = json.dumps(tier, ensure_ascii=False)
+    (tmp_path / "p.yaml").write_text(
+        "kind: price_book\nsource: test\nas_of: '2026'\nunit: USD per GB/s\n"
+        f"tiers: {{{quoted}: {{link: 1, switch: 2, nic: 3}}}}\n"
+    )
+    path = plan(
+        ("libra-ispass24", "./p.yaml"),
+        ("[chiplet, package, node, pod]", f"[{', '.join([quoted] * 4)}]"),
+    )
+    payload = _optimize(run, path, ["total == 500 GB/s", "cost <= 200 M$", "dim4 <= 10 GB/s"])
+    assert payload["bandwidth_GBps"][3] == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("rule", "twin"),
+    [
+        ("500 GB/s >= total", "total <= 500 GB/s"),
+        ("4000 Gbit/s == total", "total == 500 GB/s"),
+        ("total <= 4 Tbps", "total <= 500 GB/s"),
+        ("dim1 + dim2 + dim3 + dim4 - 100 GB/s <= 400 GB/s", "total <= 500 GB/s"),
+        ("2 * total <= 1e3 GB/s + 0 GB/s", "total <= 500 GB/s"),
+        ("-1 * total >= -500 GB/s", "total <= 500 GB/s"),
+        ("0 GB/s <= total <= 0.5 TB/s", "total <= 500 GB/s"),
+        ("chiplet + package + node + pod <= 500_000 MB/s", "total <= 500 GB/s"),
+    ],
+)
+def test_rules_of_one_meaning(rule: str, twin: str, plan, run) -> None:
+    first, second = _optimize(run, plan(), [rule]), _optimize(run, plan(), [twin])
+    assert first["bandwidth_GBps"] == pytest.approx(second["bandwidth_GBps"], rel=1e-9)
+    assert first["equal_bandwidth"] == second["equal_bandwidth"]
+
+
+def test_an_equal_split_that_breaks_a_rule_is_still_compared(plan, run) -> None:
+    payload = _optimize(run, plan(), ["total == 500 GB/s", "dim1 >= 200 GB/s"])
+    assert payload["equal_bandwidth"]["feasible"] is False
+    assert payload["equal_bandwidth"]["bandwidth_GBps"] == [125] * 4
+    assert payload["speedup_vs_equal"] > 1
+
+
+def test_equal_bandwidth_falls_back_to_the_optimums_own_total(plan, run) -> None:
+    payload = _optimize(run, plan(), ["cost <= 2 M$"])
+    total = sum(payload["bandwidth_GBps"])
+    assert payload["equal_bandwidth"]["bandwidth_GBps"] == pytest.approx([total / 4] * 4)
+
+
+def test_evaluate_names_the_broken_rules(plan, run) -> None:
+    path = plan(
+        ("total == 500 GB/s", "total == 500 GB/s\n  - step_time <= 700 ms\n  - cost <= 1 M$")
+    )
+    payload = run("evaluate", path, "--bandwidth", "300,100,75,24", "--json").payload
+    assert payload["feasible"] is False
+    broken = {(v["rule"], v["line"], v["unit"]): v["by"] for v in payload["violated"]}
+    assert broken["total == 500 GB/s", 8, "GB/s"] == pytest.approx(1)
+    assert broken["step_time <= 700 ms", 9, "s"] == pytest.approx(payload["step_time_s"] - 0.7)
+    assert broken["cost <= 1 M$", 10, "$"] == pytest.approx(payload["cost_usd"] - 1e6)
+
+
+def test_proportional_collectives_of_any_size_are_solved(plan, run, tmp_path) -> None:
+    """Terms that differ only in size merge; sizes 18 orders apart once lost the certificate."""
+    rows = [
+        ("forward", "all-reduce", "full_bytes: 1150.16"),
+        ("forward", "all-gather", "full_bytes: 2.53147e+06"),
+        ("input_grad", "all-gather", "shard_bytes: 3.46049e+08"),
+        ("weight_grad", "all-reduce", "size_bytes: 1e+12"),
+        ("forward", "all-to-all", "size_bytes: 1"),
+    ]
+    (tmp_path / "w.yaml").write_text(
+        "kind: table\nsource: test\noperations:\n"
+        + "".join(
+            f"  - {{layer: l{i}, phase: {phase}, compute_s: 0, collective: {{kind: {kind}, {size}}}}}\n"
+            for i, (phase, kind, size) in enumerate(rows)
+        )
+    )
+    path = plan(
+        ("gpt3-libra", "./w.yaml"),
+        ("RI(4)_FC(8)_RI(4)_SW(32)", "FC(4)_RI(4)_RI(8)_RI(2)"),
+        ("[chiplet, package, node, pod]", "[chiplet, pod, pod, chiplet]"),
+        ("{tp: 16, dp: 256}", "{tp: 64, dp: 4}"),
+    )
+    _optimize(run, path, ["total == 303.691 GB/s"])
+
+
+def test_minus_zero_is_zero(plan, run) -> None:
+    result = run("evaluate", plan(), "--bandwidth=1,1,1,-0", "--json")
+    assert result.code == 2
+    assert "got 0 GB/s for dim4" in result.err
