@@ -6,19 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
-from libra_planner.costing import PriceBook, TierPrice, network_price_usd_per_Bps
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.costing import PriceBook, network_price_usd_per_Bps
+from libra_planner.errors import DataNotFound, Fault, SpecError
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.spec import bundled
-from libra_planner.spec.document import Document, Key, parse_value, read_document
+from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.faults import validated
-from libra_planner.spec.models import DegreesSpec, FabricSpec, GroupsSpec, PlanSpec, PriceBookSpec
+from libra_planner.spec.models import DegreesSpec, FabricSpec, GroupsSpec, PlanSpec
+from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
+from libra_planner.spec.settings import apply_settings, dotted_key
 from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loops import step_time
@@ -55,24 +57,13 @@ def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
     (4096, 'gpt3-libra')
     """
     document = read_document(path)
-    _apply_settings(document, settings)
+    apply_settings(document, settings)
     beside = Path(path).parent
     try:
         spec = validated(PlanSpec, document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
     return _Builder(document, spec, beside).problem()
-
-
-def _apply_settings(document: Document, settings: Sequence[str]) -> None:
-    faults: list[Fault] = []
-    for setting in settings:
-        try:
-            apply_setting(document, setting)
-        except SpecError as error:
-            faults += error.faults
-    if faults:
-        raise SpecError(*faults)
 
 
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
@@ -93,78 +84,6 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     if topology is not None:
         builder.rules(topology, None)
     return [fault for fault in builder.faults if fault.path not in known]
-
-
-def apply_setting(document: Document, setting: str) -> None:
-    """Put ``dotted.path=value`` (a YAML value) into a document, in place.
-
-    Raises
-    ------
-    SpecError
-        For a setting without '=', or a path through something that is not a map or list.
-    """
-    dotted, equals, text = setting.partition("=")
-    place = Place(f"{document.file}: --set {dotted}")
-    if not equals or not dotted:
-        fix = "write e.g. --set fabric.topology='RI(4)_SW(8)'"
-        raise SpecError(Fault(f"got {setting!r}", "expected key=value", fix, "", place))
-    try:
-        value = parse_value(text, document.file)
-    except SpecError as error:
-        raise SpecError(
-            *(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)
-        ) from None
-    key = _key(dotted.strip())
-    _put(document.value, key, value, place)
-    for known in [k for k in document.places if k[: len(key)] == key]:
-        del document.places[known]
-    for known in [k for k in document.key_places if k[: len(key)] == key]:
-        del document.key_places[known]
-    for n in range(1, len(key) + 1):
-        document.places.setdefault(key[:n], place)
-        document.key_places.setdefault(key[:n], place)
-
-
-def _key(dotted: str) -> Key:
-    """A dotted path as a key; whole numbers are list indices."""
-    parts = dotted.split(".")
-    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
-
-
-def _put(value: Any, key: Key, new: Any, place: Place) -> None:
-    *parents, last = key
-    for part in parents:
-        if isinstance(value, dict) and value.get(str(part)) is None:
-            value[str(part)] = {}
-        value = _child(value, part, place)
-    if isinstance(value, list) and isinstance(last, int) and last <= len(value):
-        value[last : last + 1] = [new]
-    elif isinstance(value, dict):
-        value[str(last)] = new
-    else:
-        expected = "expected a key of a map, or an index of a list (the next one appends)"
-        raise SpecError(Fault(f"got no place for {last!r}", expected, "", "", place))
-
-
-def _child(value: Any, part: str | int, place: Place) -> Any:
-    if isinstance(value, dict):
-        return value[str(part)]
-    if isinstance(value, list) and isinstance(part, int) and part < len(value):
-        return value[part]
-    raise SpecError(Fault(f"got no {part!r} on the way", "expected a map or list", "", "", place))
-
-
-def load_price_book(path: Path) -> PriceBook:
-    """Read a price book.
-
-    Raises
-    ------
-    SpecError
-        With every fault found.
-    """
-    spec = validated(PriceBookSpec, read_document(path))
-    tiers = {name: TierPrice(tier.link, tier.switch, tier.nic) for name, tier in spec.tiers.items()}
-    return PriceBook(path.stem, tiers)
 
 
 @dataclass
@@ -223,7 +142,7 @@ class _Builder:
             fault = Fault(f"{fault.got} ({fault.place})", fault.expected, fault.fix)
         if fault.place:
             return fault
-        at = _key(fault.path) if fault.path else key
+        at = dotted_key(fault.path) if fault.path else key
         return fault.located(self.document.place(at), ".".join(map(str, at)))
 
     def _required(self, part: Result | None) -> Result:

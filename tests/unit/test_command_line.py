@@ -1,0 +1,110 @@
+"""The command line itself: exit codes, streams, help, interruption."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import libra_planner as lp
+from libra_planner.optimizer import performance
+
+
+def test_help_names_every_command(run) -> None:
+    result = run("--help")
+    assert result.code == 0
+    for command in ("optimize", "evaluate", "list", "schema", "import"):
+        assert command in result.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["optimise", "x"], ["optimize"], ["optimize", "a", "--jsn"], ["list", "plans"]],
+)
+def test_bad_usage_is_2(arguments: list[str], run) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert "usage:" in result.err
+
+
+def test_interruption_is_130(plan, run, monkeypatch) -> None:
+    def interrupted(_problem: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(performance, "optimize", interrupted)
+    result = run("optimize", plan())
+    assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
+
+
+def test_what_cannot_be_certified_is_4(plan, run, monkeypatch) -> None:
+    """With the bound made useless the gap is too wide, and nothing is printed as optimal."""
+    from libra_planner.optimizer.linear import CutModel
+
+    exact = CutModel.lower_bound
+
+    def loose(model: CutModel) -> tuple:
+        value, vertex = exact(model)
+        return value * 0.5, vertex
+
+    monkeypatch.setattr(CutModel, "lower_bound", loose)
+    path = plan()
+    result = run("optimize", path)
+    assert (result.code, result.out) == (4, "")
+    assert result.err.startswith(f"{path}: got an optimality gap of ")
+
+
+def test_data_goes_to_stdout_unwrapped(plan, run) -> None:
+    result = run("optimize", plan())
+    assert result.err == ""
+    (note,) = [line for line in result.out.splitlines() if line.startswith("Note:")]
+    assert note.endswith("%)")
+
+
+def test_a_closed_pipe_is_no_error(plan) -> None:
+    command = f"{sys.executable} -m libra_planner optimize {plan()} --json | head -1"
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "{\n", "")
+
+
+def test_lists_and_schemas(run) -> None:
+    assert "gpt3-libra" in run("list", "workloads").out
+    assert run("list", "cost-models", "--json").payload["cost-models"].keys() == {"libra-ispass24"}
+    assert "01_gpt3_4d.yaml" in run("list", "examples").out
+    for name in ("plan", "workload", "price-book"):
+        assert run("schema", name).payload["$schema"].endswith("2020-12/schema")
+
+
+def test_json_keys_of_the_contract(plan, run) -> None:
+    optimized = run("optimize", plan(), "--json").payload
+    figures = {
+        "objective", "bandwidth_GBps", "step_time_s", "compute_time_s", "communication_time_s",
+        "cost_usd", "equal_bandwidth", "speedup_vs_equal", "perf_per_cost_vs_equal", "bottlenecks",
+    }  # fmt: skip
+    solver = {
+        "status", "optimality_gap", "lower_bound", "unique", "max_violation", "shadow_prices",
+    }  # fmt: skip
+    assert figures | solver <= optimized.keys()
+    evaluated = run("evaluate", plan(), "--bandwidth", "300,100,75,25", "--json").payload
+    assert figures | {"feasible", "violated"} <= evaluated.keys()
+    assert not solver & evaluated.keys()
+    shares = sum(item["time_s"] for item in optimized["bottlenecks"])
+    assert shares == pytest.approx(optimized["communication_time_s"])
+    times = optimized["compute_time_s"] + optimized["communication_time_s"]
+    assert times == pytest.approx(optimized["step_time_s"])
+
+
+def test_same_plan_same_bytes(plan, run) -> None:
+    path = plan()
+    assert run("optimize", path, "--json").out == run("optimize", path, "--json").out
+
+
+def test_public_names_are_lazy_and_complete() -> None:
+    assert set(lp.__all__) <= set(dir(lp))
+    for name in lp.__all__:
+        assert getattr(lp, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'optimise'"):
+        _ = lp.optimise
