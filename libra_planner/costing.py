@@ -30,10 +30,12 @@ class PriceBook:
     ----------
     name : what reports call it.
     tiers : tier name to prices.
+    as_of : date of the prices.
     """
 
     name: str
     tiers: Mapping[str, TierPrice]
+    as_of: str = "unknown"
 
 
 def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np.float64]:

@@ -12,6 +12,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+_AS_CLOSE = 0.04
+"""Difference in similarity up to which two candidates are suggested together."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -114,10 +117,14 @@ def closest(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     folded = {candidate.casefold(): candidate for candidate in names}
-    match = difflib.get_close_matches(name.casefold(), folded, n=1)
-    if match:
-        return f"did you mean {folded[match[0]]}?"
-    return f"known: {', '.join(names)}"
+    key = name.casefold()
+    matches = difflib.get_close_matches(key, folded, n=4)
+    if not matches:
+        return f"known: {', '.join(names)}"
+    score = {match: difflib.SequenceMatcher(None, match, key).ratio() for match in matches}
+    # compute_s, compute_ns and compute_us are all as close to "compute": name them all.
+    close = [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
+    return f"did you mean {' or '.join(close)}?"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:

@@ -13,6 +13,9 @@ from libra_planner.problem import RULE_TOLERANCE, Problem
 from libra_planner.timing.explanation import Share, critical_path
 from libra_planner.timing.expression import Array
 
+_LEAST_BYTES_PER_S = 1e3
+"""Largest bandwidth of a vector below which it must have been meant in GB/s."""
+
 
 def _performance(step_time_s: float, _cost_usd: float) -> float:
     return step_time_s
@@ -161,6 +164,9 @@ def _checked_step_time_s(problem: Problem, bandwidth: Array) -> float:
     if bandwidth.shape != (problem.topology.n_dims,) or not np.isfinite(bandwidth).all():
         expected = f"expected {problem.topology.n_dims} finite numbers, one per dimension"
         raise SpecError(Fault(f"got {bandwidth.tolist()}", expected))
+    if 0 < bandwidth.max() < _LEAST_BYTES_PER_S:
+        got = f"got at most {bandwidth.max():g} bytes/s"
+        raise SpecError(Fault(got, "expected bytes/s", "multiply GB/s by 1e9"))
     step_time_s = float(problem.step_time.seconds(bandwidth))
     if not np.isfinite(step_time_s):
         starved = problem.step_time.dims_with_traffic & (bandwidth == 0)

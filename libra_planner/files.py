@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +11,14 @@ from pathlib import Path
 from libra_planner.errors import DataNotFound, Fault, Place
 
 
-def write_files(contents: Mapping[Path, str]) -> None:
+def write_files(contents: Mapping[Path, str]) -> list[Path]:
     """Write texts to paths; each appears complete, and none if one cannot be written.
+
+    A file that had other content is kept beside the new one with ``.bak`` at its end.
+
+    Returns
+    -------
+    Paths of the copies that were kept.
 
     Raises
     ------
@@ -27,8 +34,10 @@ def write_files(contents: Mapping[Path, str]) -> None:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
             os.chmod(name, 0o644)
+        kept = [_kept_copy(path) for path, text in contents.items() if _differs(path, text)]
         for name, path in staged:
             os.replace(name, path)
+        return kept
     except OSError as error:
         reason = error.strerror or str(error)
         place = Place(str(next(iter(contents))))
@@ -46,3 +55,13 @@ def _check_target(path: Path) -> None:
     if path.exists() and not path.is_file():
         got = "got a directory" if path.is_dir() else "got something that is not a plain file"
         raise DataNotFound(Fault(got, "expected a file to write", "", "", Place(str(path))))
+
+
+def _differs(path: Path, text: str) -> bool:
+    return path.exists() and path.read_bytes() != text.encode()
+
+
+def _kept_copy(path: Path) -> Path:
+    copy = path.with_name(f"{path.name}.bak")
+    shutil.copyfile(path, copy)
+    return copy

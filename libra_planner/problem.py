@@ -84,6 +84,7 @@ class Problem:
     real_link_step_time : T(B) when partial groups have only their own links (C6);
         ``None`` without partial groups.
     notes : assumptions worth printing beside a result.
+    settings : what the plan chose (degrees, batch, prices), for people to read.
     """
 
     source: str
@@ -96,6 +97,7 @@ class Problem:
     objective: str = "performance"
     real_link_step_time: TimeExpression | None = None
     notes: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
     @property
     def compute_s(self) -> float:

@@ -6,6 +6,7 @@ is turned into SI here, and numbers that a user reads are turned back here.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from libra_planner.errors import Fault, UnitError, closest
@@ -46,8 +47,8 @@ UNITS: Final[dict[str, dict[str, float]]] = {
 }
 """Unit -> SI factor, by kind of quantity."""
 
-EXAMPLE_UNIT: Final = {"bandwidth": "GB/s", "time": "ms", "money": "M$"}
-"""A unit to suggest, by kind of quantity."""
+EXAMPLE_UNITS: Final = {"bandwidth": ("GB/s",), "time": ("ms", "s"), "money": ("$", "M$")}
+"""Units to suggest, by kind of quantity."""
 
 
 def unit_kind(unit: str) -> tuple[str, float]:
@@ -81,13 +82,17 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
     return f"{value / factor:,.{digits}f} {unit}".strip()
 
 
-def format_time(seconds: float) -> str:
-    """A time for people.
+def format_time(seconds: float, *, round_up: bool = False) -> str:
+    """A time for people; rounded up where it is the least that is allowed.
 
-    >>> format_time(0.7224117809), format_time(4.2e-5)
-    ('722.412 ms', '42.000 us')
+    >>> format_time(0.7224117809), format_time(4.2e-5), format_time(0.7224111, round_up=True)
+    ('722.412 ms', '42.000 us', '722.412 ms')
     """
-    return _scaled(seconds, [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], 3)
+    steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
+    unit_s = next((step for step, _ in steps if seconds >= step), steps[-1][0])
+    if round_up:
+        seconds = math.ceil(seconds / unit_s * 1000) / 1000 * unit_s
+    return _scaled(seconds, steps, 3)
 
 
 def format_usd(usd: float) -> str:

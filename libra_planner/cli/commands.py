@@ -121,9 +121,11 @@ def import_libra(options: argparse.Namespace) -> None:
     from libra_planner.interop.libra import import_libra as import_files
 
     names = (options.network, options.workload, options.communicator, options.cost_model)
-    written = import_files(LibraFiles(*map(Path, names)), Path(options.output))
+    written, kept = import_files(LibraFiles(*map(Path, names)), Path(options.output))
     for path in written:
         print(path)
+    for path in kept:
+        print(f"Kept what was there as {path}.", file=sys.stderr)
     print("The plan has no rules yet: add e.g. 'total == 300 GB/s'.", file=sys.stderr)
 
 
@@ -132,6 +134,6 @@ def _print_json(payload: dict[str, Any]) -> None:
 
 
 def _console() -> Any:
-    from rich.console import Console
+    from libra_planner.report.terminal import PlainConsole
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    return PlainConsole(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)

@@ -47,7 +47,7 @@ class LibraFiles:
     cost_model: Path
 
 
-def import_libra(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
+def import_libra(files: LibraFiles, plan: Path) -> tuple[list[Path], list[Path]]:
     """Write a plan, its workload and its price book; nothing is written on an error.
 
     The plan keeps the files' tier names and explicit group sizes per phase, has no
@@ -60,7 +60,8 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
 
     Returns
     -------
-    Paths of plan, workload and price book.
+    Paths of plan, workload and price book, and of the copies kept of files that had
+    other content.
 
     Raises
     ------
@@ -90,8 +91,8 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
         "constraints": [],
     }
     texts = (_yaml(plan_value), _yaml(workload), _yaml(prices))
-    write_files(dict(zip(targets, texts, strict=True)))
-    return targets
+    kept = write_files(dict(zip(targets, texts, strict=True)))
+    return list(targets), kept
 
 
 def _targets(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -51,7 +51,7 @@ class Design:
     max_violation : largest relative violation of a rule.
     """
 
-    bandwidth_bytes_per_s: Array = field(repr=False)
+    bandwidth_bytes_per_s: Array
     objective: float
     lower_bound: float
     unique: bool

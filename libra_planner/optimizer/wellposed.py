@@ -10,7 +10,7 @@ import numpy as np
 from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
-from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 from libra_planner.units import format_time
 
@@ -113,10 +113,11 @@ def check_compute_fits(problem: Problem) -> None:
     """
     for limit in problem.step_time_limits:
         if limit.limit_s < problem.compute_s:
+            compute = format_time(problem.compute_s, round_up=True)
             message = (
                 f"{_place(problem, limit)}constraints: got '{limit.text}', but compute alone "
-                f"takes {format_time(problem.compute_s)} a step; allow more, or change the "
-                f"workload, its parallelism or the NPU"
+                f"takes {compute} a step; allow more, or change the workload, its parallelism "
+                f"or the NPU"
             )
             raise Infeasible(message, (limit.text,))
 
@@ -133,10 +134,13 @@ def step_time_infeasible(
     conflict is reduced to rules of which none can be left out.
     """
     conflict = irreducible(problem.rules, lambda kept: least_time_s(kept) <= limit.limit_s)
+    alone_s = least_time_s(conflict)
+    allow = f"allow at least {format_time(best_s, round_up=True)}"
+    if alone_s < best_s * (1 - RULE_TOLERANCE):
+        allow += " (the least under all the rules)"
     message = (
-        f"{_place(problem, limit)}constraints: got '{limit.text}', but under "
-        f"{_named(conflict)} no design takes less than {format_time(best_s)}; "
-        f"allow at least that, or loosen one of them"
+        f"{_place(problem, limit)}constraints: got '{limit.text}', but {_named(conflict)} alone "
+        f"allows no less than {format_time(alone_s, round_up=True)}; {allow}, or loosen the rules"
     )
     return Infeasible(message, (limit.text, *(rule.text for rule in conflict)))
 
@@ -193,9 +197,11 @@ def _check_bounded(problem: Problem, upper: Array) -> None:
 def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
     met = _meets_without_traffic(problem, conflict)
     starved = " while every dimension with traffic has bandwidth" if met else ""
+    several = len({(rule.text, rule.line) for rule in conflict}) > 1
+    got = "rules that no bandwidth vector meets together" if several else "a rule none can meet"
     message = (
-        f"{_place(problem, conflict[0])}constraints: got rules that no bandwidth vector meets "
-        f"together{starved}: {_named(conflict)}; loosen or remove one of them"
+        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}; "
+        f"loosen or remove {'one of them' if several else 'it'}"
     )
     return Infeasible(message, tuple(rule.text for rule in conflict))
 

@@ -62,6 +62,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "objective_kind": problem.objective,
         "workload": problem.workload_name,
         "topology": str(problem.topology),
+        "tiers": list(problem.topology.tiers),
         "n_npus": problem.topology.n_npus,
         "bandwidth_GBps": _vector(evaluation.bandwidth_bytes_per_s),
         "step_time_s": evaluation.step_time_s,
@@ -84,6 +85,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         ],
         "binding": binding_rules(problem, evaluation.bandwidth_bytes_per_s),
         "real_link_step_time_s": evaluation.real_link_step_time_s,
+        "settings": list(problem.settings),
         "notes": list(problem.notes),
     }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+import numpy as np
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
@@ -13,13 +14,22 @@ from libra_planner.report.payload import binding_rules
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
 if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation
+    from libra_planner.evaluation import Evaluation, Violation
     from libra_planner.optimizer.performance import Design
 
-_BAR_CELLS = 24
+_BAR_CELLS, _LEAST_CELLS = 24, 6
+"""Longest bar, and the shortest that still says something."""
+
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHOWN_GAP = 1e-9
 """Smaller gaps are shown as this: their digits are rounding."""
+
+
+class PlainConsole(Console):
+    """A console that leaves a closed pipe to the caller."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def print_result(
@@ -27,15 +37,15 @@ def print_result(
 ) -> None:
     """A whole result: headline, bandwidths, time split, rules, notes."""
     topology = problem.topology
-    console.print(
-        f"[bold]{escape(problem.workload_name)}[/] on {topology}, {topology.n_npus:,} NPUs"
-    )
-    console.print(_headline(evaluation))
-    console.print(_against_equal(evaluation))
-    if design is not None:
-        console.print(_certificate(design))
+    name, fabric = escape(problem.workload_name), f"{topology}, {topology.n_npus:,} NPUs"
+    _print_line(console, f"[bold]{name}[/] on {fabric}")
+    if problem.settings:
+        _print_line(console, f"[dim]{escape(', '.join(problem.settings))}[/]")
+    _print_line(console, _headline(evaluation))
+    _print_line(console, _against_equal(problem, evaluation))
+    _print_line(console, _verdict(problem, evaluation, design))
     console.print()
-    console.print(_bandwidth_table(problem, evaluation))
+    console.print(_bandwidth_table(console, problem, evaluation))
     console.print()
     console.print(_time_table(problem, evaluation))
     _print_rules(console, problem, evaluation)
@@ -51,65 +61,109 @@ def _headline(evaluation: Evaluation) -> str:
     )
 
 
-def _against_equal(evaluation: Evaluation) -> str:
+def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
+    """The comparison of C9, and at equal cost where that baseline breaks the rules."""
     equal = evaluation.equal
     per_cost = evaluation.perf_per_cost_vs_equal
-    shown = f", [bold]{per_cost:.3f}x[/] performance per dollar" if per_cost else ""
-    note = "" if equal.feasible else " (equal bandwidth breaks the rules)"
-    return (
+    per_dollar = (
+        f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar" if per_cost else ""
+    )
+    breaks = "" if equal.feasible else ", breaks the rules"
+    text = (
         f"[bold]{evaluation.speedup_vs_equal:.3f}x[/] as fast as equal bandwidth "
-        f"({format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}){shown}{note}"
+        f"({format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
+        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}){per_dollar}"
+    )
+    rate = float(problem.price_usd_per_Bps.sum())
+    if equal.feasible or not rate:
+        return text
+    same_cost = np.full(problem.topology.n_dims, evaluation.cost_usd / rate)
+    seconds = float(problem.step_time.seconds(same_cost))
+    return (
+        f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as an equal split of "
+        f"the same cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
     )
 
 
-def _certificate(design: Design) -> str:
-    ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
-    gap = max(design.optimality_gap, _SHOWN_GAP)
-    return f"Proven optimal: no design under these rules is faster by more than {gap:.0e}{ties}"
+def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) -> str:
+    if design is not None:
+        ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
+        digits = int(1e-6 - np.log10(max(design.optimality_gap, _SHOWN_GAP)))
+        proof = f"no design under these rules is faster by more than one part in 10^{digits}"
+        return f"Proven optimal: {proof}{ties}"
+    limits = {limit.text for limit in problem.step_time_limits}
+    n_rules = len({rule.text for rule in problem.rules} | limits)
+    n_broken = len({violation.rule for violation in evaluation.violated})
+    if n_broken:
+        return f"[red]Breaks {n_broken} of {n_rules} rules[/]"
+    return f"Meets all {n_rules} rules" if n_rules else "No rules to meet"
 
 
-def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
-    table = Table(
-        "dimension", "", "tier", title="Bandwidth per NPU", title_justify="left", box=None
-    )
-    for name in ("bandwidth", "", "share", "equal", "cost", "share"):
-        table.add_column(name, justify="left" if name == "" else "right", no_wrap=True)
-    bandwidth = evaluation.bandwidth_bytes_per_s
-    total, largest = bandwidth.sum() or 1.0, bandwidth.max() or 1.0
-    for i, dimension in enumerate(problem.topology.dimensions):
-        cost = evaluation.cost_usd_by_dim[i]
-        table.add_row(
-            problem.topology.labels[i],
-            str(dimension),
-            escape(dimension.tier),
-            format_bandwidth(bandwidth[i]),
-            f"[cyan]{_bar(bandwidth[i] / largest)}[/]",
-            f"{bandwidth[i] / total:.1%}",
-            format_bandwidth(evaluation.equal.bandwidth_bytes_per_s[i]),
-            format_usd(cost),
-            f"{cost / (evaluation.cost_usd or 1.0):.1%}",
-        )
+def _bandwidth_table(console: Console, problem: Problem, evaluation: Evaluation) -> Table:
+    """One row per dimension; narrow terminals lose the bars first, then the baseline."""
+    columns = _bandwidth_columns(problem, evaluation)
+    room = console.width - sum(max(map(len, cells)) + 2 for cells in columns.values())
+    n_cells = min(_BAR_CELLS, room - 2)
+    if n_cells >= _LEAST_CELLS:
+        values = evaluation.bandwidth_bytes_per_s / (evaluation.bandwidth_bytes_per_s.max() or 1.0)
+        plain = console.options.ascii_only
+        columns["bar"] = ["", *(_bar(value, n_cells, ascii_only=plain) for value in values)]
+    elif room < 0:
+        del columns["equal"]
+    order = ("dimension", "block", "tier", "bandwidth", "bar", "share", "equal", "cost", "of cost")
+    shown = [columns[name] for name in order if name in columns]
+    table = Table(title="Bandwidth per NPU, one direction", box=None)
+    table.title_justify = "left"
+    left = ("dimension", "block", "tier", "bar")
+    for name in (name for name in order if name in columns):
+        justify: JustifyMethod = "left" if name in left else "right"
+        style = "cyan" if name == "bar" else ""
+        table.add_column(columns[name][0], justify=justify, style=style, no_wrap=True)
+    for cells in zip(*(cells[1:] for cells in shown), strict=True):
+        table.add_row(*map(escape, cells))
     return table
 
 
-def _bar(fraction: float) -> str:
-    """A bar of eighths of a cell.
+def _bandwidth_columns(problem: Problem, evaluation: Evaluation) -> dict[str, list[str]]:
+    """Header and cells of every column but the bars."""
+    bandwidth, costs = evaluation.bandwidth_bytes_per_s, evaluation.cost_usd_by_dim
+    total, cost_usd = bandwidth.sum() or 1.0, evaluation.cost_usd or 1.0
+    dimensions = problem.topology.dimensions
+    equal = evaluation.equal.bandwidth_bytes_per_s
+    return {
+        "dimension": ["dimension", *problem.topology.labels],
+        "block": ["", *map(str, dimensions)],
+        "tier": ["tier", *(dimension.tier for dimension in dimensions)],
+        "bandwidth": ["bandwidth", *map(format_bandwidth, bandwidth)],
+        "share": ["share", *(f"{value / total:.1%}" for value in bandwidth)],
+        "equal": ["equal", *map(format_bandwidth, equal)],
+        "cost": ["cost", *map(format_usd, costs)],
+        "of cost": ["of cost", *(f"{cost / cost_usd:.1%}" for cost in costs)],
+    }
 
-    >>> _bar(0.5).rstrip()
-    '████████████'
+
+def _bar(fraction: float, n_cells: int, *, ascii_only: bool = False) -> str:
+    """A bar of eighths of a cell, or of whole cells where there is no Unicode.
+
+    >>> _bar(0.5, 8), _bar(0.5, 8, ascii_only=True)
+    ('████    ', '####    ')
     """
-    eighths = round(fraction * _BAR_CELLS * 8)
+    if ascii_only:
+        return ("#" * round(fraction * n_cells)).ljust(n_cells)
+    eighths = round(fraction * n_cells * 8)
     text = "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-    return text.ljust(_BAR_CELLS)
+    return text.ljust(n_cells)
 
 
 def _time_table(problem: Problem, evaluation: Evaluation) -> Table:
-    table = Table("operation", "waits on", title="Step time", title_justify="left", box=None)
+    table = Table("operation", "waits on", title="Step time, all layers together", box=None)
+    table.title_justify = "left"
     for name in ("time", "share"):
         table.add_column(name, justify="right", no_wrap=True)
     labels = problem.topology.labels
     for share in evaluation.shares:
-        waits_on = " + ".join(labels[i] for i in share.dims) or "NPUs"
+        dims = ", ".join(labels[i] for i in share.dims) or "NPUs"
+        waits_on = f"{dims} (tied)" if len(share.dims) > 1 else dims
         fraction = share.seconds / evaluation.step_time_s
         table.add_row(share.label, waits_on, format_time(share.seconds), f"{fraction:.1%}")
     return table
@@ -124,9 +178,14 @@ def _print_rules(console: Console, problem: Problem, evaluation: Evaluation) -> 
         if rule["rule"] not in broken:
             _print_line(console, f"Binds: {escape(rule['rule'])}{_line(rule['line'])}")
     for violation in evaluation.violated:
-        by = f"by {violation.by:,.6g} {violation.unit}"
-        text = f"[red]Broken:[/] {escape(violation.rule)}{_line(violation.line)}, {by}"
-        _print_line(console, text)
+        text = f"{escape(violation.rule)}{_line(violation.line)}, by {_amount(violation)}"
+        _print_line(console, f"[red]Broken:[/] {text}")
+
+
+def _amount(violation: Violation) -> str:
+    if violation.unit == "s":
+        return format_time(violation.by)
+    return format_usd(violation.by) if violation.unit == "$" else f"{violation.by:,.6g} GB/s"
 
 
 def _line(line: int | None) -> str:

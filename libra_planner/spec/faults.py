@@ -16,6 +16,10 @@ Model = TypeVar("Model", bound=BaseModel)
 _SHOWN = 50
 """Faults of one file that are listed; the rest is counted."""
 
+_KNOWN_ABSENT: dict[Key, str] = {
+    ("parallelism", name): "only tp and dp are modelled so far" for name in ("pp", "ep", "cp", "sp")
+}
+
 _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -74,7 +78,7 @@ def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) ->
     path = _path(location)
     if kind == "extra_forbidden":
         known = _fields(model, location[len(key) : -1])
-        fix = closest(str(location[-1]), known)
+        fix = _KNOWN_ABSENT.get(location) or closest(str(location[-1]), known)
         got = f"got the unknown key {str(location[-1])!r}"
         yield Fault(got, "expected a known key", fix, path, document.key_place(location))
     elif kind == "missing":

@@ -162,7 +162,7 @@ class CollectiveSpec(_Model):
 
 
 class OperationSpec(_Model):
-    """One phase of one operator: compute time in one of four units, and a collective."""
+    """One phase of one operator: compute time in one of four units, a collective, or both."""
 
     layer: Text
     phase: Literal["forward", "input_grad", "weight_grad"]
@@ -177,9 +177,10 @@ class OperationSpec(_Model):
     def _one_time(self) -> OperationSpec:
         names = ("compute_ns", "compute_us", "compute_ms", "compute_s")
         given = [name for name in names if getattr(self, name) is not None]
-        if len(given) != 1:
-            got = " and ".join(given) or "no compute time"
-            raise ValueError(f"got {got}, expected one of {', '.join(names)}")
+        if len(given) > 1:
+            raise ValueError(f"got {' and '.join(given)}, expected one of them")
+        if not given and self.collective is None:
+            raise ValueError(f"got neither a collective nor one of {', '.join(names)}")
         return self
 
 

@@ -36,13 +36,14 @@ from libra_planner.workload.parallelism import (
 Result = TypeVar("Result")
 
 
-def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
+def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
     """Read a plan file.
 
     Parameters
     ----------
     path : the plan.
-    settings : ``key=value`` overrides as ``--set`` takes them, applied before validation.
+    settings : one or several ``key=value`` overrides as ``--set`` takes them, applied
+        before validation.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def load_plan(path: str | Path, settings: Sequence[str] = ()) -> Problem:
     (4096, 'gpt3-libra')
     """
     document = read_document(path)
-    apply_settings(document, settings)
+    apply_settings(document, [settings] if isinstance(settings, str) else settings)
     beside = Path(path).parent
     try:
         spec = validated(PlanSpec, document)
@@ -125,6 +126,7 @@ class _Builder:
             objective=self.spec.objective,
             real_link_step_time=self._real_links(topology, communicators, workload),
             notes=workload.notes,
+            settings=self._settings(workload, self._required(book)),
         )
 
     def attempt(self, key: Key, build: Callable[[], Result]) -> Result | None:
@@ -144,6 +146,20 @@ class _Builder:
             return fault
         at = dotted_key(fault.path) if fault.path else key
         return fault.located(self.document.place(at), ".".join(map(str, at)))
+
+    def _settings(self, workload: Workload, book: PriceBook) -> tuple[str, ...]:
+        parallelism, npu = self.spec.parallelism, self.spec.npu
+        if isinstance(parallelism, DegreesSpec):
+            settings = [f"TP {parallelism.tp} x DP {parallelism.dp}"]
+        else:
+            settings = ["group sizes per phase"]
+        if workload.n_sequences is not None:
+            settings.append(f"{workload.n_sequences:,} sequences per step")
+        if npu is not None:
+            share = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s"
+            settings.append(f"compute at {share} per NPU")
+        settings += [f"loop {self.spec.training_loop}", f"prices {book.name} ({book.as_of})"]
+        return tuple(settings)
 
     def _required(self, part: Result | None) -> Result:
         if self.faults or part is None:

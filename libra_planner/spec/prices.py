@@ -20,4 +20,4 @@ def load_price_book(path: Path) -> PriceBook:
     """
     spec = validated(PriceBookSpec, read_document(path))
     tiers = {name: TierPrice(tier.link, tier.switch, tier.nic) for name, tier in spec.tiers.items()}
-    return PriceBook(path.stem, tiers)
+    return PriceBook(path.stem, tiers, spec.as_of)

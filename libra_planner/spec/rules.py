@@ -21,7 +21,7 @@ from libra_planner.errors import Fault, Place, SpecError, UnitError, closest
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
-from libra_planner.units import EXAMPLE_UNIT, unit_kind
+from libra_planner.units import EXAMPLE_UNITS, UNITS, unit_kind
 
 STEP_TIME = "step_time"
 COST = "cost"
@@ -197,7 +197,8 @@ def _add_term(side: _Side, rest: list[_Token], sign: float, names: Names, text: 
         _add_name(side, rest.pop(0).text, sign * number, names, text)
         return
     if not rest or rest[0].kind != "word":
-        fix = f"write {token.text} {EXAMPLE_UNIT[_likely_kind(text)]}"
+        fix = " or ".join(f"{token.text} {unit}" for unit in EXAMPLE_UNITS[_likely_kind(text)])
+        fix = f"write {fix}"
         raise UnitError(Fault(f"got {token.text} without a unit in {text!r}", "expected one", fix))
     _add_quantity(side, sign * number, rest.pop(0).text, names, text)
 
@@ -221,9 +222,9 @@ def _add_quantity(side: _Side, number: float, unit: str, names: Names, text: str
     try:
         kind, factor = unit_kind(unit)
     except UnitError as error:
-        raise _fault(
-            text, f"the unit {unit!r}", "expected a known unit", error.faults[0].fix
-        ) from None
+        bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
+        fix = error.faults[0].fix if bits else closest(unit, UNITS[_likely_kind(text)])
+        raise _fault(text, f"the unit {unit!r}", "expected a known unit", fix) from None
     if kind not in _UNIT_OF_KIND:
         raise _fault(text, f"a {kind}", "expected a bandwidth, an amount of money or a time")
     _note_kind(side, kind, text)
@@ -246,9 +247,9 @@ def _add_name(side: _Side, name: str, factor: float, names: Names, text: str) ->
         raise _fault(text, f"the tier {name!r}, which several dimensions share", "", fix)
     else:
         known = [*names.rows, COST, STEP_TIME]
-        raise _fault(
-            text, f"the name {name!r}", "expected one of this fabric", closest(name, known)
-        )
+        numbered = name.startswith("dim") and name[3:].isdigit()
+        fix = f"known: {', '.join(known)}" if numbered else closest(name, known)
+        raise _fault(text, f"the name {name!r}", "expected one of this fabric", fix)
 
 
 def _note_kind(side: _Side, kind: str, text: str) -> None:

@@ -110,8 +110,14 @@ def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Wo
     )
     architecture = Architecture(**spec.architecture.model_dump())
     workload = transformer_workload(name, architecture, training)
-    assumed = tuple(spec.assumptions) if settings.npu is None else ()
-    return Workload(name, workload.operations, workload.n_sequences, workload.notes + assumed)
+    assumed = workload.notes + tuple(spec.assumptions)
+    if settings.npu is None and spec.compute.npu is not None:
+        npu = spec.compute.npu
+        assumed += (
+            f"assumed compute rate: {npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s "
+            "per NPU; set npu in the plan to change it",
+        )
+    return Workload(name, workload.operations, workload.n_sequences, assumed)
 
 
 def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSettings) -> int:
@@ -125,7 +131,8 @@ def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSetti
     if settings.global_batch % settings.dp:
         got = f"got {settings.global_batch} sequences"
         expected = f"expected a multiple of the {settings.dp} data-parallel replicas"
-        fix = f"write {max(1, settings.global_batch // settings.dp) * settings.dp}"
+        below = settings.global_batch // settings.dp * settings.dp
+        fix = f"write {f'{below} or ' if below else ''}{below + settings.dp}"
         raise SpecError(Fault(got, expected, fix, "global_batch"))
     return settings.global_batch // settings.dp
 

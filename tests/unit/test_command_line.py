@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
 import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
 import libra_planner as lp
 from libra_planner.optimizer import performance
+from libra_planner.report.terminal import print_result
 
 
 def test_help_names_every_command(run) -> None:
@@ -58,16 +62,45 @@ def test_what_cannot_be_certified_is_4(plan, run, monkeypatch) -> None:
 def test_data_goes_to_stdout_unwrapped(plan, run) -> None:
     result = run("optimize", plan())
     assert result.err == ""
-    (note,) = [line for line in result.out.splitlines() if line.startswith("Note:")]
+    *_, note = [line for line in result.out.splitlines() if line.startswith("Note:")]
     assert note.endswith("%)")
 
 
 def test_a_closed_pipe_is_no_error(plan) -> None:
-    command = f"{sys.executable} -m libra_planner optimize {plan()} --json | head -1"
+    for options, first in (
+        ("--json", "{\n"),
+        ("", "gpt3-libra on RI(4)_FC(8)_RI(4)_SW(32), 4,096 NPUs\n"),
+    ):
+        command = f"{sys.executable} -m libra_planner optimize {plan()} {options} | head -1"
+        result = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stdout, result.stderr) == (0, first, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_output_without_unicode(encoding: str, plan) -> None:
     result = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "libra_planner", "optimize", str(plan())],
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=True,
     )
-    assert (result.returncode, result.stdout, result.stderr) == (0, "{\n", "")
+    assert b"dim4       SW(32)  pod       18.78 GB/s  #" in result.stdout
+    assert result.stderr == b""
+
+
+@pytest.mark.parametrize("width", [72, 80, 84, 100, 104, 140])
+def test_tables_keep_names_and_numbers_on_narrow_terminals(width: int, plan) -> None:
+    problem = lp.load_plan(plan())
+    design = lp.optimize(problem)
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    print_result(console, problem, lp.evaluate(problem, design.bandwidth_bytes_per_s), design)
+    rows = [line for line in console.file.getvalue().splitlines() if line.startswith(" dim4 ")]
+    assert len(rows) == 1
+    for text in ("dim4", "SW(32)", "pod", "18.78 GB/s", "3.8%", "$4.42M", "46.3%"):
+        assert text in rows[0]
+    assert "…" not in console.file.getvalue()
 
 
 def test_lists_and_schemas(run) -> None:

@@ -90,3 +90,17 @@ def test_importing_twice_is_the_same_as_once(files: list[str], tmp_path: Path, r
     first = plan.read_bytes()
     assert run("import", "libra", *files, "-o", plan).code == 0
     assert plan.read_bytes() == first
+    assert list(tmp_path.glob("*.bak")) == []
+
+
+def test_an_edited_plan_is_kept_when_it_is_imported_again(
+    files: list[str], tmp_path: Path, run
+) -> None:
+    plan = tmp_path / "plan.yaml"
+    run("import", "libra", *files, "-o", plan)
+    edited = plan.read_text().replace("constraints: []", "constraints: [total == 5 GB/s]")
+    plan.write_text(edited)
+    result = run("import", "libra", *files, "-o", plan)
+    assert result.code == 0
+    assert f"Kept what was there as {plan}.bak." in result.err
+    assert (tmp_path / "plan.yaml.bak").read_text() == edited
