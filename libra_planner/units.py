@@ -91,7 +91,7 @@ def format_time(seconds: float, *, round_up: bool = False) -> str:
     steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
     unit_s = next((step for step, _ in steps if seconds >= step), steps[-1][0])
     if round_up:
-        seconds = math.ceil(seconds / unit_s * 1000) / 1000 * unit_s
+        seconds = math.ceil(seconds / unit_s * 1000 * (1 - 1e-12)) / 1000 * unit_s
     return _scaled(seconds, steps, 3)
 
 

@@ -24,6 +24,9 @@ _PRICED = 1e-7
 _TIED = 1e-6
 """Relative spread of a bandwidth above which another design ties."""
 
+_SAME = 1e-9
+"""Relative difference up to which two vectors are one."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -63,6 +66,8 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
         chosen = face.best(axis)
         spread[i] = highest[i] - chosen[i]
         face.keep(axis, chosen)
+    if np.allclose(chosen, b, rtol=_SAME, atol=0.0):
+        chosen = b  # There was nothing to choose, and b is the more accurate of the two.
     return Choice(chosen, bool((spread <= _TIED * chosen.max()).all()))
 
 

@@ -47,7 +47,8 @@ class FlatFace:
 
     def __init__(self, program: Program, b: Array, priced: Mask) -> None:
         required = required_forms(program, b)
-        self.unit = _units(program, b, required)
+        self.unit = _units(program, required)
+        self.top = program.b_upper * (1 + 1e-9) / self.unit
         rules = program.rules
         forms = program.forms * self.unit
         needed, fixed = (required > 0) & ~priced, program.forms[priced] @ b
@@ -76,7 +77,8 @@ class FlatFace:
         """
         row = cost * self.unit
         scaled = row / (np.abs(row).max() or 1.0)
-        solution = solve_lp(scaled, self.upper, self.limit, self.equal, self.target)
+        system = (self.upper, self.limit, self.equal, self.target)
+        solution = solve_lp(scaled, *system, upper_bounds=self.top)
         if solution.status == UNBOUNDED:
             return np.where(cost < 0, np.inf, self.unit)
         if solution.status != OPTIMAL:
@@ -84,14 +86,14 @@ class FlatFace:
         return np.maximum(solution.point, 0.0) * self.unit
 
 
-def _units(program: Program, b: Array, required: Array) -> Array:
-    """Bandwidth each dimension needs by itself; its own value where it needs none."""
+def _units(program: Program, required: Array) -> Array:
+    """Bandwidth each dimension needs by itself; the typical one where it needs none."""
     alone = (program.forms != 0).sum(axis=1) == 1
     unit = np.zeros(program.n_dims)
     for form, least in zip(program.forms[alone], required[alone], strict=True):
         i = int(np.argmax(form))
         unit[i] = max(unit[i], least / form[i])
-    return np.where(unit > 0, unit, np.where(b > 1e-9, b, 1.0))
+    return np.where(unit > 0, unit, 1.0)
 
 
 def _row_scaled(rows: Array, values: Array) -> tuple[Array, Array]:

@@ -10,18 +10,40 @@ from libra_planner.timing.expression import Array
 _ACTIVE = 1e-8
 """Slack, in units of the row, below which a rule is held exactly."""
 
+_PARALLEL = 1e-7
+"""Angle below which two active rules count as one."""
+
 _ZERO = 1e-10
 """Bandwidth, in typical units, below which a dimension is unused."""
+
+_DUST = 1e-6
+"""The same for a dimension without traffic: interior points leave some on it."""
+
+_MET = 1e-9
+"""Violation, in units of the row, up to which a rule counts as met (C9)."""
 
 
 def restored(program: Program, b: Array) -> Array:
     """The nearest vector (relative to b) on which active rules hold to rounding.
 
     Rows that are violated or nearly tight become equalities and the smallest relative
-    correction is taken; bandwidths that are zero stay zero.
+    correction is taken; bandwidths that are zero stay zero. Dust on dimensions without
+    traffic is swept where the rules allow it.
     """
-    point = np.maximum(b, 0.0)
-    point[point < _ZERO] = 0.0
+    idle = ~(program.forms > 0).any(axis=0)
+    swept = _corrected(program, np.where(b < np.where(idle, _DUST, _ZERO), 0.0, b))
+    return swept if meets_rules(program, swept) else _corrected(program, np.maximum(b, 0.0))
+
+
+def meets_rules(program: Program, b: Array) -> bool:
+    """Whether b meets the rules to 1e-9 in units of each row."""
+    rules = program.rules
+    over = np.concatenate([rules.upper @ b - rules.limit, np.abs(rules.equal @ b - rules.target)])
+    return bool((over <= _MET).all())
+
+
+def _corrected(program: Program, b: Array) -> Array:
+    point = b
     for _ in range(5):
         rules = program.rules
         tight = rules.upper @ point - rules.limit > -_ACTIVE
@@ -29,6 +51,6 @@ def restored(program: Program, b: Array) -> Array:
         gap = np.concatenate([rules.target, rules.limit[tight]]) - rows @ point
         if not len(rows):
             break
-        correction, *_ = np.linalg.lstsq(rows * point, gap, rcond=1e-12)
+        correction, *_ = np.linalg.lstsq(rows * point, gap, rcond=_PARALLEL)
         point = np.maximum(point * (1 + correction), 0.0)
     return point

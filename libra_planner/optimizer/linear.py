@@ -53,7 +53,7 @@ def solve_lp(
     bounds = np.column_stack([np.full(len(cost), lower_bounds), top])
     for options in _OPTIONS:
         result = linprog(cost, upper, limit, equal, target, bounds, "highs", options=options)
-        if result.status in (OPTIMAL, UNBOUNDED):
+        if result.status == OPTIMAL:
             break
     if result.status != OPTIMAL:
         nothing = np.empty(0)

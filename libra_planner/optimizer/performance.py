@@ -12,7 +12,7 @@ from libra_planner.errors import SolverFailed
 from libra_planner.evaluation import max_violation
 from libra_planner.optimizer.cheapest import Choice, cheapest
 from libra_planner.optimizer.convex import ConvexPoint, solve_convex
-from libra_planner.optimizer.feasibility import restored
+from libra_planner.optimizer.feasibility import meets_rules, restored
 from libra_planner.optimizer.linear import CutModel
 from libra_planner.optimizer.polish import polish
 from libra_planner.optimizer.program import (
@@ -34,7 +34,12 @@ CERTIFIED_GAP = 1e-6
 
 _GOOD_GAP = 1e-9
 _ROUNDS = 40
-_ENDLESS_BYTES_PER_S = 1e18
+_ENDLESS = 1e4
+"""Bandwidth, over the fastest design's largest, that stands for no limit."""
+_CENTRINGS = 4
+_FAR_OFF = 3.0
+"""Log of a bandwidth in typical units beyond which the program is centred anew."""
+
 _CUT_SPREAD = (0.0, 1e-4, 1e-2, 0.3)
 
 
@@ -83,9 +88,10 @@ def optimize(problem: Problem) -> Design:
     """
     check_compute_fits(problem)
     lower, upper = bandwidth_bounds(problem)
-    program = scaled_program(problem, typical_bandwidth(problem, lower, upper), upper)
+    typical = typical_bandwidth(problem, lower, upper)
     try:
-        design = _design(problem, program, *_solve(program))
+        program, start = _centred(problem, typical, upper)
+        design = _design(problem, program, *_solve(program, start))
         _check_time(problem, design)
         _check(design)
     except SolverFailed as error:
@@ -96,24 +102,43 @@ def optimize(problem: Problem) -> Design:
 def _check_time(problem: Problem, design: Design) -> None:
     for limit in problem.step_time_limits:
         if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
-            least = partial(_least_time_s, problem)
+            cap = _ENDLESS * float(design.bandwidth_bytes_per_s.max())
+            least = partial(_least_time_s, problem, cap)
             raise step_time_infeasible(problem, limit, design.objective, least)
 
 
-def _least_time_s(problem: Problem, rules: Sequence[Rule]) -> float:
-    """Least step time under some of the rules; unbounded dimensions take no time."""
-    caps = np.eye(problem.topology.n_dims)
-    endless = [Rule("", tuple(map(float, cap)), "<=", _ENDLESS_BYTES_PER_S) for cap in caps]
+def _least_time_s(problem: Problem, cap_bytes_per_s: float, rules: Sequence[Rule]) -> float:
+    """Least step time under some of the rules and a cap, so large that it takes no time."""
+    axes = np.eye(problem.topology.n_dims)
+    endless = [Rule("", tuple(map(float, axis)), "<=", cap_bytes_per_s) for axis in axes]
     loosened = replace(problem, rules=(*rules, *endless), step_time_limits=())
     return optimize(loosened).objective
 
 
-def _solve(program: Program) -> tuple[Choice, float]:
+def _centred(problem: Problem, typical: Array, upper: Array) -> tuple[Program, Array]:
+    """The program in units close to its own optimum, and that optimum in them.
+
+    A typical design may be far off where one group's traffic leaves most of a budget to
+    another; the solvers are accurate where b and w are near 1.
+    """
+    program, best = scaled_program(problem, typical, upper), np.ones(len(typical))
+    for _ in range(_CENTRINGS if program.n_forms else 0):
+        best = _start(program)
+        # A dimension with a form of its own is never zero at the optimum.
+        own = program.forms[(program.forms > 0).sum(axis=1) == 1].any(axis=0)
+        far = own & (np.abs(np.log(np.where(own, best, 1.0))) > _FAR_OFF)
+        if not far.any():
+            break
+        typical = typical * np.where(far, best, 1.0)
+        program, best = scaled_program(problem, typical, upper), np.where(far, 1.0, best)
+    return program, best
+
+
+def _solve(program: Program, start: Array) -> tuple[Choice, float]:
     """Best b and a proven bound on communication, in time units."""
+    best = start
     if not program.n_forms:
-        nothing = CutModel(program, 0.0)
-        return cheapest(program, nothing, np.ones(program.n_dims), np.empty(0)), 0.0
-    best, weights = _start(program)
+        return cheapest(program, CutModel(program, 0.0), best, np.empty(0)), 0.0
     model = CutModel(program, communication(program, best))
     bound = -np.inf
     for _ in range(_ROUNDS):
@@ -132,10 +157,10 @@ def _solve(program: Program) -> tuple[Choice, float]:
     return cheapest(program, model, best, weights), bound
 
 
-def _start(program: Program) -> tuple[Array, Array]:
+def _start(program: Program) -> Array:
+    """The interior-point solution after Newton steps, feasible."""
     point = solve_convex(program)
-    best = _best_of(program, [restored(program, point.b), *_refined(program, point)])
-    return best, point.form_weights
+    return _best_of(program, [restored(program, point.b), *_refined(program, point)])
 
 
 def _refined(program: Program, start: ConvexPoint) -> list[Array]:
@@ -144,16 +169,14 @@ def _refined(program: Program, start: ConvexPoint) -> list[Array]:
 
 def _best_of(program: Program, points: list[Array]) -> Array:
     """The fastest of the points that meet the rules; the last of those that tie."""
-    usable = [b for b in points if _meets_rules(program, b)] or points
+    usable = [b for b in points if _usable(program, b)] or points
     times = [communication(program, b) for b in usable]
     least = min(times)
     return [b for b, t in zip(usable, times, strict=True) if t <= least * (1 + 1e-14)][-1]
 
 
-def _meets_rules(program: Program, b: Array) -> bool:
-    rules = program.rules
-    over = np.concatenate([rules.upper @ b - rules.limit, np.abs(rules.equal @ b - rules.target)])
-    return bool((over <= RULE_TOLERANCE).all() and (program.forms @ b > 0).all())
+def _usable(program: Program, b: Array) -> bool:
+    return meets_rules(program, b) and bool((program.forms @ b > 0).all())
 
 
 def _design(problem: Problem, program: Program, choice: Choice, bound: float) -> Design:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import numpy as np
 
-from libra_planner.errors import IllPosed, Infeasible
+from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 from libra_planner.units import format_time
-
-AnyRule = TypeVar("AnyRule", bound=Rule | StepTimeLimit)
 
 _POSITIVE = 1e-11
 """Share of what rules let a dimension have above which it counts as usable."""
@@ -87,20 +84,21 @@ def _implied(row: Array, bound: float, upper: Array) -> Array:
     return np.where(row > 0, room / np.where(row > 0, row, 1.0), np.inf)
 
 
-def irreducible(
-    rules: Sequence[AnyRule], meets: Callable[[Sequence[AnyRule]], bool]
-) -> tuple[AnyRule, ...]:
-    """A subset of conflicting rules of which none can be left out (deletion filter).
+def irreducible(rules: Sequence[Rule], meets: Callable[[Sequence[Rule]], bool]) -> tuple[Rule, ...]:
+    """Conflicting rules of which none can be left out (deletion filter).
 
-    >>> irreducible([5, 1, 7, 3], lambda kept: sum(kept) < 8)
-    (7, 3)
+    The parts of a chain ``a <= x <= b`` are one rule: they are kept or left out together.
     """
     kept = list(rules)
-    for rule in rules:
-        without = [other for other in kept if other is not rule]
+    for key in dict.fromkeys(map(_key, rules)):
+        without = [rule for rule in kept if _key(rule) != key]
         if not meets(without):
             kept = without
     return tuple(kept)
+
+
+def _key(rule: Rule) -> tuple[str, int | None]:
+    return rule.text, rule.line
 
 
 def check_compute_fits(problem: Problem) -> None:
@@ -133,8 +131,11 @@ def step_time_infeasible(
     ``least_time_s`` gives the least step time under some of the rules: with it the
     conflict is reduced to rules of which none can be left out.
     """
-    conflict = irreducible(problem.rules, lambda kept: least_time_s(kept) <= limit.limit_s)
-    alone_s = least_time_s(conflict)
+    try:
+        conflict = irreducible(problem.rules, lambda kept: least_time_s(kept) <= limit.limit_s)
+        alone_s = least_time_s(conflict)
+    except SolverFailed:  # Some subset of the rules is too hard: then all of them are named.
+        conflict, alone_s = problem.rules, best_s
     allow = f"allow at least {format_time(best_s, round_up=True)}"
     if alone_s < best_s * (1 - RULE_TOLERANCE):
         allow += " (the least under all the rules)"
@@ -197,7 +198,7 @@ def _check_bounded(problem: Problem, upper: Array) -> None:
 def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
     met = _meets_without_traffic(problem, conflict)
     starved = " while every dimension with traffic has bandwidth" if met else ""
-    several = len({(rule.text, rule.line) for rule in conflict}) > 1
+    several = len(set(map(_key, conflict))) > 1
     got = "rules that no bandwidth vector meets together" if several else "a rule none can meet"
     message = (
         f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}; "
@@ -208,7 +209,7 @@ def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
 
 def _named(rules: Sequence[Rule]) -> str:
     """Rules by text and line, a chain once."""
-    lines = dict.fromkeys((rule.text, rule.line) for rule in rules)
+    lines = dict.fromkeys(map(_key, rules))
     names = [f"'{text}'" + (f" (line {line})" if line else "") for text, line in lines]
     return " and ".join(names)
 

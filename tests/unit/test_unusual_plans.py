@@ -219,3 +219,93 @@ def test_minus_zero_is_zero(plan, run) -> None:
     result = run("evaluate", plan(), "--bandwidth=1,1,1,-0", "--json")
     assert result.code == 2
     assert "got 0 GB/s for dim4" in result.err
+
+
+def _table_plan(plan, folder, fabric: str, parallelism: str, operations: list[str]):
+    """A plan of one tier's prices whose workload lists ``phase, kind, size`` rows."""
+    rows = "".join(f"  - {{layer: a, compute_ns: 0, {row}}}\n" for row in operations)
+    (folder / "w.yaml").write_text(f"kind: table\nsource: test\noperations:\n{rows}")
+    n_dims = fabric.count("_") + 1
+    return plan(
+        ("gpt3-libra", "./w.yaml"),
+        ("RI(4)_FC(8)_RI(4)_SW(32)", fabric),
+        ("[chiplet, package, node, pod]", str(["pod"] * n_dims)),
+        ("{tp: 16, dp: 256}", parallelism),
+    )
+
+
+ONE_GB = "phase: forward, collective: {kind: all-reduce, size_bytes: 1e9}"
+
+
+@pytest.mark.parametrize("total", [16, 50, 100, 200, 400, 500, 800, 1000])
+def test_idle_dimensions_get_exactly_nothing(total: int, plan, run, tmp_path) -> None:
+    """One pattern on dims 2, 5, 6: bandwidth in proportion to traffic, none elsewhere."""
+    idle = "[1,1,1,1,1,1]"
+    path = _table_plan(
+        plan,
+        tmp_path,
+        "RI(4)_SW(4)_FC(8)_SW(8)_RI(6)_SW(4)",
+        f"{{forward: [1,4,1,1,6,2], input_grad: {idle}, weight_grad: {idle}}}",
+        [ONE_GB],
+    )
+    payload = _optimize(run, path, [f"total == {total} GB/s"])
+    traffic = np.array([0, 3 / 4, 0, 0, 5 / 24, 1 / 48])
+    assert payload["bandwidth_GBps"] == pytest.approx(
+        list(traffic / traffic.sum() * total), rel=1e-9
+    )
+    assert [b for b, t in zip(payload["bandwidth_GBps"], traffic, strict=True) if not t] == [
+        0,
+        0,
+        0,
+    ]
+    assert payload["unique"] is True
+
+
+def test_a_tiny_collective_is_refined_too(plan, run, tmp_path) -> None:
+    """1 kB beside 430 MB: its dimension still gets the bandwidth that nobody else can use."""
+    path = _table_plan(
+        plan,
+        tmp_path,
+        "RI(8)_FC(4)_RI(3)_RI(2)_RI(2)_RI(4)_SW(4)",
+        "{tp: 96, dp: 64}",
+        [
+            "phase: forward, collective: {kind: all-gather, full_bytes: 1000}",
+            "phase: forward, collective: {kind: all-gather, group: dp, shard_bytes: 1707687}",
+        ],
+    )
+    rules = ["dim3 <= 563 GB/s", "dim5 <= 317 GB/s", "dim2 >= dim6", "total <= 8347 GB/s"]
+    payload = _optimize(run, path, [*rules, "dim1 <= 1335 GB/s", "dim2 <= 3982 GB/s"])
+    assert payload["bandwidth_GBps"][0] == pytest.approx(1335, rel=1e-9)
+    assert payload["step_time_s"] == pytest.approx(8.619305921620058e-05, rel=1e-10)
+
+
+def test_nearly_parallel_rules(plan, run, tmp_path) -> None:
+    path = _table_plan(plan, tmp_path, "RI(4)_FC(8)", "{tp: 32, dp: 1}", [ONE_GB])
+    rules = ["total <= 1000 GB/s", "1.000000002 * dim1 + dim2 <= 1000.000001 GB/s"]
+    assert _optimize(run, path, rules)["step_time_s"] == pytest.approx(1.9375e-3, rel=1e-8)
+
+
+def test_a_conflict_of_a_chain_with_itself_names_the_chain_alone(plan, run) -> None:
+    rules = ["200 GB/s <= dim1 <= 100 GB/s", "total <= 150 GB/s"]
+    result = run("optimize", plan(), "--set", f"constraints={json.dumps(rules)}")
+    assert result.code == 3
+    assert "'200 GB/s <= dim1 <= 100 GB/s'" in result.err
+    assert "total" not in result.err
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_a_missed_step_time_is_infeasible_at_any_scale(scale: int, plan, run, tmp_path) -> None:
+    idle = "[1,1,1,1,1,1]"
+    path = _table_plan(
+        plan,
+        tmp_path,
+        "RI(6)_RI(2)_RI(32)_RI(2)_SW(16)_RI(4)",
+        f"{{forward: {idle}, input_grad: {idle}, weight_grad: [3,1,4,1,4,4]}}",
+        ["phase: weight_grad, count: 96, collective: {kind: all-reduce, size_bytes: 103717297387}"],
+    )
+    rules = [f"dim3 <= {0.07 * scale} GB/s", f"total == {2.2 * scale} GB/s"]
+    limit = [f"step_time <= {64008 / scale} s"]
+    result = run("optimize", path, "--set", f"constraints={json.dumps(rules + limit)}")
+    assert result.code == 3, result.err
+    assert f"'{rules[0]}' alone allows no less than" in result.err
+    assert "total" not in result.err
