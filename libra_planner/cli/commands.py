@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +27,13 @@ _PIPE_WIDTH = 200
 
 def optimize(options: argparse.Namespace) -> None:
     """``libra-planner optimize``."""
-    from libra_planner.evaluation import evaluate as evaluate_vector
-    from libra_planner.spec.plan import load_plan
+    with _uncollected():
+        from libra_planner.evaluation import evaluate as evaluate_vector
+        from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
-    from libra_planner.optimizer.performance import optimize as optimize_problem
+    with _uncollected():
+        from libra_planner.optimizer.performance import optimize as optimize_problem
 
     design = optimize_problem(problem)
     evaluation = evaluate_vector(problem, design.bandwidth_bytes_per_s)
@@ -42,10 +47,21 @@ def optimize(options: argparse.Namespace) -> None:
         print_result(_console(), problem, evaluation, design)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Import without garbage collection: modules make many objects and no garbage (-8 %)."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
-    from libra_planner.evaluation import evaluate as evaluate_vector
-    from libra_planner.spec.plan import load_plan
+    with _uncollected():
+        from libra_planner.evaluation import evaluate as evaluate_vector
+        from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
     place = Place(f"{options.plan}: --bandwidth")
