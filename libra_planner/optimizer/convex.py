@@ -41,9 +41,10 @@ def convex_model(program: Program) -> ConvexModel:
     b = cp.Variable(program.n_dims, nonneg=True)
     w = cp.Variable(len(program.objective), nonneg=True)
     reciprocal = w[: program.n_forms] >= cp.inv_pos(program.forms @ b)
-    # Bandwidth that neither a rule nor the time bounds would have no analytic centre.
-    endless = np.isinf(program.b_upper)
-    constraints = [reciprocal, *_linear(program, b, w), b[endless] <= _FAR]
+    constraints = [reciprocal, *_linear(program, b, w)]
+    endless = np.flatnonzero(np.isinf(program.b_upper))
+    if len(endless):  # Without a bound there would be no analytic centre.
+        constraints.append(b[endless] <= _FAR)
     return ConvexModel(
         cp.Problem(cp.Minimize(program.objective @ w), constraints), b, w, reciprocal
     )
