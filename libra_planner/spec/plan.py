@@ -17,7 +17,7 @@ from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.faults import validated
-from libra_planner.spec.models import DegreesSpec, FabricSpec, GroupsSpec, PlanSpec
+from libra_planner.spec.models import DegreesSpec, FabricSpec, PlanSpec
 from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.settings import apply_settings, dotted_key
@@ -125,7 +125,7 @@ class _Builder:
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
             real_link_step_time=self._real_links(topology, communicators, workload),
-            notes=workload.notes,
+            notes=workload.notes + self._coverage(topology, communicators, workload),
             settings=self._settings(workload, self._required(book)),
         )
 
@@ -161,6 +161,20 @@ class _Builder:
         settings += [f"loop {self.spec.training_loop}", f"prices {book.name} ({book.as_of})"]
         return tuple(settings)
 
+    @staticmethod
+    def _coverage(
+        topology: Topology, communicators: Communicators, workload: Workload
+    ) -> tuple[str, ...]:
+        """A note where a generated workload's groups leave NPUs without work."""
+        tp = communicators.group(Phase.FORWARD, "tp").n_npus
+        n_used = tp * communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
+        if workload.n_sequences is None or n_used == topology.n_npus:
+            return ()
+        return (
+            f"forward x weight_grad groups make {n_used:,} NPUs of work on {topology.n_npus:,} "
+            f"NPUs; cost counts them all",
+        )
+
     def _required(self, part: Result | None) -> Result:
         if self.faults or part is None:
             raise SpecError(*self.faults)
@@ -194,15 +208,17 @@ class _Builder:
         return bundled.resolve("workloads", self.spec.workload, self.beside)
 
     def _workload(self, path: Path, communicators: Communicators) -> Workload:
-        tp, dp = self._degrees(communicators)
+        tp = communicators.group(Phase.FORWARD, "tp").n_npus
+        dp = communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
         settings = PlanSettings(tp, dp, self.spec.global_batch, self.spec.npu)
-        return load_workload(path, settings)
-
-    def _degrees(self, communicators: Communicators) -> tuple[int, int]:
-        if isinstance(self.spec.parallelism, GroupsSpec):
-            tp = communicators.group(Phase.FORWARD, "tp").n_npus
-            return tp, communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
-        return self.spec.parallelism.tp, self.spec.parallelism.dp
+        workload = load_workload(path, settings)
+        generated = workload.n_sequences is not None
+        input_grad = communicators.group(Phase.INPUT_GRAD, "tp").n_npus
+        if generated and input_grad != tp:
+            got = f"got groups of {input_grad} NPUs, but of {tp} in forward"
+            expected = "expected the same tensor-parallel degree in both"
+            raise SpecError(Fault(got, expected, "", "parallelism.input_grad"))
+        return workload
 
     def rules(self, topology: Topology, price: Array | None) -> list[Rule | StepTimeLimit]:
         """The constraints; with an unknown price, only for their faults."""

@@ -51,3 +51,10 @@ def test_real_links_are_slower_than_the_model_for_partial_groups_only(plan) -> N
     assert evaluation.real_link_step_time_s == pytest.approx(partial.compute_s + tp + dp, rel=1e-9)
     whole = lp.load_plan(plan(), ["parallelism={tp: 32, dp: 128}"])
     assert lp.evaluate(whole, vector).real_link_step_time_s is None
+
+
+def test_groups_that_leave_npus_idle_are_noted(plan) -> None:
+    groups = "parallelism={forward: [4,4,1,1], input_grad: [4,4,1,1], weight_grad: [1,2,4,16]}"
+    problem = lp.load_plan(plan(), groups)
+    assert any("2,048 NPUs of work on 4,096 NPUs" in note for note in problem.notes)
+    assert not any("NPUs of work" in note for note in lp.load_plan(plan()).notes)

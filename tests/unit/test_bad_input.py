@@ -413,6 +413,11 @@ GROUPS = "{forward: [4, 4, 1, 1], input_grad: [4, 4, 1, 1], weight_grad: [1, 2, 
             r"got the unknown key 'weight_grd'.*did you mean weight_grad",
         ),
         ("{forward", "{tp: 3, forward", r"got the unknown key 'tp'"),
+        (
+            "input_grad: [4, 4, 1, 1]",
+            "input_grad: [4, 1, 1, 1]",
+            r"parallelism.input_grad: got groups of 4 NPUs, but of 16 in forward",
+        ),
     ],
 )
 def test_fault_in_explicit_groups(old: str, new: str, pattern: str, plan, run) -> None:

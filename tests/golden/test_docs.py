@@ -1,0 +1,36 @@
+"""The examples of docs/files.md are files that work."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)
+KINDS = {re.search(r"kind: (\w+)", block).group(1): block for block in BLOCKS}
+
+
+def test_every_kind_of_file_is_shown() -> None:
+    assert KINDS.keys() == {"plan", "parallelism", "table", "transformer", "price_book"}
+
+
+@pytest.mark.parametrize("kind", ["plan", "table", "transformer", "price_book", "parallelism"])
+def test_the_files_of_the_documentation_run(kind: str, tmp_path: Path, run) -> None:
+    plan = KINDS["plan"]
+    if kind in ("table", "transformer"):
+        (tmp_path / "w.yaml").write_text(KINDS[kind])
+        plan = plan.replace("gpt3 ", "./w.yaml ")
+    if kind == "table":
+        plan = re.sub(r"(global_batch|npu):.*\n", "", plan)
+    if kind == "price_book":
+        (tmp_path / "p.yaml").write_text(KINDS[kind])
+        plan = plan.replace("libra-ispass24", "./p.yaml")
+    if kind == "parallelism":
+        groups = "".join(f"  {line}\n" for line in KINDS[kind].splitlines()[1:])
+        plan = re.sub(r"parallelism: .*\n", f"parallelism:\n{groups}", plan)
+    (tmp_path / "plan.yaml").write_text(plan)
+    result = run("optimize", tmp_path / "plan.yaml", "--json")
+    assert result.code == 0, result.err
+    assert 400 <= result.payload["bandwidth_GBps"][0] <= 450 + 1e-6
