@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -44,5 +45,17 @@ def test_the_main_command_names_a_bundled_example() -> None:
 
 
 def test_the_schema_beside_the_examples_is_current(run) -> None:
-    printed = run("schema", "plan").out
-    assert printed == (ROOT / "examples" / "plan.schema.json").read_text()
+    """Keys, required keys and descriptions; the rest depends on pydantic's version."""
+
+    def essence(schema: dict) -> dict:
+        models = {"plan": schema, **schema["$defs"]}
+        return {
+            name: (
+                sorted(model.get("required", [])),
+                {key: value.get("description") for key, value in model["properties"].items()},
+            )
+            for name, model in models.items()
+        }
+
+    kept = json.loads((ROOT / "examples" / "plan.schema.json").read_text())
+    assert essence(run("schema", "plan").payload) == essence(kept)
