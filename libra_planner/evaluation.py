@@ -104,6 +104,8 @@ class Evaluation:
 def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     """Evaluate one bandwidth vector exactly; one that breaks rules is evaluated too.
 
+    Vectors below 1 kB/s are refused: they will have been meant in GB/s.
+
     Parameters
     ----------
     problem : the plan in numbers.
@@ -115,6 +117,15 @@ def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         For a wrong number of dimensions, a negative or non-finite bandwidth, or
         0 GB/s on a dimension that carries traffic.
     """
+    bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+    if 0 < bandwidth.max(initial=0.0) < _LEAST_BYTES_PER_S:
+        got = f"got at most {bandwidth.max():g} bytes/s"
+        raise SpecError(Fault(got, "expected bytes/s", "multiply GB/s by 1e9"))
+    return evaluated(problem, bandwidth)
+
+
+def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
+    """:func:`evaluate` of a vector whose unit is beyond doubt, such as an optimum."""
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
     step_time_s = _checked_step_time_s(problem, bandwidth)
     cost_by_dim = problem.price_usd_per_Bps * bandwidth
@@ -164,9 +175,6 @@ def _checked_step_time_s(problem: Problem, bandwidth: Array) -> float:
     if bandwidth.shape != (problem.topology.n_dims,) or not np.isfinite(bandwidth).all():
         expected = f"expected {problem.topology.n_dims} finite numbers, one per dimension"
         raise SpecError(Fault(f"got {bandwidth.tolist()}", expected))
-    if 0 < bandwidth.max() < _LEAST_BYTES_PER_S:
-        got = f"got at most {bandwidth.max():g} bytes/s"
-        raise SpecError(Fault(got, "expected bytes/s", "multiply GB/s by 1e9"))
     step_time_s = float(problem.step_time.seconds(bandwidth))
     if not np.isfinite(step_time_s):
         starved = problem.step_time.dims_with_traffic & (bandwidth == 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ _PIPE_WIDTH = 200
 def optimize(options: argparse.Namespace) -> None:
     """``libra-planner optimize``."""
     with _uncollected():
-        from libra_planner.evaluation import evaluate as evaluate_vector
+        from libra_planner.evaluation import evaluated
         from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
@@ -36,7 +35,7 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.optimizer.performance import optimize as optimize_problem
 
     design = optimize_problem(problem)
-    evaluation = evaluate_vector(problem, design.bandwidth_bytes_per_s)
+    evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
         from libra_planner.report.payload import optimize_payload
 
@@ -65,14 +64,14 @@ def _uncollected() -> Iterator[None]:
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
     with _uncollected():
-        from libra_planner.evaluation import evaluate as evaluate_vector
+        from libra_planner.evaluation import evaluated
         from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
     place = Place(f"{options.plan}: --bandwidth")
     bandwidth = _bandwidth_bytes_per_s(options.bandwidth, problem, place)
     try:
-        evaluation = evaluate_vector(problem, bandwidth)
+        evaluation = evaluated(problem, bandwidth)
     except SpecError as error:
         raise error.located(place) from None
     if options.json:
@@ -99,15 +98,15 @@ def _bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Any:
 
 
 def _gigabytes_per_s(text: str, place: Place) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
+    from libra_planner.spec.document import scalar
+
+    value = scalar(text.strip())
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
         fix = "write GB/s without a unit, such as 300,100,75,25"
         expected = f"expected 0 or a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}"
         raise SpecError(Fault(f"got {text!r}", expected, fix, "", place))
-    return abs(value)
+    return abs(float(value))
 
 
 def list_bundled(options: argparse.Namespace) -> None:

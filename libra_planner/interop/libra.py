@@ -16,7 +16,8 @@ import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import write_files
-from libra_planner.spec.document import Document, Key, read_document, read_text, scalar
+from libra_planner.spec.document import Document, Key, read_document, read_text, scalar, shown
+from libra_planner.spec.faults import MOST_FAULTS
 from libra_planner.topology import MAX_NPUS
 from libra_planner.workload.operations import Phase
 
@@ -34,6 +35,7 @@ _PHASE_KEYS = {
     Phase.WEIGHT_GRAD: "WeightGrad",
 }
 _N_FIELDS = 12
+_LEAST, _MOST = 1e-3, 1e18
 _LONGEST_NAME = 500
 
 
@@ -78,9 +80,9 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[list[Path], list[Path]]
     groups = communicator.groups(fabric)
     prices = cost_model.price_book(fabric)
     workload = _workload(files.workload, workload_faults)
-    faults = [f for reader in (network, communicator, cost_model) for f in reader.faults]
-    if faults + workload_faults:
-        raise SpecError(*faults, *workload_faults)
+    readers = (network.faults, communicator.faults, cost_model.faults, workload_faults)
+    if any(readers):
+        raise SpecError(*(fault for faults in readers for fault in faults[:MOST_FAULTS]))
     plan_value = {
         "workload": f"./{targets[1].name}",
         "fabric": fabric,
@@ -151,7 +153,7 @@ class _Reader:
         blocks, sizes, tiers = (self.list(k) for k in ("Topology", "NpusCount", "CostDimension"))
         if not len(blocks) == len(sizes) == len(tiers):
             lengths = f"{len(blocks)} blocks, {len(sizes)} sizes and {len(tiers)} tiers"
-            self.refuse(("CostDimension",), lengths, "one of each per dimension")
+            self.note(("CostDimension",), lengths, "one of each per dimension")
         for i, block in enumerate(blocks):
             if not isinstance(block, str) or block not in _BLOCKS:
                 fix = closest(str(block), _BLOCKS)
@@ -160,7 +162,7 @@ class _Reader:
             if not _is_count(size) or size < 2:
                 self.refuse(("NpusCount", i), size, "a whole number of at least 2")
         if all(map(_is_count, sizes)) and math.prod(sizes) > MAX_NPUS:
-            self.refuse(("NpusCount",), f"{math.prod(sizes)} NPUs", f"at most {MAX_NPUS:,}")
+            self.note(("NpusCount",), f"{math.prod(sizes):.4g} NPUs", f"at most {MAX_NPUS:,}")
         for i, tier in enumerate(tiers):
             if not isinstance(tier, str) or not 0 < len(tier) <= _LONGEST_NAME:
                 self.refuse(("CostDimension", i), tier, "the name of a tier")
@@ -175,9 +177,9 @@ class _Reader:
         result = {}
         for phase, key in _PHASE_KEYS.items():
             chosen = self.list(key)
-            if chosen and len(chosen) != len(sizes):
+            if chosen and sizes[0] and len(chosen) != len(sizes):
                 expected = f"{len(sizes)}, one for each dimension of {fabric['topology']}"
-                self.refuse((key,), f"{len(chosen)} group sizes", expected)
+                self.note((key,), f"{len(chosen)} group sizes", expected)
             for i, (own, size) in enumerate(zip(chosen, sizes, strict=False)):
                 if own != -1 and size and (not _is_count(own) or own > size or size % own):
                     expected = f"-1 (unused) or a divisor of the {size} NPUs of dimension {i + 1}"
@@ -188,15 +190,16 @@ class _Reader:
     def price_book(self, fabric: dict[str, Any]) -> dict[str, Any]:
         """Prices; a switch in a tier without a NIC price is refused, as LIBRA does."""
         tiers = {tier: self.tier(tier, prices) for tier, prices in self.map(()).items()}
-        for block, tier in zip(fabric["topology"].split("_"), fabric["tiers"], strict=False):
+        pairs = zip(fabric["topology"].split("_"), fabric["tiers"], strict=False)
+        for block, tier in ((block, tier) for block, tier in pairs if isinstance(tier, str)):
             needed = _PARTS if block.startswith("SW") else ("Link",)
             if tier not in tiers:
                 fix = closest(str(tier), tiers)
-                self.refuse((), f"no tier {tier!r}", "the prices of every tier of the network", fix)
+                self.note((), f"no tier {tier!r}", "the prices of every tier of the network", fix)
             for part in needed:
                 if tier in tiers and _PARTS[part] not in tiers[tier]:
                     expected = f"one, since {block} is in tier {tier!r}"
-                    self.refuse((tier,), f"no {part} price", expected)
+                    self.note((tier,), f"no {part} price", expected)
         return {
             "kind": "price_book",
             "source": f"imported from {Path(self.document.file).name}",
@@ -235,12 +238,12 @@ class _Reader:
 
     def refuse(self, key: Key, got: Any, expected: str, fix: str = "") -> None:
         """Note a fault at a key."""
-        words = {None: "nothing", True: "true", False: "false"}
-        plain = isinstance(got, str) and " " in got
-        hashable = got is None or isinstance(got, bool)
-        shown = words[got] if hashable else got if plain else repr(got)
-        path, place = ".".join(map(str, key)), self.document.place(key)
-        self.faults.append(Fault(f"got {shown}", f"expected {expected}", fix, path, place))
+        self.note(key, shown(got), expected, fix)
+
+    def note(self, key: Key, got: str, expected: str, fix: str = "") -> None:
+        """Note a fault at a key, what was found in words."""
+        path, place = shown(".".join(map(str, key)))[1:-1], self.document.place(key)
+        self.faults.append(Fault(f"got {got}", f"expected {expected}", fix, path, place))
 
 
 def _is_count(value: Any) -> bool:
@@ -290,12 +293,10 @@ def _operation(
 
 
 def _number(text: str, what: str, place: Place, faults: list[Fault]) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1e18:
-        expected = f"expected a number from 0 to 1e18 for {what}"
-        faults.append(Fault(f"got {text!r}", expected, "", "", place))
+    value = scalar(text)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (value == 0 or _LEAST <= value <= _MOST):
+        expected = f"expected 0 or a number from {_LEAST:g} to {_MOST:g} for {what}"
+        faults.append(Fault(f"got {shown(text)}", expected, "", "", place))
         return 0.0
-    return int(value) if value.is_integer() else value
+    return int(value) if float(value).is_integer() else float(value)

@@ -17,6 +17,9 @@ from libra_planner.timing.expression import Array, Mask
 _KEEP = 1e-11
 """Relative cost, or bandwidth, that one step of the choice may give away."""
 
+_SLACKS = (0.0, 1e-10, 1e-9)
+"""Relative slack of the rows, tried in turn: the set of optima can be thinner than rounding."""
+
 
 def is_flat(program: Program) -> bool:
     """Whether every epigraph row has at most one reciprocal and no other maximum."""
@@ -77,12 +80,19 @@ class FlatFace:
         """
         row = cost * self.unit
         scaled = row / (np.abs(row).max() or 1.0)
-        system = (self.upper, self.limit, self.equal, self.target)
-        solution = solve_lp(scaled, *system, upper_bounds=self.top)
+        for slack in _SLACKS:
+            limit = self.limit + slack * np.abs(self.limit)
+            system = (self.upper, limit, self.equal, self.target)
+            solution = solve_lp(scaled, *system, upper_bounds=self.top)
+            if solution.status in (OPTIMAL, UNBOUNDED):
+                break
         if solution.status == UNBOUNDED:
             return np.where(cost < 0, np.inf, self.unit)
         if solution.status != OPTIMAL:
-            raise SolverFailed(f"the tie-break program ended with status {solution.status}")
+            raise SolverFailed(
+                "got a set of fastest designs too thin to find the cheapest in; expected traffic "
+                "and bounds within about 14 orders of magnitude of each other"
+            )
         return np.maximum(solution.point, 0.0) * self.unit
 
 

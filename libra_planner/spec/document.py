@@ -36,6 +36,8 @@ _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
     for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge", "value")
 )
+_LONGEST_NUMBER = 300
+_LONGEST_SHOWN = 80
 _INT = re.compile(r"[-+]?[0-9]+")
 _HEX_OR_OCTAL = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -224,10 +226,28 @@ def scalar(text: str) -> Any:
     """
     if text.casefold() in _WORDS and text in (text.lower(), text.upper(), text.capitalize()):
         return _WORDS[text.casefold()]
-    if _INT.fullmatch(text) and len(text) < 300:
+    if len(text) > _LONGEST_NUMBER:
+        return text
+    if _INT.fullmatch(text):
         return int(text)
     if _HEX_OR_OCTAL.fullmatch(text):
         return int(text, 0)
     if _FLOAT.fullmatch(text):
         return float(text)
     return float(text.replace(".", "").lower()) if _SPECIAL_FLOAT.fullmatch(text) else text
+
+
+def shown(value: Any) -> str:
+    """A value in an error message: short, on one line, in YAML's words.
+
+    >>> shown(None), shown(True), shown([1]), shown("text")
+    ('nothing', 'true', 'a list', "'text'")
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return f"a {'map' if isinstance(value, dict) else 'list'}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."

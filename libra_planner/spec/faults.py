@@ -8,12 +8,12 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.spec.document import Document, Key, scalar
+from libra_planner.spec.document import Document, Key, scalar, shown
 from libra_planner.spec.models import DEGREES, GROUPS
 
 Model = TypeVar("Model", bound=BaseModel)
 
-_SHOWN = 50
+MOST_FAULTS = 50
 """Faults of one file that are listed; the rest is counted."""
 
 _KNOWN_ABSENT: dict[Key, str] = {
@@ -59,15 +59,17 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
         value = value[part]
     if not isinstance(value, dict):
         place = document.place(key)
-        got = f"got {_shown(value)}"
+        got = f"got {shown(value)}"
         raise SpecError(Fault(got, "expected a map of keys and values", "", _path(key), place))
     try:
         return model.model_validate(value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        faults = [fault for one in errors[:_SHOWN] for fault in _faults(model, document, key, one)]
-        if len(errors) > _SHOWN:
-            got = f"got {len(errors) - _SHOWN} more faults like these"
+        faults = [
+            fault for one in errors[:MOST_FAULTS] for fault in _faults(model, document, key, one)
+        ]
+        if len(errors) > MOST_FAULTS:
+            got = f"got {len(errors) - MOST_FAULTS} more faults like these"
             faults.append(Fault(got, "", "", _path(key), document.place(key)))
         raise SpecError(*dict.fromkeys(faults)) from None
 
@@ -98,7 +100,7 @@ def _value_fault(error: Any, path: str, place: Place, *, quoted: bool) -> Fault:
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
-    return Fault(f"got {_shown(value)}", f"expected {expected}", fix, path, place)
+    return Fault(f"got {shown(value)}", f"expected {expected}", fix, path, place)
 
 
 def _number_fix(value: Any, *, quoted: bool) -> str:
@@ -108,17 +110,6 @@ def _number_fix(value: Any, *, quoted: bool) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return f"write {int(value)}"
     return ""
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict | list):
-        return f"a {'map' if isinstance(value, dict) else 'list'}"
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _path(key: Key) -> str:

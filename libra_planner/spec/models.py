@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-# Upper limits are far beyond any real plan: what exceeds them is a slip of the keyboard.
-Rate: TypeAlias = Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]
-Bytes: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
+# The limits are far beyond any real plan: what exceeds them is a slip of the keyboard.
+Rate: TypeAlias = Annotated[float, Field(ge=1e-6, le=1e30, allow_inf_nan=False)]
+Bytes: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e18, allow_inf_nan=False)]
 Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 Price: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
@@ -48,7 +48,7 @@ class NpuSpec(_Model):
     """Compute rate of one NPU."""
 
     peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
-    efficiency_fraction: Annotated[float, Field(gt=0, le=1)] = Field(
+    efficiency_fraction: Annotated[float, Field(ge=1e-6, le=1)] = Field(
         description="Share of the peak that the compute of a step sustains."
     )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.spec.document import Document, Key, parse_value
+
+_INDEX = re.compile(r"[0-9]{1,6}")
 
 
 def apply_settings(document: Document, settings: Sequence[str]) -> None:
@@ -57,7 +60,7 @@ def _place_at(places: dict[Key, Place], key: Key, place: Place) -> None:
 def dotted_key(dotted: str) -> Key:
     """A dotted path as a key; whole numbers are list indices."""
     parts = dotted.split(".")
-    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
+    return tuple(int(part) if _INDEX.fullmatch(part) else part for part in parts)
 
 
 def _put(value: Any, key: Key, new: Any, place: Place) -> None:
