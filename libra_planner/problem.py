@@ -8,6 +8,7 @@ import numpy as np
 
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.topology import Topology
+from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""
@@ -34,7 +35,7 @@ class Rule:
     sense: str
     bound: float
     unit: str = "GB/s"
-    unit_factor: float = 1e9
+    unit_factor: float = BYTES_PER_S_PER_GBPS
     line: int | None = None
     column: int | None = None
 

@@ -28,6 +28,7 @@ from libra_planner.optimizer.wellposed import (
 )
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.timing.expression import Array
+from libra_planner.units import gigabytes_per_s
 
 CERTIFIED_GAP = 1e-6
 """Largest optimality gap that counts as certified (C9)."""
@@ -71,7 +72,7 @@ class Design:
     @property
     def bandwidth_GBps(self) -> list[float]:
         """The vector in GB/s."""
-        return [float(value) / 1e9 for value in self.bandwidth_bytes_per_s]
+        return [gigabytes_per_s(value) for value in self.bandwidth_bytes_per_s]
 
 
 def optimize(problem: Problem) -> Design:

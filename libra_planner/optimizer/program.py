@@ -15,6 +15,7 @@ import numpy as np
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Array
 from libra_planner.timing.lifted import Lifted, lift
+from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 _IDLE_SHARE = 1e-4
 """Traffic, over the largest, that a dimension without any is scaled for."""
@@ -111,7 +112,7 @@ def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     sizes = [
         abs(r.bound) / np.abs(r.coefficients).max() for r in problem.rules if any(r.coefficients)
     ]
-    fallback = max([1e9, float(lower.max()), *sizes])
+    fallback = max([BYTES_PER_S_PER_GBPS, float(lower.max()), *sizes])
     reach = np.where(np.isfinite(upper), upper, fallback)
     split = reach * share / share.sum() if share.any() else reach
     guess = np.clip(split, lower, reach)

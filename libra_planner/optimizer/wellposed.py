@@ -11,7 +11,7 @@ from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
-from libra_planner.units import format_time
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time
 
 _POSITIVE = 1e-11
 """Share of what rules let a dimension have above which it counts as usable."""
@@ -72,7 +72,7 @@ def bandwidth_units(rules: Sequence[Rule], n_dims: int) -> Array:
         if (upper == before).all():
             break
     usable = np.isfinite(upper) & (upper > 0)
-    return np.where(usable, upper, upper[usable].max() if usable.any() else 1e9)
+    return np.where(usable, upper, upper[usable].max() if usable.any() else BYTES_PER_S_PER_GBPS)
 
 
 def _implied(row: Array, bound: float, upper: Array) -> Array:

@@ -21,13 +21,17 @@ from libra_planner.errors import Fault, Place, SpecError, UnitError, closest
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
-from libra_planner.units import EXAMPLE_UNITS, UNITS, unit_kind
+from libra_planner.units import BYTES_PER_S_PER_GBPS, EXAMPLE_UNITS, UNITS, unit_kind
 
 STEP_TIME = "step_time"
 COST = "cost"
 TOTAL = "total"
 
-_UNIT_OF_KIND = {"bandwidth": ("GB/s", 1e9), "money": ("$", 1.0), "time": ("s", 1.0)}
+_UNIT_OF_KIND = {
+    "bandwidth": ("GB/s", BYTES_PER_S_PER_GBPS),
+    "money": ("$", 1.0),
+    "time": ("s", 1.0),
+}
 _RANGES = {"bandwidth": (1e3, 1e18), "money": (1e-3, 1e18), "time": (1e-12, 1e12)}
 _FACTORS = (1e-9, 1e9)
 """Sizes (SI) and factors that a rule may use; zero is fine, the rest is a slip of the keyboard."""
