@@ -21,10 +21,18 @@ def _performance(step_time_s: float, _cost_usd: float) -> float:
     return step_time_s
 
 
+def _performance_per_cost(step_time_s: float, cost_usd: float) -> float:
+    return step_time_s * cost_usd
+
+
+def _cost(_step_time_s: float, cost_usd: float) -> float:
+    return cost_usd
+
+
 OBJECTIVES: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
-    {"performance": _performance}
+    {"performance": _performance, "performance_per_cost": _performance_per_cost, "cost": _cost}
 )
-"""Objective value from step time and cost, by name: s for performance (C9)."""
+"""Objective value from step time and cost, by name: s, s*USD or USD (C8, C9)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Evaluation:
     ----------
     bandwidth_bytes_per_s : shape (n_dims,).
     step_time_s, compute_s : T and its compute part; the rest is exposed communication.
-    cost_usd : network cost.
+    cost_usd : network cost, and the fixed cost of a plan that gives one.
     cost_usd_by_dim : shape (n_dims,).
     objective : value of the plan's objective.
     equal : the equal-bandwidth baseline.

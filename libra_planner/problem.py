@@ -81,7 +81,8 @@ class Problem:
     price_usd_per_Bps : network cost per byte/s, shape (n_dims,).
     rules : linear design rules, cost bounds included.
     step_time_limits : bounds on T(B).
-    objective : ``performance``.
+    objective : ``performance``, ``performance_per_cost`` or ``cost`` (C8).
+    fixed_cost_usd : cost of the system that no bandwidth changes; cost includes it.
     real_link_step_time : T(B) when partial groups have only their own links (C6);
         ``None`` without partial groups.
     notes : assumptions worth printing beside a result.
@@ -96,6 +97,7 @@ class Problem:
     rules: tuple[Rule, ...] = ()
     step_time_limits: tuple[StepTimeLimit, ...] = ()
     objective: str = "performance"
+    fixed_cost_usd: float = 0.0
     real_link_step_time: TimeExpression | None = None
     notes: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -106,9 +108,12 @@ class Problem:
         return self.step_time.least_s
 
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
-        """Network cost, USD, shape of the designs; input shape (..., n_dims)."""
-        cost: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
-        return cost
+        """Cost, USD, shape of the designs; input shape (..., n_dims).
+
+        Network cost (C7), plus the fixed cost of a plan that gives one.
+        """
+        network: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
+        return self.fixed_cost_usd + network
 
     def total_bandwidth_bytes_per_s(self) -> float | None:
         """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""

@@ -22,7 +22,7 @@ from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.settings import apply_settings, dotted_key
 from libra_planner.spec.workloads import PlanSettings, load_workload
-from libra_planner.timing.expression import Array, TimeExpression
+from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
 from libra_planner.timing.loops import step_time
 from libra_planner.topology import Topology, parse_topology
 from libra_planner.workload.operations import Collective, Phase, Workload
@@ -246,12 +246,11 @@ class _Builder:
     ) -> TimeExpression | None:
         """Step time with the real links of partial groups, if there are any (C6)."""
 
-        def traffic(collective: Collective, group: Group) -> Array:
-            return traffic_bytes(collective, group) * real_link_slowdown(
-                collective, group, topology
-            )
+        def time(collective: Collective, group: Group) -> Node:
+            slowdown = real_link_slowdown(collective, group, topology)
+            return transfers(traffic_bytes(collective, group) * slowdown)
 
         loop = self.spec.training_loop
-        real = step_time(workload, communicators, topology.n_dims, loop=loop, traffic=traffic)
+        real = step_time(workload, communicators, topology.n_dims, loop=loop, time=time)
         ideal = self._step_time(topology, communicators, workload)
         return real if real.root != ideal.root else None

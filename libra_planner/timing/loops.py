@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from libra_planner.collectives import traffic_bytes
 from libra_planner.timing.expression import (
-    Array,
     Constant,
     Labelled,
     Node,
@@ -20,12 +19,17 @@ from libra_planner.timing.expression import (
 from libra_planner.workload.operations import Collective, Operation, Workload
 from libra_planner.workload.parallelism import Communicators, Group
 
-CollectiveTraffic: TypeAlias = Callable[[Collective, Group], Array]
-"""Bytes by dimension that a collective's time is computed from."""
+CollectiveTime: TypeAlias = Callable[[Collective, Group], Node]
+"""How long a collective takes in a group, as a time expression (C4)."""
+
+
+def ideal_time(collective: Collective, group: Group) -> Node:
+    """LIBRA's model: every dimension at full bandwidth, the slowest counts (C3, C4)."""
+    return transfers(traffic_bytes(collective, group))
 
 
 def communication(
-    operation: Operation, communicators: Communicators, traffic: CollectiveTraffic = traffic_bytes
+    operation: Operation, communicators: Communicators, time: CollectiveTime = ideal_time
 ) -> Node:
     """Time of one operation's collective, labelled with its class."""
     collective = operation.collective
@@ -35,12 +39,12 @@ def communication(
     phase = operation.phase.value.replace("_", " ")
     name = "" if communicators.explicit else f" {collective.group.upper()}"
     label = f"{phase}{name} {collective.kind.value}"
-    term = transfers(traffic(collective, group))
+    term = time(collective, group)
     return term if isinstance(term, Constant) else Labelled(label, term)
 
 
 def no_overlap(
-    workload: Workload, communicators: Communicators, traffic: CollectiveTraffic = traffic_bytes
+    workload: Workload, communicators: Communicators, time: CollectiveTime = ideal_time
 ) -> Node:
     """Everything one after the other: compute and communication add up (C5).
 
@@ -50,14 +54,14 @@ def no_overlap(
     compute = Constant(workload.compute_s)
     classes: dict[str, list[Node]] = {}
     for operation in workload.operations:
-        term = communication(operation, communicators, traffic)
+        term = communication(operation, communicators, time)
         if isinstance(term, Labelled):
             classes.setdefault(term.label, []).append(scale(operation.count, term.term))
     labelled = (Labelled(label, add(terms)) for label, terms in classes.items())
     return add([compute, *labelled])
 
 
-Loop: TypeAlias = Callable[[Workload, Communicators, CollectiveTraffic], Node]
+Loop: TypeAlias = Callable[[Workload, Communicators, CollectiveTime], Node]
 LOOPS: Mapping[str, Loop] = MappingProxyType({"no_overlap": no_overlap})
 """Training loops by the name a plan uses."""
 
@@ -68,7 +72,7 @@ def step_time(
     n_dims: int,
     *,
     loop: str = "no_overlap",
-    traffic: CollectiveTraffic = traffic_bytes,
+    time: CollectiveTime = ideal_time,
 ) -> TimeExpression:
     """The time expression of one training step.
 
@@ -77,7 +81,7 @@ def step_time(
     workload, communicators : what is computed and who communicates.
     n_dims : dimensions of the fabric.
     loop : a name in :data:`LOOPS`.
-    traffic : bytes by dimension of a collective; C3's by default.
+    time : how long a collective takes; C4's ideal by default.
 
     Examples
     --------
@@ -89,4 +93,4 @@ def step_time(
     >>> float(step_time(Workload("w", (layer,)), pair, 1).seconds(np.array([50.0])))
     3.0
     """
-    return TimeExpression(LOOPS[loop](workload, communicators, traffic), n_dims)
+    return TimeExpression(LOOPS[loop](workload, communicators, time), n_dims)
