@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         SpecError,
     )
     from libra_planner.evaluation import Evaluation, evaluate
-    from libra_planner.optimizer.performance import Design, optimize
+    from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.optimize import optimize
     from libra_planner.problem import Problem
     from libra_planner.spec.bundled import example
     from libra_planner.spec.plan import load_plan
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Design": "optimizer.performance",
+    "Design": "optimizer.design",
     "Evaluation": "evaluation",
     "IllPosed": "errors",
     "Infeasible": "errors",
@@ -41,7 +42,7 @@ _HOMES = {
     "evaluate": "evaluation",
     "example": "spec.bundled",
     "load_plan": "spec.plan",
-    "optimize": "optimizer.performance",
+    "optimize": "optimizer.optimize",
 }
 """Public name -> module it is loaded from when first used (``--help`` loads none)."""
 

@@ -32,7 +32,7 @@ def optimize(options: argparse.Namespace) -> None:
 
     problem = load_plan(options.plan, options.settings)
     with _uncollected():
-        from libra_planner.optimizer.performance import optimize as optimize_problem
+        from libra_planner.optimizer.optimize import optimize as optimize_problem
 
     design = optimize_problem(problem)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)

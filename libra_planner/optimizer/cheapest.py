@@ -15,7 +15,7 @@ import numpy as np
 from libra_planner.optimizer.face import FlatFace, is_flat
 from libra_planner.optimizer.linear import CutModel
 from libra_planner.optimizer.nested_face import NestedFace
-from libra_planner.optimizer.program import Program, communication
+from libra_planner.optimizer.program import Program, weighted
 from libra_planner.timing.expression import Array, Mask
 
 _PRICED = 1e-7
@@ -50,7 +50,8 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
     SolverFailed
         When the linear programs end without a solution.
     """
-    priced = form_weights / (program.forms @ b) > _PRICED * communication(program, b)
+    size = weighted(program, model.weights, b)
+    priced = form_weights / (program.forms @ b) > _PRICED * size
     face = (
         FlatFace(program, b, priced) if is_flat(program) else NestedFace(program, model, b, priced)
     )

@@ -37,7 +37,7 @@ def required_forms(program: Program, b: Array) -> Array:
         length = w[n_forms:] @ -row[n_forms:]
         for f in np.flatnonzero(row[:n_forms]):
             required[f] = max(required[f], row[f] / (length - offset))
-    direct = program.objective[:n_forms] > 0
+    direct = program.time[:n_forms] > 0
     return np.where(direct, program.forms @ b, np.minimum(required, program.forms @ b))
 
 

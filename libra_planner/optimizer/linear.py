@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from libra_planner.errors import SolverFailed
-from libra_planner.optimizer.program import Program
+from libra_planner.optimizer.program import Program, Weights
 from libra_planner.timing.expression import Array
 
 _OPTIONS: tuple[dict[str, float | bool], ...] = (
@@ -74,11 +74,13 @@ class CutModel:
     Parameters
     ----------
     program : the convex program.
-    incumbent : communication time (time units) of a known design: the boxes of w
-        hold every design that is at least as good.
+    weights : what is minimised.
+    incumbent : that, at a known design: the boxes of b and w hold every design that
+        is at least as good.
     """
 
     program: Program
+    weights: Weights
     incumbent: float
     _forms: list[int] = field(default_factory=list)
     _points: list[float] = field(default_factory=list)
@@ -91,20 +93,35 @@ class CutModel:
     @property
     def w_upper(self) -> Array:
         """Upper bounds of w over designs no worse than the incumbent."""
-        return self.incumbent * (1 + 1e-9) / self.program.floors
+        worst = self.incumbent / self.weights.time if self.weights.time else np.inf
+        return min(worst, self.program.time_limit) * (1 + 1e-9) / self.program.floors
+
+    @property
+    def b_upper(self) -> Array:
+        """Upper bounds of b over designs no worse than the incumbent."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            affordable = self.incumbent / (self.weights.cost * self.program.price)
+        return np.fmin(self.program.b_upper, affordable * (1 + 1e-9))
+
+    @property
+    def cost(self) -> Array:
+        """What is minimised, as a row over (b, w)."""
+        priced = self.weights.cost * self.program.price
+        return np.concatenate([priced, self.weights.time * self.program.time])
 
     def rows(self) -> tuple[Array, Array]:
         """Inequality rows over (b, w): rules, epigraph, cuts (in this order)."""
         program = self.program
-        n_w = len(program.objective)
+        n_w = len(program.time)
+        w_rows, w_offsets = program.w_rows
         rules = np.hstack([program.rules.upper, np.zeros((len(program.rules.upper), n_w))])
-        epigraph = np.hstack([np.zeros((len(program.rows), program.n_dims)), program.rows])
+        epigraph = np.hstack([np.zeros((len(w_rows), program.n_dims)), w_rows])
         points = np.array(self._points)
         cuts = np.zeros((len(points), program.n_variables))
         # Scaled by the point: -(x/p) - p u <= -2, so that rows near 0 stay well sized.
         cuts[:, : program.n_dims] = -program.forms[self._forms] / points[:, None]
         cuts[np.arange(len(points)), program.n_dims + np.array(self._forms, dtype=int)] = -points
-        limits = [program.rules.limit, -program.offsets, np.full(len(points), -2.0)]
+        limits = [program.rules.limit, -w_offsets, np.full(len(points), -2.0)]
         return np.vstack([rules, epigraph, cuts]), np.concatenate(limits)
 
     def form_weights(self, upper_dual: Array) -> Array:
@@ -116,7 +133,7 @@ class CutModel:
     def equal_rows(self) -> tuple[Array, Array]:
         """Equality rows over (b, w)."""
         rules = self.program.rules
-        n_w = len(self.program.objective)
+        n_w = len(self.program.time)
         return np.hstack([rules.equal, np.zeros((len(rules.equal), n_w))]), rules.target
 
     def minimize(
@@ -130,18 +147,17 @@ class CutModel:
         """min cost.(b, w) over the model with extra inequality and equality rows."""
         upper, limits = _stacked(self.rows(), extra, extra_limit)
         equal, targets = _stacked(self.equal_rows(), fixed, fixed_value)
-        top = np.concatenate([self.program.b_upper * (1 + 1e-9), self.w_upper])
+        top = np.concatenate([self.b_upper * (1 + 1e-9), self.w_upper])
         return solve_lp(cost, upper, limits, equal, targets, upper_bounds=top)
 
     def lower_bound(self) -> tuple[float, Solution]:
-        """Proven bound on the objective, in time units, with the vertex that goes with it.
+        """Proven bound on what is minimised, with the vertex that goes with it.
 
         Weak duality in floating point: for any multipliers y >= 0 and z the Lagrangian's
         minimum over the box of (b, w) is a bound, whatever the solver's accuracy
         (Neumaier and Shcherbina, Math. Program. 99, 2004).
         """
-        program = self.program
-        cost = np.concatenate([np.zeros(program.n_dims), program.objective])
+        cost = self.cost
         solution = self.minimize(cost)
         if solution.status != OPTIMAL:
             raise SolverFailed(f"the bounding linear program ended with status {solution.status}")
@@ -149,7 +165,7 @@ class CutModel:
         equal, targets = self.equal_rows()
         y, z = solution.upper_dual, solution.equal_dual
         reduced = cost + upper.T @ y + equal.T @ z
-        top = np.concatenate([program.b_upper, self.w_upper])
+        top = np.concatenate([self.b_upper, self.w_upper])
         noise = np.abs(upper).T @ y + np.abs(equal).T @ np.abs(z)
         unlimited = np.isinf(top) & (np.abs(reduced) <= 1e-13 * (1 + noise))
         reduced[unlimited] = 0.0

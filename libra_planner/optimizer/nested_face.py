@@ -56,7 +56,7 @@ class NestedFace:
         raise SolverFailed("the tie-break did not settle")
 
     def _rows(self) -> tuple[Array, Array]:
-        same_time = np.concatenate([np.zeros(self.program.n_dims), self.program.objective])
+        same_time = np.concatenate([np.zeros(self.program.n_dims), self.program.time])
         rows = np.vstack([same_time, self._wide(self.costs)])
         return rows, np.concatenate([[self.allowed_time], self.allowed_costs])
 
@@ -66,8 +66,7 @@ class NestedFace:
 
     def _wide(self, rows: Array) -> Array:
         """Rows over b as rows over (b, w)."""
-        return np.hstack([rows, np.zeros((len(rows), len(self.program.objective)))])
+        return np.hstack([rows, np.zeros((len(rows), len(self.program.time)))])
 
     def _time(self, b: Array) -> float:
-        with np.errstate(divide="ignore"):
-            return communication(self.program, b)
+        return communication(self.program, b)

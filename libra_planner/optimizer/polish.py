@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from libra_planner.optimizer.convex import ConvexPoint
-from libra_planner.optimizer.program import Program, w_values
+from libra_planner.optimizer.program import Program, Weights, w_values
 from libra_planner.timing.expression import Array
 
 _TRUST = (1e-2, 1e-4, 1e-6, 1e-8)
@@ -23,12 +23,12 @@ _FAR = 1e3
 """Slack, in trust radii, beyond which a row cannot bind: larger ones are cut to it."""
 
 
-def polish(program: Program, start: ConvexPoint) -> list[ConvexPoint]:
+def polish(program: Program, weights: Weights, start: ConvexPoint) -> list[ConvexPoint]:
     """The successive points of the Newton steps, best last unless a step fails."""
     points = []
     current = start
     for radius in _TRUST:
-        step = _newton_step(program, current, radius)
+        step = _newton_step(program, weights, current, radius)
         if step is None:
             break
         points.append(step)
@@ -36,16 +36,18 @@ def polish(program: Program, start: ConvexPoint) -> list[ConvexPoint]:
     return points
 
 
-def _newton_step(program: Program, at: ConvexPoint, radius: float) -> ConvexPoint | None:
+def _newton_step(
+    program: Program, weights: Weights, at: ConvexPoint, radius: float
+) -> ConvexPoint | None:
     """Solve for d, delta in b = b0 (1 + radius d), w = w0 + radius delta."""
     b0 = np.maximum(at.b, 1e-12)
     x0 = program.forms @ b0
     curvature = program.forms * b0
     hessian = curvature.T @ ((2 * radius * at.form_weights / x0**3)[:, None] * curvature)
-    n_w = len(program.objective)
+    n_w = len(program.time)
     quadratic = np.zeros((program.n_variables, program.n_variables))
     quadratic[: program.n_dims, : program.n_dims] = hessian
-    linear = np.concatenate([np.zeros(program.n_dims), program.objective])
+    linear = np.concatenate([weights.cost * program.price * b0, weights.time * program.time])
     upper, limit = _step_rows(program, b0, x0, radius)
     equal = np.hstack([program.rules.equal * b0, np.zeros((len(program.rules.equal), n_w))])
     target = (program.rules.target - program.rules.equal @ b0) / radius
@@ -61,14 +63,15 @@ def _newton_step(program: Program, at: ConvexPoint, radius: float) -> ConvexPoin
 
 def _step_rows(program: Program, b0: Array, x0: Array, radius: float) -> tuple[Array, Array]:
     """Rules, epigraph rows, the trust region and (last) the tangents, over (d, delta)."""
-    n_dims, n_w = program.n_dims, len(program.objective)
+    n_dims, n_w = program.n_dims, len(program.time)
+    w_rows, w_offsets = program.w_rows
     identity = np.eye(n_dims, n_dims + n_w)
     rules = np.hstack([program.rules.upper * b0, np.zeros((len(program.rules.upper), n_w))])
-    epigraph = np.hstack([np.zeros((len(program.rows), n_dims)), program.rows])
+    epigraph = np.hstack([np.zeros((len(w_rows), n_dims)), w_rows])
     reciprocal = np.eye(program.n_forms, n_w)
     tangents = np.hstack([-(program.forms * b0) / x0[:, None] ** 2, -reciprocal])
     rules_slack = (program.rules.limit - program.rules.upper @ b0) / radius
-    epigraph_slack = -(program.rows @ w_values(program, b0) + program.offsets) / radius
+    epigraph_slack = -(w_rows @ w_values(program, b0) + w_offsets) / radius
     ones = np.ones(n_dims)
     limit = np.concatenate([rules_slack, epigraph_slack, ones, ones, np.zeros(program.n_forms)])
     rows = np.vstack([rules, epigraph, identity, -identity, tangents])

@@ -21,6 +21,10 @@ _IDLE_SHARE = 1e-4
 """Traffic, over the largest, that a dimension without any is scaled for."""
 
 
+_FREE_SHARE = 1e-3
+"""Price, over the largest, that something free is scaled for."""
+
+
 @dataclass(frozen=True)
 class RuleRows:
     """Linear rules over dimensionless bandwidths b: ``upper b <= limit``, ``equal b == target``.
@@ -56,33 +60,53 @@ def rule_rows(rules: Sequence[Rule], bandwidth_unit: Array) -> RuleRows:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """What is minimised: ``time`` * communication + ``cost`` * network cost, in a program's units.
+
+    (1, 0) is performance, (0, 1) is cost; in between are the supporting lines of the
+    time/cost frontier.
+    """
+
+    time: float
+    cost: float
+
+
+FASTEST = Weights(1.0, 0.0)
+CHEAPEST = Weights(0.0, 1.0)
+
+
+@dataclass(frozen=True)
 class Program:
-    """min objective . w  s.t. rules over b, ``rows w + offsets <= 0``, w_f >= 1/(forms_f b).
+    """Designs (b, w): rules over b, ``rows w + offsets <= 0``, w_f >= 1/(forms_f b).
 
     Parameters
     ----------
     bandwidth_unit : bytes/s of b = 1, shape (n_dims,).
-    time_unit_s : seconds of objective value 1.
-    constant_s : compute time outside of every maximum, not in the objective.
+    time_unit_s : seconds of communication 1.
+    constant_s : compute time outside of every maximum, not in ``time``.
+    cost_unit_usd : network cost at b = 1 (1 where everything is free).
     rules : linear rules over b.
     forms : shape (n_forms, n_dims).
-    objective, floors : shape (n_w,); communication >= floors_j w_j.
+    time, floors : shape (n_w,); communication = time . w >= floors_j w_j.
     rows, offsets : epigraph rows.
     price : cost per unit of b over the cost at b = 1, shape (n_dims,).
     b_upper : proven upper bounds of b, infinite where there is none.
+    time_limit : most communication that is allowed, infinite without a limit.
     """
 
     bandwidth_unit: Array
     time_unit_s: float
     constant_s: float
+    cost_unit_usd: float
     rules: RuleRows
     forms: Array
-    objective: Array
+    time: Array
     floors: Array
     rows: Array
     offsets: Array
     price: Array
     b_upper: Array
+    time_limit: float = np.inf
 
     @property
     def n_dims(self) -> int:
@@ -97,17 +121,27 @@ class Program:
     @cached_property
     def n_variables(self) -> int:
         """Length of (b, w)."""
-        return self.n_dims + len(self.objective)
+        return self.n_dims + len(self.time)
+
+    @cached_property
+    def w_rows(self) -> tuple[Array, Array]:
+        """All rows over w, ``rows w + offsets <= 0``: epigraph and, last, the time limit."""
+        if np.isinf(self.time_limit):
+            return self.rows, self.offsets
+        return np.vstack([self.rows, self.time]), np.append(self.offsets, -self.time_limit)
 
 
 def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     """A design of the right order of magnitude, bytes/s, shape (n_dims,).
 
     Under one budget and one transfer per dimension the optimum splits in
-    proportion to the square root of the traffic; that, kept within the bounds.
+    proportion to the square root of the traffic; that, kept within the bounds. Without
+    a bound, what meets the step-time limit (or takes as long as compute) most cheaply.
     """
     lifted = lift(problem.step_time)
     traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
+    if np.isinf(upper[traffic > 0]).any():
+        upper = np.fmin(upper, np.where(traffic > 0, _cheap_bandwidth(problem, traffic), np.inf))
     share = np.sqrt(np.where(traffic > 0, traffic, traffic.max(initial=0.0) * _IDLE_SHARE))
     sizes = [
         abs(r.bound) / np.abs(r.coefficients).max() for r in problem.rules if any(r.coefficients)
@@ -119,21 +153,39 @@ def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     return np.where(guess > 0, guess, max(float(guess.max()), 1.0))
 
 
-def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
-    """The problem in units of a typical design, shapes (n_dims,), bytes/s."""
+def _cheap_bandwidth(problem: Problem, traffic: Array) -> Array:
+    """Least cost of sum traffic_i / B_i = seconds: B_i ~ sqrt(traffic_i / price_i), bytes/s."""
+    limits = [limit.limit_s for limit in problem.step_time_limits]
+    seconds = min(limits) - problem.compute_s if limits else problem.compute_s
+    price = problem.price_usd_per_Bps
+    price = np.maximum(price, _FREE_SHARE * price.max()) if price.any() else np.ones(len(price))
+    bandwidth: Array = np.sqrt(traffic / price) * np.sqrt(traffic * price).sum() / (seconds or 1.0)
+    return bandwidth
+
+
+def scaled_program(
+    problem: Problem, typical: Array, upper: Array, *, limit_s: float = np.inf
+) -> Program:
+    """The problem in units of a typical design, shapes (n_dims,), bytes/s.
+
+    ``limit_s`` bounds the step time of the designs.
+    """
     lifted = lift(problem.step_time)
     form_unit = lifted.forms @ typical
     w_unit = _least_w(1 / form_unit, lifted.rows, lifted.offsets)
     time_unit_s = float(lifted.objective @ w_unit) or 1.0
     price = problem.price_usd_per_Bps * typical
+    cost_unit_usd = float(price.sum()) or 1.0
     return Program(
         bandwidth_unit=typical,
         time_unit_s=time_unit_s,
         constant_s=lifted.constant_s,
+        cost_unit_usd=cost_unit_usd,
         rules=_without_redundant(rule_rows(problem.rules, typical), upper / typical),
         forms=lifted.forms * typical / form_unit[:, None],
-        price=price / (price.sum() or 1.0),
+        price=price / cost_unit_usd,
         b_upper=upper / typical,
+        time_limit=(limit_s - lifted.constant_s) / time_unit_s,
         **_scaled_time(lifted, w_unit, time_unit_s),
     )
 
@@ -154,7 +206,7 @@ def _scaled_time(lifted: Lifted, w_unit: Array, time_unit_s: float) -> dict[str,
     own = [int(np.flatnonzero(row < 0)[0]) for row in lifted.rows]
     row_unit = w_unit[own]
     return {
-        "objective": lifted.objective * w_unit / time_unit_s,
+        "time": lifted.objective * w_unit / time_unit_s,
         "floors": lifted.floors * w_unit / time_unit_s,
         "rows": lifted.rows * w_unit / row_unit[:, None],
         "offsets": lifted.offsets / row_unit,
@@ -177,5 +229,12 @@ def _least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:
 
 
 def communication(program: Program, b: Array) -> float:
-    """Objective value at b, in time units."""
-    return float(program.objective @ w_values(program, b))
+    """Communication time at b, in time units; infinite where a form is zero."""
+    with np.errstate(divide="ignore"):
+        return float(program.time @ w_values(program, b))
+
+
+def weighted(program: Program, weights: Weights, b: Array) -> float:
+    """What is minimised, at b; time counts only where it has a weight."""
+    cost = weights.cost * float(program.price @ b)
+    return cost + (weights.time * communication(program, b) if weights.time else 0.0)

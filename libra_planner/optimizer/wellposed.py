@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from libra_planner.errors import IllPosed, Infeasible, SolverFailed
+from libra_planner.errors import Infeasible, SolverFailed
 from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
@@ -32,8 +32,6 @@ def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
     Infeasible
         When no vector meets the rules and gives every used dimension bandwidth;
         names an irreducible set of conflicting rules.
-    IllPosed
-        When a dimension with traffic has no upper bound.
     """
     if not _meets(problem, problem.rules):
         conflict = irreducible(problem.rules, lambda rules: _meets(problem, rules))
@@ -44,7 +42,6 @@ def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
         # Some rules bound a dimension far more tightly than each by itself does.
         unit = unit * np.where(np.isfinite(upper) & (upper > 0), upper, 1.0)
         lower, upper = _extremes(problem.rules, unit)
-    _check_bounded(problem, upper)
     return np.maximum(lower, 0.0) * unit, upper * unit
 
 
@@ -182,17 +179,6 @@ def _least(rows: RuleRows, cost: Array) -> float:
     solution = solve_lp(cost, rows.upper, rows.limit, rows.equal, rows.target)
     # The rules are known to be feasible here, so "infeasible" is HiGHS's dual verdict.
     return solution.value if solution.status == OPTIMAL else -np.inf
-
-
-def _check_bounded(problem: Problem, upper: Array) -> None:
-    endless = np.isinf(upper) & problem.step_time.dims_with_traffic
-    if endless.any():
-        names = ", ".join(np.array(problem.topology.labels)[endless])
-        raise IllPosed(
-            f"{problem.source}: constraints: got no rule that bounds the bandwidth of {names}, "
-            f"expected one for each dimension with traffic (more is always faster, C8); "
-            f"add e.g. 'total <= 500 GB/s' or 'cost <= 20 M$'"
-        )
 
 
 def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:

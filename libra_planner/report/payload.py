@@ -15,7 +15,7 @@ from libra_planner.units import gigabytes_per_s
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
-    from libra_planner.optimizer.performance import Design
+    from libra_planner.optimizer.design import Design
 
 _BINDING = 1e-6
 """Relative slack below which a rule binds."""

@@ -15,7 +15,7 @@ from libra_planner.units import format_bandwidth, format_time, format_usd
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation, Violation
-    from libra_planner.optimizer.performance import Design
+    from libra_planner.optimizer.design import Design
 
 _BAR_CELLS, _LEAST_CELLS = 24, 6
 """Longest bar, and the shortest that still says something."""

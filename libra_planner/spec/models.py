@@ -88,7 +88,7 @@ class PlanSpec(_Model):
     training_loop: Literal["no_overlap"] = Field(
         default="no_overlap", description="How compute and communication follow one another."
     )
-    objective: Literal["performance"] = Field(
+    objective: Literal["performance", "performance_per_cost", "cost"] = Field(
         default="performance", description="performance: the least step time."
     )
     constraints: Annotated[list[Text], Field(max_length=1000)] = Field(

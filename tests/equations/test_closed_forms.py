@@ -9,7 +9,7 @@ import pytest
 
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.costing import PriceBook, TierPrice, network_price_usd_per_Bps
-from libra_planner.optimizer.performance import optimize
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
 from libra_planner.topology import parse_topology

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libra_planner.optimizer.performance import optimize
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import (
     Constant,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from libra_planner.optimizer.convex import convex_model
-from libra_planner.optimizer.performance import optimize
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.program import (
     communication,
     scaled_program,

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
-from libra_planner.optimizer import performance
+from libra_planner.optimizer import optimize as optimizing
 from libra_planner.report.terminal import print_result
 
 
@@ -37,7 +37,7 @@ def test_interruption_is_130(plan, run, monkeypatch) -> None:
     def interrupted(_problem: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(performance, "optimize", interrupted)
+    monkeypatch.setattr(optimizing, "optimize", interrupted)
     result = run("optimize", plan())
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
 
