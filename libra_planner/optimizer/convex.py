@@ -18,6 +18,12 @@ _FAR = 1e4
 """Bound on bandwidths that nothing bounds and no traffic uses, in typical units."""
 
 
+_STUCK = (
+    "the interior-point solver (Clarabel) found no usable point; check for rules, step-time "
+    "bounds or traffic many orders of magnitude apart"
+)
+
+
 @dataclass(frozen=True)
 class ConvexPoint:
     """An interior-point solution: b, shape (n_dims,), and the multiplier of each reciprocal."""
@@ -70,9 +76,9 @@ def solve_convex(model: ConvexModel, weights: Weights) -> ConvexPoint:
         try:
             model.problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
         except cp.SolverError as error:
-            raise SolverFailed(f"Clarabel failed: {error}") from error
+            raise SolverFailed(_STUCK) from error
     if model.problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise SolverFailed(f"Clarabel ended with status {model.problem.status}")
+        raise SolverFailed(f"{_STUCK} (status {model.problem.status})")
     form_weights = np.maximum(np.asarray(model.reciprocal.dual_value, dtype=np.float64), 0.0)
     return ConvexPoint(np.asarray(model.b.value, dtype=np.float64), form_weights)
 

@@ -1,67 +1,24 @@
-"""The time/cost frontier from its supporting lines; the least product of time and cost.
+"""Designs on the time/cost frontier and lines under it.
 
 Each weighting ``a T + d C`` that is solved with a proven bound e gives a line
 ``a T + d C >= e`` that every design lies above. The frontier (least T for a given C) is
-convex and lies above all of them. T * C is quasi-concave, so over the region above the
-lines it is least at a corner: that corner's product is a proven lower bound, and the
-next line is put through it, as steep as the product's own contour there.
+convex and lies above all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
-from libra_planner.errors import IllPosed, SolverFailed
 from libra_planner.optimizer.centred import Centred
 from libra_planner.optimizer.convex import ConvexPoint
-from libra_planner.optimizer.linear import OPTIMAL, CutModel
-from libra_planner.optimizer.program import CHEAPEST, FASTEST, Weights, communication
-from libra_planner.optimizer.weighted import Optimum, certified, interior, polished
-
-_CLOSED = 2e-7
-"""Relative distance of bound and best product at which the search ends: a fifth of C9's."""
+from libra_planner.optimizer.lines import Corner, Line, corners, curve_span
+from libra_planner.optimizer.program import Weights, communication
+from libra_planner.optimizer.weighted import Optimum, certified, interior
 
 _LINE_GAP = 1e-8
-"""The same for a single line while searching."""
-
-_MOST_LINES = 150
-_REFINEMENTS = 12
-_NEAR = 1e-3
-"""Change of the weights (log) within reach of Newton steps from the last design."""
-
-_SETTLED = 1e-9
-"""Relative change of the weights at which an optimum counts as found."""
-
-_TIE = 1e-9
-_ANOTHER = 1e-2
-"""Products within the first and costs apart by the second (relative) are two optima."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """``time t + cost c >= bound`` for every design, in the program's units."""
-
-    time: float
-    cost: float
-    bound: float
-
-    @property
-    def slope(self) -> float:
-        """Fall of t per c; infinite for a bound on cost alone."""
-        return self.cost / self.time if self.time else np.inf
-
-
-@dataclass(frozen=True)
-class Corner:
-    """Where two neighbouring lines meet."""
-
-    cost: float
-    time: float
-    left: Line
-    right: Line
+"""Relative distance of a line's bound and design that is enough while searching."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +39,13 @@ class Frontier:
     ----------
     centred : the program and its compiled form.
     constant, fixed : compute time and fixed cost in the program's units.
+    curve : proven bound on communication * network cost, whatever the scale.
     """
 
     centred: Centred
     constant: float
     fixed: float
+    curve: float = 0.0
     lines: list[Line] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
 
@@ -114,162 +73,27 @@ class Frontier:
         self.samples.append(self.sample(point, weights))
         return optimum
 
-    def corners(self) -> list[Corner]:
-        """Corners of the region above all lines, from the cheapest to the fastest."""
-        hull: list[Line] = []
-        for line in sorted(self.lines, key=lambda line: (-line.slope, -line.bound)):
-            if hull and _parallel(hull[-1], line):
-                continue
-            while len(hull) > 1 and _hides(hull[-2], hull[-1], line):
-                hull.pop()
-            hull.append(line)
-        return [Corner(*_crossing(left, right), left, right) for left, right in pairwise(hull)]
-
     def worst(self) -> tuple[float, Corner]:
-        """The least product over the region above the lines, and its corner."""
-        corners = self.corners()
-        products = [self.product(corner.cost, corner.time) for corner in corners]
+        """The least product over the region above lines and curve, and the corner near it."""
+        found = corners(self.lines)
+        ends = [found[0].cost, *(corner.cost for corner in found), np.inf]
+        products = [self.least_at(c, ends[i], ends[i + 2]) for i, c in enumerate(found)]
         i = int(np.argmin(products))
-        return products[i], corners[i]
+        return products[i], found[i]
+
+    def least_at(self, corner: Corner, left_end: float, right_end: float) -> float:
+        """The least product near a corner: there, or on the curve where that cuts it off.
+
+        The ends are the costs of the neighboring corners.
+        """
+        if corner.time * corner.cost >= self.curve:
+            return self.product(corner.cost, corner.time)
+        low, high = curve_span(corner, self.curve, left_end, right_end)
+        # (K + m/c)(F + c) is least at c = sqrt(m F / K).
+        lowest = np.sqrt(self.curve * self.fixed / self.constant) if self.constant else np.inf
+        cost = min(max(lowest, low), high)
+        return self.curve if np.isinf(cost) else self.product(cost, self.curve / cost)
 
     def best(self) -> Sample:
         """The sample with the least product."""
         return min(self.samples, key=lambda s: self.product(s.cost, s.time))
-
-
-def _crossing(left: Line, right: Line) -> tuple[float, float]:
-    """(cost, time) where two lines meet."""
-    determinant = left.cost * right.time - right.cost * left.time
-    cost = (left.bound * right.time - right.bound * left.time) / determinant
-    time = (left.cost * right.bound - right.cost * left.bound) / determinant
-    return cost, time
-
-
-def _parallel(first: Line, second: Line) -> bool:
-    across = first.cost * second.time - second.cost * first.time
-    return abs(across) <= 1e-12 * (first.cost + first.time) * (second.cost + second.time)
-
-
-def _hides(left: Line, middle: Line, right: Line) -> bool:
-    """Whether ``middle`` lies below the crossing of its neighbours."""
-    cost, time = _crossing(left, right)
-    return middle.time * time + middle.cost * cost >= middle.bound
-
-
-def next_weights(frontier: Frontier, corner: Corner) -> Weights:
-    """Along the product's contour at the corner, if that lies between its two lines."""
-    time, cost = frontier.constant + corner.time, frontier.fixed + corner.cost
-    steep, flat = corner.left.slope, corner.right.slope
-    slope = time / cost if time > 0 and cost > 0 else 0.0
-    margin = 1e-3 * (min(steep, 1e3 * (slope or 1.0)) - flat)
-    if not flat + margin < slope < steep - margin:
-        steep = min(steep, 1e4 * max(flat, slope, 1e-8))
-        slope = np.sqrt(steep * max(flat, 1e-4 * steep))
-    return Weights(1 / (1 + slope), slope / (1 + slope))
-
-
-def least_product(centred: Centred, constant: float, fixed: float) -> tuple[Frontier, Sample, bool]:
-    """Close the gap between the best product and the lines' bound; best sample, and if unique.
-
-    Raises
-    ------
-    IllPosed
-        When nothing but the scale is left to choose.
-    SolverFailed
-        When the gap does not close.
-    """
-    frontier = Frontier(centred, constant, fixed)
-    frontier.certify(centred.point, centred.weights)
-    _add_ends(frontier)
-    settled = _settled(frontier, frontier.best())
-    for _ in range(_MOST_LINES):
-        bound, corner = frontier.worst()
-        least = frontier.product(settled.cost, settled.time)
-        if least - bound <= _CLOSED * least:
-            break
-        frontier.add(next_weights(frontier, corner))
-        found = frontier.best()
-        if frontier.product(found.cost, found.time) < least * (1 - _CLOSED):
-            settled = _settled(frontier, found)
-    else:
-        if not constant and not fixed:
-            raise IllPosed(
-                "got neither compute nor a fixed cost: step time x cost is scale-free, designs of "
-                "many sizes tie (C8); fix the size, e.g. with 'total == 500 GB/s'"
-            )
-        raise SolverFailed("the lines under the time/cost frontier did not close in on it")
-    return frontier, *_cheapest_optimum(frontier, settled)
-
-
-def _add_ends(frontier: Frontier) -> None:
-    """Lines for the least cost and the least time, as far as they are bounded."""
-    program = frontier.centred.program
-    if np.isfinite(program.time_limit):
-        frontier.add(CHEAPEST)
-    else:
-        model = CutModel(program, CHEAPEST, np.inf)
-        solution = model.minimize(model.cost)
-        if solution.status == OPTIMAL:
-            model.incumbent = max(solution.value, 0.0) * (1 + 1e-9) + 1e-12
-        frontier.lines.append(Line(0.0, 1.0, max(model.lower_bound()[0], 0.0)))
-    if np.isfinite(program.b_upper[(program.forms > 0).any(axis=0)]).all():
-        frontier.add(FASTEST)
-    else:
-        frontier.lines.append(Line(1.0, 0.0, 0.0))
-
-
-def _settled(frontier: Frontier, start: Sample) -> Sample:
-    """The local optimum near a sample: where the weights are the product's own slope.
-
-    Secant steps on the logarithm of the slope; linearising T * C at a design and solving
-    that weighting never makes the product worse, so the step in between is safe.
-    """
-    program = frontier.centred.program
-    best, slopes, errors = start, [], []
-    current = start
-    for _ in range(_REFINEMENTS):
-        wanted = (frontier.constant + current.time) / (frontier.fixed + current.cost)
-        used = current.weights.cost / current.weights.time if current.weights.time else np.inf
-        slopes.append(np.log(used) if 0 < used < np.inf else np.log(wanted))
-        errors.append(np.log(wanted) - slopes[-1])
-        if abs(errors[-1]) <= _SETTLED and current is not start:
-            break
-        slope = float(np.exp(_secant(slopes, errors)))
-        weights = Weights(1 / (1 + slope), slope / (1 + slope))
-        near = abs(errors[-1]) <= _NEAR
-        point = (
-            polished(program, weights, current.point)
-            if near
-            else interior(program, weights, frontier.centred.model, polished=False)
-        )
-        current = frontier.sample(point, weights)
-        if frontier.product(current.cost, current.time) <= frontier.product(best.cost, best.time):
-            best = current
-    frontier.samples.append(best)
-    return best
-
-
-def _secant(at: list[float], error: list[float]) -> float:
-    """Next estimate of the root; the plain step where the last two say nothing."""
-    plain = at[-1] + error[-1]
-    if len(at) < 2 or error[-1] == error[-2] or at[-1] == at[-2]:
-        return plain
-    step = -error[-1] * (at[-1] - at[-2]) / (error[-1] - error[-2])
-    return at[-1] + step if 0 < step / error[-1] < 30 else plain
-
-
-def _cheapest_optimum(frontier: Frontier, settled: Sample) -> tuple[Sample, bool]:
-    """Of several optima with one product the cheapest, and whether there was only one."""
-    least = frontier.product(settled.cost, settled.time)
-    unique = True
-    for other in list(frontier.samples):
-        apart = abs(other.cost - settled.cost) > _ANOTHER * (frontier.fixed + settled.cost)
-        near = frontier.product(other.cost, other.time) <= least * (1 + 100 * _CLOSED)
-        if not (apart and near):
-            continue
-        rival = _settled(frontier, other)
-        tied = frontier.product(rival.cost, rival.time) <= least * (1 + _TIE)
-        if tied and abs(rival.cost - settled.cost) > _ANOTHER * (frontier.fixed + settled.cost):
-            unique = False
-            settled = min(settled, rival, key=lambda s: s.cost)
-    return settled, unique

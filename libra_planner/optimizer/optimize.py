@@ -11,9 +11,8 @@ import numpy as np
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.centred import Centred, Weighting, centred
-from libra_planner.optimizer.cheapest import cheapest
+from libra_planner.optimizer.cheapest import Choice, cheapest
 from libra_planner.optimizer.design import Design, checked, exact_design
-from libra_planner.optimizer.frontier import least_product
 from libra_planner.optimizer.illposed import (
     affordable,
     check_bounded,
@@ -21,6 +20,7 @@ from libra_planner.optimizer.illposed import (
     check_time_limited,
 )
 from libra_planner.optimizer.linear import CutModel
+from libra_planner.optimizer.product import least_product
 from libra_planner.optimizer.program import (
     CHEAPEST,
     FASTEST,
@@ -29,6 +29,7 @@ from libra_planner.optimizer.program import (
     communication,
     scaled_program,
     typical_bandwidth,
+    weighted,
 )
 from libra_planner.optimizer.weighted import Optimum, certified, interior
 from libra_planner.optimizer.wellposed import (
@@ -41,6 +42,10 @@ from libra_planner.timing.expression import Array
 
 _ENDLESS = 1e4
 """Bandwidth, over a typical one, that stands for no limit."""
+
+_LEAST_TILT = 1e-8
+_GIVEN_AWAY = 1e-7
+"""Weight of cost that breaks a tie, and what that may cost of the objective (relative)."""
 
 _SLACK = 1e-9
 _TILTS = (1e-2, 1e-4, 1e-6)
@@ -83,7 +88,7 @@ def _performance(problem: Problem, lower: Array, upper: Array) -> Design:
     else:
         start = centred(problem, typical, upper, lambda _: FASTEST)
         best = certified(start.program, FASTEST, start.point.b)
-        choice = cheapest(start.program, best.model, best.b, best.form_weights)
+        choice = _tie_broken(start, best)
         bound = start.program.constant_s + start.program.time_unit_s * best.bound
         design = exact_design(problem, start.program, choice.b, bound, unique=choice.unique)
     for limit in problem.step_time_limits:
@@ -103,7 +108,7 @@ def _cost(problem: Problem, lower: Array, upper: Array) -> Design:
     bound = problem.fixed_cost_usd + program.cost_unit_usd * best.bound
     if communication(program, best.b) < program.time_limit * (1 - _SLACK):
         best = _fastest_of_the_cheapest(start, best.value) or best
-    choice = cheapest(program, best.model, best.b, best.form_weights)
+    choice = _tie_broken(start, best)
     return exact_design(problem, program, choice.b, bound, unique=choice.unique)
 
 
@@ -117,7 +122,7 @@ def _performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Desig
     constant, fixed = _offsets(problem, program)
     frontier, sample, unique = least_product(start, constant, fixed)
     best = frontier.certify(sample.point, sample.weights)
-    choice = cheapest(program, best.model, best.b, best.form_weights)
+    choice = _tie_broken(start, best)
     bound = frontier.worst()[0] * program.time_unit_s * program.cost_unit_usd
     return exact_design(problem, program, choice.b, bound, unique=unique and choice.unique)
 
@@ -147,9 +152,10 @@ def _frontier_program(
         return None
     limit = min(problem.step_time_limits, key=lambda limit: limit.limit_s, default=None)
     limit_s = limit.limit_s if limit else np.inf
-    typical = typical_bandwidth(problem, lower, upper)
     if limit:
-        _check_reachable(problem, typical, upper, limit)
+        fast = typical_bandwidth(replace(problem, objective="performance"), lower, upper)
+        _check_reachable(problem, fast, upper, limit)
+    typical = typical_bandwidth(problem, lower, upper)
     start = centred(problem, typical, upper, weighting, limit_s=limit_s)
     used = problem.step_time.dims_with_traffic
     if np.isfinite(upper[used]).all():
@@ -203,6 +209,22 @@ def _fastest_of_the_cheapest(start: Centred, cheapest_cost: float) -> Optimum | 
         if float(start.program.price @ point.b) <= cheapest_cost * (1 + _SLACK):
             return certified(start.program, weights, point.b)
     return None
+
+
+def _tie_broken(start: Centred, best: Optimum) -> Choice:
+    """The cheapest, then lexicographically first, of the optima (C9).
+
+    Where times inside a maximum dwarf every transfer the set of optima cannot be walked
+    exactly; then a very small weight on cost finds the cheapest within rounding.
+    """
+    program, weights = start.program, best.model.weights
+    try:
+        choice = cheapest(program, best.model, best.b, best.form_weights)
+    except SolverFailed:
+        tilted = Weights(weights.time, weights.cost + _LEAST_TILT)
+        choice = Choice(interior(program, tilted, start.model).b, unique=False)
+    worse = weighted(program, weights, choice.b) - best.value
+    return choice if worse <= _GIVEN_AWAY * best.value else Choice(best.b, choice.unique)
 
 
 def _without_traffic(problem: Problem, typical: Array, upper: Array) -> Design:

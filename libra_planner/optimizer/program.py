@@ -135,13 +135,14 @@ def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     """A design of the right order of magnitude, bytes/s, shape (n_dims,).
 
     Under one budget and one transfer per dimension the optimum splits in
-    proportion to the square root of the traffic; that, kept within the bounds. Without
-    a bound, what meets the step-time limit (or takes as long as compute) most cheaply.
+    proportion to the square root of the traffic; that, kept within the bounds. For
+    objective cost, or without a bound, what meets the step-time limit most cheaply.
     """
     lifted = lift(problem.step_time)
     traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
-    if np.isinf(upper[traffic > 0]).any():
-        upper = np.fmin(upper, np.where(traffic > 0, _cheap_bandwidth(problem, traffic), np.inf))
+    if problem.objective == "cost" or np.isinf(upper[traffic > 0]).any():
+        cheap = np.maximum(lower, _cheap_bandwidth(problem, traffic))
+        upper = np.fmin(upper, np.where(traffic > 0, cheap, np.inf))
     share = np.sqrt(np.where(traffic > 0, traffic, traffic.max(initial=0.0) * _IDLE_SHARE))
     sizes = [
         abs(r.bound) / np.abs(r.coefficients).max() for r in problem.rules if any(r.coefficients)
@@ -160,7 +161,13 @@ def _cheap_bandwidth(problem: Problem, traffic: Array) -> Array:
     price = problem.price_usd_per_Bps
     price = np.maximum(price, _FREE_SHARE * price.max()) if price.any() else np.ones(len(price))
     bandwidth: Array = np.sqrt(traffic / price) * np.sqrt(traffic * price).sum() / (seconds or 1.0)
-    return bandwidth
+    needed = [rule.bound / float(np.dot(rule.coefficients, bandwidth)) for rule in _floors(problem)]
+    return bandwidth * max(1.0, *needed) if needed else bandwidth
+
+
+def _floors(problem: Problem) -> list[Rule]:
+    """Rules that ask for some bandwidth of all dimensions together."""
+    return [r for r in problem.rules if r.sense != "<=" and r.bound > 0 and min(r.coefficients) > 0]
 
 
 def scaled_program(
