@@ -84,8 +84,12 @@ def check_product(problem: Problem, upper: Array) -> None:
         )
 
 
-def affordable(problem: Problem, cost_usd: float) -> Array:
-    """Upper bounds of bandwidth, bytes/s, shape (n_dims,), under the rules and a system cost.
+def affordable(problem: Problem, cost_usd: float) -> tuple[Problem, Array]:
+    """The problem with a bound on system cost, and what that makes of bandwidth's bounds.
+
+    Returns
+    -------
+    The problem with a further rule, and upper bounds in bytes/s, shape (n_dims,).
 
     Raises
     ------
@@ -94,7 +98,8 @@ def affordable(problem: Problem, cost_usd: float) -> Array:
     """
     spare = cost_usd - problem.fixed_cost_usd
     cap = Rule("cost", tuple(map(float, problem.price_usd_per_Bps)), "<=", spare, "$", 1.0)
-    _, upper = bandwidth_bounds(replace(problem, rules=(*problem.rules, cap)))
+    capped = replace(problem, rules=(*problem.rules, cap))
+    _, upper = bandwidth_bounds(capped)
     endless = _endless(problem, upper)
     if endless.any():
         raise _ill_posed(
@@ -102,7 +107,7 @@ def affordable(problem: Problem, cost_usd: float) -> Array:
             f"got bandwidth of {_names(problem, endless)} that costs nothing and that no rule "
             f"bounds, expected a price or a bound for each dimension with traffic (C8)",
         )
-    return upper
+    return capped, upper
 
 
 def _endless(problem: Problem, upper: Array) -> Mask:

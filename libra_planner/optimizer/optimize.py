@@ -161,8 +161,8 @@ def _frontier_program(
     if np.isfinite(upper[used]).all():
         return start
     bandwidth = start.point.b * start.program.bandwidth_unit
-    upper = affordable(problem, _cost_cap_usd(problem, bandwidth))
-    return centred(problem, bandwidth, upper, weighting, limit_s=limit_s)
+    capped, upper = affordable(problem, _cost_cap_usd(problem, bandwidth))
+    return centred(capped, bandwidth, upper, weighting, limit_s=limit_s)
 
 
 def _cost_cap_usd(problem: Problem, bandwidth: Array) -> float:

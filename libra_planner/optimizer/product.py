@@ -90,7 +90,7 @@ def least_product(centred: Centred, constant: float, fixed: float) -> tuple[Fron
 
 
 def _add_ends(frontier: Frontier) -> None:
-    """Lines for the least cost and the least time, as far as they are bounded."""
+    """Lines for the least cost and the least time."""
     program = frontier.centred.program
     if np.isfinite(program.time_limit):
         frontier.add(CHEAPEST)
@@ -105,10 +105,7 @@ def _add_ends(frontier: Frontier) -> None:
         if solution.status == OPTIMAL:
             model.incumbent = max(solution.value, 0.0) * (1 + 1e-9) + 1e-12
         frontier.lines.append(Line(0.0, 1.0, max(model.lower_bound()[0], 0.0)))
-    if np.isfinite(program.b_upper[(program.forms > 0).any(axis=0)]).all():
-        frontier.add(FASTEST)
-    else:
-        frontier.lines.append(Line(1.0, 0.0, 0.0))
+    frontier.add(FASTEST)
 
 
 def _scale_free_curve(frontier: Frontier) -> float:

@@ -76,7 +76,7 @@ PRICES = {
 
 def optima() -> list[dict[str, str]]:
     """The reference rows."""
-    lines = (HERE / "libra_performance_optima.csv").read_text().splitlines()
+    lines = (HERE / "libra_optima.csv").read_text().splitlines()
     return list(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 

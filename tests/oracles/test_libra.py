@@ -23,7 +23,16 @@ SETTINGS = {
 KINDS = {"ALLREDUCE": CollectiveKind.ALL_REDUCE, "ALLGATHER": CollectiveKind.ALL_GATHER}
 BUNDLED = Path(__file__).parents[2] / "workloads"
 
-each_row = pytest.mark.parametrize("row", optima(), ids=lambda row: f"row{row['id']}")
+PERFORMANCE = [row for row in optima() if row["objective"] == "performance"]
+PER_COST = [row for row in optima() if row["objective"] == "performance_per_cost"]
+
+
+def _name(row: dict[str, str]) -> str:
+    return f"row{row['id']}"
+
+
+each_row = pytest.mark.parametrize("row", PERFORMANCE, ids=_name)
+each_per_cost_row = pytest.mark.parametrize("row", PER_COST, ids=_name)
 
 
 def _fields(operations: list[Operation]) -> list[str]:
@@ -65,6 +74,25 @@ def test_optimum_of_libras_own_files(row: dict[str, str], tmp_path: Path, run) -
     assert equal["cost_usd"] == pytest.approx(float(row["equal_usd"]), rel=1e-9)
 
 
+@each_per_cost_row
+def test_performance_per_cost_of_libras_own_files(row: dict[str, str], tmp_path: Path, run) -> None:
+    plan = tmp_path / "plan.yaml"
+    run("import", "libra", *write_files(tmp_path, row), "-o", plan)
+    rule = f'constraints=["total == {row["total_GBps"]} GB/s"]'
+    per_cost = "objective=performance_per_cost"
+    result = run("optimize", plan, "--set", rule, "--set", per_cost, "--json")
+    assert result.code == 0, result.err
+    payload = result.payload
+    assert payload["objective"] == pytest.approx(float(row["optimum"]), rel=1e-7)
+    assert payload["objective"] == payload["step_time_s"] * payload["cost_usd"]
+    assert 0 <= payload["optimality_gap"] <= 1e-6
+    assert payload["lower_bound"] <= float(row["optimum"]) * (1 + 1e-9)
+    assert payload["max_violation"] <= 1e-9
+    reference = np.array(row["bandwidth_GBps"].split(), dtype=float)
+    if row["unique"] == "1":
+        assert np.allclose(payload["bandwidth_GBps"], reference, rtol=1e-4)
+
+
 @each_row
 def test_optimum_of_the_bundled_workloads(row: dict[str, str], tmp_path: Path, run) -> None:
     tiers = TIERS[row["topology"].count("_") + 1]
@@ -81,7 +109,7 @@ def test_optimum_of_the_bundled_workloads(row: dict[str, str], tmp_path: Path, r
 
 
 def _check(row: dict[str, str], payload: dict) -> None:
-    optimum_s = float(row["optimum_ns"]) * 1e-9
+    optimum_s = float(row["optimum"]) * 1e-9
     assert payload["step_time_s"] == pytest.approx(optimum_s, rel=1e-7)
     assert payload["objective"] == payload["step_time_s"]
     assert 0 <= payload["optimality_gap"] <= 1e-8

@@ -1,0 +1,122 @@
+"""Plans whose optimum is not attained, each kind of C8, and plans that only seem so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from libra_planner.errors import IllPosed, Infeasible
+from libra_planner.optimizer.optimize import optimize
+from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.topology import parse_topology
+from tests.problems import Collectives
+
+
+def _problem(*rules: Rule, compute_s: float = 1.0, fixed_cost_usd: float = 0.0) -> Problem:
+    """Transfers of 1 and 4 s at 1 byte/s, one after the other; 1 and 2 USD per byte/s."""
+    step = Collectives(compute_s, np.array([[1.0, 0.0], [0.0, 4.0]])).expression()
+    return Problem(
+        "plan.yaml",
+        "two transfers",
+        parse_topology("SW(4)_SW(4)"),
+        step,
+        np.array([1.0, 2.0]),
+        rules,
+        objective="performance_per_cost",
+        fixed_cost_usd=fixed_cost_usd,
+    )
+
+
+AT_MOST = Rule("total <= 10", (1.0, 1.0), "<=", 10.0)
+AT_LEAST = Rule("total >= 1", (1.0, 1.0), ">=", 1.0)
+FLOOR = Rule("dim1 >= 1", (1.0, 0.0), ">=", 1.0)
+EXACTLY = Rule("total == 10", (1.0, 1.0), "==", 10.0)
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (_problem(AT_MOST), "downward, C8"),
+        (_problem(), "downward, C8"),
+        (_problem(AT_LEAST, fixed_cost_usd=5.0), "bounds the bandwidth of dim1, dim2"),
+        (_problem(AT_MOST, compute_s=0.0), "scale-free"),
+        (_problem(AT_LEAST, compute_s=0.0), "scale-free"),
+        (replace(_problem(AT_MOST), objective="cost"), "without a step-time bound"),
+        (replace(_problem(), objective="performance"), "bounds the bandwidth of dim1, dim2"),
+        (
+            replace(_problem(FLOOR), price_usd_per_Bps=np.array([1.0, 0.0])),
+            "dim2 that costs nothing and that no rule bounds",
+        ),
+        (
+            replace(
+                _problem(AT_MOST),
+                price_usd_per_Bps=np.zeros(2),
+                step_time_limits=(StepTimeLimit("step_time <= 5 s", 5.0),),
+            ),
+            "costs nothing and meets every rule",
+        ),
+    ],
+)
+def test_an_optimum_that_is_not_attained_is_refused_with_the_reason(
+    problem: Problem, message: str
+) -> None:
+    with pytest.raises(IllPosed, match=message) as caught:
+        optimize(problem)
+    assert str(caught.value).startswith("plan.yaml: ")
+
+
+def test_the_kinds_reach_the_command_line(plan, run) -> None:
+    upper = plan(("total == 500", "total <= 500"))
+    result = run("optimize", upper, "--set", "objective=performance_per_cost")
+    assert result.code == 3
+    assert result.err.startswith(f"{upper}: constraints: got performance_per_cost under rules")
+    result = run("optimize", upper, "--set", "objective=cost")
+    assert result.code == 3
+    assert "add e.g. 'step_time <= 900 ms'" in result.err
+
+
+def test_per_cost_without_an_upper_bound_is_well_posed_where_cost_holds_it_down() -> None:
+    """T C = (1 + 1/b1 + 4/b2)(b1 + 2 b2) grows with size, so b1 = 1, its floor.
+
+    Then (2 + 4/b2)(1 + 2 b2) = 10 + 4 b2 + 4/b2, least at b2 = 1: 18.
+    """
+    design = optimize(_problem(FLOOR))
+    assert design.objective == pytest.approx(18.0, rel=1e-12)
+    assert np.allclose(design.bandwidth_bytes_per_s, [1.0, 1.0], rtol=1e-6)
+
+
+def test_a_step_time_bound_makes_shrinking_well_posed() -> None:
+    """With b1, b2 >= 0 free, T C only falls as both shrink: the bound on T ends that."""
+    limit = StepTimeLimit("step_time <= 10 s", 10.0)
+    design = optimize(replace(_problem(AT_MOST), step_time_limits=(limit,)))
+    # Cheapest split of 9 s of communication: b_i ~ sqrt(a_i / p_i).
+    shape = np.array([1.0, np.sqrt(2.0)])
+    b = shape * (1.0 / shape[0] + 4.0 / shape[1]) / 9.0
+    assert np.allclose(design.bandwidth_bytes_per_s, b, rtol=1e-6)
+    assert design.objective == pytest.approx(10.0 * (b @ [1.0, 2.0]), rel=1e-9)
+
+
+def test_scale_free_but_of_fixed_size_is_solved() -> None:
+    """No compute, no fixed cost, total == 10: (1/b + 4/(10-b)) (20 - b), against a fine grid."""
+    design = optimize(_problem(EXACTLY, compute_s=0.0))
+    b = np.linspace(0.01, 9.99, 2_000_001)
+    least = ((1 / b + 4 / (10 - b)) * (20 - b)).min()
+    assert design.objective == pytest.approx(least, rel=1e-9)
+
+
+def test_designs_that_differ_in_size_only_do_not_keep_the_search_going() -> None:
+    """Hardly any compute: T C hardly changes with size, (1 + 2 sqrt 2)^2 at any."""
+    design = optimize(_problem(AT_MOST, AT_LEAST, compute_s=1e-7))
+    assert design.optimality_gap <= 1e-6
+    assert design.objective == pytest.approx((1 + 8**0.5) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["performance_per_cost", "cost"])
+def test_a_step_time_bound_out_of_reach_names_the_rules(objective: str) -> None:
+    limit = StepTimeLimit("step_time <= 1.5 s", 1.5)
+    problem = replace(_problem(AT_MOST), objective=objective, step_time_limits=(limit,))
+    with pytest.raises(Infeasible, match="allows no less than 1.900 s") as caught:
+        optimize(problem)
+    assert caught.value.conflict == ("step_time <= 1.5 s", "total <= 10")
