@@ -70,11 +70,10 @@ ParallelismSpec: TypeAlias = Annotated[
 ]
 
 
-class PlanSpec(_Model):
-    """A plan: what is trained, on what fabric, at what prices, under which rules."""
+class TrainingSpec(_Model):
+    """What is trained, and how it is spread over the NPUs."""
 
     workload: Text = Field(description="A bundled workload's name, or a path to a workload file.")
-    fabric: FabricSpec
     parallelism: ParallelismSpec = Field(
         description="tp and dp, or group sizes per phase as LIBRA's communicator files have them."
     )
@@ -84,6 +83,12 @@ class PlanSpec(_Model):
     npu: NpuSpec | None = Field(
         default=None, description="Compute rate; without it the workload's own default."
     )
+
+
+class CommonSpec(_Model):
+    """What every plan says: on what fabric, at what prices, under which rules."""
+
+    fabric: FabricSpec
     cost_model: Text = Field(description="A bundled price book's name, or a path to one.")
     training_loop: Literal["no_overlap"] = Field(
         default="no_overlap", description="How compute and communication follow one another."
@@ -94,6 +99,10 @@ class PlanSpec(_Model):
     constraints: Annotated[list[Text], Field(max_length=1000)] = Field(
         default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
     )
+
+
+class PlanSpec(CommonSpec, TrainingSpec):
+    """A plan: what is trained, on what fabric, at what prices, under which rules."""
 
 
 class ArchitectureSpec(_Model):
