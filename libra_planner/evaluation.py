@@ -68,7 +68,8 @@ class Evaluation:
     bandwidth_bytes_per_s : shape (n_dims,).
     step_time_s, compute_s : T and its compute part; the rest is exposed communication.
     cost_usd : network cost, and the fixed cost of a plan that gives one.
-    cost_usd_by_dim : shape (n_dims,).
+    network_cost_usd, fixed_cost_usd : the two parts of it.
+    cost_usd_by_dim : network cost, shape (n_dims,).
     objective : value of the plan's objective.
     equal : the equal-bandwidth baseline.
     violated : rules the vector breaks.
@@ -80,6 +81,8 @@ class Evaluation:
     step_time_s: float
     compute_s: float
     cost_usd: float
+    network_cost_usd: float
+    fixed_cost_usd: float
     cost_usd_by_dim: Array = field(repr=False)
     objective: float
     equal: EqualBandwidth
@@ -144,6 +147,8 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         step_time_s=step_time_s,
         compute_s=problem.compute_s,
         cost_usd=cost_usd,
+        network_cost_usd=float(problem.network_cost_usd(bandwidth)),
+        fixed_cost_usd=problem.fixed_cost_usd,
         cost_usd_by_dim=cost_by_dim,
         objective=OBJECTIVES[problem.objective](step_time_s, cost_usd),
         equal=_equal_bandwidth(problem, bandwidth),

@@ -110,10 +110,14 @@ class Problem:
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Cost, USD, shape of the designs; input shape (..., n_dims).
 
-        Network cost (C7), plus the fixed cost of a plan that gives one.
+        Network cost (C7), plus the fixed cost of a plan that gives one (C8).
         """
+        return self.fixed_cost_usd + self.network_cost_usd(bandwidth_bytes_per_s)
+
+    def network_cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Network cost (C7), USD, shape of the designs; input shape (..., n_dims)."""
         network: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
-        return self.fixed_cost_usd + network
+        return network
 
     def total_bandwidth_bytes_per_s(self) -> float | None:
         """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""

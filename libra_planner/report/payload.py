@@ -69,6 +69,8 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "compute_time_s": evaluation.compute_s,
         "communication_time_s": evaluation.communication_s,
         "cost_usd": evaluation.cost_usd,
+        "network_cost_usd": evaluation.network_cost_usd,
+        "fixed_cost_usd": evaluation.fixed_cost_usd,
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "equal_bandwidth": {
             "bandwidth_GBps": _vector(equal.bandwidth_bytes_per_s),

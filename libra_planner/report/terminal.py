@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,8 @@ def print_result(
     if problem.settings:
         _print_line(console, f"[dim]{escape(', '.join(problem.settings))}[/]")
     _print_line(console, _headline(evaluation))
+    for line in _objective(problem, evaluation):
+        _print_line(console, line)
     _print_line(console, _against_equal(problem, evaluation))
     _print_line(console, _verdict(problem, evaluation, design))
     console.print()
@@ -57,8 +60,24 @@ def _headline(evaluation: Evaluation) -> str:
         f"Step time [bold]{format_time(evaluation.step_time_s)}[/] "
         f"({format_time(evaluation.compute_s)} compute, "
         f"{format_time(evaluation.communication_s)} exposed communication), "
-        f"network cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+        f"{_cost(evaluation)}"
     )
+
+
+def _cost(evaluation: Evaluation) -> str:
+    network = f"network cost [bold]{format_usd(evaluation.network_cost_usd)}[/]"
+    if not evaluation.fixed_cost_usd:
+        return network
+    return f"{network}, system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+
+
+def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """The value of an objective that the headline does not show."""
+    if problem.objective == "cost":
+        yield f"Objective cost: [bold]{format_usd(evaluation.objective)}[/]"
+    elif problem.objective == "performance_per_cost":
+        value = f"[bold]{format_usd(evaluation.objective)} s[/] (step time x cost)"
+        yield f"Objective performance_per_cost: {value}"
 
 
 def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
@@ -77,7 +96,7 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
     rate = float(problem.price_usd_per_Bps.sum())
     if equal.feasible or not rate:
         return text
-    same_cost = np.full(problem.topology.n_dims, evaluation.cost_usd / rate)
+    same_cost = np.full(problem.topology.n_dims, evaluation.network_cost_usd / rate)
     seconds = float(problem.step_time.seconds(same_cost))
     return (
         f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as an equal split of "
@@ -127,7 +146,7 @@ def _bandwidth_table(console: Console, problem: Problem, evaluation: Evaluation)
 def _bandwidth_columns(problem: Problem, evaluation: Evaluation) -> dict[str, list[str]]:
     """Header and cells of every column but the bars."""
     bandwidth, costs = evaluation.bandwidth_bytes_per_s, evaluation.cost_usd_by_dim
-    total, cost_usd = bandwidth.sum() or 1.0, evaluation.cost_usd or 1.0
+    total, cost_usd = bandwidth.sum() or 1.0, evaluation.network_cost_usd or 1.0
     dimensions = problem.topology.dimensions
     equal = evaluation.equal.bandwidth_bytes_per_s
     return {

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.spec.document import Document, Key, scalar, shown
-from libra_planner.spec.models import DEGREES, GROUPS
+from libra_planner.spec.fields import KINDS
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -75,7 +75,7 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
 
 
 def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) -> Iterator[Fault]:
-    location = key + tuple(part for part in error["loc"] if part not in (DEGREES, GROUPS))
+    location = key + tuple(part for part in error["loc"] if part not in KINDS)
     kind, place = error["type"], document.place(location)
     path = _path(location)
     if kind == "extra_forbidden":

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-# The limits are far beyond any real plan: what exceeds them is a slip of the keyboard.
-Rate: TypeAlias = Annotated[float, Field(ge=1e-6, le=1e30, allow_inf_nan=False)]
-Bytes: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e18, allow_inf_nan=False)]
-Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-Price: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
+from libra_planner.spec.fields import Model as _Model
+from libra_planner.spec.system_models import FixedCostSpec
 
 
 class FabricSpec(_Model):
@@ -51,10 +43,6 @@ class NpuSpec(_Model):
     efficiency_fraction: Annotated[float, Field(ge=1e-6, le=1)] = Field(
         description="Share of the peak that the compute of a step sustains."
     )
-
-
-DEGREES, GROUPS = "degrees", "groups"
-"""The two kinds of parallelism a plan can give; pydantic puts the kind into error paths."""
 
 
 def _parallelism_kind(value: Any) -> str:
@@ -94,7 +82,14 @@ class CommonSpec(_Model):
         default="no_overlap", description="How compute and communication follow one another."
     )
     objective: Literal["performance", "performance_per_cost", "cost"] = Field(
-        default="performance", description="performance: the least step time."
+        default="performance",
+        description="performance: the least step time; performance_per_cost: the least "
+        "step time times cost; cost: the least cost.",
+    )
+    fixed_cost: FixedCostSpec | None = Field(
+        default=None,
+        description="Cost of the NPUs and the rest of the system, such as 120 M$, or its parts; "
+        "with it cost means system cost.",
     )
     constraints: Annotated[list[Text], Field(max_length=1000)] = Field(
         default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
@@ -143,7 +138,7 @@ class TransformerSpec(_Model):
     table: Literal["megatron", "libra"] = Field(
         default="megatron", description="libra: laid out and rounded as LIBRA's published tables."
     )
-    assumptions: list[Text] = []
+    assumptions: list[Text] = Field(default=[])
 
 
 class CollectiveSpec(_Model):
@@ -199,7 +194,7 @@ class TableSpec(_Model):
     kind: Literal["table"]
     source: Text
     operations: Annotated[list[OperationSpec], Field(min_length=1)]
-    assumptions: list[Text] = []
+    assumptions: list[Text] = Field(default=[])
 
 
 class TierSpec(_Model):

@@ -19,9 +19,11 @@ from libra_planner.spec.models import FabricSpec, PlanSpec
 from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.settings import apply_settings
+from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import TrainingBuilder
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology, parse_topology
+from libra_planner.units import format_usd
 
 
 def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
@@ -96,7 +98,8 @@ class _Builder:
         if book is not None:
             pricing = partial(network_price_usd_per_Bps, topology, book)
             price = faults.attempt(("fabric", "tiers"), pricing)
-        rules = self.rules(topology, price)
+        fixed = self._fixed_cost(topology)
+        rules = self.rules(topology, price, fixed.usd)
         training = faults.required(builder.build(topology, path))
         return Problem(
             source=self.document.file,
@@ -107,13 +110,15 @@ class _Builder:
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
+            fixed_cost_usd=fixed.usd,
             real_link_step_time=training.real_link_step_time,
-            notes=training.notes,
-            settings=training.settings + self._settings(faults.required(book)),
+            notes=training.notes + fixed.notes,
+            settings=training.settings + self._settings(faults.required(book), fixed),
         )
 
-    def _settings(self, book: PriceBook) -> tuple[str, ...]:
-        return (f"loop {self.spec.training_loop}", f"prices {book.name} ({book.as_of})")
+    def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
+        settings = (f"loop {self.spec.training_loop}", f"prices {book.name} ({book.as_of})")
+        return (*settings, f"fixed cost {format_usd(fixed.usd)}") if fixed.usd else settings
 
     def topology(self) -> Topology:
         """The fabric's topology, with its tiers."""
@@ -126,9 +131,17 @@ class _Builder:
     def _price_book(self) -> PriceBook:
         return load_price_book(bundled.resolve("cost-models", self.spec.cost_model, self.beside))
 
-    def rules(self, topology: Topology, price: Array | None) -> list[Rule | StepTimeLimit]:
+    def _fixed_cost(self, topology: Topology) -> FixedCost:
+        spec = self.spec.fixed_cost
+        build = partial(fixed_cost, spec, topology.n_npus, self.beside)
+        return self.faults.attempt(("fixed_cost", "catalogue"), build) or FixedCost()
+
+    def rules(
+        self, topology: Topology, price: Array | None, fixed_cost_usd: float = 0.0
+    ) -> list[Rule | StepTimeLimit]:
         """The constraints; with an unknown price, only for their faults."""
-        names = rule_names(topology, np.ones(topology.n_dims) if price is None else price)
+        prices = np.ones(topology.n_dims) if price is None else price
+        names = rule_names(topology, prices, fixed_cost_usd)
         rules: list[Rule | StepTimeLimit] = []
         texts = ((i, t) for i, t in enumerate(self.spec.constraints) if isinstance(t, str))
         for i, text in texts:
