@@ -80,7 +80,7 @@ def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) ->
     path = _path(location)
     if kind == "extra_forbidden":
         known = _fields(model, location[len(key) : -1])
-        fix = _KNOWN_ABSENT.get(location) or closest(str(location[-1]), known)
+        fix = _KNOWN_ABSENT.get(location[-2:]) or closest(str(location[-1]), known)
         got = f"got the unknown key {str(location[-1])!r}"
         yield Fault(got, "expected a known key", fix, path, document.key_place(location))
     elif kind == "missing":

@@ -14,7 +14,8 @@ from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.spec import bundled
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
-from libra_planner.spec.faults import validated
+from libra_planner.spec.group_models import AnyPlanSpec
+from libra_planner.spec.groups import check_group, check_rules, entries, plan_spec, trained
 from libra_planner.spec.models import FabricSpec, PlanSpec
 from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
@@ -51,7 +52,7 @@ def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
     apply_settings(document, [settings] if isinstance(settings, str) else settings)
     beside = Path(path).parent
     try:
-        spec = validated(PlanSpec, document)
+        spec = plan_spec(document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
     return _Builder(document, spec, beside).problem()
@@ -80,7 +81,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
 class _Builder:
     """Turns a valid spec into a problem, collecting the faults of independent parts."""
 
-    def __init__(self, document: Document, spec: PlanSpec, beside: Path) -> None:
+    def __init__(self, document: Document, spec: AnyPlanSpec, beside: Path) -> None:
         self.document = document
         self.spec = spec
         self.beside = beside
@@ -89,8 +90,12 @@ class _Builder:
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
         faults = self.faults
-        builder = TrainingBuilder(self.spec, self.spec, self.beside, faults)
-        path = builder.path()
+        builders = [
+            TrainingBuilder(entry, self.spec, self.beside, collector)
+            for entry, collector in entries(self.spec, faults)
+        ]
+        paths = [builder.path() for builder in builders]
+        faults.attempt((), partial(check_group, self.spec))
         fabric = faults.attempt(("fabric", "topology"), self.topology)
         book = faults.attempt(("cost_model",), self._price_book)
         topology = faults.present(fabric)
@@ -100,20 +105,24 @@ class _Builder:
             price = faults.attempt(("fabric", "tiers"), pricing)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
-        training = faults.required(builder.build(topology, path))
+        trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
+        built = [faults.required(training) for training in trainings]
+        what = faults.required(faults.attempt((), partial(trained, self.spec, built)))
         return Problem(
             source=self.document.file,
-            workload_name=training.workload.name,
+            workload_name=what.workload_name,
             topology=topology,
-            step_time=training.step_time,
+            step_time=what.step_time,
             price_usd_per_Bps=faults.required(price),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
             fixed_cost_usd=fixed.usd,
-            real_link_step_time=training.real_link_step_time,
-            notes=training.notes + fixed.notes,
-            settings=training.settings + self._settings(faults.required(book), fixed),
+            real_link_step_time=what.real_link_step_time,
+            members=what.members,
+            group_objective=what.group_objective,
+            notes=what.notes + fixed.notes,
+            settings=what.settings + self._settings(faults.required(book), fixed),
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
@@ -147,5 +156,7 @@ class _Builder:
         for i, text in texts:
             place = self.document.place(("constraints", i))
             parse = partial(parse_rule, text, names, place)
-            rules += self.faults.attempt(("constraints", i), parse) or []
+            parsed = self.faults.attempt(("constraints", i), parse) or []
+            self.faults.attempt(("constraints", i), partial(check_rules, self.spec, parsed))
+            rules += parsed
         return rules
