@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class Problem:
     group_objective: str = "weighted"
     own_optima_s: tuple[float, ...] = ()
 
-    @property
+    @cached_property
     def objective_time(self) -> TimeExpression | None:
         """The time in the objective: T, or a group's relative one (C8), dimensionless.
 

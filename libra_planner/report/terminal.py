@@ -100,10 +100,11 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
         f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar" if per_cost else ""
     )
     breaks = "" if equal.feasible else ", breaks the rules"
+    what = " system cost" if evaluation.fixed_cost_usd else ""
     text = (
         f"[bold]{evaluation.speedup_vs_equal:.3f}x[/] as fast as equal bandwidth "
         f"({format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
-        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}){per_dollar}"
+        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{what}{breaks}){per_dollar}"
     )
     rate = float(problem.price_usd_per_Bps.sum())
     if equal.feasible or not rate:
@@ -112,7 +113,7 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
     seconds = float(problem.step_time.seconds(same_cost))
     return (
         f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as an equal split of "
-        f"the same cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
+        f"the same network cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
     )
 
 

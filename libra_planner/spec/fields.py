@@ -16,12 +16,18 @@ Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)
 Price: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+Efficiency: TypeAlias = Annotated[
+    float,
+    Field(ge=1e-6, le=1, description="Share of the peak that the compute of a step sustains."),
+]
 
 DEGREES, GROUPS = "<degrees>", "<groups>"
 """The two kinds of parallelism a plan can give; pydantic puts the kind into error paths."""
 AMOUNT, PARTS = "<amount>", "<parts>"
 """The two kinds of fixed cost."""
-KINDS = frozenset({DEGREES, GROUPS, AMOUNT, PARTS})
+RATE, NAMED = "<rate>", "<named>"
+"""The two kinds of NPU: its rate, or its name in a catalogue."""
+KINDS = frozenset({DEGREES, GROUPS, AMOUNT, PARTS, RATE, NAMED})
 """Parts of pydantic's error paths that are no keys of a file."""
 
 

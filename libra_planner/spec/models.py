@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
 from libra_planner.spec.fields import Model as _Model
-from libra_planner.spec.system_models import FixedCostSpec
+from libra_planner.spec.system_models import AnyNpuSpec, FixedCostSpec, NpuSpec
 
 
 class FabricSpec(_Model):
@@ -36,15 +36,6 @@ class GroupsSpec(_Model):
     weight_grad: list[Count]
 
 
-class NpuSpec(_Model):
-    """Compute rate of one NPU."""
-
-    peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
-    efficiency_fraction: Annotated[float, Field(ge=1e-6, le=1)] = Field(
-        description="Share of the peak that the compute of a step sustains."
-    )
-
-
 def _parallelism_kind(value: Any) -> str:
     """Which kind is meant, so that faults are those of one kind."""
     given = set(value) if isinstance(value, dict) else set()
@@ -68,7 +59,7 @@ class TrainingSpec(_Model):
     global_batch: Count | None = Field(
         default=None, description="Sequences per step; -libra workloads bring their own."
     )
-    npu: NpuSpec | None = Field(
+    npu: AnyNpuSpec | None = Field(
         default=None, description="Compute rate; without it the workload's own default."
     )
 

@@ -1,4 +1,4 @@
-"""NPU catalogues, and the fixed cost of a system: what no bandwidth changes (C8)."""
+"""NPUs by name, and the fixed cost of a system: what no bandwidth changes (C8)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
 from libra_planner.spec import bundled
 from libra_planner.spec.document import read_document
 from libra_planner.spec.faults import validated
-from libra_planner.spec.system_models import CatalogueNpuSpec, FixedCostParts, NpuCatalogueSpec
+from libra_planner.spec.system_models import (
+    CatalogueNpuSpec,
+    FixedCostParts,
+    NamedNpuSpec,
+    NpuCatalogueSpec,
+    NpuSpec,
+)
 from libra_planner.units import format_usd
 
 BUNDLED_CATALOGUE = "npus"
@@ -62,7 +68,7 @@ def fixed_cost(
 
 def _price(spec: FixedCostParts, name: str, beside: Path | None) -> tuple[float, tuple[str, ...]]:
     """USD of one NPU, and a note unless the price is published."""
-    price = catalogue_npu(name, spec.catalogue, beside, path="fixed_cost").price
+    price = catalogue_npu(name, spec.catalogue, beside, path="fixed_cost.npu").price
     if price is None:
         expected = "expected an NPU with a price in the catalogue"
         fix = "leave npu out and give its price as 'per_npu'"
@@ -83,7 +89,7 @@ def catalogue_npu(
     name : the NPU.
     catalogue : path of the catalogue; ``None`` for the bundled one.
     beside : folder that a path is relative to.
-    path : dotted path of the part of the plan that names the NPU, for errors.
+    path : dotted path of the NPU's name in the plan, for errors.
 
     Raises
     ------
@@ -92,7 +98,7 @@ def catalogue_npu(
 
     Examples
     --------
-    >>> catalogue_npu("h100-sxm", None, None, path="npu").peak_TFLOPps["bf16"]
+    >>> catalogue_npu("h100-sxm", None, None, path="npu.name").peak_TFLOPps["bf16"]
     989.4
     """
     file = bundled.resolve("npu-catalogues", catalogue or BUNDLED_CATALOGUE, beside)
@@ -100,7 +106,30 @@ def catalogue_npu(
     if name in npus:
         return npus[name]
     if bundled.is_path(name):
-        fix = f"write 'catalogue: {name}' and the name of one of its NPUs under npu"
-        raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, f"{path}.npu"))
+        fix = f"write 'catalogue: {name}' and the name of one of its NPUs"
+        raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, path))
     (fault,) = unknown_name(f"NPU of the catalogue {file.stem}", name, npus).faults
-    raise UnknownName(replace(fault, path=f"{path}.npu"))
+    raise UnknownName(replace(fault, path=path))
+
+
+def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:
+    """The compute rate a plan means by its ``npu``.
+
+    Raises
+    ------
+    SpecError
+        For an NPU that is not in the catalogue, or whose peak for the data type is not.
+
+    Examples
+    --------
+    >>> compute_rate(NamedNpuSpec(name="h100-sxm", efficiency_fraction=0.4), None).peak_TFLOPps
+    989.4
+    """
+    if isinstance(spec, NpuSpec):
+        return spec
+    peaks = catalogue_npu(spec.name, spec.catalogue, beside, path="npu.name").peak_TFLOPps
+    if spec.data_type not in peaks:
+        (fault,) = unknown_name(f"data type of {spec.name}", spec.data_type, peaks).faults
+        raise UnknownName(replace(fault, path="npu.data_type"))
+    peak, efficiency = peaks[spec.data_type], spec.efficiency_fraction
+    return NpuSpec(peak_TFLOPps=peak, efficiency_fraction=efficiency)

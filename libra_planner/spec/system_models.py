@@ -1,4 +1,4 @@
-"""The shape of a plan's fixed cost and of NPU catalogues."""
+"""The shape of a plan's NPU and fixed cost, and of NPU catalogues."""
 
 from __future__ import annotations
 
@@ -6,7 +6,47 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from libra_planner.spec.fields import AMOUNT, PARTS, Model, Price, Rate, Text, Usd
+from libra_planner.spec.fields import (
+    AMOUNT,
+    NAMED,
+    PARTS,
+    RATE,
+    Efficiency,
+    Model,
+    Price,
+    Rate,
+    Text,
+    Usd,
+)
+
+
+class NpuSpec(Model):
+    """Compute rate of one NPU."""
+
+    peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
+    efficiency_fraction: Efficiency
+
+
+class NamedNpuSpec(Model):
+    """Compute rate of one NPU of a catalogue."""
+
+    name: Text = Field(description="Name of an NPU in the catalogue.")
+    efficiency_fraction: Efficiency
+    data_type: Text = Field(default="bf16", description="Whose peak counts, such as bf16.")
+    catalogue: Text | None = Field(
+        default=None, description="Path of an NPU catalogue; without it the bundled one."
+    )
+
+
+def _npu_kind(value: Any) -> str:
+    named = isinstance(value, dict) and {"name", "data_type", "catalogue"} & value.keys()
+    return NAMED if named or isinstance(value, NamedNpuSpec) else RATE
+
+
+AnyNpuSpec: TypeAlias = Annotated[
+    Annotated[NpuSpec, Tag(RATE)] | Annotated[NamedNpuSpec, Tag(NAMED)],
+    Discriminator(_npu_kind),
+]
 
 
 class FixedCostParts(Model):

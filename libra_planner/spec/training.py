@@ -11,6 +11,8 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.spec import bundled
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
+from libra_planner.spec.system import compute_rate
+from libra_planner.spec.system_models import NamedNpuSpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.timing.expression import Node, TimeExpression, transfers
 from libra_planner.timing.loops import CollectiveTime, ideal_time, step_time
@@ -73,15 +75,25 @@ class TrainingBuilder:
         communicators = self.faults.attempt(("parallelism",), groups)
         if communicators is None or path is None:
             return None
-        load = partial(self._workload, path, communicators)
+        npu = None
+        if self.entry.npu is not None:
+            rate = partial(compute_rate, self.entry.npu, self.beside)
+            npu = self.faults.attempt(("npu", "catalogue"), rate)
+            if npu is None:
+                return None
+        load = partial(self._workload, path, communicators, npu)
         workload = self.faults.attempt(("workload",), load)
         if workload is None:
             return None
-        training = partial(self._training, topology, communicators, workload)
+        training = partial(self._training, topology, communicators, workload, npu)
         return self.faults.attempt(("parallelism",), training)
 
     def _training(
-        self, topology: Topology, communicators: Communicators, workload: Workload
+        self,
+        topology: Topology,
+        communicators: Communicators,
+        workload: Workload,
+        npu: NpuSpec | None,
     ) -> Training:
         expression = self._step_time(topology, communicators, workload)
         if not expression.least_s and not len(expression.forms):
@@ -93,7 +105,7 @@ class TrainingBuilder:
             step_time=expression,
             real_link_step_time=real if real.root != expression.root else None,
             notes=workload.notes + _coverage(topology, communicators, workload),
-            settings=self._settings(workload),
+            settings=self._settings(workload, npu),
         )
 
     def _step_time(
@@ -127,10 +139,10 @@ class TrainingBuilder:
         sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
         return communicators_from_sizes(topology, sizes)
 
-    def _workload(self, path: Path, communicators: Communicators) -> Workload:
+    def _workload(self, path: Path, communicators: Communicators, npu: NpuSpec | None) -> Workload:
         tp = communicators.group(Phase.FORWARD, "tp").n_npus
         dp = communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
-        settings = PlanSettings(tp, dp, self.entry.global_batch, self.entry.npu)
+        settings = PlanSettings(tp, dp, self.entry.global_batch, npu)
         workload = load_workload(path, settings)
         generated = workload.n_sequences is not None
         input_grad = communicators.group(Phase.INPUT_GRAD, "tp").n_npus
@@ -140,8 +152,8 @@ class TrainingBuilder:
             raise SpecError(Fault(got, expected, "", "parallelism.input_grad"))
         return workload
 
-    def _settings(self, workload: Workload) -> tuple[str, ...]:
-        parallelism, npu = self.entry.parallelism, self.entry.npu
+    def _settings(self, workload: Workload, npu: NpuSpec | None) -> tuple[str, ...]:
+        parallelism, named = self.entry.parallelism, self.entry.npu
         if isinstance(parallelism, DegreesSpec):
             settings = [f"TP {parallelism.tp} x DP {parallelism.dp}"]
         else:
@@ -150,7 +162,8 @@ class TrainingBuilder:
             settings.append(f"{workload.n_sequences:,} sequences per step")
         if npu is not None:
             share = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s"
-            settings.append(f"compute at {share} per NPU")
+            what = f" ({named.name}, {named.data_type})" if isinstance(named, NamedNpuSpec) else ""
+            settings.append(f"compute at {share} per NPU{what}")
         return tuple(settings)
 
 

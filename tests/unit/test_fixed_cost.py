@@ -117,7 +117,7 @@ def test_terminal_shows_both_costs_and_shares_of_the_network(plan, run) -> None:
     # dim4: 57.4 x 25 of 2735 dollars per NPU, with or without what else the system costs.
     assert f"{57.4 * 25 / 2735:.1%}" in with_fixed
     assert "$34.51M)" in plain
-    assert "$64.51M)" in with_fixed
+    assert "$64.51M system cost)" in with_fixed
 
 
 def test_an_equal_split_of_the_same_cost_leaves_the_fixed_cost_alone(plan, run) -> None:
@@ -126,7 +126,7 @@ def test_an_equal_split_of_the_same_cost_leaves_the_fixed_cost_alone(plan, run) 
     for fixed in ("0 $", "30 M$"):
         out = run("evaluate", path, "--bandwidth", VECTOR, "--set", f"fixed_cost={fixed}").out
         # 2735 dollars of network per NPU over 67.4 dollars per GB/s of all four dimensions.
-        assert f"equal split of the same cost ({2735 / 67.4:.2f} GB/s each" in out
+        assert f"equal split of the same network cost ({2735 / 67.4:.2f} GB/s each" in out
 
 
 @pytest.mark.parametrize(
@@ -270,3 +270,41 @@ def test_a_catalogue_given_as_price_book_is_refused(plan, run) -> None:
     by_path = run("optimize", plan(("libra-ispass24", str(file))))
     assert by_path.code == 2
     assert "kind: got 'npu_catalogue', expected 'price_book'" in by_path.err
+
+
+def test_an_npu_by_name_brings_its_peak(plan, run) -> None:
+    """GPT-3's compute scales with the peak: 684.448242 ms at 30 x 2^40 MAC/s."""
+    for setting, flops in (
+        ("{name: h100-sxm, efficiency_fraction: 0.4}", 989.4e12 * 0.4),
+        ("{name: h100-sxm, efficiency_fraction: 0.2, data_type: fp8}", 1978.9e12 * 0.2),
+        ("{peak_TFLOPps: 312, efficiency_fraction: 0.5}", 312e12 * 0.5),
+    ):
+        payload = _evaluate(run, plan(), f"npu={setting}")
+        expected_s = 0.684448242 * 30 * 2**40 * 2 / flops
+        assert payload["compute_time_s"] == pytest.approx(expected_s, rel=1e-6)
+    named = lp.load_plan(plan(), "npu={name: h100-sxm, efficiency_fraction: 0.4}")
+    assert "compute at 40% of 989.4 TFLOP/s per NPU (h100-sxm, bf16)" in named.settings
+
+
+NPU_FAULTS = {
+    "{name: h100, efficiency_fraction: 0.4}": r"npu.name: got 'h100', .*mean h100-sxm\?",
+    "{name: h100-sxm, efficiency_fraction: 0.4, data_type: fp4}": r"npu.data_type: got 'fp4'",
+    "{name: h100-sxm}": r"npu.efficiency_fraction: got nothing",
+    "{name: h100-sxm, efficiency_fraction: 40}": r"npu.efficiency_fraction: got 40, .*at most 1",
+    "{name: ./n.yaml, efficiency_fraction: 0.4}": r"npu.name: got the path './n.yaml'",
+    "{name: a, efficiency_fraction: 0.4, catalogue: ./no.yaml}": r"npu.catalogue: got no such file",
+    "{name: h100-sxm, efficiency_fraction: 0.4, peak_TFLOPps: 3}": (
+        r"npu.peak_TFLOPps: got 'peak_TFLOPps' beside keys of another form"
+    ),
+    "{efficiency_fraction: 0.4}": r"npu.peak_TFLOPps: got nothing",
+}
+
+
+@pytest.mark.parametrize("text", NPU_FAULTS)
+def test_faults_of_npus(text: str, plan, run) -> None:
+    path = plan(("constraints:", f"npu: {text}\nconstraints:"))
+    result = run("evaluate", path, "--bandwidth", VECTOR)
+    assert result.code == 2
+    (line,) = result.err.splitlines()
+    assert line.startswith(f"{path}:7:")
+    assert re.search(NPU_FAULTS[text], line), line
