@@ -60,6 +60,36 @@ class EqualBandwidth:
 
 
 @dataclass(frozen=True)
+class MemberFigures:
+    """Exact figures of one workload of a group.
+
+    Parameters
+    ----------
+    name, weight : which, and its share of the group.
+    step_time_s, compute_s : T_i and its compute part.
+    equal_step_time_s : T_i at equal bandwidth.
+    own_optimum_s : T_i*, where an optimizer has found it.
+    """
+
+    name: str
+    weight: float
+    step_time_s: float
+    compute_s: float
+    equal_step_time_s: float
+    own_optimum_s: float | None = None
+
+    @property
+    def communication_s(self) -> float:
+        """Exposed communication: step time that is not compute."""
+        return self.step_time_s - self.compute_s
+
+    @property
+    def speedup_vs_equal(self) -> float:
+        """Step time of equal bandwidth over this one's."""
+        return self.equal_step_time_s / self.step_time_s
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Exact figures of one bandwidth vector.
 
@@ -68,24 +98,30 @@ class Evaluation:
     bandwidth_bytes_per_s : shape (n_dims,).
     step_time_s, compute_s : T and its compute part; the rest is exposed communication.
     cost_usd : network cost, and the fixed cost of a plan that gives one.
-    cost_usd_by_dim : shape (n_dims,).
-    objective : value of the plan's objective.
+    network_cost_usd, fixed_cost_usd : the two parts of it.
+    cost_usd_by_dim : network cost, shape (n_dims,).
+    objective : value of the plan's objective; ``None`` for a group whose objective
+        needs each workload's own optimum while these are not known.
     equal : the equal-bandwidth baseline.
     violated : rules the vector breaks.
     shares : critical path by operation class and dimension, longest first.
     real_link_step_time_s : T when partial groups have only their own links (C6).
+    members : figures of each workload of a group.
     """
 
     bandwidth_bytes_per_s: Array = field(repr=False)
     step_time_s: float
     compute_s: float
     cost_usd: float
+    network_cost_usd: float
+    fixed_cost_usd: float
     cost_usd_by_dim: Array = field(repr=False)
-    objective: float
+    objective: float | None
     equal: EqualBandwidth
     violated: tuple[Violation, ...]
     shares: tuple[Share, ...]
     real_link_step_time_s: float | None = None
+    members: tuple[MemberFigures, ...] = ()
 
     @property
     def communication_s(self) -> float:
@@ -138,18 +174,46 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     step_time_s = _checked_step_time_s(problem, bandwidth)
     cost_by_dim = problem.price_usd_per_Bps * bandwidth
     cost_usd = float(problem.cost_usd(bandwidth))
+    equal = _equal_bandwidth(problem, bandwidth)
     real = problem.real_link_step_time
     return Evaluation(
         bandwidth_bytes_per_s=bandwidth,
         step_time_s=step_time_s,
         compute_s=problem.compute_s,
         cost_usd=cost_usd,
+        network_cost_usd=float(problem.network_cost_usd(bandwidth)),
+        fixed_cost_usd=problem.fixed_cost_usd,
         cost_usd_by_dim=cost_by_dim,
-        objective=OBJECTIVES[problem.objective](step_time_s, cost_usd),
-        equal=_equal_bandwidth(problem, bandwidth),
+        objective=objective_value(problem, bandwidth),
+        equal=equal,
         violated=violations(problem, bandwidth),
         shares=critical_path(problem.step_time, bandwidth),
         real_link_step_time_s=float(real.seconds(bandwidth)) if real else None,
+        members=_members(problem, bandwidth, equal.bandwidth_bytes_per_s),
+    )
+
+
+def objective_value(problem: Problem, bandwidth_bytes_per_s: Array) -> float | None:
+    """Value of the plan's objective (C8, C9); ``None`` while own optima are missing."""
+    time = problem.objective_time
+    if time is None:
+        return None
+    seconds = float(time.seconds(bandwidth_bytes_per_s))
+    return OBJECTIVES[problem.objective](seconds, float(problem.cost_usd(bandwidth_bytes_per_s)))
+
+
+def _members(problem: Problem, bandwidth: Array, equal: Array) -> tuple[MemberFigures, ...]:
+    optima = problem.own_optima_s or (None,) * len(problem.members)
+    return tuple(
+        MemberFigures(
+            name=member.name,
+            weight=member.weight,
+            step_time_s=float(member.step_time.seconds(bandwidth)),
+            compute_s=member.step_time.least_s,
+            equal_step_time_s=float(member.step_time.seconds(equal)),
+            own_optimum_s=optimum_s,
+        )
+        for member, optimum_s in zip(problem.members, optima, strict=True)
     )
 
 

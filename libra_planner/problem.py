@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from libra_planner.group import Member, relative_time
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.topology import Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
@@ -87,6 +89,11 @@ class Problem:
         ``None`` without partial groups.
     notes : assumptions worth printing beside a result.
     settings : what the plan chose (degrees, batch, prices), for people to read.
+    members : the workloads of a group; empty for a plan with one. ``step_time`` of a
+        group is their weighted mean.
+    group_objective : ``weighted``, ``relative`` or ``worst_case`` (C8).
+    own_optima_s : least step time of each member alone under the same rules, T_i*,
+        once an optimizer has found them; empty before.
     """
 
     source: str
@@ -101,6 +108,21 @@ class Problem:
     real_link_step_time: TimeExpression | None = None
     notes: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    members: tuple[Member, ...] = ()
+    group_objective: str = "weighted"
+    own_optima_s: tuple[float, ...] = ()
+
+    @cached_property
+    def objective_time(self) -> TimeExpression | None:
+        """The time in the objective: T, or a group's relative one (C8), dimensionless.
+
+        ``None`` while a group's relative time lacks the members' own optima.
+        """
+        if self.group_objective == "weighted":
+            return self.step_time
+        if not self.own_optima_s:
+            return None
+        return relative_time(self.members, self.own_optima_s, self.group_objective)
 
     @property
     def compute_s(self) -> float:
@@ -110,10 +132,14 @@ class Problem:
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Cost, USD, shape of the designs; input shape (..., n_dims).
 
-        Network cost (C7), plus the fixed cost of a plan that gives one.
+        Network cost (C7), plus the fixed cost of a plan that gives one (C8).
         """
+        return self.fixed_cost_usd + self.network_cost_usd(bandwidth_bytes_per_s)
+
+    def network_cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Network cost (C7), USD, shape of the designs; input shape (..., n_dims)."""
         network: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
-        return self.fixed_cost_usd + network
+        return network
 
     def total_bandwidth_bytes_per_s(self) -> float | None:
         """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libra_planner.problem import Problem
+from libra_planner.report.groups import group_payload, objective_notes
 from libra_planner.timing.explanation import COMPUTE, Share
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
@@ -42,7 +43,9 @@ def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
         for broken in evaluation.violated
     ]
     verdict = {"feasible": evaluation.feasible, "violated": violated}
-    return {"objective": evaluation.objective, **_figures(problem, evaluation), **verdict}
+    figures = _figures(problem, evaluation)
+    figures["notes"] += objective_notes(problem, evaluation)
+    return {"objective": evaluation.objective, **figures, **verdict}
 
 
 def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[str, Any]]:
@@ -60,6 +63,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     equal = evaluation.equal
     return {
         "objective_kind": problem.objective,
+        **group_payload(problem, evaluation),
         "workload": problem.workload_name,
         "topology": str(problem.topology),
         "tiers": list(problem.topology.tiers),
@@ -69,6 +73,8 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "compute_time_s": evaluation.compute_s,
         "communication_time_s": evaluation.communication_s,
         "cost_usd": evaluation.cost_usd,
+        "network_cost_usd": evaluation.network_cost_usd,
+        "fixed_cost_usd": evaluation.fixed_cost_usd,
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "equal_bandwidth": {
             "bandwidth_GBps": _vector(equal.bandwidth_bytes_per_s),

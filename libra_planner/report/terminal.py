@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from libra_planner.problem import Problem
+from libra_planner.report.groups import objective_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
@@ -42,23 +44,52 @@ def print_result(
     if problem.settings:
         _print_line(console, f"[dim]{escape(', '.join(problem.settings))}[/]")
     _print_line(console, _headline(evaluation))
+    for line in _objective(problem, evaluation):
+        _print_line(console, line)
     _print_line(console, _against_equal(problem, evaluation))
     _print_line(console, _verdict(problem, evaluation, design))
     console.print()
     console.print(_bandwidth_table(console, problem, evaluation))
     console.print()
+    if evaluation.members:
+        console.print(_workload_table(evaluation))
+        console.print()
     console.print(_time_table(problem, evaluation))
     _print_rules(console, problem, evaluation)
     _print_notes(console, problem, evaluation)
 
 
 def _headline(evaluation: Evaluation) -> str:
+    mean = "Weighted mean step time" if evaluation.members else "Step time"
     return (
-        f"Step time [bold]{format_time(evaluation.step_time_s)}[/] "
+        f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
         f"({format_time(evaluation.compute_s)} compute, "
         f"{format_time(evaluation.communication_s)} exposed communication), "
-        f"network cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+        f"{_cost(evaluation)}"
     )
+
+
+def _cost(evaluation: Evaluation) -> str:
+    network = f"network cost [bold]{format_usd(evaluation.network_cost_usd)}[/]"
+    if not evaluation.fixed_cost_usd:
+        return network
+    return f"{network}, system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+
+
+def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """The value of an objective that the headline does not show."""
+    value, relative = evaluation.objective, problem.group_objective != "weighted"
+    if value is None:
+        yield f"Objective {problem.group_objective}: not known without optimize"
+    elif problem.objective == "cost":
+        yield f"Objective cost: [bold]{format_usd(value)}[/]"
+    elif problem.objective == "performance_per_cost":
+        unit, time = ("", f"{problem.group_objective} time") if relative else (" s", "step time")
+        amount = f"[bold]{format_usd(value)}{unit}[/]"
+        yield f"Objective performance_per_cost: {amount} ({time} x cost)"
+    elif relative:
+        ratio = "step time over each workload's own optimum"
+        yield f"Objective {problem.group_objective}: [bold]{value:.6f}[/] ({ratio})"
 
 
 def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
@@ -69,19 +100,20 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
         f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar" if per_cost else ""
     )
     breaks = "" if equal.feasible else ", breaks the rules"
+    what = " system cost" if evaluation.fixed_cost_usd else ""
     text = (
         f"[bold]{evaluation.speedup_vs_equal:.3f}x[/] as fast as equal bandwidth "
         f"({format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
-        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}){per_dollar}"
+        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{what}{breaks}){per_dollar}"
     )
     rate = float(problem.price_usd_per_Bps.sum())
     if equal.feasible or not rate:
         return text
-    same_cost = np.full(problem.topology.n_dims, evaluation.cost_usd / rate)
+    same_cost = np.full(problem.topology.n_dims, evaluation.network_cost_usd / rate)
     seconds = float(problem.step_time.seconds(same_cost))
     return (
         f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as an equal split of "
-        f"the same cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
+        f"the same network cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
     )
 
 
@@ -127,7 +159,7 @@ def _bandwidth_table(console: Console, problem: Problem, evaluation: Evaluation)
 def _bandwidth_columns(problem: Problem, evaluation: Evaluation) -> dict[str, list[str]]:
     """Header and cells of every column but the bars."""
     bandwidth, costs = evaluation.bandwidth_bytes_per_s, evaluation.cost_usd_by_dim
-    total, cost_usd = bandwidth.sum() or 1.0, evaluation.cost_usd or 1.0
+    total, cost_usd = bandwidth.sum() or 1.0, evaluation.network_cost_usd or 1.0
     dimensions = problem.topology.dimensions
     equal = evaluation.equal.bandwidth_bytes_per_s
     return {
@@ -155,8 +187,23 @@ def _bar(fraction: float, n_cells: int, *, ascii_only: bool = False) -> str:
     return text.ljust(n_cells)
 
 
+def _workload_table(evaluation: Evaluation) -> Table:
+    """One row per workload of a group."""
+    table = Table("workload", title="Each workload", box=None)
+    table.title_justify = "left"
+    for name in ("weight", "step time", "compute", "communication", "vs equal"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for member in evaluation.members:
+        seconds = (member.step_time_s, member.compute_s, member.communication_s)
+        times = map(format_time, seconds)
+        weight, speedup = f"{member.weight:.3f}", f"{member.speedup_vs_equal:.3f}x"
+        table.add_row(escape(member.name), weight, *times, speedup)
+    return table
+
+
 def _time_table(problem: Problem, evaluation: Evaluation) -> Table:
-    table = Table("operation", "waits on", title="Step time, all layers together", box=None)
+    mean = "Weighted mean step time" if evaluation.members else "Step time"
+    table = Table("operation", "waits on", title=f"{mean}, all layers together", box=None)
     table.title_justify = "left"
     for name in ("time", "share"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -165,7 +212,7 @@ def _time_table(problem: Problem, evaluation: Evaluation) -> Table:
         dims = ", ".join(labels[i] for i in share.dims) or "NPUs"
         waits_on = f"{dims} (tied)" if len(share.dims) > 1 else dims
         fraction = share.seconds / evaluation.step_time_s
-        table.add_row(share.label, waits_on, format_time(share.seconds), f"{fraction:.1%}")
+        table.add_row(escape(share.label), waits_on, format_time(share.seconds), f"{fraction:.1%}")
     return table
 
 
@@ -194,7 +241,8 @@ def _line(line: int | None) -> str:
 
 def _print_notes(console: Console, problem: Problem, evaluation: Evaluation) -> None:
     real = evaluation.real_link_step_time_s
-    notes = [f"Note: {note}" for note in problem.notes]
+    texts = (*objective_notes(problem, evaluation), *problem.notes)
+    notes = [f"Note: {note}" for note in texts]
     if real is not None:
         slower = real / evaluation.step_time_s - 1
         notes.append(

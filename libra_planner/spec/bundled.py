@@ -7,8 +7,17 @@ from pathlib import Path
 from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-KINDS = {"workloads": "workload", "cost-models": "price book", "examples": "example"}
-"""Folder (with - for _) and what one of its files is called."""
+KINDS = {
+    "workloads": "workload",
+    "cost-models": "price book",
+    "npu-catalogues": "NPU catalogue",
+    "examples": "example",
+}
+"""What one file of each kind is called; the kind names its folder (with - for _)."""
+
+_SHARED_FOLDERS = {"cost-models": "cost_models", "npu-catalogues": "cost_models"}
+_KIND_LINES = {"cost-models": "kind: price_book", "npu-catalogues": "kind: npu_catalogue"}
+"""Kinds that share a folder, and the line that tells their files apart."""
 
 
 def folder(kind: str) -> Path:
@@ -19,7 +28,7 @@ def folder(kind: str) -> Path:
     DataNotFound
         When the installation lacks its data.
     """
-    name = kind.replace("-", "_")
+    name = _SHARED_FOLDERS.get(kind, kind)
     for candidate in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
         if candidate.is_dir():
             return candidate
@@ -28,7 +37,17 @@ def folder(kind: str) -> Path:
 
 def names(kind: str) -> list[str]:
     """Names of the bundled files of a kind, sorted."""
-    return sorted(path.stem for path in folder(kind).glob("*.yaml"))
+    return sorted(path.stem for path in folder(kind).glob("*.yaml") if _is_of(kind, path))
+
+
+def _is_of(kind: str, path: Path) -> bool:
+    line = _KIND_LINES.get(kind)
+    return line is None or line in path.read_text(encoding="utf-8").splitlines()
+
+
+def is_path(name: str) -> bool:
+    """Whether a plan means a path rather than the name of a bundled file."""
+    return "/" in name or name.endswith((".yaml", ".yml"))
 
 
 def resolve(kind: str, name: str, beside: Path | None) -> Path:
@@ -41,7 +60,7 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
     UnknownName
         For a name that is not bundled.
     """
-    if "/" in name or name.endswith((".yaml", ".yml")):
+    if is_path(name):
         return (beside / name) if beside else Path(name)
     known = names(kind)
     if name not in known:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.spec.document import Document, Key, scalar, shown
-from libra_planner.spec.models import DEGREES, GROUPS
+from libra_planner.spec.fields import KINDS
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -75,14 +75,11 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
 
 
 def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) -> Iterator[Fault]:
-    location = key + tuple(part for part in error["loc"] if part not in (DEGREES, GROUPS))
+    location = key + tuple(part for part in error["loc"] if part not in KINDS)
     kind, place = error["type"], document.place(location)
     path = _path(location)
     if kind == "extra_forbidden":
-        known = _fields(model, location[len(key) : -1])
-        fix = _KNOWN_ABSENT.get(location) or closest(str(location[-1]), known)
-        got = f"got the unknown key {str(location[-1])!r}"
-        yield Fault(got, "expected a known key", fix, path, document.key_place(location))
+        yield _unknown_key(model, document, key, location)
     elif kind == "missing":
         fix = f"add '{location[-1]}:'"
         yield Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
@@ -90,6 +87,17 @@ def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) ->
         yield Fault(str(error["ctx"]["error"]), "", "", path, place)
     else:
         yield _value_fault(error, path, place, quoted=location in document.quoted)
+
+
+def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:
+    name, place, path = str(location[-1]), document.key_place(location), _path(location)
+    known = _fields(model, location[len(key) : -1])
+    if name in known:  # Of the other of two forms, such as tp beside group sizes per phase.
+        got = f"got {name!r} beside keys of another form"
+        fix = f"remove {name} or the others"
+        return Fault(got, "expected the keys of one form", fix, path, place)
+    fix = _KNOWN_ABSENT.get(location[-2:]) or closest(name, known)
+    return Fault(f"got the unknown key {name!r}", "expected a known key", fix, path, place)
 
 
 def _value_fault(error: Any, path: str, place: Place, *, quoted: bool) -> Fault:

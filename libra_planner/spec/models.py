@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-# The limits are far beyond any real plan: what exceeds them is a slip of the keyboard.
-Rate: TypeAlias = Annotated[float, Field(ge=1e-6, le=1e30, allow_inf_nan=False)]
-Bytes: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e18, allow_inf_nan=False)]
-Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-Price: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-Count: TypeAlias = Annotated[int, Field(ge=1, le=10**12)]
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
+from libra_planner.spec.fields import Model as _Model
+from libra_planner.spec.system_models import AnyNpuSpec, FixedCostSpec, NpuSpec
 
 
 class FabricSpec(_Model):
@@ -44,19 +36,6 @@ class GroupsSpec(_Model):
     weight_grad: list[Count]
 
 
-class NpuSpec(_Model):
-    """Compute rate of one NPU."""
-
-    peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
-    efficiency_fraction: Annotated[float, Field(ge=1e-6, le=1)] = Field(
-        description="Share of the peak that the compute of a step sustains."
-    )
-
-
-DEGREES, GROUPS = "degrees", "groups"
-"""The two kinds of parallelism a plan can give; pydantic puts the kind into error paths."""
-
-
 def _parallelism_kind(value: Any) -> str:
     """Which kind is meant, so that faults are those of one kind."""
     given = set(value) if isinstance(value, dict) else set()
@@ -70,30 +49,46 @@ ParallelismSpec: TypeAlias = Annotated[
 ]
 
 
-class PlanSpec(_Model):
-    """A plan: what is trained, on what fabric, at what prices, under which rules."""
+class TrainingSpec(_Model):
+    """What is trained, and how it is spread over the NPUs."""
 
     workload: Text = Field(description="A bundled workload's name, or a path to a workload file.")
-    fabric: FabricSpec
     parallelism: ParallelismSpec = Field(
         description="tp and dp, or group sizes per phase as LIBRA's communicator files have them."
     )
     global_batch: Count | None = Field(
         default=None, description="Sequences per step; -libra workloads bring their own."
     )
-    npu: NpuSpec | None = Field(
+    npu: AnyNpuSpec | None = Field(
         default=None, description="Compute rate; without it the workload's own default."
     )
+
+
+class CommonSpec(_Model):
+    """What every plan says: on what fabric, at what prices, under which rules."""
+
+    fabric: FabricSpec
     cost_model: Text = Field(description="A bundled price book's name, or a path to one.")
     training_loop: Literal["no_overlap"] = Field(
         default="no_overlap", description="How compute and communication follow one another."
     )
     objective: Literal["performance", "performance_per_cost", "cost"] = Field(
-        default="performance", description="performance: the least step time."
+        default="performance",
+        description="performance: the least step time; performance_per_cost: the least "
+        "step time times cost; cost: the least cost.",
+    )
+    fixed_cost: FixedCostSpec | None = Field(
+        default=None,
+        description="Cost of the NPUs and the rest of the system, such as 120 M$, or its parts; "
+        "with it cost means system cost.",
     )
     constraints: Annotated[list[Text], Field(max_length=1000)] = Field(
         default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
     )
+
+
+class PlanSpec(CommonSpec, TrainingSpec):
+    """A plan: what is trained, on what fabric, at what prices, under which rules."""
 
 
 class ArchitectureSpec(_Model):
@@ -134,7 +129,7 @@ class TransformerSpec(_Model):
     table: Literal["megatron", "libra"] = Field(
         default="megatron", description="libra: laid out and rounded as LIBRA's published tables."
     )
-    assumptions: list[Text] = []
+    assumptions: list[Text] = Field(default=[])
 
 
 class CollectiveSpec(_Model):
@@ -190,7 +185,7 @@ class TableSpec(_Model):
     kind: Literal["table"]
     source: Text
     operations: Annotated[list[OperationSpec], Field(min_length=1)]
-    assumptions: list[Text] = []
+    assumptions: list[Text] = Field(default=[])
 
 
 class TierSpec(_Model):

@@ -57,16 +57,18 @@ class Names:
     ----------
     rows : name to its row over the bandwidths, shape (n_dims,) each.
     price_usd_per_Bps : row of ``cost``.
+    fixed_cost_usd : constant of ``cost``: what no bandwidth changes (C8).
     ambiguous : tier names that occur more than once.
     """
 
     rows: Mapping[str, Array]
     price_usd_per_Bps: Array
+    fixed_cost_usd: float = 0.0
     ambiguous: frozenset[str] = frozenset()
 
 
-def rule_names(topology: Topology, price_usd_per_Bps: Array) -> Names:
-    """Names of a fabric: dimN, tiers that occur once, total."""
+def rule_names(topology: Topology, price_usd_per_Bps: Array, fixed_cost_usd: float = 0.0) -> Names:
+    """Names of a fabric: dimN, tiers that occur once, total, and its cost."""
     axes = np.eye(topology.n_dims)
     tiers = topology.tiers
     usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in (COST, STEP_TIME)]
@@ -75,7 +77,7 @@ def rule_names(topology: Topology, price_usd_per_Bps: Array) -> Names:
     rows |= dict(zip(topology.labels, axes, strict=True))
     rows[TOTAL] = np.ones(topology.n_dims)
     repeated = frozenset(tier for tier in usable if usable.count(tier) > 1)
-    return Names(rows, price_usd_per_Bps, repeated)
+    return Names(rows, price_usd_per_Bps, fixed_cost_usd, repeated)
 
 
 class _Token(NamedTuple):
@@ -243,6 +245,7 @@ def _add_name(side: _Side, name: str, factor: float, names: Names, text: str) ->
     elif name == COST:
         _note_kind(side, "money", text)
         side.row = side.row + factor * names.price_usd_per_Bps
+        side.constant += factor * names.fixed_cost_usd
     elif name == STEP_TIME:
         _note_kind(side, "time", text)
         side.step_time += factor

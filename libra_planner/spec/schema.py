@@ -6,20 +6,46 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from libra_planner.spec.models import PlanSpec, PriceBookSpec, TableSpec, TransformerSpec
+from libra_planner.spec.group_models import GroupPlanSpec
+from libra_planner.spec.models import (
+    PlanSpec,
+    PriceBookSpec,
+    TableSpec,
+    TrainingSpec,
+    TransformerSpec,
+)
+from libra_planner.spec.system_models import NpuCatalogueSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),
     "workload": TypeAdapter(TransformerSpec | TableSpec),
     "price-book": TypeAdapter(PriceBookSpec),
+    "npu-catalogue": TypeAdapter(NpuCatalogueSpec),
 }
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """JSON Schema (2020-12) of ``plan``, ``workload`` or ``price-book`` files.
+    """JSON Schema (2020-12) of ``plan``, ``workload``, ``price-book`` or ``npu-catalogue`` files.
 
     >>> sorted(json_schema("plan")["required"])
-    ['cost_model', 'fabric', 'parallelism', 'workload']
+    ['cost_model', 'fabric']
     """
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return dialect | _FORMATS[name].json_schema()
+    schema = _FORMATS[name].json_schema()
+    return dialect | (_with_groups(schema) if name == "plan" else schema)
+
+
+def _with_groups(plan: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a plan in either shape: one map of keys, which editors complete best."""
+    group = TypeAdapter(GroupPlanSpec).json_schema()
+    own = [key for key in plan["required"] if key not in group["required"]]
+    either = [
+        {"required": own},
+        {"required": ["workloads"], "properties": dict.fromkeys(TrainingSpec.model_fields, False)},
+    ]
+    return plan | {
+        "$defs": plan["$defs"] | group["$defs"],
+        "properties": plan["properties"] | group["properties"],
+        "required": [key for key in plan["required"] if key not in own],
+        "oneOf": either,
+    }

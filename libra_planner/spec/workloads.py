@@ -10,11 +10,11 @@ from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.models import (
     CollectiveSpec,
-    NpuSpec,
     OperationSpec,
     TableSpec,
     TransformerSpec,
 )
+from libra_planner.spec.system_models import NpuSpec
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
 from libra_planner.workload.operations import (
     DEFAULT_GROUP,

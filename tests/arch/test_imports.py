@@ -18,7 +18,7 @@ LAYERS = [
     ["topology", "workload"],
     ["collectives"],
     ["timing", "costing"],
-    ["problem"],
+    ["group", "problem"],
     ["evaluation"],
     ["optimizer"],
     ["spec"],

@@ -13,10 +13,13 @@ KINDS = {re.search(r"kind: (\w+)", block).group(1): block for block in BLOCKS}
 
 
 def test_every_kind_of_file_is_shown() -> None:
-    assert KINDS.keys() == {"plan", "parallelism", "table", "transformer", "price_book"}
+    assert KINDS.keys() == {
+        "plan", "parallelism", "table", "transformer", "price_book", "npu_catalogue",
+        "workloads",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["plan", "table", "transformer", "price_book", "parallelism"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_files_of_the_documentation_run(kind: str, tmp_path: Path, run) -> None:
     plan = KINDS["plan"]
     if kind in ("table", "transformer"):
@@ -27,6 +30,11 @@ def test_the_files_of_the_documentation_run(kind: str, tmp_path: Path, run) -> N
     if kind == "price_book":
         (tmp_path / "p.yaml").write_text(KINDS[kind])
         plan = plan.replace("libra-ispass24", "./p.yaml")
+    if kind == "npu_catalogue":
+        (tmp_path / "n.yaml").write_text(KINDS[kind])
+        plan = plan.replace("40 M$ ", "{npu: h100-sxm, catalogue: ./n.yaml} ")
+    if kind == "workloads":
+        plan = KINDS[kind] + re.sub(r"(workload|parallelism|global_batch|npu):.*\n", "", plan)
     if kind == "parallelism":
         groups = "".join(f"  {line}\n" for line in KINDS[kind].splitlines()[1:])
         plan = re.sub(r"parallelism: .*\n", f"parallelism:\n{groups}", plan)
@@ -34,3 +42,5 @@ def test_the_files_of_the_documentation_run(kind: str, tmp_path: Path, run) -> N
     result = run("optimize", tmp_path / "plan.yaml", "--json")
     assert result.code == 0, result.err
     assert 400 <= result.payload["bandwidth_GBps"][0] <= 450 + 1e-6
+    fixed = 1024 * 26000 if kind == "npu_catalogue" else 40e6
+    assert result.payload["fixed_cost_usd"] == fixed

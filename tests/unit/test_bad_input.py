@@ -415,7 +415,7 @@ GROUPS = "{forward: [4, 4, 1, 1], input_grad: [4, 4, 1, 1], weight_grad: [1, 2, 
             "weight_grd",
             r"got the unknown key 'weight_grd'.*did you mean weight_grad",
         ),
-        ("{forward", "{tp: 3, forward", r"got the unknown key 'tp'"),
+        ("{forward", "{tp: 3, forward", r"got 'tp' beside keys of another form"),
         (
             "input_grad: [4, 4, 1, 1]",
             "input_grad: [4, 1, 1, 1]",

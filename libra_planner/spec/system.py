@@ -1,0 +1,135 @@
+"""NPUs by name, and the fixed cost of a system: what no bandwidth changes (C8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
+from libra_planner.spec import bundled
+from libra_planner.spec.document import read_document
+from libra_planner.spec.faults import validated
+from libra_planner.spec.system_models import (
+    CatalogueNpuSpec,
+    FixedCostParts,
+    NamedNpuSpec,
+    NpuCatalogueSpec,
+    NpuSpec,
+)
+from libra_planner.units import format_usd
+
+BUNDLED_CATALOGUE = "npus"
+"""The NPU catalogue that a plan means when it names none."""
+
+
+@dataclass(frozen=True)
+class FixedCost:
+    """Cost of the NPUs and the rest of the system.
+
+    Parameters
+    ----------
+    usd : the whole of it.
+    notes : what of it is an assumption.
+    """
+
+    usd: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+def fixed_cost(
+    spec: float | FixedCostParts | None, n_npus: int, beside: Path | None = None
+) -> FixedCost:
+    """Fixed cost of a system: n_npus * (price of an NPU + per_npu) + rest.
+
+    Parameters
+    ----------
+    spec : what the plan says; a number is USD.
+    n_npus : NPUs of the fabric.
+    beside : folder of the plan.
+
+    Raises
+    ------
+    SpecError
+        For an NPU that is not in the catalogue or has no price there.
+
+    Examples
+    --------
+    >>> fixed_cost(FixedCostParts(per_npu="3 k$", rest="20 M$"), 1000).usd
+    23000000.0
+    """
+    if spec is None:
+        return FixedCost()
+    if not isinstance(spec, FixedCostParts):
+        return FixedCost(spec)
+    price_usd, notes = (0.0, ()) if spec.npu is None else _price(spec, spec.npu, beside)
+    per_npu_usd = price_usd + (spec.per_npu or 0.0)
+    return FixedCost(n_npus * per_npu_usd + (spec.rest or 0.0), notes)
+
+
+def _price(spec: FixedCostParts, name: str, beside: Path | None) -> tuple[float, tuple[str, ...]]:
+    """USD of one NPU, and a note unless the price is published."""
+    price = catalogue_npu(name, spec.catalogue, beside, path="fixed_cost.npu").price
+    if price is None:
+        expected = "expected an NPU with a price in the catalogue"
+        fix = "leave npu out and give its price as 'per_npu'"
+        raise SpecError(Fault(f"got {name!r}", expected, fix, "fixed_cost.npu"))
+    if price.confidence == "published":
+        return price.usd, ()
+    shown = f"{price.confidence} NPU price: {format_usd(price.usd)} for {name} ({price.as_of})"
+    return price.usd, (f"{shown}; source: {price.source}",)
+
+
+def catalogue_npu(
+    name: str, catalogue: str | None, beside: Path | None, *, path: str
+) -> CatalogueNpuSpec:
+    """An NPU of a catalogue.
+
+    Parameters
+    ----------
+    name : the NPU.
+    catalogue : path of the catalogue; ``None`` for the bundled one.
+    beside : folder that a path is relative to.
+    path : dotted path of the NPU's name in the plan, for errors.
+
+    Raises
+    ------
+    SpecError
+        For a name that is not in the catalogue, or a file that is none.
+
+    Examples
+    --------
+    >>> catalogue_npu("h100-sxm", None, None, path="npu.name").peak_TFLOPps["bf16"]
+    989.4
+    """
+    file = bundled.resolve("npu-catalogues", catalogue or BUNDLED_CATALOGUE, beside)
+    npus = validated(NpuCatalogueSpec, read_document(file)).npus
+    if name in npus:
+        return npus[name]
+    if bundled.is_path(name):
+        fix = f"write 'catalogue: {name}' and the name of one of its NPUs"
+        raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, path))
+    (fault,) = unknown_name(f"NPU of the catalogue {file.stem}", name, npus).faults
+    raise UnknownName(replace(fault, path=path))
+
+
+def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:
+    """The compute rate a plan means by its ``npu``.
+
+    Raises
+    ------
+    SpecError
+        For an NPU that is not in the catalogue, or whose peak for the data type is not.
+
+    Examples
+    --------
+    >>> compute_rate(NamedNpuSpec(name="h100-sxm", efficiency_fraction=0.4), None).peak_TFLOPps
+    989.4
+    """
+    if isinstance(spec, NpuSpec):
+        return spec
+    peaks = catalogue_npu(spec.name, spec.catalogue, beside, path="npu.name").peak_TFLOPps
+    if spec.data_type not in peaks:
+        (fault,) = unknown_name(f"data type of {spec.name}", spec.data_type, peaks).faults
+        raise UnknownName(replace(fault, path="npu.data_type"))
+    peak, efficiency = peaks[spec.data_type], spec.efficiency_fraction
+    return NpuSpec(peak_TFLOPps=peak, efficiency_fraction=efficiency)

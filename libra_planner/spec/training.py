@@ -1,0 +1,181 @@
+"""What a plan trains: a workload and its parallelism into operations and step time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.errors import Fault, SpecError
+from libra_planner.spec import bundled
+from libra_planner.spec.collector import FaultCollector
+from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
+from libra_planner.spec.system import compute_rate
+from libra_planner.spec.system_models import NamedNpuSpec, NpuSpec
+from libra_planner.spec.workloads import PlanSettings, load_workload
+from libra_planner.timing.expression import Node, TimeExpression, transfers
+from libra_planner.timing.loops import CollectiveTime, ideal_time, step_time
+from libra_planner.topology import Topology
+from libra_planner.workload.operations import Collective, Phase, Workload
+from libra_planner.workload.parallelism import (
+    Communicators,
+    Group,
+    communicators_from_degrees,
+    communicators_from_sizes,
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """One workload on the fabric.
+
+    Parameters
+    ----------
+    workload : its operations.
+    step_time : T(B), seconds.
+    real_link_step_time : T(B) when partial groups have only their own links (C6);
+        ``None`` without partial groups.
+    notes : assumptions worth printing.
+    settings : degrees, batch and compute rate, for people to read.
+    """
+
+    workload: Workload
+    step_time: TimeExpression
+    real_link_step_time: TimeExpression | None
+    notes: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrainingBuilder:
+    """Turns what a plan says about one workload into a :class:`Training`.
+
+    Parameters
+    ----------
+    entry : the workload and how it is spread over the NPUs.
+    plan : what holds for the whole plan, such as its training loop.
+    beside : folder of the plan.
+    faults : where faults go; its prefix is the entry's place in the plan.
+    """
+
+    entry: TrainingSpec
+    plan: CommonSpec
+    beside: Path
+    faults: FaultCollector
+
+    def path(self) -> Path | None:
+        """The workload's file; a name that is none is noted as a fault."""
+        resolve = partial(bundled.resolve, "workloads", self.entry.workload, self.beside)
+        return self.faults.attempt(("workload",), resolve)
+
+    def build(self, topology: Topology, path: Path | None) -> Training | None:
+        """The training, or ``None`` with its faults noted."""
+        groups = partial(self._communicators, topology)
+        communicators = self.faults.attempt(("parallelism",), groups)
+        if communicators is None or path is None:
+            return None
+        npu = None
+        if self.entry.npu is not None:
+            rate = partial(compute_rate, self.entry.npu, self.beside)
+            npu = self.faults.attempt(("npu", "catalogue"), rate)
+            if npu is None:
+                return None
+        load = partial(self._workload, path, communicators, npu)
+        workload = self.faults.attempt(("workload",), load)
+        if workload is None:
+            return None
+        training = partial(self._training, topology, communicators, workload, npu)
+        return self.faults.attempt(("parallelism",), training)
+
+    def _training(
+        self,
+        topology: Topology,
+        communicators: Communicators,
+        workload: Workload,
+        npu: NpuSpec | None,
+    ) -> Training:
+        expression = self._step_time(topology, communicators, workload)
+        if not expression.least_s and not len(expression.forms):
+            got = f"got {workload.name}, whose step takes no time under this parallelism"
+            raise SpecError(Fault(got, "expected compute or communication", "", "workload"))
+        real = self._real_links(topology, communicators, workload)
+        return Training(
+            workload=workload,
+            step_time=expression,
+            real_link_step_time=real if real.root != expression.root else None,
+            notes=workload.notes + _coverage(topology, communicators, workload),
+            settings=self._settings(workload, npu),
+        )
+
+    def _step_time(
+        self,
+        topology: Topology,
+        communicators: Communicators,
+        workload: Workload,
+        time: CollectiveTime = ideal_time,
+    ) -> TimeExpression:
+        """T(B) under the plan's loop: the only place that asks for one."""
+        loop = self.plan.training_loop
+        return step_time(workload, communicators, topology.n_dims, loop=loop, time=time)
+
+    def _real_links(
+        self, topology: Topology, communicators: Communicators, workload: Workload
+    ) -> TimeExpression:
+        """Step time with the real links of partial groups (C6)."""
+
+        def time(collective: Collective, group: Group) -> Node:
+            slowdown = real_link_slowdown(collective, group, topology)
+            return transfers(traffic_bytes(collective, group) * slowdown)
+
+        return self._step_time(topology, communicators, workload, time)
+
+    def _communicators(self, topology: Topology) -> Communicators:
+        parallelism = self.entry.parallelism
+        if isinstance(parallelism, DegreesSpec):
+            return communicators_from_degrees(
+                topology, {"tp": parallelism.tp, "dp": parallelism.dp}
+            )
+        sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
+        return communicators_from_sizes(topology, sizes)
+
+    def _workload(self, path: Path, communicators: Communicators, npu: NpuSpec | None) -> Workload:
+        tp = communicators.group(Phase.FORWARD, "tp").n_npus
+        dp = communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
+        settings = PlanSettings(tp, dp, self.entry.global_batch, npu)
+        workload = load_workload(path, settings)
+        generated = workload.n_sequences is not None
+        input_grad = communicators.group(Phase.INPUT_GRAD, "tp").n_npus
+        if generated and input_grad != tp:
+            got = f"got groups of {input_grad} NPUs, but of {tp} in forward"
+            expected = "expected the same tensor-parallel degree in both"
+            raise SpecError(Fault(got, expected, "", "parallelism.input_grad"))
+        return workload
+
+    def _settings(self, workload: Workload, npu: NpuSpec | None) -> tuple[str, ...]:
+        parallelism, named = self.entry.parallelism, self.entry.npu
+        if isinstance(parallelism, DegreesSpec):
+            settings = [f"TP {parallelism.tp} x DP {parallelism.dp}"]
+        else:
+            settings = ["group sizes per phase"]
+        if workload.n_sequences is not None:
+            settings.append(f"{workload.n_sequences:,} sequences per step")
+        if npu is not None:
+            share = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s"
+            what = f" ({named.name}, {named.data_type})" if isinstance(named, NamedNpuSpec) else ""
+            settings.append(f"compute at {share} per NPU{what}")
+        return tuple(settings)
+
+
+def _coverage(
+    topology: Topology, communicators: Communicators, workload: Workload
+) -> tuple[str, ...]:
+    """A note where a generated workload's groups leave NPUs without work."""
+    tp = communicators.group(Phase.FORWARD, "tp").n_npus
+    n_used = tp * communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
+    if workload.n_sequences is None or n_used == topology.n_npus:
+        return ()
+    return (
+        f"forward x weight_grad groups make {n_used:,} NPUs of work on {topology.n_npus:,} "
+        f"NPUs; cost counts them all",
+    )
