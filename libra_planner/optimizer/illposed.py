@@ -84,6 +84,15 @@ def check_product(problem: Problem, upper: Array) -> None:
         )
 
 
+def attains_product(problem: Problem, upper: Array) -> bool:
+    """Whether :func:`check_product` has nothing against the problem."""
+    try:
+        check_product(problem, upper)
+    except IllPosed:
+        return False
+    return True
+
+
 def affordable(problem: Problem, cost_usd: float) -> tuple[Problem, Array]:
     """The problem with a bound on system cost, and what that makes of bandwidth's bounds.
 

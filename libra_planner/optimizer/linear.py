@@ -99,9 +99,9 @@ class CutModel:
     @property
     def b_upper(self) -> Array:
         """Upper bounds of b over designs no worse than the incumbent."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            affordable = self.incumbent / (self.weights.cost * self.program.price)
-        return np.fmin(self.program.b_upper, affordable * (1 + 1e-9))
+        priced = self.weights.cost * self.program.price
+        affordable = self.incumbent / np.where(priced > 0, priced, 1.0) * (1 + 1e-9)
+        return np.fmin(self.program.b_upper, np.where(priced > 0, affordable, np.inf))
 
     @property
     def cost(self) -> Array:

@@ -9,28 +9,29 @@ from functools import partial
 import numpy as np
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
-from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.centred import Centred, Weighting, centred
+from libra_planner.evaluation import OBJECTIVES, max_violation
+from libra_planner.optimizer.centred import Centred, centred
 from libra_planner.optimizer.cheapest import Choice, cheapest
 from libra_planner.optimizer.design import Design, checked, exact_design
+from libra_planner.optimizer.feasibility import restored
 from libra_planner.optimizer.illposed import (
     affordable,
+    attains_product,
     check_bounded,
     check_product,
     check_time_limited,
 )
 from libra_planner.optimizer.linear import CutModel
-from libra_planner.optimizer.product import least_product
+from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem, to_per_cost
 from libra_planner.optimizer.program import (
     CHEAPEST,
     FASTEST,
-    Program,
     Weights,
     communication,
     scaled_program,
-    typical_bandwidth,
     weighted,
 )
+from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.weighted import Optimum, certified, interior
 from libra_planner.optimizer.wellposed import (
     bandwidth_bounds,
@@ -100,7 +101,7 @@ def _performance(problem: Problem, lower: Array, upper: Array) -> Design:
 def _cost(problem: Problem, lower: Array, upper: Array) -> Design:
     """The least cost within the step-time bounds; of the cheapest designs the fastest."""
     check_time_limited(problem)
-    start = _frontier_program(problem, lower, upper, lambda _: CHEAPEST)
+    start = _limited_program(problem, lower, upper)
     if start is None:
         return _without_traffic(problem, typical_bandwidth(problem, lower, upper), upper)
     program = start.program
@@ -113,64 +114,77 @@ def _cost(problem: Problem, lower: Array, upper: Array) -> Design:
 
 
 def _performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Design:
-    """The least product of step time and cost."""
+    """The least product of step time and cost.
+
+    It is quasi-convex (see ``per_cost``): where its optimum is slower than a step-time
+    bound, the best design within the bound is on it, hence the cheapest one there.
+    """
     check_product(problem, upper)
-    start = _frontier_program(problem, lower, upper, partial(_product_weights, problem))
-    if start is None:
-        return _without_traffic(problem, typical_bandwidth(problem, lower, upper), upper)
-    program = start.program
-    constant, fixed = _offsets(problem, program)
-    frontier, sample, unique = least_product(start, constant, fixed)
-    best = frontier.certify(sample.point, sample.weights)
+    limit = _tightest(problem)
+    if limit is None:
+        return _least_product(problem, lower, upper)
+    within = _cost(replace(problem, objective="cost"), lower, upper)
+    if within.objective <= 0:
+        raise IllPosed(
+            "got a network that costs nothing and meets every rule: step time x cost is zero "
+            "(C8); use objective performance, or add prices or fixed_cost"
+        )
+    free = replace(problem, step_time_limits=())
+    if attains_product(free, upper):
+        design = _least_product(free, lower, upper)
+        step_time_s = float(problem.step_time.seconds(design.bandwidth_bytes_per_s))
+        if step_time_s <= limit.limit_s * (1 + RULE_TOLERANCE):
+            return replace(
+                design, max_violation=max_violation(problem, design.bandwidth_bytes_per_s)
+            )
+    step_time_s = float(problem.step_time.seconds(within.bandwidth_bytes_per_s))
+    product = step_time_s * within.objective
+    bound = min(limit.limit_s * within.lower_bound, product)
+    return replace(within, objective=product, lower_bound=bound)
+
+
+def _least_product(problem: Problem, lower: Array, upper: Array) -> Design:
+    """The least T C without a step-time bound: a problem of performance over (B/C, 1/C)."""
+    other = per_cost_problem(problem)
+    _, other_upper = bandwidth_bounds(other)
+    if np.isinf(other_upper[other.step_time.dims_with_traffic]).any():
+        raise IllPosed(
+            "got bandwidth that costs nothing and that no rule bounds, expected a price or a "
+            "bound for each dimension with traffic (C8)"
+        )
+    typical = to_per_cost(problem, typical_bandwidth(problem, lower, upper))
+    start = centred(other, typical, other_upper, lambda _: FASTEST)
+    best = certified(start.program, FASTEST, start.point.b)
     choice = _tie_broken(start, best)
-    bound = frontier.worst()[0] * program.time_unit_s * program.cost_unit_usd
-    return exact_design(problem, program, choice.b, bound, unique=unique and choice.unique)
+    b = from_per_cost(restored(start.program, choice.b) * start.program.bandwidth_unit)
+    program = scaled_program(problem, np.where(b > 0, b, b.max() or 1.0), upper)
+    bound = start.program.constant_s + start.program.time_unit_s * best.bound
+    return exact_design(problem, program, b / program.bandwidth_unit, bound, unique=choice.unique)
 
 
-def _offsets(problem: Problem, program: Program) -> tuple[float, float]:
-    """Compute time and fixed cost in the program's units."""
-    constant = program.constant_s / program.time_unit_s
-    return constant, problem.fixed_cost_usd / program.cost_unit_usd
+def _tightest(problem: Problem) -> StepTimeLimit | None:
+    return min(problem.step_time_limits, key=lambda limit: limit.limit_s, default=None)
 
 
-def _product_weights(problem: Problem, program: Program) -> Weights:
-    """The slope of log(T C) at the program's typical design, where both parts are 1."""
-    constant, fixed = _offsets(problem, program)
-    time, cost = 1 / (constant + 1), 1 / (fixed + 1)
-    return Weights(time / max(time, cost), cost / max(time, cost))
-
-
-def _frontier_program(
-    problem: Problem, lower: Array, upper: Array, weighting: Weighting
-) -> Centred | None:
-    """The program with its step-time limit; ``None`` without any traffic.
+def _limited_program(problem: Problem, lower: Array, upper: Array) -> Centred | None:
+    """The program with its step-time limit, centred at low cost; ``None`` without any traffic.
 
     Where rules leave a bandwidth without a bound, the cost of a design that is known
     gives one: dearer designs cannot be better.
     """
     if not len(problem.step_time.forms):
         return None
-    limit = min(problem.step_time_limits, key=lambda limit: limit.limit_s, default=None)
-    limit_s = limit.limit_s if limit else np.inf
-    if limit:
-        fast = typical_bandwidth(replace(problem, objective="performance"), lower, upper)
-        _check_reachable(problem, fast, upper, limit)
+    limit = min(problem.step_time_limits, key=lambda limit: limit.limit_s)
+    fast = typical_bandwidth(replace(problem, objective="performance"), lower, upper)
+    _check_reachable(problem, fast, upper, limit)
     typical = typical_bandwidth(problem, lower, upper)
-    start = centred(problem, typical, upper, weighting, limit_s=limit_s)
+    start = centred(problem, typical, upper, lambda _: CHEAPEST, limit_s=limit.limit_s)
     used = problem.step_time.dims_with_traffic
     if np.isfinite(upper[used]).all():
         return start
     bandwidth = start.point.b * start.program.bandwidth_unit
-    capped, upper = affordable(problem, _cost_cap_usd(problem, bandwidth))
-    return centred(capped, bandwidth, upper, weighting, limit_s=limit_s)
-
-
-def _cost_cap_usd(problem: Problem, bandwidth: Array) -> float:
-    """Cost above which no design is better than the one given."""
-    cost_usd = float(problem.cost_usd(bandwidth))
-    if problem.objective == "cost":
-        return cost_usd
-    return cost_usd * float(problem.step_time.seconds(bandwidth)) / problem.compute_s
+    capped, upper = affordable(problem, float(problem.cost_usd(bandwidth)))
+    return centred(capped, bandwidth, upper, lambda _: CHEAPEST, limit_s=limit.limit_s)
 
 
 def _check_reachable(problem: Problem, typical: Array, upper: Array, limit: StepTimeLimit) -> None:

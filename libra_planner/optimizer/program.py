@@ -15,14 +15,6 @@ import numpy as np
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Array
 from libra_planner.timing.lifted import Lifted, lift
-from libra_planner.units import BYTES_PER_S_PER_GBPS
-
-_IDLE_SHARE = 1e-4
-"""Traffic, over the largest, that a dimension without any is scaled for."""
-
-
-_FREE_SHARE = 1e-3
-"""Price, over the largest, that something free is scaled for."""
 
 
 @dataclass(frozen=True)
@@ -131,45 +123,6 @@ class Program:
         return np.vstack([self.rows, self.time]), np.append(self.offsets, -self.time_limit)
 
 
-def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
-    """A design of the right order of magnitude, bytes/s, shape (n_dims,).
-
-    Under one budget and one transfer per dimension the optimum splits in
-    proportion to the square root of the traffic; that, kept within the bounds. For
-    objective cost, or without a bound, what meets the step-time limit most cheaply.
-    """
-    lifted = lift(problem.step_time)
-    traffic = lifted.floors[: len(lifted.forms)] @ (lifted.forms > 0)
-    if problem.objective == "cost" or np.isinf(upper[traffic > 0]).any():
-        cheap = np.maximum(lower, _cheap_bandwidth(problem, traffic))
-        upper = np.fmin(upper, np.where(traffic > 0, cheap, np.inf))
-    share = np.sqrt(np.where(traffic > 0, traffic, traffic.max(initial=0.0) * _IDLE_SHARE))
-    sizes = [
-        abs(r.bound) / np.abs(r.coefficients).max() for r in problem.rules if any(r.coefficients)
-    ]
-    fallback = max([BYTES_PER_S_PER_GBPS, float(lower.max()), *sizes])
-    reach = np.where(np.isfinite(upper), upper, fallback)
-    split = reach * share / share.sum() if share.any() else reach
-    guess = np.clip(split, lower, reach)
-    return np.where(guess > 0, guess, max(float(guess.max()), 1.0))
-
-
-def _cheap_bandwidth(problem: Problem, traffic: Array) -> Array:
-    """Least cost of sum traffic_i / B_i = seconds: B_i ~ sqrt(traffic_i / price_i), bytes/s."""
-    limits = [limit.limit_s for limit in problem.step_time_limits]
-    seconds = min(limits) - problem.compute_s if limits else problem.compute_s
-    price = problem.price_usd_per_Bps
-    price = np.maximum(price, _FREE_SHARE * price.max()) if price.any() else np.ones(len(price))
-    bandwidth: Array = np.sqrt(traffic / price) * np.sqrt(traffic * price).sum() / (seconds or 1.0)
-    needed = [rule.bound / float(np.dot(rule.coefficients, bandwidth)) for rule in _floors(problem)]
-    return bandwidth * max(1.0, *needed) if needed else bandwidth
-
-
-def _floors(problem: Problem) -> list[Rule]:
-    """Rules that ask for some bandwidth of all dimensions together."""
-    return [r for r in problem.rules if r.sense != "<=" and r.bound > 0 and min(r.coefficients) > 0]
-
-
 def scaled_program(
     problem: Problem, typical: Array, upper: Array, *, limit_s: float = np.inf
 ) -> Program:
@@ -182,7 +135,7 @@ def scaled_program(
     w_unit = _least_w(1 / form_unit, lifted.rows, lifted.offsets)
     time_unit_s = float(lifted.objective @ w_unit) or 1.0
     price = problem.price_usd_per_Bps * typical
-    cost_unit_usd = float(price.sum()) or 1.0
+    cost_unit_usd = float(np.abs(price).sum()) or 1.0
     return Program(
         bandwidth_unit=typical,
         time_unit_s=time_unit_s,

@@ -7,11 +7,12 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.errors import IllPosed
+from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.optimizer.optimize import optimize
+from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem, to_per_cost
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Constant, TimeExpression, add, maximum, transfers
 from libra_planner.topology import parse_topology
@@ -24,12 +25,10 @@ def priced_problems(draw: st.DrawFn) -> tuple[Problem, Collectives]:
     problem, step = draw(problems())
     size = float(problem.price_usd_per_Bps.mean()) * (problem.total_bandwidth_bytes_per_s() or 0.0)
     fixed_cost_usd = size * draw(st.sampled_from([0.0, 0.01, 1.0, 100.0]))
-    return replace(
-        problem, objective="performance_per_cost", fixed_cost_usd=fixed_cost_usd
-    ), step
+    return replace(problem, objective="performance_per_cost", fixed_cost_usd=fixed_cost_usd), step
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(priced_problems(), st.integers(0, 2**32 - 1))
 def test_no_feasible_vector_has_a_smaller_product(
     case: tuple[Problem, Collectives], seed: int
@@ -68,22 +67,24 @@ def test_moving_along_the_frontier_does_not_help(case: tuple[Problem, Collective
         capped = replace(problem, objective="performance", rules=(*problem.rules, cap))
         try:
             b = optimize(capped).bandwidth_bytes_per_s
-        except Exception as error:
-            assert factor < 1, error
+        except Infeasible:  # There is nothing cheaper under the rules.
             continue
         product = float(problem.step_time.seconds(b) * problem.cost_usd(b))
         assert product >= design.lower_bound * (1 - 1e-12)
 
 
-@settings(max_examples=60)
-@given(problems(), st.floats(1.001, 5.0))
+@settings(max_examples=40)
+@given(problems(), st.floats(1.001, 100.0))
 def test_cost_and_performance_are_two_sides_of_one_frontier(
     case: tuple[Problem, Collectives], slower: float
 ) -> None:
     """The cheapest design within a time, then the fastest within its cost: the same point."""
     problem, _ = case
+    assume(len(problem.step_time.forms))
     fastest = optimize(problem)
-    limit = StepTimeLimit("limit", fastest.objective * slower)
+    communication_s = fastest.objective - problem.compute_s
+    assume(communication_s > 1e-6 * problem.compute_s)
+    limit = StepTimeLimit("limit", problem.compute_s + communication_s * slower)
     cheap = optimize(replace(problem, objective="cost", step_time_limits=(limit,)))
     assert cheap.optimality_gap <= 1e-6
     b = cheap.bandwidth_bytes_per_s
@@ -131,45 +132,110 @@ def test_geometric_programming_agrees(n_dims: int, seed: int) -> None:
     assert optimize(problem).objective == pytest.approx(float(gp.value), rel=1e-6)
 
 
-def _two_optima(fixed_cost_usd: float) -> Problem:
-    """A step whose product has two local optima: beside a hidden 0.92 s, dim2 must be 23 dim3."""
-    inner, outer = transfers([38.0, 0.0, 215.0]), transfers([76.0, 278.0, 0.0])
-    root = add([inner, maximum([add([Constant(0.92), inner]), outer])])
-    rules = (
-        Rule("total <= 1000", (1.0, 1.0, 1.0), "<=", 1000.0),
-        Rule("dim2 >= 23 dim3", (0.0, 1.0, -23.0), ">=", 0.0),
-        Rule("dim3 >= 7.77", (0.0, 0.0, 1.0), ">=", 7.77),
+@settings(max_examples=60)
+@given(st.integers(1, 4), st.floats(0.0, 1.0), st.integers(0, 2**32 - 1))
+def test_the_product_has_no_local_optima(n_dims: int, between: float, seed: int) -> None:
+    """Quasi-convex: between two designs T C is never above both ends, nested maxima included.
+
+    1/T is concave (sums of times are harmonic sums of concave functions) and C linear, so
+    {T C <= P} = {C <= P / T} is convex for every P.
+    """
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.uniform(-3, 3, (3, n_dims))
+    overlapped = maximum(
+        [add([Constant(rng.uniform(0, 5)), transfers(size[0])]), transfers(size[1])]
     )
-    return Problem(
+    root = add([Constant(rng.choice([0.0, 1.0])), overlapped, transfers(size[2])])
+    price, fixed = 10.0 ** rng.uniform(-3, 3, n_dims), float(rng.choice([0.0, 1.0, 100.0]))
+    step = TimeExpression(root, n_dims)
+    ends = 10.0 ** rng.uniform(-4, 4, (2, n_dims))
+    point = between * ends[0] + (1 - between) * ends[1]
+    products = step.seconds(ends) * (fixed + ends @ price)
+    product = float(step.seconds(point) * (fixed + point @ price))
+    assert product <= products.max() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("fixed_cost_usd", "compute_s"), [(0.0, 0.0002), (0.3, 0.02), (1.0, 0.1), (0.2, 0.2)]
+)
+def test_a_product_that_looks_as_if_it_had_two_optima(
+    fixed_cost_usd: float, compute_s: float
+) -> None:
+    """From a floor to a plateau T C varies by 1 % while cost grows fivefold."""
+    inner, outer = transfers([38.0, 139.0, 0.0, 215.0]), transfers([76.0, 430.0, 278.0, 0.0])
+    root = add([Constant(compute_s), inner, maximum([add([Constant(0.92), inner]), outer])])
+    price = (8.4, 0.0176, 0.0617, 2.07)
+    rules = (
+        Rule("total <= 1000", (1.0, 1.0, 1.0, 1.0), "<=", 1000.0),
+        Rule("dim3 >= 23 dim4", (0.0, 0.0, 1.0, -23.0), ">=", 0.0),
+        Rule("dim4 >= 7.77", (0.0, 0.0, 0.0, 1.0), ">=", 7.77),
+    )
+    problem = Problem(
         "plan",
-        "two optima",
-        parse_topology("SW(4)_SW(4)_SW(4)"),
-        TimeExpression(root, 3),
-        np.array([8.4, 0.06, 2.0]),
+        "plateau",
+        parse_topology("_".join(["SW(4)"] * 4)),
+        TimeExpression(root, 4),
+        np.array(price),
         rules,
         objective="performance_per_cost",
         fixed_cost_usd=fixed_cost_usd,
     )
-
-
-@pytest.mark.parametrize(("fixed_cost_usd", "cheaper_wins"), [(0.0, True), (1.0, False)])
-def test_the_better_of_two_local_optima_is_found(
-    fixed_cost_usd: float, cheaper_wins: bool
-) -> None:
-    problem = _two_optima(fixed_cost_usd)
-    costs = np.geomspace(48.6, 1500.0, 40)
+    design = optimize(problem)
     products = []
-    for cost in costs:
-        cap = Rule("cost", tuple(map(float, problem.price_usd_per_Bps)), "<=", float(cost))
-        capped = replace(problem, objective="performance", rules=(*problem.rules, cap))
+    for cost in np.geomspace(48.0, 240.0, 12):
+        capped = replace(
+            problem, objective="performance", rules=(*rules, Rule("cost", price, "<=", float(cost)))
+        )
         b = optimize(capped).bandwidth_bytes_per_s
         products.append(float(problem.step_time.seconds(b) * problem.cost_usd(b)))
-    middle = int(np.argmax(products[: len(costs) // 2]))
-    valleys = min(products[: middle + 1]), min(products[middle:])
-    assert 0 < middle < len(costs) // 2  # Two valleys with a hill in between.
-    assert abs(valleys[0] / valleys[1] - 1) < 0.02
-    assert (valleys[0] < valleys[1]) == cheaper_wins
-    design = optimize(problem)
-    assert design.objective <= min(products) * (1 + 1e-9)
-    assert design.objective == pytest.approx(min(products), rel=1e-3)
     assert design.optimality_gap <= 1e-6
+    assert min(products) >= design.lower_bound * (1 - 1e-12)
+    assert design.objective == pytest.approx(min(products), rel=1e-2)
+
+
+@settings(max_examples=40)
+@given(priced_problems())
+def test_the_product_is_the_step_time_over_other_variables(
+    case: tuple[Problem, Collectives],
+) -> None:
+    problem, _ = case
+    b = np.random.default_rng(0).uniform(0.1, 2.0, problem.topology.n_dims) * 1e11
+    other = per_cost_problem(problem)
+    point = to_per_cost(problem, b)
+    product = float(problem.step_time.seconds(b) * problem.cost_usd(b))
+    assert float(other.step_time.seconds(point)) == pytest.approx(product, rel=1e-12)
+    assert np.allclose(from_per_cost(point), b, rtol=1e-14)
+    for rule, scaled in zip(problem.rules, other.rules, strict=False):
+        left = float(np.dot(rule.coefficients, b)) - rule.bound
+        assert scaled.bound == 0.0
+        assert float(np.dot(scaled.coefficients, point)) * float(problem.cost_usd(b)) == (
+            pytest.approx(left, abs=1e-9 * abs(rule.bound))
+        )
+
+
+@settings(max_examples=30)
+@given(priced_problems(), st.floats(1.01, 3.0))
+def test_a_step_time_bound_on_the_product(case: tuple[Problem, Collectives], slower: float) -> None:
+    """Against the fastest designs at many costs, of those within the bound."""
+    problem, _ = case
+    assume(len(problem.step_time.forms))
+    fastest = optimize(replace(problem, objective="performance"))
+    communication_s = fastest.objective - problem.compute_s
+    assume(communication_s > 1e-6 * problem.compute_s)
+    limit = StepTimeLimit("limit", problem.compute_s + communication_s * slower)
+    design = optimize(replace(problem, step_time_limits=(limit,)))
+    assert design.optimality_gap <= 1e-6
+    assert design.max_violation <= 1e-9
+    most_usd = float(problem.network_cost_usd(fastest.bandwidth_bytes_per_s))
+    price = tuple(map(float, problem.price_usd_per_Bps))
+    for share in (0.3, 0.6, 0.9, 1.0):
+        cap = Rule("cost", price, "<=", most_usd * share, "$", 1.0)
+        try:
+            capped = optimize(
+                replace(problem, objective="performance", rules=(*problem.rules, cap))
+            )
+        except Infeasible:
+            continue
+        if capped.objective <= limit.limit_s:
+            cost_usd = float(problem.cost_usd(capped.bandwidth_bytes_per_s))
+            assert capped.objective * cost_usd >= design.lower_bound * (1 - 1e-12)

@@ -15,9 +15,9 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.program import (
     communication,
     scaled_program,
-    typical_bandwidth,
     w_values,
 )
+from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule
 from libra_planner.topology import parse_topology

@@ -1,0 +1,96 @@
+"""Step time * cost as the step time of another problem: no search, no local optima.
+
+With s = 1/C and y = B/C a transfer ``bytes / (form . B)`` times C is ``bytes / (form . y)``
+and a constant times C is ``constant / s``, so T C is again a time expression, over (y, s).
+A rule ``a . B <= h`` is ``a . y <= h s``, and the definition of C is ``price . y + F s = 1``.
+Minimising T C under linear rules is therefore the convex problem that performance is, with
+one dimension more (the transformation of Charnes and Cooper for fractional programs).
+
+It also shows that T C is quasi-convex: a local optimum is the global one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from libra_planner.problem import Problem, Rule
+from libra_planner.timing.expression import (
+    Array,
+    Constant,
+    Labelled,
+    Node,
+    Scaled,
+    Sum,
+    TimeExpression,
+    Transfer,
+    add,
+    maximum,
+    scale,
+)
+from libra_planner.topology import Block, Dimension, Topology
+
+_SCALE = Dimension(Block.SWITCH, 2, "scale")
+"""Stands for s among the dimensions."""
+
+
+def per_cost_problem(problem: Problem) -> Problem:
+    """The problem over (B/C, 1/C) whose step time is T C; its cheapest design has the largest s.
+
+    Examples
+    --------
+    >>> from libra_planner.topology import parse_topology
+    >>> step = TimeExpression(add([Constant(3.0), Transfer(8.0, (1.0,))]), 1)
+    >>> budget = Rule("total <= 4", (1.0,), "<=", 4.0)
+    >>> one = Problem("p", "w", parse_topology("SW(2)"), step, np.array([2.0]), (budget,))
+    >>> b, cost = 4.0, 8.0
+    >>> other = per_cost_problem(one)
+    >>> float(other.step_time.seconds(np.array([b / cost, 1 / cost]))), (3.0 + 8.0 / b) * cost
+    (40.0, 40.0)
+    """
+    price = tuple(map(float, problem.price_usd_per_Bps))
+    unit_cost = Rule("cost == 1", (*price, problem.fixed_cost_usd), "==", 1.0)
+    scaled = (
+        replace(rule, coefficients=(*rule.coefficients, -rule.bound), bound=0.0)
+        for rule in problem.rules
+    )
+    n_dims = problem.topology.n_dims + 1
+    return replace(
+        problem,
+        topology=Topology((*problem.topology.dimensions, _SCALE)),
+        step_time=TimeExpression(_per_cost(problem.step_time.merged, n_dims), n_dims),
+        price_usd_per_Bps=np.append(np.zeros(len(price)), -1.0),
+        rules=(*scaled, unit_cost),
+        step_time_limits=(),
+        objective="performance",
+        fixed_cost_usd=0.0,
+        members=(),
+    )
+
+
+def to_per_cost(problem: Problem, bandwidth_bytes_per_s: Array) -> Array:
+    """(y, s) of a bandwidth vector."""
+    cost_usd = float(problem.cost_usd(bandwidth_bytes_per_s))
+    return np.append(bandwidth_bytes_per_s, 1.0) / cost_usd
+
+
+def from_per_cost(point: Array) -> Array:
+    """The bandwidth vector of (y, s)."""
+    bandwidth: Array = point[:-1] / point[-1]
+    return bandwidth
+
+
+def _per_cost(node: Node, n_dims: int) -> Node:
+    """The tree with every constant over s and every linear form widened by s."""
+    if isinstance(node, Constant):
+        over_s = tuple(float(i == n_dims - 1) for i in range(n_dims))
+        return Transfer(node.seconds, over_s) if node.seconds else node
+    if isinstance(node, Transfer):
+        return Transfer(node.n_bytes, (*node.coefficients, 0.0))
+    if isinstance(node, Scaled):
+        return scale(node.factor, _per_cost(node.term, n_dims))
+    if isinstance(node, Labelled):
+        return _per_cost(node.term, n_dims)
+    combine = add if isinstance(node, Sum) else maximum
+    return combine(_per_cost(term, n_dims) for term in node.terms)
