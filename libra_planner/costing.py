@@ -38,6 +38,52 @@ class PriceBook:
     as_of: str = "unknown"
 
 
+@dataclass(frozen=True)
+class PricePart:
+    """One price of the book that a fabric uses.
+
+    Parameters
+    ----------
+    tier, part : such as ``pod`` and ``nic``.
+    usd_per_GBps : the price.
+    usd_per_Bps_per_price : network price per byte/s of each dimension that one USD per GB/s
+        of it makes, shape (n_dims,).
+    """
+
+    tier: str
+    part: str
+    usd_per_GBps: float
+    usd_per_Bps_per_price: tuple[float, ...]
+
+
+def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
+    """The prices that make up a fabric's network price (C7), in the order of its dimensions.
+
+    Examples
+    --------
+    >>> from libra_planner.topology import parse_topology
+    >>> book = PriceBook("b", {"pod": TierPrice(7.8, 18.0, 31.6)})
+    >>> [(p.part, p.usd_per_GBps) for p in price_parts(parse_topology("SW(32)", ["pod"]), book)]
+    [('link', 7.8), ('switch', 18.0), ('nic', 31.6)]
+    """
+    rows: dict[tuple[str, str], list[float]] = {}
+    prices: dict[tuple[str, str], float] = {}
+    for i, dimension in enumerate(topology.dimensions):
+        for part, price in _parts(dimension, book.tiers[dimension.tier]).items():
+            row = rows.setdefault((dimension.tier, part), [0.0] * topology.n_dims)
+            row[i] = topology.n_npus / BYTES_PER_S_PER_GBPS
+            prices[dimension.tier, part] = price or 0.0
+    return tuple(PricePart(*key, prices[key], tuple(row)) for key, row in rows.items())
+
+
+def _parts(dimension: Dimension, tier: TierPrice) -> dict[str, float | None]:
+    """Prices that a dimension pays for, by part."""
+    parts = {"link": tier.link_usd_per_GBps}
+    if dimension.block is Block.SWITCH:
+        parts |= {"switch": tier.switch_usd_per_GBps, "nic": tier.nic_usd_per_GBps}
+    return parts
+
+
 def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np.float64]:
     """Network cost of the whole fabric per byte/s of each dimension (C7).
 
@@ -79,10 +125,7 @@ def _price_usd_per_GBps(
         fix = closest(dimension.tier, book.tiers)
         faults.append(Fault(f"got {dimension.tier!r}", expected, fix, f"fabric.tiers.{i}"))
         return 0.0
-    tier = book.tiers[dimension.tier]
-    parts = {"link": tier.link_usd_per_GBps}
-    if dimension.block is Block.SWITCH:
-        parts |= {"switch": tier.switch_usd_per_GBps, "nic": tier.nic_usd_per_GBps}
+    parts = _parts(dimension, book.tiers[dimension.tier])
     for part, price in parts.items():
         if price is None:
             got = f"got no {part} price for tier {dimension.tier!r} in price book {book.name}"

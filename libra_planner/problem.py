@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from libra_planner.costing import PricePart
 from libra_planner.group import Member, relative_time
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.topology import Topology
@@ -94,6 +95,7 @@ class Problem:
     group_objective : ``weighted``, ``relative`` or ``worst_case`` (C8).
     own_optima_s : least step time of each member alone under the same rules, T_i*,
         once an optimizer has found them; empty before.
+    price_parts : the prices of the book that ``price_usd_per_Bps`` is made of.
     """
 
     source: str
@@ -111,6 +113,7 @@ class Problem:
     members: tuple[Member, ...] = ()
     group_objective: str = "weighted"
     own_optima_s: tuple[float, ...] = ()
+    price_parts: tuple[PricePart, ...] = ()
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:

@@ -31,6 +31,7 @@ from libra_planner.optimizer.program import (
     scaled_program,
     weighted,
 )
+from libra_planner.optimizer.solution import Basis, Solution
 from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.weighted import Optimum, certified, interior
 from libra_planner.optimizer.wellposed import (
@@ -65,40 +66,72 @@ def optimize(problem: Problem) -> Design:
     SolverFailed
         When the gap cannot be brought to 1e-6.
     """
+    return solve(problem).design
+
+
+def solve(problem: Problem) -> Solution:
+    """:func:`optimize`, with what is needed to solve neighboring problems."""
+    if problem.group_objective != "weighted":
+        return _solve_relative(with_own_optima(problem))
     check_compute_fits(problem)
     lower, upper = bandwidth_bounds(problem)
-    solve = {
+    objectives = {
         "performance": _performance,
         "performance_per_cost": _performance_per_cost,
         "cost": _cost,
-    }[problem.objective]
+    }
     try:
-        return checked(solve(problem, lower, upper))
+        solution = objectives[problem.objective](problem, lower, upper)
+        checked(solution.design)
     except (SolverFailed, IllPosed) as error:
         if str(error).startswith(problem.source):
             raise
         raise type(error)(f"{problem.source}: {error}") from error
+    return solution
 
 
-def _performance(problem: Problem, lower: Array, upper: Array) -> Design:
+def with_own_optima(problem: Problem) -> Problem:
+    """A group's problem with each workload's least step time alone, T_i* (C8)."""
+    if problem.group_objective == "weighted" or problem.own_optima_s:
+        return problem
+    alone = replace(problem, members=(), group_objective="weighted", objective="performance")
+    optima = [
+        optimize(replace(alone, step_time=member.step_time)).objective for member in problem.members
+    ]
+    return replace(problem, own_optima_s=tuple(optima))
+
+
+def _solve_relative(problem: Problem) -> Solution:
+    """A group's relative time in the place of the step time."""
+    relative = replace(
+        problem,
+        step_time=problem.objective_time or problem.step_time,
+        members=(),
+        group_objective="weighted",
+    )
+    return solve(relative)
+
+
+def _performance(problem: Problem, lower: Array, upper: Array) -> Solution:
     """The least step time."""
     check_bounded(problem, upper)
     typical = typical_bandwidth(problem, lower, upper)
-    if not len(problem.step_time.forms):
-        design = _without_traffic(problem, typical, upper)
-    else:
+    if len(problem.step_time.forms):
         start = centred(problem, typical, upper, lambda _: FASTEST)
         best = certified(start.program, FASTEST, start.point.b)
         choice = _tie_broken(start, best)
         bound = start.program.constant_s + start.program.time_unit_s * best.bound
         design = exact_design(problem, start.program, choice.b, bound, unique=choice.unique)
+        solution = Solution(design, Basis(start.program, best))
+    else:
+        solution = _without_traffic(problem, typical, upper)
     for limit in problem.step_time_limits:
-        if design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
-            raise _too_slow(problem, limit, design)
-    return design
+        if solution.design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
+            raise _too_slow(problem, limit, solution.design)
+    return solution
 
 
-def _cost(problem: Problem, lower: Array, upper: Array) -> Design:
+def _cost(problem: Problem, lower: Array, upper: Array) -> Solution:
     """The least cost within the step-time bounds; of the cheapest designs the fastest."""
     check_time_limited(problem)
     start = _limited_program(problem, lower, upper)
@@ -110,10 +143,11 @@ def _cost(problem: Problem, lower: Array, upper: Array) -> Design:
     if communication(program, best.b) < program.time_limit * (1 - _SLACK):
         best = _fastest_of_the_cheapest(start, best.value) or best
     choice = _tie_broken(start, best)
-    return exact_design(problem, program, choice.b, bound, unique=choice.unique)
+    design = exact_design(problem, program, choice.b, bound, unique=choice.unique)
+    return Solution(design, Basis(program, best))
 
 
-def _performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Design:
+def _performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Solution:
     """The least product of step time and cost.
 
     It is quasi-convex (see ``per_cost``): where its optimum is slower than a step-time
@@ -124,26 +158,31 @@ def _performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Desig
     if limit is None:
         return _least_product(problem, lower, upper)
     within = _cost(replace(problem, objective="cost"), lower, upper)
-    if within.objective <= 0:
+    if within.design.objective <= 0:
         raise IllPosed(
             "got a network that costs nothing and meets every rule: step time x cost is zero "
             "(C8); use objective performance, or add prices or fixed_cost"
         )
     free = replace(problem, step_time_limits=())
     if attains_product(free, upper):
-        design = _least_product(free, lower, upper)
-        step_time_s = float(problem.step_time.seconds(design.bandwidth_bytes_per_s))
-        if step_time_s <= limit.limit_s * (1 + RULE_TOLERANCE):
-            return replace(
-                design, max_violation=max_violation(problem, design.bandwidth_bytes_per_s)
-            )
-    step_time_s = float(problem.step_time.seconds(within.bandwidth_bytes_per_s))
-    product = step_time_s * within.objective
-    bound = min(limit.limit_s * within.lower_bound, product)
-    return replace(within, objective=product, lower_bound=bound)
+        solution = _least_product(free, lower, upper)
+        bandwidth = solution.design.bandwidth_bytes_per_s
+        if float(problem.step_time.seconds(bandwidth)) <= limit.limit_s * (1 + RULE_TOLERANCE):
+            violation = max_violation(problem, bandwidth)
+            return replace(solution, design=replace(solution.design, max_violation=violation))
+    return _at_the_limit(problem, limit, within)
 
 
-def _least_product(problem: Problem, lower: Array, upper: Array) -> Design:
+def _at_the_limit(problem: Problem, limit: StepTimeLimit, within: Solution) -> Solution:
+    """The cheapest design within a step-time bound as the one with the least product."""
+    design = within.design
+    step_time_s = float(problem.step_time.seconds(design.bandwidth_bytes_per_s))
+    product = step_time_s * design.objective
+    bound = min(limit.limit_s * design.lower_bound, product)
+    return replace(within, design=replace(design, objective=product, lower_bound=bound))
+
+
+def _least_product(problem: Problem, lower: Array, upper: Array) -> Solution:
     """The least T C without a step-time bound: a problem of performance over (B/C, 1/C)."""
     other = per_cost_problem(problem)
     _, other_upper = bandwidth_bounds(other)
@@ -159,7 +198,8 @@ def _least_product(problem: Problem, lower: Array, upper: Array) -> Design:
     b = from_per_cost(restored(start.program, choice.b) * start.program.bandwidth_unit)
     program = scaled_program(problem, np.where(b > 0, b, b.max() or 1.0), upper)
     bound = start.program.constant_s + start.program.time_unit_s * best.bound
-    return exact_design(problem, program, b / program.bandwidth_unit, bound, unique=choice.unique)
+    design = exact_design(problem, program, b / program.bandwidth_unit, bound, unique=choice.unique)
+    return Solution(design, Basis(start.program, best, per_cost=True))
 
 
 def _tightest(problem: Problem) -> StepTimeLimit | None:
@@ -241,11 +281,11 @@ def _tie_broken(start: Centred, best: Optimum) -> Choice:
     return choice if worse <= _GIVEN_AWAY * best.value else Choice(best.b, choice.unique)
 
 
-def _without_traffic(problem: Problem, typical: Array, upper: Array) -> Design:
+def _without_traffic(problem: Problem, typical: Array, upper: Array) -> Solution:
     """The cheapest design of a step that only computes."""
     program = scaled_program(problem, typical, upper)
     choice = cheapest(program, CutModel(program, FASTEST, 0.0), np.ones(len(typical)), np.empty(0))
     model = CutModel(program, CHEAPEST, float(program.price @ choice.b))
     least_usd = problem.fixed_cost_usd + program.cost_unit_usd * model.lower_bound()[0]
     bound = OBJECTIVES[problem.objective](program.constant_s, least_usd)
-    return exact_design(problem, program, choice.b, bound, unique=choice.unique)
+    return Solution(exact_design(problem, program, choice.b, bound, unique=choice.unique), None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costing import PriceBook, network_price_usd_per_Bps
+from libra_planner.costing import PriceBook, network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.spec import bundled
@@ -114,6 +114,7 @@ class _Builder:
             topology=topology,
             step_time=what.step_time,
             price_usd_per_Bps=faults.required(price),
+            price_parts=price_parts(topology, faults.required(book)),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,

@@ -1,0 +1,298 @@
+"""Shadow prices: what one unit more of a rule, a dimension or a price changes at the optimum.
+
+Each is a one-sided derivative of the re-optimised optimum: the rule, dimension or price
+is moved by a ten-thousandth, the neighboring problem is solved by Newton steps from the
+known optimum and proven again, and step time and cost are evaluated exactly there. At a
+kink, where dimensions tie, the two sides differ and both are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from libra_planner.costing import PricePart
+from libra_planner.errors import PlannerError
+from libra_planner.optimizer.cheapest import cheapest
+from libra_planner.optimizer.convex import ConvexPoint
+from libra_planner.optimizer.design import Design
+from libra_planner.optimizer.feasibility import restored
+from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem
+from libra_planner.optimizer.program import scaled_program, weighted
+from libra_planner.optimizer.solution import Basis, Solution
+from libra_planner.optimizer.weighted import certified, polished, usable
+from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.timing.expression import Array
+from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+_STEP = 1e-5
+"""Move of a bound, bandwidth or price, relative to its size."""
+
+_SAME_SIDES = 1e-3
+"""Relative difference up to which left and right derivatives are one."""
+
+_LOOSE = 1e-3
+"""Relative room beyond which a rule is worth nothing: it does not bind."""
+
+_NOISE = 1e-9
+"""Relative change of time or cost per step that is rounding."""
+
+_LINE_GAP = 1e-8
+
+Neighbor: TypeAlias = Callable[[float], Problem]
+"""The problem with something moved by so much, SI."""
+
+
+@dataclass(frozen=True)
+class ShadowPrice:
+    """A derivative of the optimum.
+
+    Parameters
+    ----------
+    subject : ``rule``, ``dimension``, ``cost`` or ``price``.
+    name : the rule's text, the dimension or the price.
+    line : of the rule, if it has one.
+    bound : what is moved, in the form it was normalised to, such as ``>= 25 GB/s``.
+    unit : of what is moved by one.
+    d_step_time_s, d_cost_usd : change of the re-optimised step time and cost per unit.
+    side : ``left`` (less), ``right`` (more) or ``both``.
+    """
+
+    subject: str
+    name: str
+    line: int | None
+    bound: str
+    unit: str
+    d_step_time_s: float
+    d_cost_usd: float
+    side: str
+
+
+def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...]:
+    """Prices of every rule, dimension and, where cost counts for nothing, of a dollar.
+
+    The price of a rule is per unit of its bound; of a dimension, per GB/s given free
+    outside the rules. Rules with room to spare are worth nothing.
+    """
+    if solution.basis is None:
+        return ()
+    walker = _Walker(problem, solution, solution.basis)
+    found: list[ShadowPrice] = []
+    for i, rule in enumerate(problem.rules):
+        subject = ShadowPrice("rule", rule.text, rule.line, _bound(rule), rule.unit, 0.0, 0.0, "")
+        size = max(abs(rule.bound), walker.terms(rule)) / rule.unit_factor
+        found += walker.prices(subject, size, _moved_rule(problem, i), slack=walker.slack(rule))
+    for i, limit in enumerate(problem.step_time_limits):
+        subject = ShadowPrice(
+            "rule", limit.text, limit.line, f"<= {limit.limit_s:g} s", "s", 0.0, 0.0, ""
+        )
+        found += walker.prices(subject, limit.limit_s, _moved_limit(problem, i))
+    for i, label in enumerate(problem.topology.labels):
+        subject = ShadowPrice("dimension", label, None, "", "GB/s", 0.0, 0.0, "")
+        size = float(solution.design.bandwidth_GBps[i]) or max(solution.design.bandwidth_GBps)
+        found += walker.prices(subject, size, _given(problem, i))
+    if problem.objective != "cost":
+        cost_usd = walker.base[1]
+        subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
+        found += walker.prices(subject, cost_usd, _spent(problem, cost_usd))
+    return tuple(found)
+
+
+def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...]:
+    """Change of the optimum per USD per GB/s of every price in the book that the fabric uses."""
+    if solution.basis is None:
+        return ()
+    if problem.objective == "performance" and not _rules_about_cost(problem):
+        return _bought(problem, solution.design)
+    walker = _Walker(problem, solution, solution.basis)
+    found: list[ShadowPrice] = []
+    for part in problem.price_parts:
+        name = f"{part.tier} {part.part}"
+        subject = ShadowPrice("price", name, None, "", "USD per GB/s", 0.0, 0.0, "")
+        size = part.usd_per_GBps or max(p.usd_per_GBps for p in problem.price_parts)
+        found += walker.prices(subject, size, _repriced(problem, part))
+    return tuple(found)
+
+
+def _rules_about_cost(problem: Problem) -> bool:
+    return any(rule.unit == "$" for rule in problem.rules)
+
+
+def _bought(problem: Problem, design: Design) -> tuple[ShadowPrice, ...]:
+    """Where no price has a say in the design: the quantity that is bought at each."""
+    return tuple(
+        ShadowPrice(
+            subject="price",
+            name=f"{part.tier} {part.part}",
+            line=None,
+            bound="",
+            unit="USD per GB/s",
+            d_step_time_s=0.0,
+            d_cost_usd=float(np.dot(part.usd_per_Bps_per_price, design.bandwidth_bytes_per_s)),
+            side="both",
+        )
+        for part in problem.price_parts
+    )
+
+
+def _bound(rule: Rule) -> str:
+    return f"{rule.sense} {rule.bound / rule.unit_factor:g} {rule.unit}"
+
+
+def _moved_rule(problem: Problem, i: int) -> Neighbor:
+    """Rule i with its bound moved, in its own unit."""
+
+    def neighbor(units: float) -> Problem:
+        rules = list(problem.rules)
+        rules[i] = replace(rules[i], bound=rules[i].bound + units * rules[i].unit_factor)
+        return replace(problem, rules=tuple(rules))
+
+    return neighbor
+
+
+def _moved_limit(problem: Problem, i: int) -> Neighbor:
+    def neighbor(seconds: float) -> Problem:
+        limits: list[StepTimeLimit] = list(problem.step_time_limits)
+        limits[i] = replace(limits[i], limit_s=limits[i].limit_s + seconds)
+        return replace(problem, step_time_limits=tuple(limits))
+
+    return neighbor
+
+
+def _given(problem: Problem, i: int) -> Neighbor:
+    """GB/s given to dimension i: rules and cost see B, the step time B with the gift.
+
+    The problem is put over the sum of both, so rules and cost are moved instead.
+    """
+
+    def neighbor(units: float) -> Problem:
+        gift = units * BYTES_PER_S_PER_GBPS
+        rules = tuple(
+            replace(rule, bound=rule.bound + rule.coefficients[i] * gift) for rule in problem.rules
+        )
+        paid = problem.fixed_cost_usd - float(problem.price_usd_per_Bps[i]) * gift
+        return replace(problem, rules=rules, fixed_cost_usd=paid)
+
+    return neighbor
+
+
+def _spent(problem: Problem, cost_usd: float) -> Neighbor:
+    """Network cost held below the optimum's, moved."""
+    price = tuple(map(float, problem.price_usd_per_Bps))
+
+    def neighbor(usd: float) -> Problem:
+        spare = cost_usd + usd - problem.fixed_cost_usd
+        cap = Rule("cost", price, "<=", spare, "$", 1.0)
+        return replace(problem, rules=(*problem.rules, cap))
+
+    return neighbor
+
+
+def _repriced(problem: Problem, part: PricePart) -> Neighbor:
+    """One price of the book moved; rules about cost follow it."""
+    old = problem.price_usd_per_Bps
+
+    def neighbor(usd_per_GBps: float) -> Problem:
+        more = usd_per_GBps * np.array(part.usd_per_Bps_per_price)
+        rules = tuple(_dearer(rule, old, more) for rule in problem.rules)
+        return replace(problem, rules=rules, price_usd_per_Bps=old + more)
+
+    return neighbor
+
+
+def _dearer(rule: Rule, price: Array, more: Array) -> Rule:
+    """A rule ``k * cost`` at higher prices; others as they are."""
+    i = int(np.argmax(price))
+    if rule.unit != "$" or not price[i]:
+        return rule
+    factor = rule.coefficients[i] / float(price[i])
+    return replace(rule, coefficients=tuple(np.array(rule.coefficients) + factor * more))
+
+
+@dataclass
+class _Walker:
+    """Neighbors of one optimum."""
+
+    problem: Problem
+    solution: Solution
+    basis: Basis
+
+    def __post_init__(self) -> None:
+        bandwidth = self.solution.design.bandwidth_bytes_per_s
+        self.base = _figures(self.problem, bandwidth)
+
+    def terms(self, rule: Rule) -> float:
+        """Size of a rule's left side at the optimum."""
+        bandwidth = self.solution.design.bandwidth_bytes_per_s
+        return float(np.abs(rule.coefficients) @ bandwidth)
+
+    def slack(self, rule: Rule) -> float:
+        """Room a rule leaves at the optimum, relative to its size."""
+        left = float(np.dot(rule.coefficients, self.solution.design.bandwidth_bytes_per_s))
+        return abs(left - rule.bound) / (max(abs(rule.bound), self.terms(rule)) or 1.0)
+
+    def prices(
+        self, subject: ShadowPrice, size: float, neighbor: Neighbor, *, slack: float = 0.0
+    ) -> list[ShadowPrice]:
+        """The derivative, as one entry where both sides agree and as two where not."""
+        if slack > _LOOSE:
+            return [replace(subject, side="both")]
+        step = _STEP * size
+        sides = {}
+        for side, move in (("left", -step), ("right", step)):
+            figures = self._at(neighbor(move))
+            if figures is not None:
+                sides[side] = (figures - self.base) / move
+        scale = np.array(self.base) / step
+        for side, slope in sides.items():
+            sides[side] = np.where(np.abs(slope) <= _NOISE * scale, 0.0, slope)
+        if len(sides) == 2 and _agree(sides["left"], sides["right"]):
+            sides = {"both": (sides["left"] + sides["right"]) / 2}
+        return [
+            replace(subject, d_step_time_s=float(slope[0]), d_cost_usd=float(slope[1]), side=side)
+            for side, slope in sides.items()
+        ]
+
+    def _at(self, problem: Problem) -> Array | None:
+        """Step time and cost of a neighbor's optimum; ``None`` where it has none."""
+        try:
+            bandwidth = self._optimum(problem)
+        except PlannerError:
+            return None
+        return None if bandwidth is None else _figures(problem, bandwidth)
+
+    def _optimum(self, problem: Problem) -> Array | None:
+        program, optimum = self.basis.program, self.basis.optimum
+        weights = optimum.model.weights
+        base = per_cost_problem(problem) if self.basis.per_cost else problem
+        limited = np.isfinite(program.time_limit)
+        limit_s = min((limit.limit_s for limit in problem.step_time_limits), default=np.inf)
+        near = scaled_program(
+            base,
+            program.bandwidth_unit,
+            program.b_upper * program.bandwidth_unit * 2,
+            limit_s=limit_s if limited else np.inf,
+        )
+        start = polished(near, weights, ConvexPoint(optimum.b, optimum.form_weights))
+        if not usable(near, start.b):
+            return None
+        best = certified(near, weights, start.b)
+        if best.value - best.bound > _LINE_GAP * abs(weighted(near, weights, best.b)):
+            return None
+        b = restored(near, cheapest(near, best.model, best.b, best.form_weights).b)
+        point = b * near.bandwidth_unit
+        return from_per_cost(point) if self.basis.per_cost else point
+
+
+def _figures(problem: Problem, bandwidth: Array) -> Array:
+    """Step time and cost."""
+    return np.array([problem.step_time.seconds(bandwidth), problem.cost_usd(bandwidth)])
+
+
+def _agree(left: Array, right: Array) -> bool:
+    return bool(
+        (np.abs(left - right) <= _SAME_SIDES * np.maximum(np.abs(left), np.abs(right))).all()
+    )
