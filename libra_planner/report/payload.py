@@ -51,7 +51,7 @@ def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
 def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[str, Any]]:
     """Rules that hold with no room to spare, with their lines."""
     found: dict[tuple[str, int | None], None] = {}
-    for rule in problem.rules:
+    for rule in problem.rules_at(bandwidth_bytes_per_s):
         terms = np.abs(rule.coefficients) @ bandwidth_bytes_per_s
         slack = abs(float(np.dot(rule.coefficients, bandwidth_bytes_per_s)) - rule.bound)
         if slack <= _BINDING * max(abs(rule.bound), float(terms)):

@@ -11,12 +11,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from libra_planner.problem import Problem
+from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.groups import objective_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation, Violation
+    from libra_planner.optimizer.catalogue import CatalogueDesign
     from libra_planner.optimizer.design import Design
 
 _BAR_CELLS, _LEAST_CELLS = 24, 6
@@ -57,6 +59,13 @@ def print_result(
     console.print(_time_table(problem, evaluation))
     _print_rules(console, problem, evaluation)
     _print_notes(console, problem, evaluation)
+
+
+def print_catalogue(console: Console, problem: Problem, design: CatalogueDesign) -> None:
+    """What to buy, and what is lost against any bandwidth: after :func:`print_result`."""
+    console.print()
+    for line in catalogue_lines(problem, design):
+        _print_line(console, escape(line))
 
 
 def _headline(evaluation: Evaluation) -> str:
@@ -124,11 +133,13 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
         proof = f"no design under these rules is faster by more than one part in 10^{digits}"
         return f"Proven optimal: {proof}{ties}"
     limits = {limit.text for limit in problem.step_time_limits}
-    n_rules = len({rule.text for rule in problem.rules} | limits)
-    n_broken = len({violation.rule for violation in evaluation.violated})
-    if n_broken:
-        return f"[red]Breaks {n_broken} of {n_rules} rules[/]"
-    return f"Meets all {n_rules} rules" if n_rules else "No rules to meet"
+    rules = {rule.text for rule in problem.rules} | limits
+    broken = {violation.rule for violation in evaluation.violated}
+    n_unpurchasable = len(broken - rules)
+    buys = f"; [red]{n_unpurchasable} speeds cannot be bought[/]" if n_unpurchasable else ""
+    if broken & rules:
+        return f"[red]Breaks {len(broken & rules)} of {len(rules)} rules[/]{buys}"
+    return (f"Meets all {len(rules)} rules" if rules else "No rules to meet") + buys
 
 
 def _bandwidth_table(console: Console, problem: Problem, evaluation: Evaluation) -> Table:
