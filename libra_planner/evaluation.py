@@ -9,9 +9,11 @@ from types import MappingProxyType
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.link_options import find_options, nearest_options
 from libra_planner.problem import RULE_TOLERANCE, Problem
 from libra_planner.timing.explanation import Share, critical_path
 from libra_planner.timing.expression import Array
+from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
 _LEAST_BYTES_PER_S = 1e3
 """Largest bandwidth of a vector below which it must have been meant in GB/s."""
@@ -172,7 +174,7 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     """:func:`evaluate` of a vector whose unit is beyond doubt, such as an optimum."""
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
     step_time_s = _checked_step_time_s(problem, bandwidth)
-    cost_by_dim = problem.price_usd_per_Bps * bandwidth
+    cost_by_dim = problem.cost_usd_by_dim(bandwidth)
     cost_usd = float(problem.cost_usd(bandwidth))
     equal = _equal_bandwidth(problem, bandwidth)
     real = problem.real_link_step_time
@@ -223,7 +225,7 @@ def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violatio
         Violation(
             rule.text, rule.line, rule.excess(bandwidth_bytes_per_s) / rule.unit_factor, rule.unit
         )
-        for rule in problem.rules
+        for rule in problem.rules_at(bandwidth_bytes_per_s)
         if rule.relative_excess(bandwidth_bytes_per_s) > RULE_TOLERANCE
     ]
     step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))
@@ -232,15 +234,34 @@ def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violatio
         for limit in problem.step_time_limits
         if step_time_s > limit.limit_s * (1 + RULE_TOLERANCE)
     ]
-    return tuple(broken + late)
+    return tuple(broken + late) + unpurchasable(problem, bandwidth_bytes_per_s)
+
+
+def unpurchasable(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:
+    """Dimensions whose bandwidth none of their options has, with the nearest ones."""
+    found = []
+    for i, options in problem.purchasable.items():
+        bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)[i]
+        if find_options(options, bandwidth) < 0:
+            near = nearest_options(options, float(bandwidth))
+            speeds = (f"{gigabytes_per_s(o.bandwidth_bytes_per_s):.6g} GB/s ({o})" for o in near)
+            label = problem.topology.labels[i]
+            text = f"{label}: not a purchasable speed, nearest {' and '.join(speeds)}"
+            by = min(abs(o.bandwidth_bytes_per_s - float(bandwidth)) for o in near)
+            found.append(Violation(text, near[0].line, by / BYTES_PER_S_PER_GBPS, "GB/s"))
+    return tuple(found)
 
 
 def max_violation(problem: Problem, bandwidth_bytes_per_s: Array) -> float:
     """Largest relative violation over all rules, time bounds included (C9)."""
-    linear = [rule.relative_excess(bandwidth_bytes_per_s) for rule in problem.rules]
+    rules = problem.rules_at(bandwidth_bytes_per_s)
+    linear = [rule.relative_excess(bandwidth_bytes_per_s) for rule in rules]
     step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))
     late = [max(0.0, step_time_s / limit.limit_s - 1) for limit in problem.step_time_limits]
-    return max([0.0, *linear, *late])
+    off = [one.by for one in unpurchasable(problem, bandwidth_bytes_per_s)]
+    fastest = float(np.max(bandwidth_bytes_per_s)) / BYTES_PER_S_PER_GBPS
+    unbought = [by / (by + fastest) for by in off]
+    return max([0.0, *linear, *late, *unbought])
 
 
 def _checked_step_time_s(problem: Problem, bandwidth: Array) -> float:

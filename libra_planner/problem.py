@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from libra_planner.costing import PricePart
 from libra_planner.group import Member, relative_time
+from libra_planner.link_options import Options, distinct_options, find_options
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.topology import Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
@@ -31,6 +32,8 @@ class Rule:
     unit_factor : SI value of one unit.
     line : line in the plan file, if it has one.
     column : column there.
+    cost_factor : multiple of the network cost on the left side of a rule over cost; its
+        ``coefficients`` are this times the price book's prices.
     """
 
     text: str
@@ -41,6 +44,7 @@ class Rule:
     unit_factor: float = BYTES_PER_S_PER_GBPS
     line: int | None = None
     column: int | None = None
+    cost_factor: float = 0.0
 
     def excess(self, bandwidth_bytes_per_s: Array) -> float:
         """How far the rule is from being met, SI; 0 where it is met."""
@@ -96,6 +100,8 @@ class Problem:
     own_optima_s : least step time of each member alone under the same rules, T_i*,
         once an optimizer has found them; empty before.
     price_parts : the prices of the book that ``price_usd_per_Bps`` is made of.
+    options : per dimension what can be bought, ``None`` for any bandwidth at the price
+        book's price; empty when no dimension has options.
     """
 
     source: str
@@ -114,6 +120,7 @@ class Problem:
     group_objective: str = "weighted"
     own_optima_s: tuple[float, ...] = ()
     price_parts: tuple[PricePart, ...] = ()
+    options: tuple[Options | None, ...] = ()
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:
@@ -126,6 +133,12 @@ class Problem:
         if not self.own_optima_s:
             return None
         return relative_time(self.members, self.own_optima_s, self.group_objective)
+
+    @cached_property
+    def purchasable(self) -> dict[int, Options]:
+        """Distinct options of the dimensions that have some, slowest first, by index."""
+        listed = enumerate(self.options)
+        return {i: distinct_options(options) for i, options in listed if options is not None}
 
     @property
     def compute_s(self) -> float:
@@ -141,8 +154,43 @@ class Problem:
 
     def network_cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Network cost (C7), USD, shape of the designs; input shape (..., n_dims)."""
+        if self.options:
+            return np.asarray(self.cost_usd_by_dim(bandwidth_bytes_per_s).sum(axis=-1))
         network: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
         return network
+
+    def cost_usd_by_dim(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Network cost of each dimension, USD; input and output shape (..., n_dims).
+
+        A purchasable bandwidth costs what its cheapest option costs, any other one the
+        price book's linear price.
+        """
+        bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+        cost: Array = bandwidth * self.price_usd_per_Bps
+        for i, options in self.purchasable.items():
+            found = find_options(options, bandwidth[..., i])
+            prices = np.array([option.cost_usd for option in options])
+            cost[..., i] = np.where(found >= 0, prices[found], cost[..., i])
+        return cost
+
+    def rules_at(self, bandwidth_bytes_per_s: Array) -> tuple[Rule, ...]:
+        """The rules with those over cost at the prices that one vector is bought for.
+
+        Options need not be priced linearly: the row of a rule over cost becomes the
+        price per byte/s of each dimension at this vector, shape (n_dims,).
+        """
+        if not self.options:
+            return self.rules
+        bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+        bought = np.where(bandwidth > 0, bandwidth, 1.0)
+        cost = self.cost_usd_by_dim(bandwidth)
+        price = np.where(bandwidth > 0, cost / bought, self.price_usd_per_Bps)
+        return tuple(
+            replace(rule, coefficients=tuple(map(float, rule.cost_factor * price)))
+            if rule.cost_factor
+            else rule
+            for rule in self.rules
+        )
 
     def total_bandwidth_bytes_per_s(self) -> float | None:
         """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""

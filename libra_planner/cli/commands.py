@@ -32,18 +32,29 @@ def optimize(options: argparse.Namespace) -> None:
 
     problem = load_plan(options.plan, options.settings)
     with _uncollected():
-        from libra_planner.optimizer.optimize import optimize as optimize_problem
+        from libra_planner.optimizer.catalogue import CatalogueDesign
+        from libra_planner.optimizer.optimize import solve, with_own_optima
+        from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
 
-    design = optimize_problem(problem)
+    problem = with_own_optima(problem)
+    solution = solve(problem)
+    design, shadow = solution.design, shadow_prices(problem, solution)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
-        from libra_planner.report.payload import optimize_payload
+        from libra_planner.report.catalogue import catalogue_payload
+        from libra_planner.report.payload import optimize_payload, worth_payload
 
-        _print_json(optimize_payload(problem, design, evaluation))
+        payload = optimize_payload(problem, design, evaluation)
+        payload |= worth_payload(shadow, price_sensitivity(problem, solution))
+        if isinstance(design, CatalogueDesign):
+            payload |= catalogue_payload(problem, design)
+        _print_json(payload)
     else:
-        from libra_planner.report.terminal import print_result
+        from libra_planner.report.terminal import print_catalogue, print_result
 
-        print_result(_console(), problem, evaluation, design)
+        print_result(_console(), problem, evaluation, design, shadow)
+        if isinstance(design, CatalogueDesign):
+            print_catalogue(_console(), problem, design)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.evaluation import OBJECTIVES, max_violation
+from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.centred import Centred, centred
 from libra_planner.optimizer.cheapest import Choice, cheapest
 from libra_planner.optimizer.design import Design, checked, exact_design
@@ -71,8 +72,11 @@ def optimize(problem: Problem) -> Design:
 
 def solve(problem: Problem) -> Solution:
     """:func:`optimize`, with what is needed to solve neighboring problems."""
+    problem = with_own_optima(problem)
+    if problem.options:
+        return Solution(optimize_catalogue(problem, optimize), None)
     if problem.group_objective != "weighted":
-        return _solve_relative(with_own_optima(problem))
+        return _solve_relative(problem)
     check_compute_fits(problem)
     lower, upper = bandwidth_bounds(problem)
     objectives = {
@@ -102,14 +106,14 @@ def with_own_optima(problem: Problem) -> Problem:
 
 
 def _solve_relative(problem: Problem) -> Solution:
-    """A group's relative time in the place of the step time."""
+    """A group's relative time in the place of the step time; neighbors would move T_i* too."""
     relative = replace(
         problem,
         step_time=problem.objective_time or problem.step_time,
         members=(),
         group_objective="weighted",
     )
-    return solve(relative)
+    return Solution(solve(relative).design, None)
 
 
 def _performance(problem: Problem, lower: Array, upper: Array) -> Solution:

@@ -190,8 +190,9 @@ def _least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:
 
 def communication(program: Program, b: Array) -> float:
     """Communication time at b, in time units; infinite where a form is zero."""
-    with np.errstate(divide="ignore"):
-        return float(program.time @ w_values(program, b))
+    if not (program.forms @ b > 0).all():
+        return np.inf
+    return float(program.time @ w_values(program, b))
 
 
 def weighted(program: Program, weights: Weights, b: Array) -> float:

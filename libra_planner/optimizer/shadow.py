@@ -28,7 +28,7 @@ from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
-_STEP = 1e-5
+_STEP = 2e-6
 """Move of a bound, bandwidth or price, relative to its size."""
 
 _SAME_SIDES = 1e-3
@@ -71,14 +71,15 @@ class ShadowPrice:
     side: str
 
 
-def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...]:
+def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
     """Prices of every rule, dimension and, where cost counts for nothing, of a dollar.
 
     The price of a rule is per unit of its bound; of a dimension, per GB/s given free
-    outside the rules. Rules with room to spare are worth nothing.
+    outside the rules. Rules with room to spare are worth nothing. ``None`` where the
+    optimum has no neighbors of its kind: a catalogue's, a relative group's, no traffic's.
     """
     if solution.basis is None:
-        return ()
+        return None
     walker = _Walker(problem, solution, solution.basis)
     found: list[ShadowPrice] = []
     for i, rule in enumerate(problem.rules):
@@ -101,10 +102,10 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
     return tuple(found)
 
 
-def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...]:
+def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
     """Change of the optimum per USD per GB/s of every price in the book that the fabric uses."""
     if solution.basis is None:
-        return ()
+        return None
     if problem.objective == "performance" and not _rules_about_cost(problem):
         return _bought(problem, solution.design)
     walker = _Walker(problem, solution, solution.basis)
@@ -118,7 +119,7 @@ def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice
 
 
 def _rules_about_cost(problem: Problem) -> bool:
-    return any(rule.unit == "$" for rule in problem.rules)
+    return any(rule.cost_factor for rule in problem.rules)
 
 
 def _bought(problem: Problem, design: Design) -> tuple[ShadowPrice, ...]:
@@ -185,7 +186,7 @@ def _spent(problem: Problem, cost_usd: float) -> Neighbor:
 
     def neighbor(usd: float) -> Problem:
         spare = cost_usd + usd - problem.fixed_cost_usd
-        cap = Rule("cost", price, "<=", spare, "$", 1.0)
+        cap = Rule("cost", price, "<=", spare, "$", 1.0, cost_factor=1.0)
         return replace(problem, rules=(*problem.rules, cap))
 
     return neighbor
@@ -197,19 +198,16 @@ def _repriced(problem: Problem, part: PricePart) -> Neighbor:
 
     def neighbor(usd_per_GBps: float) -> Problem:
         more = usd_per_GBps * np.array(part.usd_per_Bps_per_price)
-        rules = tuple(_dearer(rule, old, more) for rule in problem.rules)
+        rules = tuple(_dearer(rule, more) for rule in problem.rules)
         return replace(problem, rules=rules, price_usd_per_Bps=old + more)
 
     return neighbor
 
 
-def _dearer(rule: Rule, price: Array, more: Array) -> Rule:
-    """A rule ``k * cost`` at higher prices; others as they are."""
-    i = int(np.argmax(price))
-    if rule.unit != "$" or not price[i]:
-        return rule
-    factor = rule.coefficients[i] / float(price[i])
-    return replace(rule, coefficients=tuple(np.array(rule.coefficients) + factor * more))
+def _dearer(rule: Rule, more: Array) -> Rule:
+    """A rule about cost at higher prices; others as they are."""
+    row = np.array(rule.coefficients) + rule.cost_factor * more
+    return replace(rule, coefficients=tuple(map(float, row)))
 
 
 @dataclass
@@ -238,6 +236,8 @@ class _Walker:
         self, subject: ShadowPrice, size: float, neighbor: Neighbor, *, slack: float = 0.0
     ) -> list[ShadowPrice]:
         """The derivative, as one entry where both sides agree and as two where not."""
+        if not size:
+            return []
         if slack > _LOOSE:
             return [replace(subject, side="both")]
         step = _STEP * size

@@ -17,6 +17,7 @@ from libra_planner.units import gigabytes_per_s
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.shadow import ShadowPrice
 
 _BINDING = 1e-6
 """Relative slack below which a rule binds."""
@@ -30,10 +31,32 @@ def optimize_payload(problem: Problem, design: Design, evaluation: Evaluation) -
         "lower_bound": design.lower_bound,
         "unique": design.unique,
         "max_violation": design.max_violation,
-        "shadow_prices": None,  # Not computed yet: null, not an empty list.
     }
     figures = _figures(problem, evaluation)
     return {"objective": design.objective, **certificate, **figures}
+
+
+def worth_payload(
+    shadow: tuple[ShadowPrice, ...] | None, prices: tuple[ShadowPrice, ...] | None
+) -> dict[str, Any]:
+    """Keys ``shadow_prices`` and ``price_sensitivity``; null where there are none to give."""
+    return {
+        "shadow_prices": shadow and [_worth(price) for price in shadow],
+        "price_sensitivity": prices and [_worth(price) for price in prices],
+    }
+
+
+def _worth(price: ShadowPrice) -> dict[str, Any]:
+    subject: dict[str, Any] = {price.subject: price.name}
+    if price.subject == "rule":
+        subject |= {"line": price.line, "bound": price.bound}
+    return {
+        **subject,
+        "unit": price.unit,
+        "d_step_time_s": price.d_step_time_s,
+        "d_cost_usd": price.d_cost_usd,
+        "side": price.side,
+    }
 
 
 def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
@@ -51,7 +74,7 @@ def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
 def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[str, Any]]:
     """Rules that hold with no room to spare, with their lines."""
     found: dict[tuple[str, int | None], None] = {}
-    for rule in problem.rules:
+    for rule in problem.rules_at(bandwidth_bytes_per_s):
         terms = np.abs(rule.coefficients) @ bandwidth_bytes_per_s
         slack = abs(float(np.dot(rule.coefficients, bandwidth_bytes_per_s)) - rule.bound)
         if slack <= _BINDING * max(abs(rule.bound), float(terms)):

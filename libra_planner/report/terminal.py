@@ -11,13 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from libra_planner.problem import Problem
+from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.groups import objective_notes
 from libra_planner.report.payload import binding_rules
+from libra_planner.report.worth import worth_table
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation, Violation
+    from libra_planner.optimizer.catalogue import CatalogueDesign
     from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.shadow import ShadowPrice
 
 _BAR_CELLS, _LEAST_CELLS = 24, 6
 """Longest bar, and the shortest that still says something."""
@@ -25,6 +29,13 @@ _BAR_CELLS, _LEAST_CELLS = 24, 6
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHOWN_GAP = 1e-9
 """Smaller gaps are shown as this: their digits are rounding."""
+
+
+_BETTER = {
+    "performance": "is faster",
+    "performance_per_cost": "has a smaller step time x cost",
+    "cost": "is cheaper",
+}
 
 
 class PlainConsole(Console):
@@ -35,9 +46,13 @@ class PlainConsole(Console):
 
 
 def print_result(
-    console: Console, problem: Problem, evaluation: Evaluation, design: Design | None = None
+    console: Console,
+    problem: Problem,
+    evaluation: Evaluation,
+    design: Design | None = None,
+    shadow: tuple[ShadowPrice, ...] | None = None,
 ) -> None:
-    """A whole result: headline, bandwidths, time split, rules, notes."""
+    """A whole result: headline, bandwidths, time split, rules, what more is worth, notes."""
     topology = problem.topology
     name, fabric = escape(problem.workload_name), f"{topology}, {topology.n_npus:,} NPUs"
     _print_line(console, f"[bold]{name}[/] on {fabric}")
@@ -56,7 +71,18 @@ def print_result(
         console.print()
     console.print(_time_table(problem, evaluation))
     _print_rules(console, problem, evaluation)
+    worth = worth_table(shadow or ())
+    if worth is not None:
+        console.print()
+        console.print(worth)
     _print_notes(console, problem, evaluation)
+
+
+def print_catalogue(console: Console, problem: Problem, design: CatalogueDesign) -> None:
+    """What to buy, and what is lost against any bandwidth: after :func:`print_result`."""
+    console.print()
+    for line in catalogue_lines(problem, design):
+        _print_line(console, escape(line))
 
 
 def _headline(evaluation: Evaluation) -> str:
@@ -121,14 +147,17 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
     if design is not None:
         ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
         digits = int(1e-6 - np.log10(max(design.optimality_gap, _SHOWN_GAP)))
-        proof = f"no design under these rules is faster by more than one part in 10^{digits}"
+        better = _BETTER[problem.objective]
+        proof = f"no design under these rules {better} by more than one part in 10^{digits}"
         return f"Proven optimal: {proof}{ties}"
     limits = {limit.text for limit in problem.step_time_limits}
-    n_rules = len({rule.text for rule in problem.rules} | limits)
-    n_broken = len({violation.rule for violation in evaluation.violated})
-    if n_broken:
-        return f"[red]Breaks {n_broken} of {n_rules} rules[/]"
-    return f"Meets all {n_rules} rules" if n_rules else "No rules to meet"
+    rules = {rule.text for rule in problem.rules} | limits
+    broken = {violation.rule for violation in evaluation.violated}
+    n_unpurchasable = len(broken - rules)
+    buys = f"; [red]{n_unpurchasable} speeds cannot be bought[/]" if n_unpurchasable else ""
+    if broken & rules:
+        return f"[red]Breaks {len(broken & rules)} of {len(rules)} rules[/]{buys}"
+    return (f"Meets all {len(rules)} rules" if rules else "No rules to meet") + buys
 
 
 def _bandwidth_table(console: Console, problem: Problem, evaluation: Evaluation) -> Table:

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
 from libra_planner.spec.fields import Model as _Model
+from libra_planner.spec.option_models import LinkOptionsSpec
 from libra_planner.spec.system_models import AnyNpuSpec, FixedCostSpec, NpuSpec
 
 
@@ -19,6 +20,11 @@ class FabricSpec(_Model):
         "RI ring, FC fully connected, SW switch (or the long names), with NPUs per group."
     )
     tiers: list[Text] = Field(description="Price tier of each dimension, innermost first.")
+    link_options: LinkOptionsSpec | None = Field(
+        default=None,
+        description="Purchasable speeds by dimension (dimN, or a tier that occurs once); "
+        "a dimension that is not listed may have any bandwidth.",
+    )
 
 
 class DegreesSpec(_Model):

@@ -10,8 +10,9 @@ import numpy as np
 
 from libra_planner.costing import PriceBook, network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
+from libra_planner.link_options import Options
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.spec import bundled
+from libra_planner.spec import bundled, catalogue
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.group_models import AnyPlanSpec
@@ -75,6 +76,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     topology = builder.faults.attempt(("fabric", "topology"), builder.topology)
     if topology is not None:
         builder.rules(topology, None)
+        builder.options(topology, None)
     return [fault for fault in builder.faults.faults if fault.path not in known]
 
 
@@ -105,6 +107,7 @@ class _Builder:
             price = faults.attempt(("fabric", "tiers"), pricing)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
+        options = self.options(topology, price)
         trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
         built = [faults.required(training) for training in trainings]
         what = faults.required(faults.attempt((), partial(trained, self.spec, built)))
@@ -124,6 +127,7 @@ class _Builder:
             group_objective=what.group_objective,
             notes=what.notes + fixed.notes,
             settings=what.settings + self._settings(faults.required(book), fixed),
+            options=options,
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
@@ -161,3 +165,9 @@ class _Builder:
             self.faults.attempt(("constraints", i), partial(check_rules, self.spec, parsed))
             rules += parsed
         return rules
+
+    def options(self, topology: Topology, price: Array | None) -> tuple[Options | None, ...]:
+        """What can be bought; with an unknown price, only for the faults."""
+        prices = np.ones(topology.n_dims) if price is None else price
+        reading = partial(catalogue.load_options, self.document, topology, prices)
+        return self.faults.attempt(catalogue.KEY, reading) or ()

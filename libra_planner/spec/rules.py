@@ -87,11 +87,12 @@ class _Token(NamedTuple):
 
 @dataclass
 class _Side:
-    """One side of a comparison: a row over bandwidths, constants and step_time, by kind."""
+    """One side of a comparison: a row over bandwidths, constants, step_time and cost, by kind."""
 
     row: Array
     constant: float = 0.0
     step_time: float = 0.0
+    cost: float = 0.0
     kinds: dict[str, str] = field(default_factory=dict)
 
 
@@ -246,6 +247,7 @@ def _add_name(side: _Side, name: str, factor: float, names: Names, text: str) ->
         _note_kind(side, "money", text)
         side.row = side.row + factor * names.price_usd_per_Bps
         side.constant += factor * names.fixed_cost_usd
+        side.cost += factor
     elif name == STEP_TIME:
         _note_kind(side, "time", text)
         side.step_time += factor
@@ -272,15 +274,17 @@ def _comparison(text: str, left: _Side, sense: str, right: _Side) -> Rule | Step
             text, f"a {kind} compared with a {other}", "expected the same kind on both sides"
         )
     bound = right.constant - left.constant
-    row = left.row - right.row
+    row, cost = left.row - right.row, left.cost - right.cost
     if kind == "time":
         return _step_time_limit(text, left.step_time - right.step_time, sense, bound)
     if not row.any() and kind == "bandwidth":
         raise _fault(text, "no bandwidth or cost to bound", "expected a name whose sum is not zero")
     if bound < 0 or (bound == 0 and row.any() and row[row != 0][0] < 0):
         row, bound, sense = -row, -bound, {"<=": ">=", ">=": "<="}.get(sense, sense)
+        cost = -cost
     unit, factor = _UNIT_OF_KIND[kind]
-    return Rule(text, tuple(float(x) + 0.0 for x in row), sense, bound + 0.0, unit, factor)
+    coefficients = tuple(float(x) + 0.0 for x in row)
+    return Rule(text, coefficients, sense, bound + 0.0, unit, factor, cost_factor=cost + 0.0)
 
 
 def _step_time_limit(text: str, factor: float, sense: str, bound: float) -> StepTimeLimit:

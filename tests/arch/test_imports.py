@@ -17,7 +17,7 @@ LAYERS = [
     ["errors", "units", "files"],
     ["topology", "workload"],
     ["collectives"],
-    ["timing", "costing"],
+    ["timing", "costing", "link_options"],
     ["group", "problem"],
     ["evaluation"],
     ["optimizer"],

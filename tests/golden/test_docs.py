@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import libra_planner as lp
+from libra_planner.optimizer.catalogue import optimize_catalogue
+
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "files.md").read_text(), re.DOTALL)
 KINDS = {re.search(r"kind: (\w+)", block).group(1): block for block in BLOCKS}
@@ -15,8 +18,17 @@ KINDS = {re.search(r"kind: (\w+)", block).group(1): block for block in BLOCKS}
 def test_every_kind_of_file_is_shown() -> None:
     assert KINDS.keys() == {
         "plan", "parallelism", "table", "transformer", "price_book", "npu_catalogue",
-        "workloads",
+        "workloads", "link_options",
     }  # fmt: skip
+
+
+def test_the_link_options_of_the_documentation_are_bought(tmp_path: Path) -> None:
+    options = "".join(f"    {line}\n" for line in KINDS["link_options"].splitlines()[1:])
+    plan = re.sub(r"(\n  tiers: .*\n)", rf"\1  link_options:\n{options}", KINDS["plan"])
+    (tmp_path / "plan.yaml").write_text(plan)
+    design = optimize_catalogue(lp.load_plan(tmp_path / "plan.yaml"), lp.optimize)
+    assert design.n_combinations == 3 * 5
+    assert [str(option) for option in design.options] == ["1 x 450 GB/s", "1 x 50 GB/s"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

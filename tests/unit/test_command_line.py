@@ -37,7 +37,7 @@ def test_interruption_is_130(plan, run, monkeypatch) -> None:
     def interrupted(_problem: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(optimizing, "optimize", interrupted)
+    monkeypatch.setattr(optimizing, "solve", interrupted)
     result = run("optimize", plan())
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
 

@@ -36,7 +36,7 @@ def test_names_of_any_kind_read_back(tier: str, files: list[str], tmp_path: Path
     assert read_document(plan).value["fabric"]["tiers"][2] == tier
     result = run("optimize", plan, "--json", "--set", 'constraints=["total == 100 GB/s"]')
     assert result.code == 0, result.err
-    assert result.payload["step_time_s"] == pytest.approx(float(ROW["optimum_ns"]) * 1e-9)
+    assert result.payload["step_time_s"] == pytest.approx(float(ROW["optimum"]) * 1e-9)
 
 
 def test_all_faults_of_all_files_at_once(files: list[str], tmp_path: Path, run) -> None:
