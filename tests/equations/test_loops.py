@@ -218,3 +218,34 @@ def test_a_duration_counts_once_an_execution_and_once_a_step() -> None:
     mixed = (*layer, Operation("x", Phase.WEIGHT_GRAD, 1.0, None, 4))
     with pytest.raises(SpecError, match="counts 3 and 4"):
         step_time(Workload("w", mixed), COMMUNICATORS, 2, loop=TrainingLoop(term))
+
+
+def test_a_quantity_on_two_sides_is_sent_once() -> None:
+    """max(TP, TP + DP) is TP + DP: there is nothing to share beyond it."""
+    zero = "0 * forward + 0 * backward + "
+    both, one = (
+        TrainingLoop(parse_loop(zero + text))
+        for text in (
+            "max(input_grad.tp, input_grad.tp + backward.dp)",
+            "input_grad.tp + backward.dp",
+        )
+    )
+    workload = Workload("w", LAYER)
+    seconds = [step_time(workload, COMMUNICATORS, 2, loop=x).seconds(B) for x in (both, one)]
+    assert seconds[0] == seconds[1] == pytest.approx(5.0)  # TP 3 s on dim1, DP 2 s on dim2
+
+
+def test_operation_classes_keep_their_names() -> None:
+    """Forward and input gradient send alike; they merge for solvers, not for people."""
+    step = _expression("no_overlap")
+    found = {share.label: share.seconds for share in critical_path(step, B)}
+    assert found == pytest.approx(
+        {
+            "compute": 5.5,
+            "forward TP all-reduce": 1.5,
+            "input grad TP all-reduce": 3.0,
+            "weight grad DP all-reduce": 2.0,
+        }
+    )
+    assert isinstance(step.merged, Sum)
+    assert len(step.merged.terms) == 3  # compute, TP and DP
