@@ -38,7 +38,8 @@ class FaultCollector:
             return build()
         except SpecError as error:
             missing = isinstance(error, DataNotFound)
-            self.faults += [self._located(fault, key, missing=missing) for fault in error.faults]
+            located = [self._located(fault, key, missing=missing) for fault in error.faults]
+            self.faults += [fault for fault in located if fault not in self.faults]
             return None
 
     def required(self, part: Result | None) -> Result:

@@ -27,7 +27,9 @@ AMOUNT, PARTS = "<amount>", "<parts>"
 """The two kinds of fixed cost."""
 RATE, NAMED = "<rate>", "<named>"
 """The two kinds of NPU: its rate, or its name in a catalogue."""
-KINDS = frozenset({DEGREES, GROUPS, AMOUNT, PARTS, RATE, NAMED})
+LOOP_NAME, LOOP_TEXT = "<loop name>", "<loop text>"
+"""The two kinds of training loop: its name, or an expression of the plan's own."""
+KINDS = frozenset({DEGREES, GROUPS, AMOUNT, PARTS, RATE, NAMED, LOOP_NAME, LOOP_TEXT})
 """Parts of pydantic's error paths that are no keys of a file."""
 
 

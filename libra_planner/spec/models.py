@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
 from libra_planner.spec.fields import Model as _Model
+from libra_planner.spec.loop_spec import BubbleFraction, LoopSpec
 from libra_planner.spec.option_models import LinkOptionsSpec
 from libra_planner.spec.system_models import AnyNpuSpec, FixedCostSpec, NpuSpec
 
@@ -75,8 +76,14 @@ class CommonSpec(_Model):
 
     fabric: FabricSpec
     cost_model: Text = Field(description="A bundled price book's name, or a path to one.")
-    training_loop: Literal["no_overlap"] = Field(
+    training_loop: LoopSpec = Field(
         default="no_overlap", description="How compute and communication follow one another."
+    )
+    contention: bool = Field(
+        default=True, description="Whether overlapped communication competes for a dimension."
+    )
+    bubble_fraction: BubbleFraction = Field(
+        default=0.0, description="Pipeline bubble over the step's work: (stages - 1)/micro-batches."
     )
     objective: Literal["performance", "performance_per_cost", "cost"] = Field(
         default="performance",

@@ -17,12 +17,13 @@ from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.group_models import AnyPlanSpec
 from libra_planner.spec.groups import check_group, check_rules, entries, plan_spec, trained
+from libra_planner.spec.loop_spec import loop_settings
 from libra_planner.spec.models import FabricSpec, PlanSpec
 from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.settings import apply_settings
 from libra_planner.spec.system import FixedCost, fixed_cost
-from libra_planner.spec.training import TrainingBuilder
+from libra_planner.spec.training import TrainingBuilder, plan_loop
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology, parse_topology
 from libra_planner.units import format_usd
@@ -105,6 +106,7 @@ class _Builder:
         if book is not None:
             pricing = partial(network_price_usd_per_Bps, topology, book)
             price = faults.attempt(("fabric", "tiers"), pricing)
+        faults.attempt(("training_loop",), partial(plan_loop, self.spec))
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
         options = self.options(topology, price)
@@ -131,7 +133,8 @@ class _Builder:
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
-        settings = (f"loop {self.spec.training_loop}", f"prices {book.name} ({book.as_of})")
+        loop = loop_settings(self.spec.training_loop, plan_loop(self.spec))
+        settings = (*loop, f"prices {book.name} ({book.as_of})")
         return (*settings, f"fixed cost {format_usd(fixed.usd)}") if fixed.usd else settings
 
     def topology(self) -> Topology:

@@ -6,17 +6,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.spec import bundled
 from libra_planner.spec.collector import FaultCollector
+from libra_planner.spec.loop_spec import training_loop
 from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
+from libra_planner.spec.settings import dotted_key
 from libra_planner.spec.system import compute_rate
 from libra_planner.spec.system_models import NamedNpuSpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
-from libra_planner.timing.expression import Node, TimeExpression, transfers
-from libra_planner.timing.loops import CollectiveTime, ideal_time, step_time
-from libra_planner.topology import Topology
+from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
+from libra_planner.timing.loop_terms import TrainingLoop
+from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, ideal_time, step_time
+from libra_planner.topology import Block, Topology
 from libra_planner.workload.operations import Collective, Phase, Workload
 from libra_planner.workload.parallelism import (
     Communicators,
@@ -114,21 +119,39 @@ class TrainingBuilder:
         communicators: Communicators,
         workload: Workload,
         time: CollectiveTime = ideal_time,
+        traffic: CollectiveTraffic = traffic_bytes,
     ) -> TimeExpression:
         """T(B) under the plan's loop: the only place that asks for one."""
-        loop = self.plan.training_loop
-        return step_time(workload, communicators, topology.n_dims, loop=loop, time=time)
+        n_dims = topology.n_dims
+        try:
+            loop = plan_loop(self.plan)
+            return step_time(workload, communicators, n_dims, loop=loop, time=time, traffic=traffic)
+        except SpecError as error:
+            raise type(error)(*map(self._of_the_plan, error.faults)) from None
+
+    def _of_the_plan(self, fault: Fault) -> Fault:
+        """A fault of the loop stands where the plan's loop does, not in this entry."""
+        if not fault.path.startswith("training_loop"):
+            return fault
+        return fault.located(self.faults.document.place(dotted_key(fault.path)))
 
     def _real_links(
         self, topology: Topology, communicators: Communicators, workload: Workload
     ) -> TimeExpression:
         """Step time with the real links of partial groups (C6)."""
+        blocks = np.array([dimension.block for dimension in topology.dimensions])
+        # TP and DP of given degrees have links of their own in a fully connected dimension.
+        own = (blocks == Block.FULLY_CONNECTED) & (not communicators.explicit)
 
         def time(collective: Collective, group: Group) -> Node:
             slowdown = real_link_slowdown(collective, group, topology)
             return transfers(traffic_bytes(collective, group) * slowdown)
 
-        return self._step_time(topology, communicators, workload, time)
+        def shared(collective: Collective, group: Group) -> Array:
+            slowdown = real_link_slowdown(collective, group, topology)
+            return traffic_bytes(collective, group) * np.where(own, 1.0, slowdown)
+
+        return self._step_time(topology, communicators, workload, time, shared)
 
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.entry.parallelism
@@ -165,6 +188,19 @@ class TrainingBuilder:
             what = f" ({named.name}, {named.data_type})" if isinstance(named, NamedNpuSpec) else ""
             settings.append(f"compute at {share} per NPU{what}")
         return tuple(settings)
+
+
+def plan_loop(plan: CommonSpec) -> TrainingLoop:
+    """The training loop that a plan asks for.
+
+    Raises
+    ------
+    SpecError
+        For an expression outside the grammar.
+    """
+    return training_loop(
+        plan.training_loop, contention=plan.contention, bubble_fraction=plan.bubble_fraction
+    )
 
 
 def _coverage(

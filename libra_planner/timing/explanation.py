@@ -1,4 +1,8 @@
-"""Which operation waits on which dimension, and for how long."""
+"""Which operation waits on which dimension, and for how long.
+
+Compute counts in full, as the step time without communication; communication counts where
+it is exposed, so that what hides behind compute or other communication does not appear.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +26,22 @@ from libra_planner.timing.expression import (
 COMPUTE = "compute"
 """Label of time spent computing."""
 
+_UNLABELLED = "communication"
+"""Label of transfers in an expression that has no labels."""
+
 _TIE = 1e-9
 """Relative difference below which two terms of a maximum count as equally long."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Time on the critical path of one operation class waiting on ``dims``.
+    """Exposed time of one operation class waiting on ``dims``.
 
     Parameters
     ----------
-    label : operation class, such as ``forward tp all-reduce``.
-    dims : dimensions (from 0) that bind together; empty for compute.
-    seconds : time on the critical path.
+    label : operation class, such as ``forward TP all-reduce``.
+    dims : dimensions (from 0) that bind together; empty for compute and latency.
+    seconds : what it adds to the step time.
     """
 
     label: str
@@ -46,7 +53,8 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
     """Shares of step time, longest first; they add up to the step time.
 
     Where several dimensions of a collective are equally long they are reported
-    together; where whole branches tie, the first counts.
+    together; where whole branches tie, the first counts. Of a communication that takes
+    longer than the compute beside it, what is longer is exposed.
 
     Parameters
     ----------
@@ -55,7 +63,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
 
     Examples
     --------
-    >>> from libra_planner.timing.expression import add, transfers
+    >>> from libra_planner.timing.expression import Constant, add, transfers
     >>> tree = add([Constant(1.0), Labelled("dp all-reduce", transfers([200.0, 50.0]))])
     >>> critical_path(TimeExpression(tree, 2), np.array([100.0, 25.0]))[0]
     Share(label='dp all-reduce', dims=(0, 1), seconds=2.0)
@@ -63,8 +71,9 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
     with np.errstate(divide="ignore"):
         reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
     walker = _Walker(step, reciprocals)
-    totals: dict[tuple[str, tuple[int, ...]], float] = {}
-    for share in walker.shares(step.root, 1.0, COMPUTE):
+    compute_s = _compute_s(step.root)
+    totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): compute_s}
+    for share in walker.exposed(step.root, 1.0, None):
         key = (share.label, share.dims)
         totals[key] = totals.get(key, 0.0) + share.seconds
     found = (Share(label, dims, seconds) for (label, dims), seconds in totals.items() if seconds)
@@ -79,30 +88,46 @@ class _Walker:
     def value(self, node: Node) -> float:
         return float(self.step.value(node, self.reciprocals))
 
-    def shares(self, node: Node, factor: float, label: str) -> Iterable[Share]:
-        if isinstance(node, Constant):
-            yield Share(COMPUTE, (), factor * node.seconds)
-        elif isinstance(node, Transfer):
-            yield Share(label, _dims(node), factor * self.value(node))
+    def exposed(self, node: Node, factor: float, label: str | None) -> Iterable[Share]:
+        """Shares of ``factor`` times what a node takes above its compute."""
+        if isinstance(node, Transfer):
+            yield Share(label or _UNLABELLED, _dims(node), factor * self.value(node))
         elif isinstance(node, Labelled):
-            yield from self.shares(node.term, factor, node.label)
+            yield from self.exposed(node.term, factor, node.label)
         elif isinstance(node, Scaled):
-            yield from self.shares(node.term, factor * node.factor, label)
+            yield from self.exposed(node.term, factor * node.factor, label)
         elif isinstance(node, Sum):
             for term in node.terms:
-                yield from self.shares(term, factor, label)
-        else:
+                yield from self.exposed(term, factor, label)
+        elif isinstance(node, Maximum):
             yield from self._longest(node, factor, label)
+        elif label is not None:
+            yield Share(label, (), factor * node.seconds)
 
-    def _longest(self, node: Maximum, factor: float, label: str) -> Iterable[Share]:
+    def _longest(self, node: Maximum, factor: float, label: str | None) -> Iterable[Share]:
         values = [self.value(term) for term in node.terms]
         top = max(values)
         tied = [t for t, v in zip(node.terms, values, strict=True) if v >= top * (1 - _TIE)]
+        compute_s, own_s = (_compute_s(n) if label is None else 0.0 for n in (node, tied[0]))
         if all(isinstance(term, Transfer) for term in tied):
             dims = sorted({i for t in tied if isinstance(t, Transfer) for i in _dims(t)})
-            yield Share(label, tuple(dims), factor * top)
-        else:
-            yield from self.shares(tied[0], factor, label)
+            yield Share(label or _UNLABELLED, tuple(dims), factor * (top - compute_s))
+        elif top > own_s:
+            # What the longest term communicates beside the compute of another is hidden.
+            exposed = (top - compute_s) / (top - own_s)
+            yield from self.exposed(tied[0], factor * exposed, label)
+
+
+def _compute_s(node: Node) -> float:
+    """What a node takes if communication, latency included, takes nothing."""
+    if isinstance(node, Constant):
+        return node.seconds
+    if isinstance(node, Transfer | Labelled):
+        return 0.0
+    if isinstance(node, Scaled):
+        return node.factor * _compute_s(node.term)
+    combine = sum if isinstance(node, Sum) else max
+    return float(combine(map(_compute_s, node.terms)))
 
 
 def _dims(leaf: Transfer) -> tuple[int, ...]:

@@ -19,64 +19,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.timing.nodes import (
+    ZERO,
+    Constant,
+    Labelled,
+    Maximum,
+    Node,
+    Scaled,
+    Sum,
+    Transfer,
+    leaf,
+    size_and_shape,
+)
+
+__all__ = [
+    "ZERO",
+    "Array",
+    "Constant",
+    "Labelled",
+    "Mask",
+    "Maximum",
+    "Node",
+    "Scaled",
+    "Sum",
+    "TimeExpression",
+    "Transfer",
+    "add",
+    "leaves",
+    "maximum",
+    "scale",
+    "transfers",
+    "unlabelled",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 _BLOCK_ROWS = 8192
 """Designs evaluated at a time: the temporaries of one block stay in the cache."""
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A time that no bandwidth changes, seconds."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """``n_bytes / sum_i coefficients_i * B_i`` seconds.
-
-    ``coefficients`` is the linear form, shape (n_dims,), non-negative and not all zero.
-    """
-
-    n_bytes: float
-    coefficients: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Terms one after the other."""
-
-    terms: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Maximum:
-    """Terms at the same time: the longest counts."""
-
-    terms: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """``factor`` (0 or more) times a term."""
-
-    factor: float
-    term: Node
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """A term with the name of the operation class it belongs to."""
-
-    label: str
-    term: Node
-
-
-Node: TypeAlias = Constant | Transfer | Sum | Maximum | Scaled | Labelled
-ZERO = Constant(0.0)
 
 
 def transfers(bytes_by_dim: Iterable[float]) -> Node:
@@ -97,23 +77,23 @@ def transfers(bytes_by_dim: Iterable[float]) -> Node:
 
 
 def add(terms: Iterable[Node]) -> Node:
-    """Sum of terms, flattened, constants folded and identical terms merged into one.
+    """Sum of terms, flattened, constants folded and proportional terms merged into one.
 
     >>> leaf = Transfer(6.0, (1.0,))
     >>> add([leaf, Constant(1.0), add([leaf, Constant(2.0)])])
     Sum(terms=(Constant(seconds=3.0), Transfer(n_bytes=12.0, coefficients=(1.0,))))
     """
     seconds = 0.0
-    factors: dict[Node, list[float]] = {}
-    order: dict[object, Node] = {}
+    kept: dict[object, tuple[Node, float]] = {}
+    factors: dict[object, list[float]] = {}
     for factor, node in _flat(1.0, terms):
         if isinstance(node, Constant):
             seconds += factor * node.seconds
             continue
-        ratio, key = _shape(node)
-        kept = order.setdefault(key, node)
-        factors.setdefault(kept, []).append(factor * (ratio / _shape(kept)[0]))
-    merged = [scale(sum(parts), node) for node, parts in factors.items()]
+        size, shape = size_and_shape(node)
+        _, kept_size = kept.setdefault(shape, (node, size))
+        factors.setdefault(shape, []).append(factor * (size / kept_size))
+    merged = [scale(sum(factors[shape]), node) for shape, (node, _) in kept.items()]
     kept_terms = ([Constant(seconds)] if seconds else []) + merged
     if len(kept_terms) < 2:
         return kept_terms[0] if kept_terms else ZERO
@@ -121,25 +101,39 @@ def add(terms: Iterable[Node]) -> Node:
 
 
 def maximum(terms: Iterable[Node]) -> Node:
-    """The longest of terms; of none, zero."""
-    distinct = [term for term in dict.fromkeys(terms) if term != ZERO]
+    """The longest of terms (of none, zero), flattened, of like leaves only the largest.
+
+    >>> maximum([Constant(1.0), maximum([Transfer(2.0, (1.0,)), Constant(3.0)])])
+    Maximum(terms=(Constant(seconds=3.0), Transfer(n_bytes=2.0, coefficients=(1.0,))))
+    """
+    longest: dict[object, tuple[float, Node]] = {}
+    for term in terms:
+        for branch in term.terms if isinstance(term, Maximum) else (term,):
+            size, key = leaf(branch)
+            if key not in longest or size > longest[key][0]:
+                longest[key] = size, branch
+    distinct = [term for _, term in longest.values() if term != ZERO]
     if len(distinct) < 2:
         return distinct[0] if distinct else ZERO
     return Maximum(tuple(distinct))
 
 
 def scale(factor: float, term: Node) -> Node:
-    """``factor`` times a term, folded into constants, transfers and maxima of transfers.
+    """``factor`` times a term, folded into leaves and maxima of leaves.
 
     >>> scale(3.0, transfers([2.0]))
     Transfer(n_bytes=6.0, coefficients=(1.0,))
     """
+    if factor == 0.0:
+        term = ZERO
     if isinstance(term, Constant):
         return Constant(factor * term.seconds)
     if isinstance(term, Transfer):
         return Transfer(factor * term.n_bytes, term.coefficients)
-    if isinstance(term, Maximum) and all(isinstance(leaf, Transfer) for leaf in term.terms):
-        return Maximum(tuple(scale(factor, leaf) for leaf in term.terms))
+    if isinstance(term, Maximum) and all(isinstance(t, Constant | Transfer) for t in term.terms):
+        return Maximum(tuple(scale(factor, t) for t in term.terms))
+    if isinstance(term, Labelled):
+        return Labelled(term.label, scale(factor, term.term))
     if isinstance(term, Scaled):
         return scale(factor * term.factor, term.term)
     return term if factor == 1.0 else Scaled(factor, term)
@@ -153,25 +147,6 @@ def _flat(factor: float, terms: Iterable[Node]) -> Iterable[tuple[float, Node]]:
             yield from _flat(factor * term.factor, (term.term,))
         else:
             yield factor, term
-
-
-def _shape(node: Node) -> tuple[float, object]:
-    """Size and shape of a node, so that terms that differ only in bytes merge.
-
-    Two collectives over the same group have proportional traffic: their maxima are
-    multiples of one another. Shares are compared to 13 digits.
-    """
-    leaves = node.terms if isinstance(node, Maximum) else (node,)
-    sizes = [leaf.n_bytes for leaf in leaves if isinstance(leaf, Transfer)]
-    if len(sizes) < len(leaves):
-        return 1.0, node
-    total = sum(sizes)
-    shares = tuple(
-        (f"{leaf.n_bytes / total:.13g}", leaf.coefficients)
-        for leaf in leaves
-        if isinstance(leaf, Transfer)
-    )
-    return total, shares
 
 
 def unlabelled(node: Node) -> Node:

@@ -1,13 +1,18 @@
-"""Training loops: how the operations of a step follow or overlap one another (C5)."""
+"""Training loops: a workload's step time from its layers and a loop (C5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 
 from libra_planner.collectives import traffic_bytes
+from libra_planner.errors import Fault, SpecError
 from libra_planner.timing.expression import (
+    ZERO,
+    Array,
     Constant,
     Labelled,
     Node,
@@ -16,11 +21,26 @@ from libra_planner.timing.expression import (
     scale,
     transfers,
 )
-from libra_planner.workload.operations import Collective, Operation, Workload
+from libra_planner.timing.layer import Layer, Load
+from libra_planner.timing.loop_terms import (
+    LOOPS,
+    NAMES,
+    Duration,
+    Part,
+    Quantity,
+    TrainingLoop,
+    overlapped,
+    quantities,
+    subterms,
+)
+from libra_planner.workload.operations import Collective, Operation, Phase, Workload
 from libra_planner.workload.parallelism import Communicators, Group
 
-CollectiveTime: TypeAlias = Callable[[Collective, Group], Node]
+CollectiveTime = Callable[[Collective, Group], Node]
 """How long a collective takes in a group, as a time expression (C4)."""
+
+CollectiveTraffic = Callable[[Collective, Group], Array]
+"""Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
 
 
 def ideal_time(collective: Collective, group: Group) -> Node:
@@ -28,69 +48,155 @@ def ideal_time(collective: Collective, group: Group) -> Node:
     return transfers(traffic_bytes(collective, group))
 
 
-def communication(
-    operation: Operation, communicators: Communicators, time: CollectiveTime = ideal_time
-) -> Node:
-    """Time of one operation's collective, labelled with its class."""
-    collective = operation.collective
-    if collective is None:
-        return Constant(0.0)
-    group = communicators.group(operation.phase, collective.group)
-    phase = operation.phase.value.replace("_", " ")
-    name = "" if communicators.explicit else f" {collective.group.upper()}"
-    label = f"{phase}{name} {collective.kind.value}"
-    term = time(collective, group)
-    return term if isinstance(term, Constant) else Labelled(label, term)
-
-
-def no_overlap(
-    workload: Workload, communicators: Communicators, time: CollectiveTime = ideal_time
-) -> Node:
-    """Everything one after the other: compute and communication add up (C5).
-
-    Collectives of one class are summed before they are labelled, so that 54
-    collectives become 2 or 3 terms.
-    """
-    compute = Constant(workload.compute_s)
-    classes: dict[str, list[Node]] = {}
-    for operation in workload.operations:
-        term = communication(operation, communicators, time)
-        if isinstance(term, Labelled):
-            classes.setdefault(term.label, []).append(scale(operation.count, term.term))
-    labelled = (Labelled(label, add(terms)) for label, terms in classes.items())
-    return add([compute, *labelled])
-
-
-Loop: TypeAlias = Callable[[Workload, Communicators, CollectiveTime], Node]
-LOOPS: Mapping[str, Loop] = MappingProxyType({"no_overlap": no_overlap})
-"""Training loops by the name a plan uses."""
-
-
 def step_time(
     workload: Workload,
     communicators: Communicators,
     n_dims: int,
     *,
-    loop: str = "no_overlap",
+    loop: str | TrainingLoop = "no_overlap",
     time: CollectiveTime = ideal_time,
+    traffic: CollectiveTraffic = traffic_bytes,
 ) -> TimeExpression:
-    """The time expression of one training step.
+    """The time expression of one training step: (1 + bubble) * sum over layers (C5).
 
     Parameters
     ----------
     workload, communicators : what is computed and who communicates.
     n_dims : dimensions of the fabric.
-    loop : a name in :data:`LOOPS`.
+    loop : a name in :data:`LOOPS` (with contention, no bubble), or a loop of one's own.
     time : how long a collective takes; C4's ideal by default.
+    traffic : what it occupies the dimensions with when it competes with another.
+
+    Raises
+    ------
+    SpecError
+        When the loop leaves out something that the workload does, or cannot be read
+        on one of its layers.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from libra_planner.workload.operations import CollectiveKind, Phase
+    >>> from libra_planner.workload.operations import CollectiveKind
     >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
     >>> layer = Operation("fc", Phase.WEIGHT_GRAD, 1.0, gradient)
     >>> pair = Communicators({(Phase.WEIGHT_GRAD, "dp"): Group((2,), (1,))})
     >>> float(step_time(Workload("w", (layer,)), pair, 1).seconds(np.array([50.0])))
     3.0
+    >>> hidden = step_time(Workload("w", (layer,)), pair, 1, loop="async_dp")
+    >>> float(hidden.seconds(np.array([50.0])))
+    2.0
     """
-    return TimeExpression(LOOPS[loop](workload, communicators, time), n_dims)
+    chosen = TrainingLoop(LOOPS[loop]) if isinstance(loop, str) else loop
+    builder = _Builder(communicators, n_dims, cache(time), cache(traffic), chosen)
+    operators = workload.operators if chosen.per_layer else (workload.operations,)
+    layers = [builder.layer(operator) for operator in operators]
+    _check_complete(chosen, layers, workload.name)
+    if chosen.per_layer:
+        _check_together(chosen, operators)
+    stretch = 1.0 + chosen.bubble_fraction
+    return TimeExpression(add(scale(stretch, layer.time(chosen.term)) for layer in layers), n_dims)
+
+
+@dataclass(frozen=True)
+class _Builder:
+    communicators: Communicators
+    n_dims: int
+    time: CollectiveTime
+    traffic: CollectiveTraffic
+    loop: TrainingLoop
+
+    def layer(self, operations: Sequence[Operation]) -> Layer:
+        """The loads of a layer; a quantity's operations follow one another."""
+        found = [(operation, dict(self._loads(operation))) for operation in operations]
+        parts: dict[Quantity, list[Load]] = {}
+        for operation, loads in found:
+            for key, load in loads.items():
+                parts.setdefault(key, []).append(_times(operation.count, load))
+        whole = {key: _one_after_the_other(loads) for key, loads in parts.items()}
+        return Layer(whole, self.n_dims, self._n_executions(found), self.loop.contention)
+
+    def _loads(self, operation: Operation) -> Iterator[tuple[Quantity, Load]]:
+        """Compute and communication of one execution, where they take time."""
+        if operation.compute_s:
+            key = Quantity(operation.phase, Part.COMPUTE)
+            yield key, Load("compute", Constant(operation.compute_s), np.zeros(self.n_dims))
+        if operation.collective is not None:
+            key, load = self._communication(operation, operation.collective)
+            if load.time != ZERO:
+                yield key, load
+
+    def _communication(self, operation: Operation, collective: Collective) -> tuple[Quantity, Load]:
+        group = self.communicators.group(operation.phase, collective.group)
+        key = Quantity(operation.phase, self._part(operation.phase, collective.group))
+        phase = operation.phase.value.replace("_", " ")
+        name = phase if self.communicators.explicit else f"{phase} {collective.group.upper()}"
+        term = self.time(collective, group)
+        if term != ZERO:
+            term = Labelled(f"{name} {collective.kind.value}", term)
+        return key, Load(name, term, self.traffic(collective, group))
+
+    def _part(self, phase: Phase, group: str) -> Part:
+        """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
+        if self.communicators.explicit:
+            return Part.DP if phase is Phase.WEIGHT_GRAD else Part.TP
+        if group not in (Part.TP, Part.DP):
+            got = f"got a collective of the parallel group {group!r}"
+            raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
+        return Part(group)
+
+    def _n_executions(self, found: Sequence[tuple[Operation, Mapping[Quantity, Load]]]) -> int:
+        """How often a layer runs, if the loop depends on it; 1 for a whole step.
+
+        max(a, b) of n executions is n max(a, b) only where both sides run n times.
+        """
+        if not self.loop.per_layer:
+            return 1
+        every = any(isinstance(term, Duration) for term in subterms(self.loop.term))
+        inside = overlapped(self.loop.term)
+        counts = {
+            operation.count for operation, loads in found if every or not inside.isdisjoint(loads)
+        }
+        if len(counts) > 1:
+            shown = " and ".join(str(count) for count in sorted(counts))
+            got = f"got counts {shown} in the layer {found[0][0].layer!r}"
+            expected = "expected one count: how would the executions overlap?"
+            fix = "write what runs a different number of times as a layer of its own"
+            raise SpecError(Fault(got, expected, fix, "workload"))
+        return counts.pop() if counts else 1
+
+
+def _times(count: int, load: Load) -> Load:
+    return Load(load.name, scale(count, load.time), count * load.traffic_bytes)
+
+
+def _one_after_the_other(loads: Sequence[Load]) -> Load:
+    if len(loads) == 1:
+        return loads[0]
+    n_bytes = np.sum([load.traffic_bytes for load in loads], axis=0)
+    return Load(loads[0].name, add(load.time for load in loads), n_bytes)
+
+
+def _check_complete(loop: TrainingLoop, layers: Sequence[Layer], name: str) -> None:
+    """Refuse a loop that forgets something: a silent wrong answer otherwise."""
+    present = {key for layer in layers for key in layer.loads}
+    forgotten = [str(key) for key in NAMES.values() if key in present - quantities(loop.term)]
+    if forgotten:
+        got = f"got a loop without {', '.join(forgotten)}, which {name} has"
+        expected = "expected all that the workload does"
+        fix = f"add it, or '+ 0 * {forgotten[0]}' to leave it out on purpose"
+        path = f"training_loop.{'layer' if loop.per_layer else 'step'}"
+        raise SpecError(Fault(got, expected, fix, path))
+
+
+def _check_together(loop: TrainingLoop, operators: Sequence[Sequence[Operation]]) -> None:
+    """Refuse a layer whose overlapping phases stand apart: they would not overlap."""
+    inside = {key.phase for key in overlapped(loop.term)}
+    known: dict[str, set[Phase]] = {}
+    for operator in operators:
+        phases = {operation.phase for operation in operator} & inside
+        name = operator[0].layer
+        if phases and known.setdefault(name, phases) != phases:
+            shown = [" and ".join(sorted(found)) for found in (known[name], phases)]
+            got = f"got the layer {name!r} once with {shown[0]}, once with {shown[1]}"
+            expected = "expected what overlaps side by side"
+            fix = "list a layer's operations one after the other; name different layers apart"
+            raise SpecError(Fault(got, expected, fix, "workload"))

@@ -86,3 +86,20 @@ class Workload:
     def compute_s(self) -> float:
         """Compute time of one step, seconds, nothing overlapped."""
         return sum(op.compute_s * op.count for op in self.operations)
+
+    @property
+    def operators(self) -> tuple[tuple[Operation, ...], ...]:
+        """Operations layer by layer (C5): those of one name that follow one another.
+
+        A forward operation after a gradient begins the next layer of the same name.
+        """
+        found: list[list[Operation]] = []
+        last: Operation | None = None
+        for operation in self.operations:
+            begins = last is None or operation.layer != last.layer
+            again = operation.phase is Phase.FORWARD and last and last.phase is not Phase.FORWARD
+            if begins or again:
+                found.append([])
+            found[-1].append(operation)
+            last = operation
+        return tuple(map(tuple, found))

@@ -72,7 +72,7 @@ FAULTS = {
     ),
     "unknown loop": (
         ("constraints", "training_loop: async\nconstraints"),
-        r":7:16: training_loop: got 'async', expected 'no_overlap'; write no_overlap",
+        r":7:16: training_loop: got 'async', .*'tp_dp_overlap' or 'async_dp'; .* async_dp\?",
     ),
     "nan rate": (
         ("constraints", "npu: {peak_TFLOPps: .nan, efficiency_fraction: 0.5}\nconstraints"),

@@ -1,0 +1,228 @@
+"""Training loops that a plan writes out: text into a tree of the core; parsed, never run.
+
+Grammar (docs/loops.md)::
+
+    sum     = product ("+" product)*
+    product = factor (("*" | "/") factor)*        one time; the other factors are numbers
+    factor  = number | number unit | name | "max" "(" sum ("," sum)* ")" | "(" sum ")"
+    name    = phase | phase "." part
+    phase   = "forward" | "backward" | "input_grad" | "weight_grad"
+    part    = "compute" | "tp" | "dp"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, closest
+from libra_planner.timing.loop_terms import (
+    NAMES,
+    Duration,
+    LoopTerm,
+    Multiple,
+    Overlap,
+    Quantity,
+    Serial,
+)
+from libra_planner.units import UNITS
+
+MAX_NESTING = 20
+"""Deepest brackets of an expression."""
+
+_FACTORS = (1e-9, 1e9)
+_SECONDS = (1e-12, 1e12)
+"""Factors and durations that an expression may use beside 0; the rest is a slip."""
+
+_NOT_CONVEX = "expected sums, max and multiples of 0 or more"
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+  | (?P<word>[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+)*)
+  | (?P<sign>[-+*/(),])
+  | (?P<other>\S)
+  | (?P<end>$))""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    at: int
+
+    def __str__(self) -> str:
+        return repr(self.text) if self.text else "the end"
+
+
+def parse_loop(text: str) -> LoopTerm:
+    """The tree of a loop's expression.
+
+    Raises
+    ------
+    SpecError
+        For text outside the grammar, with the reason and the position.
+
+    Examples
+    --------
+    >>> parse_loop("2 * forward.tp + 50 ms")
+    Serial(terms=(Multiple(factor=2.0, term=Quantity(...)), Duration(seconds=0.05)))
+    """
+    parser = _Parser(text, list(_tokens(text)))
+    term = parser.sum()
+    if parser.next.text:
+        raise parser.fault(f"{parser.next}", "expected '+', '*', '/' or the end")
+    for factor, leaf in _leaves(term):
+        if factor and not _FACTORS[0] <= factor <= _FACTORS[1]:
+            what = str(leaf) if isinstance(leaf, Quantity) else "a duration"
+            expected = f"expected 0 or a factor from {_FACTORS[0]:g} to {_FACTORS[1]:g}"
+            raise SpecError(Fault(f"got {factor:g} times {what} in {text!r}", expected))
+    return term
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while match := _TOKEN.match(text, at):
+        kind = str(match.lastgroup)
+        yield _Token(kind, match.group(kind), match.start(kind) + 1)
+        at = match.end()
+        if kind == "end":
+            return
+
+
+def _leaves(term: LoopTerm, factor: float = 1.0) -> Iterator[tuple[float, LoopTerm]]:
+    """Durations and quantities with the product of the factors before them."""
+    if isinstance(term, Serial | Overlap):
+        for inner in term.terms:
+            yield from _leaves(inner, factor)
+    elif isinstance(term, Multiple):
+        yield from _leaves(term.term, factor * term.factor)
+    else:
+        yield factor, term
+
+
+@dataclass
+class _Parser:
+    text: str
+    tokens: list[_Token]
+    depth: int = 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[0]
+
+    def take(self) -> _Token:
+        return self.tokens.pop(0) if len(self.tokens) > 1 else self.next
+
+    def fault(self, got: str, expected: str = "", fix: str = "", at: int = 0) -> SpecError:
+        where = f"at character {at or self.next.at} of {self.text!r}"
+        return SpecError(Fault(f"got {got} {where}", expected, fix))
+
+    def sum(self) -> LoopTerm:
+        terms = [self.product()]
+        while self.next.text in ("+", "-"):
+            if self.next.text == "-":
+                raise self._difference()
+            self.take()
+            terms.append(self.product())
+        return Serial(tuple(terms)) if len(terms) > 1 else terms[0]
+
+    def _difference(self) -> SpecError:
+        reason = "a difference is not convex and non-increasing in bandwidth"
+        return self.fault("'-'", f"{_NOT_CONVEX}: {reason}")
+
+    def product(self) -> LoopTerm:
+        start, first = self.next, self.factor()
+        number, term = (first, None) if isinstance(first, float) else (1.0, first)
+        while self.next.text in ("*", "/"):
+            operator, at = self.take().text, self.next.at
+            factor = self.factor()
+            if operator == "/":
+                number /= self._divisor(factor, at)
+            elif isinstance(factor, float):
+                number *= factor
+            elif term is None:
+                term = factor
+            else:
+                raise self.fault("a time multiplied by a time", _NOT_CONVEX, at=at)
+        if term is None:
+            fix = f"write {start.text} us, or {start.text} * forward"
+            raise self.fault(f"{start} without a unit or name", "expected a time", fix, start.at)
+        return term if number == 1.0 else Multiple(number, term)
+
+    def _divisor(self, factor: LoopTerm | float, at: int) -> float:
+        if not isinstance(factor, float):
+            reason = "one over a time grows with bandwidth"
+            raise self.fault("a division by a time", f"{_NOT_CONVEX}: {reason}", at=at)
+        if not factor:
+            raise self.fault("a division by 0", at=at)
+        return factor
+
+    def factor(self) -> LoopTerm | float:
+        token = self.take()
+        if token.kind == "number":
+            return self._number(token)
+        if token.kind == "word":
+            return self._longest(token) if self.next.text == "(" else self._named(token)
+        if token.text == "(":
+            return self._group(token)
+        self.tokens.insert(0, token)
+        if token.text == "-":
+            raise self._difference()
+        raise self.fault(f"{token}", "expected a quantity such as forward.tp, a number or max(")
+
+    def _group(self, opening: _Token) -> LoopTerm:
+        terms = self._bracket(opening)
+        if len(terms) > 1:
+            raise self.fault("several terms in brackets", "", "write max(...)", opening.at)
+        return terms[0]
+
+    def _number(self, token: _Token) -> LoopTerm | float:
+        """A number, or a duration where a unit follows."""
+        number = float(token.text)
+        if self.next.kind != "word" and self.next.text != "(":
+            return number
+        unit = self.take()
+        if unit.text in (*NAMES, "max", "(") or self.next.text == "(":
+            got = f"'{token.text} {unit.text}'"
+            raise self.fault(got, "expected '*' between them", "write it", token.at)
+        if unit.text not in UNITS["time"]:
+            fix = closest(unit.text, UNITS["time"])
+            error = self.fault(f"the unit {unit}", "expected one of time", fix, unit.at)
+            raise UnitError(*error.faults)
+        seconds = number * UNITS["time"][unit.text]
+        if seconds and not _SECONDS[0] <= seconds <= _SECONDS[1]:
+            expected = f"expected 0 or {_SECONDS[0]:g} to {_SECONDS[1]:g} s"
+            raise self.fault(f"'{token.text} {unit.text}'", expected, at=token.at)
+        return Duration(seconds)
+
+    def _named(self, token: _Token) -> LoopTerm:
+        if token.text not in NAMES:
+            fix = closest(token.text, NAMES)
+            error = self.fault(f"the name {token}", "expected a quantity", fix, token.at)
+            raise UnknownName(*error.faults)
+        return NAMES[token.text]
+
+    def _longest(self, token: _Token) -> LoopTerm:
+        if token.text != "max":
+            reason = ": a minimum is not convex in bandwidth" if token.text == "min" else ""
+            raise self.fault(f"the function {token}", f"{_NOT_CONVEX}{reason}", at=token.at)
+        terms = self._bracket(self.take())
+        return Overlap(tuple(terms)) if len(terms) > 1 else terms[0]
+
+    def _bracket(self, opening: _Token) -> list[LoopTerm]:
+        """The terms between brackets, separated by commas."""
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.fault(f"brackets nested deeper than {MAX_NESTING}", at=opening.at)
+        terms = [self.sum()]
+        while self.next.text == ",":
+            self.take()
+            terms.append(self.sum())
+        if self.next.text != ")":
+            raise self.fault(f"{self.next}", "expected '+', '*' or ')'")
+        self.take()
+        self.depth -= 1
+        return terms
