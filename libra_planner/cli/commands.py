@@ -120,6 +120,15 @@ def _gigabytes_per_s(text: str, place: Place) -> float:
     return abs(float(value))
 
 
+def pareto(options: argparse.Namespace) -> None:
+    """``libra-planner pareto``."""
+    from libra_planner.cli.pareto import run
+
+    with _uncollected():
+        import libra_planner.optimizer.pareto  # noqa: F401
+    run(options, _console)
+
+
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled

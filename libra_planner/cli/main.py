@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_optimize(commands)
     _add_evaluate(commands)
+    _add_pareto(commands)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -112,6 +113,22 @@ def _add_evaluate(commands: _Commands) -> None:
         metavar="B1,B2,...",
         help="GB/s per NPU of every dimension, innermost first",
     )
+
+
+def _add_pareto(commands: _Commands) -> None:
+    text = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
+    parser = _command(commands, "pareto", "pareto", text)
+    _add_plan(parser)
+    parser.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument(
+        "--points", type=_n_points, default=25, metavar="N", help="2 to 1000 points; default 25"
+    )
+
+
+def _n_points(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 2 <= int(text[:6]) <= 1000):
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number from 2 to 1000")
+    return int(text)
 
 
 def _add_list(commands: _Commands) -> None:

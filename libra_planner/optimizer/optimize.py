@@ -243,6 +243,13 @@ def _check_reachable(problem: Problem, typical: Array, upper: Array, limit: Step
         raise step_time_infeasible(problem, limit, best_s, partial(_least_time_s, problem, cap))
 
 
+def endless_time_s(problem: Problem) -> float:
+    """Least step time when bandwidth that no rule bounds is practically endless, seconds."""
+    lower, upper = bandwidth_bounds(problem)
+    cap = _ENDLESS * float(typical_bandwidth(problem, lower, upper).max())
+    return _least_time_s(problem, cap, problem.rules)
+
+
 def _least_time_s(problem: Problem, cap_bytes_per_s: float, rules: Sequence[Rule]) -> float:
     """Least step time under some of the rules and a cap, so large that it takes no time."""
     axes = np.eye(problem.topology.n_dims)
