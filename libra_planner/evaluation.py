@@ -181,7 +181,7 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     return Evaluation(
         bandwidth_bytes_per_s=bandwidth,
         step_time_s=step_time_s,
-        compute_s=problem.compute_s,
+        compute_s=problem.step_time.compute_s,
         cost_usd=cost_usd,
         network_cost_usd=float(problem.network_cost_usd(bandwidth)),
         fixed_cost_usd=problem.fixed_cost_usd,

@@ -142,7 +142,7 @@ class Problem:
 
     @property
     def compute_s(self) -> float:
-        """Compute time of one step: what remains at infinite bandwidth."""
+        """What remains at infinite bandwidth: compute, and the latency of a plan that has it."""
         return self.step_time.least_s
 
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:

@@ -15,6 +15,7 @@ from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.groups import objective_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.report.worth import worth_table
+from libra_planner.timing.explanation import COMPUTE
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
 if TYPE_CHECKING:
@@ -238,7 +239,8 @@ def _time_table(problem: Problem, evaluation: Evaluation) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     labels = problem.topology.labels
     for share in evaluation.shares:
-        dims = ", ".join(labels[i] for i in share.dims) or "NPUs"
+        idle = "NPUs" if share.label == COMPUTE else "latency"
+        dims = ", ".join(labels[i] for i in share.dims) or idle
         waits_on = f"{dims} (tied)" if len(share.dims) > 1 else dims
         fraction = share.seconds / evaluation.step_time_s
         table.add_row(escape(share.label), waits_on, format_time(share.seconds), f"{fraction:.1%}")

@@ -71,7 +71,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
     with np.errstate(divide="ignore"):
         reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
     walker = _Walker(step, reciprocals)
-    compute_s = _compute_s(step.root)
+    compute_s = step.compute_s
     totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): compute_s}
     for share in walker.exposed(step.root, 1.0, None):
         key = (share.label, share.dims)

@@ -162,6 +162,19 @@ def unlabelled(node: Node) -> Node:
     return node
 
 
+def _without_communication(node: Node) -> Node:
+    """The tree with zero in place of transfers and labelled terms."""
+    if isinstance(node, Transfer | Labelled):
+        return ZERO
+    if isinstance(node, Scaled):
+        return scale(node.factor, _without_communication(node.term))
+    if isinstance(node, Sum):
+        return add(_without_communication(term) for term in node.terms)
+    if isinstance(node, Maximum):
+        return maximum(_without_communication(term) for term in node.terms)
+    return node
+
+
 def leaves(node: Node) -> Iterable[Transfer]:
     """All transfers of a tree, in order, repeats included."""
     if isinstance(node, Transfer):
@@ -210,8 +223,13 @@ class TimeExpression:
 
     @cached_property
     def least_s(self) -> float:
-        """Step time at infinite bandwidth: what is left is compute."""
+        """Step time at infinite bandwidth: what is left is compute and latency."""
         return float(self.value(self.merged, np.zeros(len(self.forms))))
+
+    @cached_property
+    def compute_s(self) -> float:
+        """Step time if communication took none, its latency included."""
+        return float(self.value(_without_communication(self.root), np.zeros(0)))
 
     def seconds(self, bandwidth_bytes_per_s: Array) -> Array:
         """Step time of each design; infinite where traffic meets 0 GB/s.
