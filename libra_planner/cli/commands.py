@@ -120,6 +120,14 @@ def _gigabytes_per_s(text: str, place: Place) -> float:
     return abs(float(value))
 
 
+def collective(options: argparse.Namespace) -> None:
+    """``libra-planner collective``."""
+    with _uncollected():
+        from libra_planner.cli.collective import answer
+
+    answer(options, _console)
+
+
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled

@@ -128,6 +128,35 @@ def balanced_schedule(
     )
 
 
+def aggregate_bound_s(
+    collective: Collective,
+    group: Group,
+    bandwidth_bytes_per_s: NDArray[np.float64],
+    in_network: Collection[int] = (),
+) -> float | None:
+    """Bytes that must be sent over the bandwidth of all dimensions the group spans.
+
+    No order of dimensions and no split over orders is faster (:func:`balanced_schedule`
+    says why). ``None`` where in-network reduction makes the bytes depend on the order
+    and there are too many orders to go through.
+
+    Examples
+    --------
+    >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp")
+    >>> aggregate_bound_s(reduce, Group((4, 4), (1, 1)), np.array([1.0, 1.0]))
+    15.0
+    """
+    used = [i for i, size in enumerate(group.sizes) if size > 1]
+    reducing = collective.kind is CollectiveKind.ALL_REDUCE and set(in_network) & set(used)
+    if not used:
+        return 0.0
+    if reducing and len(used) > MAX_DIMS:
+        return None
+    orders = permutations(used) if reducing else [tuple(used)]
+    loads = [_order_bytes(collective, group, order, in_network).sum() for order in orders]
+    return float(min(loads) / np.asarray(bandwidth_bytes_per_s)[used].sum())
+
+
 def _check(used: list[int], bandwidth: NDArray[np.float64]) -> None:
     if len(used) > MAX_DIMS:
         got = f"got a group over {len(used)} dimensions"
