@@ -96,7 +96,7 @@ def _columns(case: CollectiveCase, times: CollectiveTimes) -> dict[str, list[str
         "block": [row["block"] for row in rows],
         "algorithm": [row["algorithm"] for row in rows],
         "bandwidth": [format_bandwidth(value) for value in case.bandwidth_bytes_per_s],
-        "latency": [f"{value * NS_PER_S:,.0f} ns" for value in case.network.latency_s],
+        "latency": [f"{value * NS_PER_S:,g} ns" for value in case.network.latency_s],
         "bytes": [format_bytes(row["traffic_bytes"]) for row in rows],
         "steps": [f"{row['steps']:,}" for row in rows],
         "busy": [format_time(row["busy_s"]) for row in rows],
