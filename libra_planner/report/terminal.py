@@ -12,6 +12,7 @@ from rich.table import Table
 
 from libra_planner.problem import Problem
 from libra_planner.report.catalogue import catalogue_lines
+from libra_planner.report.fidelity import fidelity_lines
 from libra_planner.report.groups import objective_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.report.worth import worth_table
@@ -61,6 +62,8 @@ def print_result(
         _print_line(console, f"[dim]{escape(', '.join(problem.settings))}[/]")
     _print_line(console, _headline(evaluation))
     for line in _objective(problem, evaluation):
+        _print_line(console, line)
+    for line in fidelity_lines(evaluation):
         _print_line(console, line)
     _print_line(console, _against_equal(problem, evaluation))
     _print_line(console, _verdict(problem, evaluation, design))

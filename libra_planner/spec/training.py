@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.spec import bundled
 from libra_planner.spec.collector import FaultCollector
+from libra_planner.spec.fidelity import Fidelity, Timed
 from libra_planner.spec.loop_spec import training_loop
 from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
 from libra_planner.spec.settings import dotted_key
@@ -43,6 +44,7 @@ class Training:
         ``None`` without partial groups.
     notes : assumptions worth printing.
     settings : degrees, batch and compute rate, for people to read.
+    timed : T(B) for another model of collectives.
     """
 
     workload: Workload
@@ -50,6 +52,23 @@ class Training:
     real_link_step_time: TimeExpression | None
     notes: tuple[str, ...]
     settings: tuple[str, ...]
+    timed: Timed
+
+    def at_fidelity(self, fidelity: Fidelity, n_chunks: int | None) -> Training:
+        """The same training under a plan's model of collectives.
+
+        The pipelined model has the real links of partial groups in it (C6).
+        """
+        if n_chunks is None and not fidelity.network.in_network:
+            return self
+        expression = self.timed(fidelity.time(n_chunks))
+        real = self.timed(fidelity.real_link_time) if n_chunks is None else expression
+        partial_groups = real.root != expression.root
+        return replace(
+            self,
+            step_time=expression,
+            real_link_step_time=real if partial_groups else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -111,6 +130,7 @@ class TrainingBuilder:
             real_link_step_time=real if real.root != expression.root else None,
             notes=workload.notes + _coverage(topology, communicators, workload),
             settings=self._settings(workload, npu),
+            timed=partial(self._step_time, topology, communicators, workload),
         )
 
     def _step_time(
