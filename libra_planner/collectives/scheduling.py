@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
@@ -52,12 +52,14 @@ class BalancedSchedule:
     aggregate_bound_s : bytes that must be sent over the bandwidth of all dimensions
         that the group spans: no split is faster.
     split : shares that are not zero, largest first.
+    traffic_bytes : what an NPU sends under that split, shape (n_dims,).
     """
 
     time_s: float
     hierarchical_time_s: float
     aggregate_bound_s: float
     split: tuple[OrderShare, ...]
+    traffic_bytes: tuple[float, ...] = field(repr=False)
 
     @property
     def gain(self) -> float:
@@ -108,7 +110,7 @@ def balanced_schedule(
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)[used]
     _check(used, bandwidth)
     if not used:
-        return BalancedSchedule(0.0, 0.0, 0.0, ())
+        return BalancedSchedule(0.0, 0.0, 0.0, (), (0.0,) * len(group.sizes))
     orders = list(permutations(used))
     if collective.kind is CollectiveKind.ALL_TO_ALL:
         orders = orders[:1]
@@ -124,6 +126,7 @@ def balanced_schedule(
         time_s=time_s,
         hierarchical_time_s=hierarchical_s,
         aggregate_bound_s=float(loads.sum(axis=1).min() / bandwidth.sum()),
+        traffic_bytes=tuple((shares @ loads).tolist()),
         split=tuple(sorted(split, key=lambda share: (-share.fraction, share.order))),
     )
 

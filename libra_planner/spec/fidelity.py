@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TypeAlias
+
+import numpy as np
 
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_fault
@@ -17,8 +20,8 @@ from libra_planner.spec.document import Document
 from libra_planner.spec.fidelity_models import AUTO
 from libra_planner.spec.models import CommonSpec
 from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
-from libra_planner.timing.loops import CollectiveTime
-from libra_planner.timing.pipelined import pipelined_time
+from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic
+from libra_planner.timing.pipelined import pipelined_time, pipelined_traffic
 from libra_planner.timing.simulated import balanced_times, exact_time
 from libra_planner.topology import Block, Topology
 from libra_planner.units import NS_PER_S
@@ -27,8 +30,25 @@ from libra_planner.workload.parallelism import Group
 
 PIPELINED, BALANCED = "pipelined", "balanced"
 
-Timed: TypeAlias = Callable[[CollectiveTime], TimeExpression]
-"""The step time of one workload, given how long a collective takes."""
+
+@dataclass(frozen=True)
+class CollectiveModel:
+    """What a training loop asks of a collective.
+
+    Parameters
+    ----------
+    time : how long it takes.
+    traffic : what it occupies the dimensions with when it competes with another (C5).
+    real_links : partial groups have only their own links (C6).
+    """
+
+    time: CollectiveTime
+    traffic: CollectiveTraffic
+    real_links: bool = False
+
+
+Timed: TypeAlias = Callable[[CollectiveModel], TimeExpression]
+"""The step time of one workload under a model of collectives."""
 
 
 @dataclass(frozen=True)
@@ -51,33 +71,42 @@ class Fidelity:
     notes: tuple[str, ...] = field(default=())
     places: tuple[Place, ...] = field(default=(), repr=False)
 
-    def time(self, n_chunks: int | None) -> CollectiveTime:
-        """How long a collective takes, for the training loop; ideal without chunks."""
+    def model(self, n_chunks: int | None) -> CollectiveModel:
+        """What the optimizer sees: so many chunks, or ideal without a number."""
         if n_chunks is None:
-            return self._ideal
-        return self._by_kind(lambda network: pipelined_time(network, n_chunks))
+            return CollectiveModel(lambda c, g: transfers(self._bytes(c, g)), self._bytes)
+        times = self._by_kind(lambda network: pipelined_time(network, n_chunks))
+        return CollectiveModel(times, self._visit_bytes, real_links=True)
 
-    def real_link_time(self, collective: Collective, group: Group) -> Node:
-        """``ideal`` on the real links of partial groups (C6)."""
-        slowdown = real_link_slowdown(collective, group, self.network.topology)
-        return transfers(traffic_bytes(collective, group, self.network.in_network) * slowdown)
+    def ideal_on_real_links(self) -> CollectiveModel:
+        """``ideal``, but with the real links of partial groups (C6)."""
+
+        def traffic(collective: Collective, group: Group) -> Array:
+            slowdown = real_link_slowdown(collective, group, self.network.topology)
+            return self._bytes(collective, group) * slowdown
+
+        return CollectiveModel(lambda c, g: transfers(traffic(c, g)), traffic, real_links=True)
 
     def evaluators(
         self, timed: Sequence[Timed], weights: Sequence[float], n_chunks: int | None
     ) -> StepEvaluators:
         """What can be told of a step at one vector only; of a group, the weighted mean."""
 
-        def mean(times: CollectiveTime, bandwidth: Array) -> float:
-            steps = (float(step(times).seconds(bandwidth)) for step in timed)
+        def mean(model: CollectiveModel, bandwidth: Array) -> float:
+            steps = (float(step(model).seconds(bandwidth)) for step in timed)
             return sum(w * step for w, step in zip(weights, steps, strict=True))
 
         def exact(bandwidth: Array) -> float:
             times = self._by_kind(lambda network: exact_time(network, n_chunks or 1, bandwidth))
-            return mean(times, bandwidth)
+            return mean(CollectiveModel(times, self._visit_bytes, real_links=True), bandwidth)
 
         def balanced(bandwidth: Array) -> BalancedStep:
-            time, bound = balanced_times(self.network, bandwidth)
-            return BalancedStep(mean(time, bandwidth), mean(bound, bandwidth))
+            best = balanced_times(self.network, bandwidth)
+            together = mean(CollectiveModel(best.time, best.traffic), bandwidth)
+            fixed = mean(self.model(None), bandwidth)
+            bound = mean(CollectiveModel(best.bound, self._no_bytes), bandwidth)
+            # Each collective is balanced alone: overlapped ones may then share dimensions more.
+            return BalancedStep(min(together, fixed), bound)
 
         return StepEvaluators(
             exact_step_time_s=None if n_chunks is None else exact,
@@ -95,20 +124,31 @@ class Fidelity:
         shown = latency_ns[:1] if len(set(latency_ns)) == 1 else latency_ns
         return (f"{n_chunks} chunk{plural}, latency {'/'.join(shown)} ns", *inside)
 
-    def _ideal(self, collective: Collective, group: Group) -> Node:
-        return transfers(traffic_bytes(collective, group, self.network.in_network))
+    def _bytes(self, collective: Collective, group: Group) -> Array:
+        return traffic_bytes(collective, group, self.network.in_network)
+
+    def _no_bytes(self, _collective: Collective, _group: Group) -> Array:
+        return np.zeros(self.network.topology.n_dims)
+
+    def _visit_bytes(self, collective: Collective, group: Group) -> Array:
+        return pipelined_traffic(self._network(collective))(collective, group)
+
+    def _network(self, collective: Collective) -> Network:
+        """An all-to-all runs the usual algorithm where the plan names one that has none."""
+        named = self.network.algorithms
+        if collective.kind is not CollectiveKind.ALL_TO_ALL:
+            return self.network
+        halving = Algorithm.HALVING_DOUBLING
+        others = tuple(None if one is halving else one for one in named)
+        return replace(self.network, algorithms=others)
 
     def _by_kind(self, make: Callable[[Network], CollectiveTime]) -> CollectiveTime:
-        """Times by kind: an all-to-all runs the usual algorithm where a plan's has none."""
-        named = self.network.algorithms
-        halving = Algorithm.HALVING_DOUBLING
-        exchanging = tuple(None if one is halving else one for one in named)
-        reducing, exchange = make(self.network), make(replace(self.network, algorithms=exchanging))
+        """Times on each collective's network, with faults at their places in the plan."""
+        on = cache(make)
 
         def time(collective: Collective, group: Group) -> Node:
-            all_to_all = collective.kind is CollectiveKind.ALL_TO_ALL
             try:
-                return (exchange if all_to_all else reducing)(collective, group)
+                return on(self._network(collective))(collective, group)
             except SpecError as error:
                 raise SpecError(*(self._located(fault) for fault in error.faults)) from None
 

@@ -162,17 +162,16 @@ def unlabelled(node: Node) -> Node:
     return node
 
 
-def _without_communication(node: Node) -> Node:
-    """The tree with zero in place of transfers and labelled terms."""
+def compute_s(node: Node) -> float:
+    """What a node takes if communication, latency included, takes nothing: seconds."""
+    if isinstance(node, Constant):
+        return node.seconds
     if isinstance(node, Transfer | Labelled):
-        return ZERO
+        return 0.0
     if isinstance(node, Scaled):
-        return scale(node.factor, _without_communication(node.term))
-    if isinstance(node, Sum):
-        return add(_without_communication(term) for term in node.terms)
-    if isinstance(node, Maximum):
-        return maximum(_without_communication(term) for term in node.terms)
-    return node
+        return node.factor * compute_s(node.term)
+    combine = sum if isinstance(node, Sum) else max
+    return float(combine(map(compute_s, node.terms)))
 
 
 def leaves(node: Node) -> Iterable[Transfer]:
@@ -229,7 +228,7 @@ class TimeExpression:
     @cached_property
     def compute_s(self) -> float:
         """Step time if communication took none, its latency included."""
-        return float(self.value(_without_communication(self.root), np.zeros(0)))
+        return compute_s(self.root)
 
     def seconds(self, bandwidth_bytes_per_s: Array) -> Array:
         """Step time of each design; infinite where traffic meets 0 GB/s.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from libra_planner.collectives.algorithms import Network, Visit, visits
-from libra_planner.timing.expression import Constant, Node, Transfer, add, maximum, scale
-from libra_planner.timing.loops import CollectiveTime
+from libra_planner.timing.expression import Array, Constant, Node, Transfer, add, maximum, scale
+from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic
 from libra_planner.workload.operations import Collective
 from libra_planner.workload.parallelism import Group
 
@@ -55,6 +57,30 @@ def pipelined_time(network: Network, n_chunks: int) -> CollectiveTime:
         return add([first, scale(float(n_chunks - 1), busiest)])
 
     return time
+
+
+def pipelined_traffic(network: Network) -> CollectiveTraffic:
+    """Bytes of a collective's visits by dimension, at full B_d: what contention adds up (C5).
+
+    Examples
+    --------
+    An all-to-all of 16 bytes on RI(4): 6 steps of 4, hops and all.
+
+    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.workload.operations import CollectiveKind
+    >>> traffic = pipelined_traffic(plain_network(parse_topology("RI(4)")))
+    >>> traffic(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "dp"), Group((4,), (1,)))
+    array([24.])
+    """
+
+    def traffic(collective: Collective, group: Group) -> Array:
+        n_bytes = np.zeros(network.topology.n_dims)
+        for stop in visits(collective, group, network):
+            n_bytes[stop.dim] += stop.n_bytes
+        return n_bytes
+
+    return traffic
 
 
 def _one_chunk(stops: Sequence[Visit], network: Network, n_chunks: int) -> Node:

@@ -7,14 +7,17 @@ loop as constants.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
+
+import numpy as np
 
 from libra_planner.collectives.algorithms import Network
 from libra_planner.collectives.flowshop import flow_shop
 from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
 from libra_planner.collectives.traffic import full_bytes
 from libra_planner.timing.expression import Array, Constant, Node
-from libra_planner.timing.loops import CollectiveTime
+from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
@@ -24,7 +27,6 @@ def exact_time(network: Network, n_chunks: int, bandwidth_bytes_per_s: Array) ->
 
     Examples
     --------
-    >>> import numpy as np
     >>> from libra_planner.collectives.algorithms import plain_network
     >>> from libra_planner.topology import parse_topology
     >>> time = exact_time(plain_network(parse_topology("RI(4)")), 2, np.array([2.0]))
@@ -40,24 +42,37 @@ def exact_time(network: Network, n_chunks: int, bandwidth_bytes_per_s: Array) ->
     return time
 
 
-def balanced_times(
-    network: Network, bandwidth_bytes_per_s: Array
-) -> tuple[CollectiveTime, CollectiveTime]:
-    """Ideal time with the best split over orders, and its aggregate bound, at one vector.
+@dataclass(frozen=True)
+class BalancedTimes:
+    """Times of collectives with the best split over orders at one vector, for a training loop.
 
-    Both are proportional to the size, so that one linear program per kind and group is
+    Parameters
+    ----------
+    time : ideal time with the best split.
+    traffic : what it sends by dimension, shape (n_dims,).
+    bound : the aggregate bound, that no split is faster than.
+    """
+
+    time: CollectiveTime
+    traffic: CollectiveTraffic
+    bound: CollectiveTime
+
+
+def balanced_times(network: Network, bandwidth_bytes_per_s: Array) -> BalancedTimes:
+    """Balanced schedules at one vector.
+
+    All are proportional to the size, so that one linear program per kind and group is
     enough.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from libra_planner.collectives.algorithms import plain_network
     >>> from libra_planner.topology import parse_topology
     >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
-    >>> time, bound = balanced_times(network, np.array([1.0, 0.01]))
+    >>> times = balanced_times(network, np.array([1.0, 0.01]))
     >>> reduce, group = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4, 4), (1, 1))
-    >>> round(time(reduce, group).seconds, 6), round(bound(reduce, group).seconds, 6)
-    (600.0, 29.70297)
+    >>> round(times.time(reduce, group).seconds, 6), times.traffic(reduce, group)
+    (600.0, array([24.,  6.]))
     """
 
     @cache
@@ -70,8 +85,12 @@ def balanced_times(
         m = full_bytes(collective, group)
         return Constant(m * unit(collective.kind, group.sizes).time_s)
 
+    def traffic(collective: Collective, group: Group) -> Array:
+        m = full_bytes(collective, group)
+        return m * np.array(unit(collective.kind, group.sizes).traffic_bytes)
+
     def bound(collective: Collective, group: Group) -> Node:
         m = full_bytes(collective, group)
         return Constant(m * unit(collective.kind, group.sizes).aggregate_bound_s)
 
-    return time, bound
+    return BalancedTimes(time, traffic, bound)
