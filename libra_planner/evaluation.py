@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.link_options import find_options, nearest_options
-from libra_planner.problem import RULE_TOLERANCE, Problem
+from libra_planner.problem import RULE_TOLERANCE, BalancedStep, Problem, fastest_alternative
 from libra_planner.timing.explanation import Share, critical_path
 from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
@@ -109,6 +109,8 @@ class Evaluation:
     shares : critical path by operation class and dimension, longest first.
     real_link_step_time_s : T when partial groups have only their own links (C6).
     members : figures of each workload of a group.
+    exact_step_time_s : T by the exact flow shop, where the model has chunks.
+    balanced : T with balanced schedules, where the plan asks for it.
     """
 
     bandwidth_bytes_per_s: Array = field(repr=False)
@@ -124,6 +126,19 @@ class Evaluation:
     shares: tuple[Share, ...]
     real_link_step_time_s: float | None = None
     members: tuple[MemberFigures, ...] = ()
+    exact_step_time_s: float | None = None
+    balanced: BalancedStep | None = None
+
+    @property
+    def model_gap(self) -> float | None:
+        """Exact step time over the model's (C9)."""
+        exact_s = self.exact_step_time_s
+        return None if exact_s is None else exact_s / self.step_time_s
+
+    @property
+    def balanced_gain(self) -> float | None:
+        """Step time of the fixed order over that of balanced schedules."""
+        return self.step_time_s / self.balanced.step_time_s if self.balanced else None
 
     @property
     def communication_s(self) -> float:
@@ -167,7 +182,7 @@ def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     if 0 < bandwidth.max(initial=0.0) < _LEAST_BYTES_PER_S:
         got = f"got at most {bandwidth.max():g} bytes/s"
         raise SpecError(Fault(got, "expected bytes/s", "multiply GB/s by 1e9"))
-    return evaluated(problem, bandwidth)
+    return evaluated(fastest_alternative(problem, bandwidth), bandwidth)
 
 
 def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
@@ -178,10 +193,11 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     cost_usd = float(problem.cost_usd(bandwidth))
     equal = _equal_bandwidth(problem, bandwidth)
     real = problem.real_link_step_time
+    exact, balanced = problem.evaluators.exact_step_time_s, problem.evaluators.balanced
     return Evaluation(
         bandwidth_bytes_per_s=bandwidth,
         step_time_s=step_time_s,
-        compute_s=problem.compute_s,
+        compute_s=problem.step_time.compute_s,
         cost_usd=cost_usd,
         network_cost_usd=float(problem.network_cost_usd(bandwidth)),
         fixed_cost_usd=problem.fixed_cost_usd,
@@ -191,6 +207,8 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         violated=violations(problem, bandwidth),
         shares=critical_path(problem.step_time, bandwidth),
         real_link_step_time_s=float(real.seconds(bandwidth)) if real else None,
+        exact_step_time_s=exact(bandwidth) if exact else None,
+        balanced=balanced(bandwidth) if balanced else None,
         members=_members(problem, bandwidth, equal.bandwidth_bytes_per_s),
     )
 
@@ -211,7 +229,7 @@ def _members(problem: Problem, bandwidth: Array, equal: Array) -> tuple[MemberFi
             name=member.name,
             weight=member.weight,
             step_time_s=float(member.step_time.seconds(bandwidth)),
-            compute_s=member.step_time.least_s,
+            compute_s=member.step_time.compute_s,
             equal_step_time_s=float(member.step_time.seconds(equal)),
             own_optimum_s=optimum_s,
         )

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Reading users' files with clear faults, writing files whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,40 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from libra_planner.errors import DataNotFound, Fault, Place
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+
+MAX_BYTES = 1_000_000
+"""Largest file read; plans and workload tables are kilobytes."""
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a user's file.
+
+    Raises
+    ------
+    DataNotFound
+        For a path that cannot be read as text.
+    SpecError
+        For a file that is too big.
+    """
+    here = Place(str(path))
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            expected = f"expected at most {MAX_BYTES:,} bytes"
+            raise SpecError(Fault("got a larger file", expected, "split it", "", here))
+        return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        got, expected = "got no such file", "expected one"
+    except IsADirectoryError:
+        got, expected = "got a directory", "expected a file"
+    except UnicodeDecodeError:
+        got, expected = "got bytes that are not UTF-8", "expected a text file"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        got, expected = f"got {reason!r}", "expected a readable file"
+    raise DataNotFound(Fault(got, expected, "check the path", "", here))
 
 
 def write_files(contents: Mapping[Path, str]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,6 +17,9 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""
+
+_TYPICAL_BYTES_PER_S = 100 * BYTES_PER_S_PER_GBPS
+"""Bandwidth of each dimension where a plan gives no total."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,36 @@ class StepTimeLimit:
 
 
 @dataclass(frozen=True)
+class BalancedStep:
+    """A step whose collectives split their data over orders of the dimensions.
+
+    Parameters
+    ----------
+    step_time_s : T with the best splits at one vector.
+    aggregate_bound_s : T if every collective could use all bandwidth of its dimensions:
+        no schedule of the collectives is faster.
+    """
+
+    step_time_s: float
+    aggregate_bound_s: float
+
+
+@dataclass(frozen=True)
+class StepEvaluators:
+    """What a step takes at one vector, where no expression in bandwidth can say it.
+
+    Parameters
+    ----------
+    exact_step_time_s : T by the exact flow shop, of a vector of shape (n_dims,);
+        ``None`` where the model has no chunks to simulate.
+    balanced : T with balanced schedules; ``None`` where the plan does not ask for it.
+    """
+
+    exact_step_time_s: Callable[[Array], float] | None = None
+    balanced: Callable[[Array], BalancedStep] | None = None
+
+
+@dataclass(frozen=True)
 class Problem:
     """What is optimised or evaluated: the meeting point of all that a plan says.
 
@@ -102,6 +136,10 @@ class Problem:
     price_parts : the prices of the book that ``price_usd_per_Bps`` is made of.
     options : per dimension what can be bought, ``None`` for any bandwidth at the price
         book's price; empty when no dimension has options.
+    n_chunks : chunks of every collective; ``None`` where they are not modelled.
+    alternatives : the same problem with every number of chunks that the plan leaves
+        open, this one's first; empty where it leaves none.
+    evaluators : what can be told of a single vector only.
     """
 
     source: str
@@ -121,6 +159,9 @@ class Problem:
     own_optima_s: tuple[float, ...] = ()
     price_parts: tuple[PricePart, ...] = ()
     options: tuple[Options | None, ...] = ()
+    n_chunks: int | None = None
+    alternatives: tuple[Problem, ...] = field(default=(), repr=False)
+    evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:
@@ -142,7 +183,7 @@ class Problem:
 
     @property
     def compute_s(self) -> float:
-        """Compute time of one step: what remains at infinite bandwidth."""
+        """What remains at infinite bandwidth: compute, and the latency of a plan that has it."""
         return self.step_time.least_s
 
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
@@ -205,3 +246,29 @@ class Problem:
     @property
     def _totals(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.is_total and rule.unit == "GB/s"]
+
+
+def with_alternatives(problems: Sequence[Problem]) -> Problem:
+    """The problem that is fastest at equal bandwidth, with all of them as alternatives.
+
+    Parameters
+    ----------
+    problems : the same plan with different numbers of chunks, one or more.
+    """
+    if len(problems) == 1:
+        return problems[0]
+    n_dims = problems[0].topology.n_dims
+    total = problems[0].total_bandwidth_bytes_per_s() or n_dims * _TYPICAL_BYTES_PER_S
+    equal = np.full(n_dims, total / n_dims)
+    ranked = sorted(problems, key=lambda problem: float(problem.step_time.seconds(equal)))
+    return replace(ranked[0], alternatives=tuple(ranked))
+
+
+def fastest_alternative(problem: Problem, bandwidth_bytes_per_s: Array) -> Problem:
+    """The alternative with the least step time at a vector; the problem if it has none."""
+    if not problem.alternatives:
+        return problem
+    return min(
+        problem.alternatives,
+        key=lambda one: float(one.step_time.seconds(bandwidth_bytes_per_s)),
+    )

@@ -95,6 +95,16 @@ def format_time(seconds: float, *, round_up: bool = False) -> str:
     return _scaled(seconds, steps, 3)
 
 
+def format_bytes(n_bytes: float) -> str:
+    """A size for people, in decimal units.
+
+    >>> format_bytes(67108864), format_bytes(3)
+    ('67.109 MB', '3.000 B')
+    """
+    steps = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")]
+    return _scaled(n_bytes, steps, 3)
+
+
 def format_usd(usd: float) -> str:
     """An amount for people.
 

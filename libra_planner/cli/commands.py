@@ -76,12 +76,14 @@ def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
     with _uncollected():
         from libra_planner.evaluation import evaluated
+        from libra_planner.problem import fastest_alternative
         from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
     place = Place(f"{options.plan}: --bandwidth")
     bandwidth = _bandwidth_bytes_per_s(options.bandwidth, problem, place)
     try:
+        problem = fastest_alternative(problem, bandwidth)
         evaluation = evaluated(problem, bandwidth)
     except SpecError as error:
         raise error.located(place) from None
@@ -127,6 +129,14 @@ def pareto(options: argparse.Namespace) -> None:
     with _uncollected():
         import libra_planner.optimizer.pareto  # noqa: F401
     run(options, _console)
+
+
+def collective(options: argparse.Namespace) -> None:
+    """``libra-planner collective``."""
+    with _uncollected():
+        from libra_planner.cli.collective import answer
+
+    answer(options, _console)
 
 
 def list_bundled(options: argparse.Namespace) -> None:

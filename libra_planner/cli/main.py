@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_optimize(commands)
     _add_evaluate(commands)
     _add_pareto(commands)
+    _add_collective(commands)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -129,6 +130,37 @@ def _n_points(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 2 <= int(text[:6]) <= 1000):
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number from 2 to 1000")
     return int(text)
+
+
+def _add_collective(commands: _Commands) -> None:
+    text = "Time of a single collective, or of a CSV file of them."
+    parser = _command(commands, "collective", "collective", text)
+    parser.add_argument("topology", metavar="TOPOLOGY", nargs="?", help="such as RI(4)_SW(8)")
+    for flag, metavar, what in (
+        ("--kind", "KIND", "all-reduce, reduce-scatter, all-gather or all-to-all"),
+        ("--size", "SIZE", "full vector, such as 64MiB (for an all-gather the gathered result)"),
+        ("--bandwidth", "B1,B2,...", "GB/s per NPU of every dimension, innermost first"),
+        ("--latency-ns", "NS", "latency per hop, one number or one per dimension (default 0)"),
+        ("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
+        ("--algorithms", "A1,A2,...", "ring, direct, direct1, halving_doubling or default, each"),
+        ("--csv", "CASES", "file of collectives; the other values become its defaults"),
+    ):
+        parser.add_argument(flag, metavar=metavar, help=what)
+    parser.add_argument(
+        "--clock-ns",
+        default="1",
+        metavar="NS",
+        help="messages take whole multiples of this, rounded down (default 1 as in ASTRA-sim; "
+        "0 for none)",
+    )
+    parser.add_argument("--in-network", action="store_true", help="switches reduce (all-reduce)")
+    parser.add_argument(
+        "--scheduler",
+        choices=("hierarchical", "balanced"),
+        default="hierarchical",
+        help="balanced: also the best split of the data over orders of the dimensions",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_list(commands: _Commands) -> None:

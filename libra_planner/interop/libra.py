@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.files import write_files
-from libra_planner.spec.document import Document, Key, read_document, read_text, scalar, shown
+from libra_planner.files import read_text, write_files
+from libra_planner.spec.document import Document, Key, read_document, scalar, shown
 from libra_planner.spec.faults import MOST_FAULTS
 from libra_planner.topology import MAX_NPUS
 from libra_planner.workload.operations import Phase

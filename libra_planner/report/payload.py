@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libra_planner.problem import Problem
+from libra_planner.report.fidelity import fidelity_payload
 from libra_planner.report.groups import group_payload, objective_notes
 from libra_planner.timing.explanation import COMPUTE, Share
 from libra_planner.timing.expression import Array
@@ -114,6 +115,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         ],
         "binding": binding_rules(problem, evaluation.bandwidth_bytes_per_s),
         "real_link_step_time_s": evaluation.real_link_step_time_s,
+        **fidelity_payload(problem, evaluation),
         "settings": list(problem.settings),
         "notes": list(problem.notes),
     }

@@ -12,9 +12,11 @@ from rich.table import Table
 
 from libra_planner.problem import Problem
 from libra_planner.report.catalogue import catalogue_lines
+from libra_planner.report.fidelity import fidelity_lines
 from libra_planner.report.groups import objective_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.report.worth import worth_table
+from libra_planner.timing.explanation import COMPUTE
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ def print_result(
         _print_line(console, f"[dim]{escape(', '.join(problem.settings))}[/]")
     _print_line(console, _headline(evaluation))
     for line in _objective(problem, evaluation):
+        _print_line(console, line)
+    for line in fidelity_lines(evaluation):
         _print_line(console, line)
     _print_line(console, _against_equal(problem, evaluation))
     _print_line(console, _verdict(problem, evaluation, design))
@@ -238,7 +242,8 @@ def _time_table(problem: Problem, evaluation: Evaluation) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     labels = problem.topology.labels
     for share in evaluation.shares:
-        dims = ", ".join(labels[i] for i in share.dims) or "NPUs"
+        idle = "NPUs" if share.label == COMPUTE else "latency"
+        dims = ", ".join(labels[i] for i in share.dims) or idle
         waits_on = f"{dims} (tied)" if len(share.dims) > 1 else dims
         fraction = share.seconds / evaluation.step_time_s
         table.add_row(escape(share.label), waits_on, format_time(share.seconds), f"{fraction:.1%}")

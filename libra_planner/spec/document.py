@@ -15,13 +15,11 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.files import read_text
 
 Key: TypeAlias = tuple[str | int, ...]
 """Path of a value inside a document: map keys and list indices."""
-
-MAX_BYTES = 1_000_000
-"""Largest file read; plans and workload tables are kilobytes."""
 
 MAX_VALUES = 200_000
 """Most values of one document after aliases are expanded."""
@@ -87,36 +85,6 @@ def read_document(path: str | Path) -> Document:
     """
     file = str(path)
     return parse_document(read_text(path), file)
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a user's file.
-
-    Raises
-    ------
-    DataNotFound
-        For a path that cannot be read as text.
-    SpecError
-        For a file that is too big.
-    """
-    here = Place(str(path))
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            expected = f"expected at most {MAX_BYTES:,} bytes"
-            raise SpecError(Fault("got a larger file", expected, "split it", "", here))
-        return data.decode("utf-8-sig")
-    except FileNotFoundError:
-        got, expected = "got no such file", "expected one"
-    except IsADirectoryError:
-        got, expected = "got a directory", "expected a file"
-    except UnicodeDecodeError:
-        got, expected = "got bytes that are not UTF-8", "expected a text file"
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        got, expected = f"got {reason!r}", "expected a readable file"
-    raise DataNotFound(Fault(got, expected, "check the path", "", here))
 
 
 def parse_document(text: str, file: str) -> Document:

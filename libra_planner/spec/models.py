@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from libra_planner.spec.fidelity_models import FidelitySpec, Latencies
 from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
 from libra_planner.spec.fields import Model as _Model
 from libra_planner.spec.loop_spec import BubbleFraction, LoopSpec
@@ -25,6 +26,9 @@ class FabricSpec(_Model):
         default=None,
         description="Purchasable speeds by dimension (dimN, or a tier that occurs once); "
         "a dimension that is not listed may have any bandwidth.",
+    )
+    latency_ns: Latencies | None = Field(
+        default=None, description="Latency of a hop, for all dimensions or for each; a switch is 2."
     )
 
 
@@ -71,7 +75,7 @@ class TrainingSpec(_Model):
     )
 
 
-class CommonSpec(_Model):
+class CommonSpec(FidelitySpec):
     """What every plan says: on what fabric, at what prices, under which rules."""
 
     fabric: FabricSpec

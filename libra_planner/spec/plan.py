@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import numpy as np
 from libra_planner.costing import PriceBook, network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.link_options import Options
-from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.problem import Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.spec import bundled, catalogue
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
+from libra_planner.spec.fidelity import Fidelity, build_fidelity
 from libra_planner.spec.group_models import AnyPlanSpec
 from libra_planner.spec.groups import check_group, check_rules, entries, plan_spec, trained
 from libra_planner.spec.loop_spec import loop_settings
@@ -23,7 +25,7 @@ from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.settings import apply_settings
 from libra_planner.spec.system import FixedCost, fixed_cost
-from libra_planner.spec.training import TrainingBuilder, plan_loop
+from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology, parse_topology
 from libra_planner.units import format_usd
@@ -102,34 +104,55 @@ class _Builder:
         fabric = faults.attempt(("fabric", "topology"), self.topology)
         book = faults.attempt(("cost_model",), self._price_book)
         topology = faults.present(fabric)
-        price = None
-        if book is not None:
-            pricing = partial(network_price_usd_per_Bps, topology, book)
-            price = faults.attempt(("fabric", "tiers"), pricing)
+        price = self._price(topology, book)
         faults.attempt(("training_loop",), partial(plan_loop, self.spec))
+        fidelity = self._fidelity(topology)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
         options = self.options(topology, price)
         trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
         built = [faults.required(training) for training in trainings]
-        what = faults.required(faults.attempt((), partial(trained, self.spec, built)))
-        return Problem(
+        modelled = faults.present(fidelity)
+        base = Problem(
             source=self.document.file,
-            workload_name=what.workload_name,
+            workload_name="",
             topology=topology,
-            step_time=what.step_time,
+            step_time=built[0].step_time,
             price_usd_per_Bps=faults.required(price),
             price_parts=price_parts(topology, faults.required(book)),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
             fixed_cost_usd=fixed.usd,
+            notes=modelled.notes + fixed.notes,
+            settings=self._settings(faults.required(book), fixed),
+            options=options,
+        )
+        problems = [
+            faults.required(faults.attempt((), partial(self._under, base, built, modelled, k)))
+            for k in modelled.chunks or (None,)
+        ]
+        return with_alternatives(problems)
+
+    def _under(
+        self, base: Problem, built: list[Training], fidelity: Fidelity, n_chunks: int | None
+    ) -> Problem:
+        """The problem with collectives modelled in so many chunks, or ideally."""
+        trainings = [training.at_fidelity(fidelity, n_chunks) for training in built]
+        what = trained(self.spec, trainings)
+        weights = [member.weight for member in what.members] or [1.0]
+        timed = [training.timed for training in trainings]
+        return replace(
+            base,
+            workload_name=what.workload_name,
+            step_time=what.step_time,
             real_link_step_time=what.real_link_step_time,
             members=what.members,
             group_objective=what.group_objective,
-            notes=what.notes + fixed.notes,
-            settings=what.settings + self._settings(faults.required(book), fixed),
-            options=options,
+            notes=what.notes + base.notes,
+            settings=what.settings + fidelity.settings(n_chunks) + base.settings,
+            n_chunks=n_chunks,
+            evaluators=fidelity.evaluators(timed, weights, n_chunks),
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
@@ -147,6 +170,16 @@ class _Builder:
 
     def _price_book(self) -> PriceBook:
         return load_price_book(bundled.resolve("cost-models", self.spec.cost_model, self.beside))
+
+    def _price(self, topology: Topology, book: PriceBook | None) -> Array | None:
+        if book is None:
+            return None
+        pricing = partial(network_price_usd_per_Bps, topology, book)
+        return self.faults.attempt(("fabric", "tiers"), pricing)
+
+    def _fidelity(self, topology: Topology) -> Fidelity | None:
+        build = partial(build_fidelity, self.spec, topology, self.document)
+        return self.faults.attempt(("fidelity",), build)
 
     def _fixed_cost(self, topology: Topology) -> FixedCost:
         spec = self.spec.fixed_cost

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.collectives import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.spec import bundled
 from libra_planner.spec.collector import FaultCollector
+from libra_planner.spec.fidelity import CollectiveModel, Fidelity, Timed
 from libra_planner.spec.loop_spec import training_loop
 from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
 from libra_planner.spec.settings import dotted_key
 from libra_planner.spec.system import compute_rate
 from libra_planner.spec.system_models import NamedNpuSpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
-from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
+from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loop_terms import TrainingLoop
 from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, ideal_time, step_time
 from libra_planner.topology import Block, Topology
@@ -40,9 +41,10 @@ class Training:
     workload : its operations.
     step_time : T(B), seconds.
     real_link_step_time : T(B) when partial groups have only their own links (C6);
-        ``None`` without partial groups.
+        ``None`` without partial groups, and before :meth:`at_fidelity`.
     notes : assumptions worth printing.
     settings : degrees, batch and compute rate, for people to read.
+    timed : T(B) for another model of collectives.
     """
 
     workload: Workload
@@ -50,6 +52,19 @@ class Training:
     real_link_step_time: TimeExpression | None
     notes: tuple[str, ...]
     settings: tuple[str, ...]
+    timed: Timed
+
+    def at_fidelity(self, fidelity: Fidelity, n_chunks: int | None) -> Training:
+        """The same training under a plan's model of collectives.
+
+        The pipelined model has the real links of partial groups in it (C6).
+        """
+        expression = self.timed(fidelity.model(n_chunks))
+        real = self.timed(fidelity.ideal_on_real_links()) if n_chunks is None else expression
+        partial_groups = real.root != expression.root
+        return replace(
+            self, step_time=expression, real_link_step_time=real if partial_groups else None
+        )
 
 
 @dataclass(frozen=True)
@@ -104,13 +119,13 @@ class TrainingBuilder:
         if not expression.least_s and not len(expression.forms):
             got = f"got {workload.name}, whose step takes no time under this parallelism"
             raise SpecError(Fault(got, "expected compute or communication", "", "workload"))
-        real = self._real_links(topology, communicators, workload)
         return Training(
             workload=workload,
             step_time=expression,
-            real_link_step_time=real if real.root != expression.root else None,
+            real_link_step_time=None,
             notes=workload.notes + _coverage(topology, communicators, workload),
             settings=self._settings(workload, npu),
+            timed=partial(self._under, topology, communicators, workload),
         )
 
     def _step_time(
@@ -135,23 +150,24 @@ class TrainingBuilder:
             return fault
         return fault.located(self.faults.document.place(dotted_key(fault.path)))
 
-    def _real_links(
-        self, topology: Topology, communicators: Communicators, workload: Workload
+    def _under(
+        self,
+        topology: Topology,
+        communicators: Communicators,
+        workload: Workload,
+        model: CollectiveModel,
     ) -> TimeExpression:
-        """Step time with the real links of partial groups (C6)."""
+        """T(B) under a model of collectives."""
         blocks = np.array([dimension.block for dimension in topology.dimensions])
         # TP and DP of given degrees have links of their own in a fully connected dimension.
         own = (blocks == Block.FULLY_CONNECTED) & (not communicators.explicit)
 
-        def time(collective: Collective, group: Group) -> Node:
-            slowdown = real_link_slowdown(collective, group, topology)
-            return transfers(traffic_bytes(collective, group) * slowdown)
-
         def shared(collective: Collective, group: Group) -> Array:
-            slowdown = real_link_slowdown(collective, group, topology)
-            return traffic_bytes(collective, group) * np.where(own, 1.0, slowdown)
+            slowed = model.traffic(collective, group)
+            return np.where(own, traffic_bytes(collective, group), slowed)
 
-        return self._step_time(topology, communicators, workload, time, shared)
+        traffic = shared if model.real_links else model.traffic
+        return self._step_time(topology, communicators, workload, model.time, traffic)
 
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.entry.parallelism

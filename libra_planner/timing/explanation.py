@@ -13,7 +13,6 @@ import numpy as np
 
 from libra_planner.timing.expression import (
     Array,
-    Constant,
     Labelled,
     Maximum,
     Node,
@@ -21,6 +20,7 @@ from libra_planner.timing.expression import (
     Sum,
     TimeExpression,
     Transfer,
+    compute_s,
 )
 
 COMPUTE = "compute"
@@ -71,8 +71,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
     with np.errstate(divide="ignore"):
         reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
     walker = _Walker(step, reciprocals)
-    compute_s = _compute_s(step.root)
-    totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): compute_s}
+    totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): step.compute_s}
     for share in walker.exposed(step.root, 1.0, None):
         key = (share.label, share.dims)
         totals[key] = totals.get(key, 0.0) + share.seconds
@@ -108,26 +107,14 @@ class _Walker:
         values = [self.value(term) for term in node.terms]
         top = max(values)
         tied = [t for t, v in zip(node.terms, values, strict=True) if v >= top * (1 - _TIE)]
-        compute_s, own_s = (_compute_s(n) if label is None else 0.0 for n in (node, tied[0]))
+        compute, own = (compute_s(n) if label is None else 0.0 for n in (node, tied[0]))
         if all(isinstance(term, Transfer) for term in tied):
             dims = sorted({i for t in tied if isinstance(t, Transfer) for i in _dims(t)})
-            yield Share(label or _UNLABELLED, tuple(dims), factor * (top - compute_s))
-        elif top > own_s:
+            yield Share(label or _UNLABELLED, tuple(dims), factor * (top - compute))
+        elif top > own:
             # What the longest term communicates beside the compute of another is hidden.
-            exposed = (top - compute_s) / (top - own_s)
+            exposed = (top - compute) / (top - own)
             yield from self.exposed(tied[0], factor * exposed, label)
-
-
-def _compute_s(node: Node) -> float:
-    """What a node takes if communication, latency included, takes nothing."""
-    if isinstance(node, Constant):
-        return node.seconds
-    if isinstance(node, Transfer | Labelled):
-        return 0.0
-    if isinstance(node, Scaled):
-        return node.factor * _compute_s(node.term)
-    combine = sum if isinstance(node, Sum) else max
-    return float(combine(map(_compute_s, node.terms)))
 
 
 def _dims(leaf: Transfer) -> tuple[int, ...]:

@@ -162,6 +162,18 @@ def unlabelled(node: Node) -> Node:
     return node
 
 
+def compute_s(node: Node) -> float:
+    """What a node takes if communication, latency included, takes nothing: seconds."""
+    if isinstance(node, Constant):
+        return node.seconds
+    if isinstance(node, Transfer | Labelled):
+        return 0.0
+    if isinstance(node, Scaled):
+        return node.factor * compute_s(node.term)
+    combine = sum if isinstance(node, Sum) else max
+    return float(combine(map(compute_s, node.terms)))
+
+
 def leaves(node: Node) -> Iterable[Transfer]:
     """All transfers of a tree, in order, repeats included."""
     if isinstance(node, Transfer):
@@ -210,8 +222,13 @@ class TimeExpression:
 
     @cached_property
     def least_s(self) -> float:
-        """Step time at infinite bandwidth: what is left is compute."""
+        """Step time at infinite bandwidth: what is left is compute and latency."""
         return float(self.value(self.merged, np.zeros(len(self.forms))))
+
+    @cached_property
+    def compute_s(self) -> float:
+        """Step time if communication took none, its latency included."""
+        return compute_s(self.root)
 
     def seconds(self, bandwidth_bytes_per_s: Array) -> Array:
         """Step time of each design; infinite where traffic meets 0 GB/s.

@@ -108,6 +108,10 @@ def test_there_are_no_import_cycles() -> None:
             {"cvxpy", "scipy", "clarabel", "textual", "pandas"},
         ),
         (["optimize", "examples/01_gpt3_4d.yaml", "--json"], {"rich", "textual", "pandas"}),
+        (
+            ["collective", "RI(4)", "--kind=ar", "--size=1MB", "--bandwidth=1", "--json"],
+            {"cvxpy", "scipy", "clarabel", "pydantic", "yaml", "rich", "textual", "pandas"},
+        ),
     ],
 )
 def test_commands_load_only_what_they_need(arguments: list[str], forbidden: set[str]) -> None:

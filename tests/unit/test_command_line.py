@@ -18,7 +18,7 @@ from libra_planner.report.terminal import print_result
 def test_help_names_every_command(run) -> None:
     result = run("--help")
     assert result.code == 0
-    for command in ("optimize", "evaluate", "list", "schema", "import"):
+    for command in ("optimize", "evaluate", "collective", "list", "schema", "import"):
         assert command in result.out
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,17 +13,22 @@ from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
 
-def traffic_bytes(collective: Collective, group: Group) -> NDArray[np.float64]:
+def traffic_bytes(
+    collective: Collective, group: Group, in_network: Collection[int] = ()
+) -> NDArray[np.float64]:
     """Ideal traffic per NPU and dimension (C3).
 
     With group sizes g_1..g_D and the full vector m: an all-reduce sends
     2 m (g_i - 1) / (g_1 ... g_i) in dimension i, a reduce-scatter or all-gather half of
-    it, an all-to-all m (g_i - 1) / g_i. Source: LIBRA (arXiv 2109.11762), section IV-C.
+    it, an all-to-all m (g_i - 1) / g_i. Where a switch reduces in the network, an
+    all-reduce sends m / (g_1 ... g_{i-1}) instead. Source: LIBRA (arXiv 2109.11762),
+    section IV-C.
 
     Parameters
     ----------
     collective : pattern and size.
     group : the communicator.
+    in_network : dimensions (from 0) whose switches reduce.
 
     Returns
     -------
@@ -35,13 +43,24 @@ def traffic_bytes(collective: Collective, group: Group) -> NDArray[np.float64]:
     array([12.,  3.,  0.])
     >>> traffic_bytes(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "tp"), group)
     array([12., 12.,  0.])
+    >>> traffic_bytes(Collective(CollectiveKind.ALL_REDUCE, 16.0, "tp"), group, in_network={1})
+    array([24.,  4.,  0.])
     """
     sizes = np.array(group.sizes, dtype=np.float64)
-    full_bytes = collective.size_bytes * (group.n_npus if collective.is_shard else 1)
+    full = full_bytes(collective, group)
     if collective.kind is CollectiveKind.ALL_TO_ALL:
-        return full_bytes * (sizes - 1) / sizes
+        return full * (sizes - 1) / sizes
     passes = 2 if collective.kind is CollectiveKind.ALL_REDUCE else 1
-    return passes * full_bytes * (sizes - 1) / np.cumprod(sizes)
+    traffic: NDArray[np.float64] = passes * full * (sizes - 1) / np.cumprod(sizes)
+    if collective.kind is CollectiveKind.ALL_REDUCE:
+        for i in (i for i in in_network if group.sizes[i] > 1):
+            traffic[i] = full / math.prod(group.sizes[:i])
+    return traffic
+
+
+def full_bytes(collective: Collective, group: Group) -> float:
+    """The full vector m of C3, whichever way the collective gives its size."""
+    return collective.size_bytes * (group.n_npus if collective.is_shard else 1)
 
 
 def real_link_slowdown(

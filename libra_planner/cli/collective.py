@@ -1,0 +1,117 @@
+"""``libra-planner collective``: one collective from flags, or a CSV file of them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.report.collective import collective_payload
+from libra_planner.spec.case_files import CaseFile, read_case_file
+from libra_planner.spec.collective_cases import (
+    REQUIRED,
+    CollectiveCase,
+    Given,
+    parse_case,
+    parse_number,
+)
+from libra_planner.timing.collective_times import CollectiveTimes, collective_times
+
+_FLAGS = {
+    "kind": "--kind",
+    "size_bytes": "--size",
+    "topology": "TOPOLOGY",
+    "bandwidth_GBps": "--bandwidth",
+    "latency_ns": "--latency-ns",
+    "chunks": "--chunks",
+    "algorithms": "--algorithms",
+}
+_MOST_CLOCK_NS = 1e6
+_ADDED = ("time_s", "ideal_time_s")
+_ADDED_BALANCED = ("balanced_time_s", "balanced_gain", "aggregate_bound_s")
+
+
+def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
+    """Print what the options ask for; ``console`` makes the place for people's text."""
+    given = _given(options)
+    clock_ns = parse_number(Given(options.clock_ns, Place("--clock-ns")), 0.0, _MOST_CLOCK_NS)
+    if options.csv is not None:
+        _answer_file(options, given, clock_ns)
+        return
+    missing = [_FLAGS[name] for name in REQUIRED if name not in given]
+    if missing:
+        fix = "give them, or a file of collectives with --csv"
+        place = Place("libra-planner collective")
+        raise SpecError(Fault(f"got no {', '.join(missing)}", "", fix, "", place))
+    case = parse_case(given, in_network=options.in_network)
+    times, balanced = _solved(case, options, clock_ns)
+    if options.json:
+        print(json.dumps(collective_payload(case, times, balanced), indent=2, allow_nan=False))
+        return
+    from libra_planner.report.collective_table import print_collective
+
+    print_collective(console(), case, times, balanced)
+
+
+def _given(options: argparse.Namespace) -> dict[str, Given]:
+    """Values given as flags, by the name of their column."""
+    texts = {
+        name: getattr(options, "topology" if flag == "TOPOLOGY" else flag[2:].replace("-", "_"))
+        for name, flag in _FLAGS.items()
+    }
+    return {
+        name: Given(text, Place(_FLAGS[name]), in_file=False)
+        for name, text in texts.items()
+        if text is not None
+    }
+
+
+def _solved(
+    case: CollectiveCase, options: argparse.Namespace, clock_ns: float
+) -> tuple[CollectiveTimes, BalancedSchedule | None]:
+    times = collective_times(
+        case.collective,
+        case.group,
+        case.network,
+        case.bandwidth_bytes_per_s,
+        n_chunks=case.n_chunks,
+        clock_ns=clock_ns,
+    )
+    if options.scheduler != "balanced":
+        return times, None
+    bandwidth = np.array(case.bandwidth_bytes_per_s)
+    schedule = balanced_schedule(case.collective, case.group, bandwidth, case.network.in_network)
+    return times, schedule
+
+
+def _answer_file(options: argparse.Namespace, given: dict[str, Given], clock_ns: float) -> None:
+    added = _ADDED + (_ADDED_BALANCED if options.scheduler == "balanced" else ())
+    file = read_case_file(options.csv, given, in_network=options.in_network, reserved=added)
+    solved = [_solved(case, options, clock_ns) for case in file.cases]
+    if options.json:
+        pairs = zip(file.cases, solved, strict=True)
+        cases = [collective_payload(case, times, schedule) for case, (times, schedule) in pairs]
+        print(json.dumps({"cases": cases}, indent=2, allow_nan=False))
+        return
+    _print_csv(file, added, solved)
+
+
+def _print_csv(
+    file: CaseFile,
+    added: tuple[str, ...],
+    solved: list[tuple[CollectiveTimes, BalancedSchedule | None]],
+) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([*file.columns, *added])
+    for cells, (times, schedule) in zip(file.rows, solved, strict=True):
+        figures: list[Any] = [times.time_s, times.ideal_time_s]
+        if schedule is not None:
+            figures += [schedule.time_s, schedule.gain, schedule.aggregate_bound_s]
+        writer.writerow([*cells, *map(repr, figures)])

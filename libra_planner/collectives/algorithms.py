@@ -1,0 +1,268 @@
+"""What a collective does in each dimension: serial messages, by algorithm (C4).
+
+A collective visits its dimensions one after the other. A reduce-scatter goes outwards
+(dim1 first) on a vector that shrinks by each group size, an all-gather comes back the
+same way, an all-reduce does both, with the outermost dimension's two parts as one
+visit, and an all-to-all goes outwards with all its data. A visit is a series of
+messages; each takes its bytes over the dimension's bandwidth, and a latency per hop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from libra_planner.collectives.traffic import full_bytes, real_link_slowdown
+from libra_planner.errors import Fault, SpecError
+from libra_planner.topology import Block, Dimension, Topology
+from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.workload.parallelism import Group
+
+
+class Algorithm(StrEnum):
+    """How the NPUs of one dimension exchange a vector of M bytes in a group of g.
+
+    ``ring``: g - 1 steps of M/g to a neighbour, an all-to-all g (g - 1)/2 steps since
+    its messages pass through the NPUs between. ``direct``: all peers at once, 1 step of
+    M (g - 1)/g. ``direct1``: one peer after another, g - 1 steps of M/g.
+    ``halving_doubling``: M/2, M/4 ... M/g, for g a power of two.
+    """
+
+    RING = "ring"
+    DIRECT = "direct"
+    DIRECT1 = "direct1"
+    HALVING_DOUBLING = "halving_doubling"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A fabric as collectives meet it.
+
+    Parameters
+    ----------
+    topology : the dimensions.
+    latency_s : latency of one hop in each dimension, seconds, shape (n_dims,); a
+        switch is two hops.
+    algorithms : by dimension; ``None`` stands for :func:`default_algorithm`.
+    in_network : dimensions (from 0) whose switches reduce.
+    """
+
+    topology: Topology
+    latency_s: tuple[float, ...]
+    algorithms: tuple[Algorithm | None, ...]
+    in_network: frozenset[int] = frozenset()
+
+
+def plain_network(topology: Topology) -> Network:
+    """No latency, the default algorithm everywhere."""
+    return Network(topology, (0.0,) * topology.n_dims, (None,) * topology.n_dims)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One stay of a collective in one dimension: messages one after the other.
+
+    Parameters
+    ----------
+    dim : the dimension (from 0).
+    message_bytes : sizes of its messages, at full B_d, links a group lacks counted in.
+    repeats : how often each occurs.
+    n_hops : latency hops of each message.
+    """
+
+    dim: int
+    message_bytes: tuple[float, ...]
+    repeats: tuple[int, ...]
+    n_hops: int
+
+    @property
+    def n_bytes(self) -> float:
+        """Bytes of the whole visit, at full B_d."""
+        pairs = zip(self.message_bytes, self.repeats, strict=True)
+        return sum(size * count for size, count in pairs)
+
+    @property
+    def n_steps(self) -> int:
+        """Messages that follow one another."""
+        return sum(self.repeats)
+
+
+def default_algorithm(kind: CollectiveKind, dimension: Dimension, size: int) -> Algorithm:
+    """What a block usually runs: ring on a ring, direct where all are connected, and on
+    a switch halving-doubling (ring if ``size`` is no power of two), direct1 for an all-to-all.
+
+    >>> default_algorithm(CollectiveKind.ALL_REDUCE, Dimension(Block.SWITCH, 6), 6)
+    <Algorithm.RING: 'ring'>
+    """
+    if dimension.block is Block.RING:
+        return Algorithm.RING
+    if dimension.block is Block.FULLY_CONNECTED:
+        return Algorithm.DIRECT
+    if kind is CollectiveKind.ALL_TO_ALL:
+        return Algorithm.DIRECT1
+    return Algorithm.HALVING_DOUBLING if _is_power_of_two(size) else Algorithm.RING
+
+
+def algorithm_fault(
+    kind: CollectiveKind, dimension: Dimension, size: int, algorithm: Algorithm
+) -> Fault | None:
+    """Why an algorithm cannot run on a dimension in groups of ``size``; ``None`` if it can.
+
+    >>> fault = algorithm_fault(
+    ...     CollectiveKind.ALL_REDUCE, Dimension(Block.RING, 4), 4, Algorithm.DIRECT
+    ... )
+    >>> str(fault)
+    'got direct on RI(4), expected ring; other algorithms skip neighbours, whose links they share'
+    """
+    if dimension.block is Block.RING and algorithm is not Algorithm.RING:
+        fix = "other algorithms skip neighbours, whose links they share"
+        return Fault(f"got {algorithm} on {dimension}", "expected ring", fix)
+    if algorithm is not Algorithm.HALVING_DOUBLING:
+        return None
+    if kind is CollectiveKind.ALL_TO_ALL:
+        got = f"got {algorithm} for an all-to-all on {dimension}"
+        return Fault(got, "expected direct, direct1 or ring", "it halves a vector that is reduced")
+    if not _is_power_of_two(size):
+        got = f"got {algorithm} for a group of {size} on {dimension}"
+        return Fault(got, "expected a power of two", "use ring, direct or direct1")
+    return None
+
+
+def _is_power_of_two(size: int) -> bool:
+    return size & (size - 1) == 0
+
+
+def algorithm_used(collective: Collective, group: Group, network: Network, dim: int) -> Algorithm:
+    """The algorithm of one dimension.
+
+    Raises
+    ------
+    SpecError
+        When the one that was asked for cannot run there; the fault's path is
+        ``algorithms.<dim>``.
+    """
+    dimension, size = network.topology.dimensions[dim], group.sizes[dim]
+    asked = network.algorithms[dim]
+    if asked is None:
+        return default_algorithm(collective.kind, dimension, size)
+    fault = algorithm_fault(collective.kind, dimension, size, asked)
+    if fault is not None:
+        raise SpecError(Fault(fault.got, fault.expected, fault.fix, f"algorithms.{dim}"))
+    return asked
+
+
+def visits(collective: Collective, group: Group, network: Network) -> tuple[Visit, ...]:
+    """The visits of the whole vector, in order; dimensions that the group spans only.
+
+    Groups that span part of a dimension have their own links only (C6,
+    :func:`~libra_planner.collectives.traffic.real_link_slowdown`).
+
+    Raises
+    ------
+    SpecError
+        For algorithms that cannot run; one fault each.
+
+    Examples
+    --------
+    >>> from libra_planner.topology import parse_topology
+    >>> network = plain_network(parse_topology("RI(4)_SW(2)"))
+    >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 64.0, "dp")
+    >>> for visit in visits(reduce, Group((4, 2), (1, 1)), network):
+    ...     print(visit.dim, visit.n_steps, visit.n_bytes, visit.n_hops)
+    0 3 48.0 1
+    1 2 16.0 2
+    0 3 48.0 1
+    """
+    used = [i for i, size in enumerate(group.sizes) if size > 1]
+    algorithms = _algorithms(collective, group, network, used)
+    slowdown = real_link_slowdown(collective, group, network.topology)
+    outward: list[Visit] = []
+    vector_bytes = full_bytes(collective, group)
+    for i in used:
+        factor = _link_factor(collective.kind, group, network, i, algorithms[i], slowdown[i])
+        series = list(_messages(collective, group, network, i, vector_bytes, algorithms[i]))
+        sizes = tuple(factor * size for size, _ in series)
+        hops = _hops(network.topology.dimensions[i], group.strides[i])
+        outward.append(Visit(i, sizes, tuple(count for _, count in series), hops))
+        if collective.kind is not CollectiveKind.ALL_TO_ALL:
+            vector_bytes /= group.sizes[i]
+    if collective.kind is CollectiveKind.ALL_GATHER:
+        return tuple(reversed(outward))
+    if collective.kind is CollectiveKind.ALL_REDUCE and outward:
+        *inner, last = outward
+        return (*inner, _there_and_back(last, network), *reversed(inner))
+    return tuple(outward)
+
+
+def _algorithms(
+    collective: Collective, group: Group, network: Network, used: list[int]
+) -> dict[int, Algorithm]:
+    chosen: dict[int, Algorithm] = {}
+    faults: list[Fault] = []
+    for i in used:
+        try:
+            chosen[i] = algorithm_used(collective, group, network, i)
+        except SpecError as error:
+            faults += error.faults
+    if faults:
+        raise SpecError(*faults)
+    return chosen
+
+
+def _there_and_back(visit: Visit, network: Network) -> Visit:
+    """Reduce-scatter and all-gather of the outermost dimension as one visit.
+
+    With in-network reduction both halves are one message up and down.
+    """
+    if visit.dim in network.in_network:
+        return Visit(visit.dim, (2 * visit.message_bytes[0],), (1,), visit.n_hops)
+    return Visit(
+        visit.dim, visit.message_bytes, tuple(2 * count for count in visit.repeats), visit.n_hops
+    )
+
+
+def _messages(
+    collective: Collective,
+    group: Group,
+    network: Network,
+    dim: int,
+    vector_bytes: float,
+    algorithm: Algorithm,
+) -> Iterator[tuple[float, int]]:
+    """Sizes and counts of the messages of one visit."""
+    size, part = group.sizes[dim], vector_bytes / group.sizes[dim]
+    if dim in network.in_network and collective.kind is CollectiveKind.ALL_REDUCE:
+        yield vector_bytes / 2, 1  # Two visits share the m / (g_1 ... g_{i-1}) of C3.
+    elif algorithm is Algorithm.HALVING_DOUBLING:
+        for step in range(1, size.bit_length()):
+            yield vector_bytes / 2**step, 1
+    elif algorithm is Algorithm.DIRECT:
+        yield part * (size - 1), 1
+    elif algorithm is Algorithm.RING and collective.kind is CollectiveKind.ALL_TO_ALL:
+        yield part, size * (size - 1) // 2
+    else:
+        yield part, size - 1
+
+
+def _link_factor(
+    kind: CollectiveKind,
+    group: Group,
+    network: Network,
+    dim: int,
+    algorithm: Algorithm,
+    slowdown: float,
+) -> float:
+    """Time over that at full B_d: links that the group or the algorithm leaves unused."""
+    dimension = network.topology.dimensions[dim]
+    if dimension.block is Block.FULLY_CONNECTED and algorithm is not Algorithm.DIRECT:
+        return float(dimension.n_links_per_npu)  # One link at a time.
+    if dimension.block is Block.RING and kind is CollectiveKind.ALL_TO_ALL:
+        # The slowdown of a part of a ring counts hops already, against C3's bytes.
+        return max(1.0, slowdown / (group.sizes[dim] / 2))
+    return float(slowdown)
+
+
+def _hops(dimension: Dimension, stride: int) -> int:
+    """Latency hops to a peer: through a switch two, around a ring the stride."""
+    return {Block.SWITCH: 2, Block.FULLY_CONNECTED: 1, Block.RING: stride}[dimension.block]

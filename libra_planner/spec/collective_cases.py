@@ -1,0 +1,289 @@
+"""Questions about single collectives: from texts of flags or cells to numbers.
+
+Every value arrives as text with its place, so that flags and cells share one reading and
+all faults are reported together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_fault
+from libra_planner.collectives.flowshop import MAX_CHUNKS
+from libra_planner.errors import Fault, Place, SpecError, closest, unknown_name
+from libra_planner.topology import Block, Topology, parse_topology
+from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
+from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.workload.parallelism import Group
+
+Result = TypeVar("Result")
+
+REQUIRED = ("kind", "size_bytes", "topology", "bandwidth_GBps")
+COLUMNS = (*REQUIRED, "latency_ns", "chunks", "algorithms")
+"""Columns of a file of collectives, and names of the same values given as flags."""
+
+AUTO = "auto"
+_SIZES = (1e-3, 1e18)
+_GBPS = (1e-12, 1e9)
+_NS = (0.0, 1e12)
+"""Ranges beyond which a number is a slip of the keyboard."""
+
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_QUANTITY = re.compile(rf"({_NUMBER.pattern})\s*([A-Za-z/]*)", re.ASCII)
+_SHORT_KINDS = {"ar": "all-reduce", "rs": "reduce-scatter", "ag": "all-gather", "a2a": "all-to-all"}
+
+
+@dataclass(frozen=True)
+class Given:
+    """One value as the user gave it.
+
+    Parameters
+    ----------
+    text, place, path : what stands where, under which name.
+    in_file : a cell: lists separated by spaces, a size in bytes; else a flag: lists
+        separated by commas, a size with its unit.
+    """
+
+    text: str
+    place: Place
+    path: str = ""
+    in_file: bool = True
+
+    @property
+    def parts(self) -> list[str]:
+        """The entries of a list."""
+        return [part.strip() for part in self.text.split(None if self.in_file else ",")]
+
+
+@dataclass(frozen=True)
+class CollectiveCase:
+    """One collective over a whole fabric.
+
+    Parameters
+    ----------
+    collective : kind and full vector.
+    network : topology, latency, algorithms.
+    bandwidth_bytes_per_s : shape (n_dims,).
+    n_chunks : chunks; ``None`` for the best number.
+    """
+
+    collective: Collective
+    network: Network
+    bandwidth_bytes_per_s: tuple[float, ...]
+    n_chunks: int | None = 1
+
+    @property
+    def group(self) -> Group:
+        """All NPUs of the fabric."""
+        topology = self.network.topology
+        return Group(topology.sizes, (1,) * topology.n_dims)
+
+
+def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> CollectiveCase:
+    """A case from its values by name (:data:`COLUMNS`).
+
+    Parameters
+    ----------
+    given : texts with places; latency, chunks and algorithms may be left out (0 ns, 1,
+        the usual one of each block).
+    in_network : switches reduce.
+
+    Raises
+    ------
+    SpecError
+        With every fault, each at its place.
+
+    Examples
+    --------
+    >>> texts = {"kind": "AllReduce", "size_bytes": "64", "topology": "RI(4)"}
+    >>> texts |= {"bandwidth_GBps": "2"}
+    >>> case = parse_case({name: Given(text, Place("cell")) for name, text in texts.items()})
+    >>> case.collective.kind.value, case.bandwidth_bytes_per_s, case.n_chunks
+    ('all-reduce', (2000000000.0,), 1)
+    """
+    reader = _Reader(given)
+    kind = reader.read("kind", lambda one: collective_kind(one.text))
+    size_bytes = reader.read("size_bytes", _size_bytes)
+    topology = reader.read("topology", lambda one: parse_topology(one.text))
+    n_chunks = reader.read("chunks", _chunks) if "chunks" in given else 1
+    bandwidth = reader.read("bandwidth_GBps", lambda one: _bandwidths(one, topology))
+    latency = reader.read("latency_ns", lambda one: _latencies(one, topology))
+    named = reader.read("algorithms", lambda one: _algorithms(one, topology))
+    if kind is not None and topology is not None:
+        reader.check_algorithms(kind, topology, named)
+    reducing = reader.reducing(kind, topology) if in_network else frozenset()
+    if reader.faults:
+        raise SpecError(*reader.faults)
+    return reader.case(kind, size_bytes, topology, bandwidth, latency, named, n_chunks, reducing)
+
+
+@dataclass
+class _Reader:
+    given: Mapping[str, Given]
+    faults: list[Fault] = field(default_factory=list)
+
+    def read(self, name: str, parse: Callable[[Given], Result]) -> Result | None:
+        """What ``parse`` makes of a value; its faults noted at the value's place."""
+        if name not in self.given:
+            return None
+        one = self.given[name]
+        try:
+            return parse(one)
+        except SpecError as error:
+            self.faults += [
+                Fault(f.got, f.expected, f.fix, one.path, one.place) for f in error.faults
+            ]
+            return None
+
+    def check_algorithms(
+        self, kind: CollectiveKind, topology: Topology, named: list[Algorithm | None] | None
+    ) -> None:
+        """Note the algorithms that cannot run on their dimension."""
+        for dimension, algorithm in zip(topology.dimensions, named or [], strict=False):
+            if algorithm is not None:
+                fault = algorithm_fault(kind, dimension, dimension.size, algorithm)
+                if fault is not None:
+                    one = self.given["algorithms"]
+                    self.faults.append(fault.located(one.place, one.path))
+
+    def reducing(self, kind: CollectiveKind | None, topology: Topology | None) -> frozenset[int]:
+        """The switches, where an all-reduce asks them to reduce."""
+        dimensions = topology.dimensions if topology else ()
+        switches = frozenset(i for i, d in enumerate(dimensions) if d.block is Block.SWITCH)
+        place = self.given["kind"].place
+        if kind is not None and kind is not CollectiveKind.ALL_REDUCE:
+            expected = "expected all-reduce with in-network reduction"
+            self.faults.append(Fault(f"got {kind}", expected, "leave it out", "", place))
+        elif topology is not None and not switches:
+            expected = "expected a switch for in-network reduction"
+            self.faults.append(Fault(f"got {topology}", expected, "leave it out", "", place))
+        return switches
+
+    @staticmethod
+    def case(
+        kind: Any, size_bytes: Any, topology: Any, bandwidth: Any, latency: Any,
+        named: Any, n_chunks: Any, reducing: frozenset[int],
+    ) -> CollectiveCase:  # fmt: skip
+        """The case, every part known to be sound."""
+        latency_s = latency or (0.0,) * topology.n_dims
+        algorithms = tuple(named) if named else (None,) * topology.n_dims
+        return CollectiveCase(
+            Collective(kind, size_bytes, "all"),
+            Network(topology, latency_s, algorithms, reducing),
+            bandwidth,
+            n_chunks,
+        )
+
+
+def collective_kind(text: str) -> CollectiveKind:
+    """A kind by its name, however it is written: all-reduce, AllReduce, all_reduce, AR.
+
+    Raises
+    ------
+    UnknownName
+        For anything else.
+    """
+    folded = _folded(text)
+    names = {_folded(kind.value): kind for kind in CollectiveKind}
+    names |= {short: CollectiveKind(name) for short, name in _SHORT_KINDS.items()}
+    if folded not in names:
+        raise unknown_name("collective", text, [kind.value for kind in CollectiveKind])
+    return names[folded]
+
+
+def algorithm_named(text: str) -> Algorithm:
+    """An algorithm by its name, however it is written: halving_doubling, halvingDoubling.
+
+    Raises
+    ------
+    UnknownName
+        For anything else.
+    """
+    names = {_folded(algorithm.value): algorithm for algorithm in Algorithm}
+    if _folded(text) not in names:
+        raise unknown_name("algorithm", text, [algorithm.value for algorithm in Algorithm])
+    return names[_folded(text)]
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[-_ ]", "", text.strip()).casefold()
+
+
+def _number(text: str, low: float, high: float, what: str) -> float:
+    value = float(text) if _NUMBER.fullmatch(text) else None
+    if value is None or not low <= value <= high:
+        raise SpecError(Fault(f"got {text!r}", f"expected {what} from {low:g} to {high:g}"))
+    return value
+
+
+def parse_number(one: Given, low: float, high: float) -> float:
+    """A plain number from ``low`` to ``high``.
+
+    Raises
+    ------
+    SpecError
+        For anything else, at the value's place.
+    """
+    try:
+        return _number(one.text.strip(), low, high, "a number")
+    except SpecError as error:
+        raise error.located(one.place, one.path) from None
+
+
+def _size_bytes(one: Given) -> float:
+    """Plain bytes in a column, whose name carries the unit; a quantity in a flag."""
+    if one.in_file:
+        return _number(one.text.strip(), *_SIZES, "a number of bytes")
+    match = _QUANTITY.fullmatch(one.text.strip())
+    unit = match[4] if match else ""
+    if match is None or unit not in UNITS["size"]:
+        number = match[1] if match and not unit else "64"
+        fix = f"write e.g. {number}B or {number}MiB" if not unit else closest(unit, UNITS["size"])
+        raise SpecError(Fault(f"got {one.text!r}", "expected a size with its unit", fix))
+    value = float(match[1]) * UNITS["size"][unit]
+    if not _SIZES[0] <= value <= _SIZES[1]:
+        expected = f"expected {_SIZES[0]:g} to {_SIZES[1]:g} bytes"
+        raise SpecError(Fault(f"got {one.text!r}", expected))
+    return value
+
+
+def _chunks(one: Given) -> int | None:
+    text = one.text.strip()
+    if text.casefold() == AUTO:
+        return None
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not 1 <= int(text) <= MAX_CHUNKS:
+        expected = f"expected a whole number from 1 to {MAX_CHUNKS:,}, or auto"
+        raise SpecError(Fault(f"got {one.text!r}", expected))
+    return int(text)
+
+
+def _per_dimension(one: Given, topology: Topology | None, *, single: bool) -> list[str]:
+    """The entries of a list of one per dimension; ``single``: or one for all."""
+    parts = one.parts
+    if topology is None or len(parts) == topology.n_dims:
+        return parts
+    if single and len(parts) == 1:
+        return parts * topology.n_dims
+    expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
+    how = "spaces" if one.in_file else "commas"
+    fix = f"separate them by {how}, innermost first"
+    raise SpecError(Fault(f"got {len(parts)} values ({one.text!r})", expected, fix))
+
+
+def _bandwidths(one: Given, topology: Topology | None) -> tuple[float, ...]:
+    what = "a number of GB/s per NPU"
+    parts = _per_dimension(one, topology, single=False)
+    return tuple(_number(part, *_GBPS, what) * BYTES_PER_S_PER_GBPS for part in parts)
+
+
+def _latencies(one: Given, topology: Topology | None) -> tuple[float, ...]:
+    parts = _per_dimension(one, topology, single=True)
+    return tuple(_number(part, *_NS, "a number of ns") / NS_PER_S for part in parts)
+
+
+def _algorithms(one: Given, topology: Topology | None) -> list[Algorithm | None]:
+    parts = _per_dimension(one, topology, single=False)
+    return [None if part.casefold() == "default" else algorithm_named(part) for part in parts]
