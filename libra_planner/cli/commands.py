@@ -33,12 +33,12 @@ def optimize(options: argparse.Namespace) -> None:
     problem = load_plan(options.plan, options.settings)
     with _uncollected():
         from libra_planner.optimizer.catalogue import CatalogueDesign
-        from libra_planner.optimizer.optimize import solve, with_own_optima
+        from libra_planner.optimizer.optimize import solve
         from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
 
-    problem = with_own_optima(problem)
     solution = solve(problem)
-    design, shadow = solution.design, shadow_prices(problem, solution)
+    problem, design = solution.problem, solution.design
+    shadow = shadow_prices(problem, solution)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
         from libra_planner.report.catalogue import catalogue_payload

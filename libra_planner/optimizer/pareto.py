@@ -9,9 +9,10 @@ import numpy as np
 
 from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.optimizer.design import Design
-from libra_planner.optimizer.optimize import endless_time_s, optimize
+from libra_planner.optimizer.objectives import endless_time_s
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.wellposed import bandwidth_bounds
-from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.problem import Problem, Rule, StepTimeLimit, fastest_alternative
 from libra_planner.timing.expression import Array
 
 SLOWEST = 10.0
@@ -91,7 +92,7 @@ def _point(problem: Problem, design: Design) -> FrontierPoint:
     bandwidth = design.bandwidth_bytes_per_s
     return FrontierPoint(
         bandwidth,
-        float(problem.step_time.seconds(bandwidth)),
+        float(fastest_alternative(problem, bandwidth).step_time.seconds(bandwidth)),
         float(problem.cost_usd(bandwidth)),
         design.optimality_gap,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from libra_planner.optimizer.design import Design
 from libra_planner.optimizer.program import Program
 from libra_planner.optimizer.weighted import Optimum
+from libra_planner.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,15 @@ class Basis:
 
 @dataclass(frozen=True)
 class Solution:
-    """A certified design and its basis; ``None`` for a step without traffic."""
+    """A certified design, the problem it answers and its basis.
+
+    Parameters
+    ----------
+    design : the optimum.
+    problem : with a group's own optima and the number of chunks that were found on the way.
+    basis : ``None`` for a step without traffic, a catalogue or a relative group.
+    """
 
     design: Design
-    basis: Basis | None
+    problem: Problem
+    basis: Basis | None = None
