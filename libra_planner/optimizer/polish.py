@@ -8,6 +8,8 @@ solver then solves to its relative accuracy.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import clarabel
 import numpy as np
 from scipy import sparse
@@ -19,28 +21,73 @@ from libra_planner.timing.expression import Array
 _TRUST = (1e-2, 1e-4, 1e-6, 1e-8)
 """Relative trust-region radii of the successive steps."""
 
+_LEAST = 1e-12
+_BINDING = 1e-7
+"""Multiplier, over the largest, of a row that binds."""
+
+_SMALL = 1e-5
+"""Largest relative change of a bandwidth in the last step: it only adds digits."""
+
 _FAR = 1e3
 """Slack, in trust radii, beyond which a row cannot bind: larger ones are cut to it."""
 
 
+@dataclass(frozen=True)
+class _Step:
+    """The quadratic program of one step, over (d, delta) in b = b0 (1 + radius d).
+
+    ``upper x <= limit`` holds rules, epigraph rows, the trust region and, last, tangents.
+    """
+
+    quadratic: Array
+    linear: Array
+    equal: Array
+    target: Array
+    upper: Array
+    limit: Array
+
+
 def polish(program: Program, weights: Weights, start: ConvexPoint) -> list[ConvexPoint]:
     """The successive points of the Newton steps, best last unless a step fails."""
-    points = []
-    current = start
+    points: list[ConvexPoint] = []
+    current, duals = start, np.empty(0)
     for radius in _TRUST:
-        step = _newton_step(program, weights, current, radius)
-        if step is None:
+        step = _step(program, weights, current, radius)
+        solution = _solve_qp(step)
+        if solution is None:
             break
-        points.append(step)
-        current = step
-    return points
+        x, duals = solution
+        b = np.maximum(current.b, _LEAST) * (1 + radius * x[: program.n_dims])
+        current = ConvexPoint(b, np.maximum(duals[len(duals) - program.n_forms :], 0))
+        points.append(current)
+    last = _exact_step(program, weights, points[-1], duals) if points else None
+    return [*points, last] if last else points
 
 
-def _newton_step(
-    program: Program, weights: Weights, at: ConvexPoint, radius: float
+def _exact_step(
+    program: Program, weights: Weights, at: ConvexPoint, duals: Array
 ) -> ConvexPoint | None:
-    """Solve for d, delta in b = b0 (1 + radius d), w = w0 + radius delta."""
-    b0 = np.maximum(at.b, 1e-12)
+    """One Newton step on the rows that bind, by linear algebra; ``None`` if it is not small.
+
+    Where the objective is flat an interior point stops at about 1e-9 in bandwidth.
+    """
+    step = _step(program, weights, at, 1.0)
+    binding = duals[len(step.equal) :] > _BINDING * duals.max(initial=0.0)
+    first = len(step.upper) - program.n_forms - 2 * program.n_dims
+    binding[first : first + 2 * program.n_dims] = False  # The trust region.
+    rows = np.vstack([step.equal, step.upper[binding]])
+    zeros = np.zeros((len(rows), len(rows)))
+    matrix = np.block([[step.quadratic, rows.T], [rows, zeros]])
+    right = np.concatenate([-step.linear, step.target, step.limit[binding]])
+    x, *_ = np.linalg.lstsq(matrix, right, rcond=None)
+    d = x[: program.n_dims]
+    if not np.abs(d).max() <= _SMALL:
+        return None
+    return ConvexPoint(np.maximum(at.b, _LEAST) * (1 + d), at.form_weights)
+
+
+def _step(program: Program, weights: Weights, at: ConvexPoint, radius: float) -> _Step:
+    b0 = np.maximum(at.b, _LEAST)
     x0 = program.forms @ b0
     curvature = program.forms * b0
     hessian = curvature.T @ ((2 * radius * at.form_weights / x0**3)[:, None] * curvature)
@@ -51,14 +98,7 @@ def _newton_step(
     upper, limit = _step_rows(program, b0, x0, radius)
     equal = np.hstack([program.rules.equal * b0, np.zeros((len(program.rules.equal), n_w))])
     target = (program.rules.target - program.rules.equal @ b0) / radius
-    solution = _solve_qp(quadratic, linear, equal, target, upper, limit)
-    if solution is None:
-        return None
-    x, duals = solution
-    first_tangent = len(equal) + len(upper) - program.n_forms
-    return ConvexPoint(
-        b0 * (1 + radius * x[: program.n_dims]), np.maximum(duals[first_tangent:], 0)
-    )
+    return _Step(quadratic, linear, equal, target, upper, limit)
 
 
 def _step_rows(program: Program, b0: Array, x0: Array, radius: float) -> tuple[Array, Array]:
@@ -78,18 +118,16 @@ def _step_rows(program: Program, b0: Array, x0: Array, radius: float) -> tuple[A
     return rows, np.minimum(limit, _FAR)
 
 
-def _solve_qp(
-    quadratic: Array, linear: Array, equal: Array, target: Array, upper: Array, limit: Array
-) -> tuple[Array, Array] | None:
+def _solve_qp(step: _Step) -> tuple[Array, Array] | None:
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    cones = [clarabel.ZeroConeT(len(target)), clarabel.NonnegativeConeT(len(limit))]
+    cones = [clarabel.ZeroConeT(len(step.target)), clarabel.NonnegativeConeT(len(step.limit))]
     solver = clarabel.DefaultSolver(
-        sparse.csc_matrix(np.triu(quadratic)),
-        linear,
-        sparse.csc_matrix(np.vstack([equal, upper])),
-        np.concatenate([target, limit]),
+        sparse.csc_matrix(np.triu(step.quadratic)),
+        step.linear,
+        sparse.csc_matrix(np.vstack([step.equal, step.upper])),
+        np.concatenate([step.target, step.limit]),
         cones,
         settings,
     )

@@ -219,8 +219,9 @@ class _Walker:
     basis: Basis
 
     def __post_init__(self) -> None:
+        found = self._at(self.problem)  # As exact as the neighbors, by the same steps.
         bandwidth = self.solution.design.bandwidth_bytes_per_s
-        self.base = _figures(self.problem, bandwidth)
+        self.base = _figures(self.problem, bandwidth) if found is None else found
 
     def terms(self, rule: Rule) -> float:
         """Size of a rule's left side at the optimum."""

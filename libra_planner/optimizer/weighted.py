@@ -16,6 +16,9 @@ from libra_planner.timing.expression import Array
 _GOOD_GAP = 1e-9
 _ROUNDS = 40
 _CUT_SPREAD = (0.0, 1e-4, 1e-2, 0.3)
+_TIED = 1e-12
+"""Relative difference of values that is rounding: the later Newton step is the better one."""
+
 _LATE = 5e-10
 """Share of the step time by which a point may miss the time limit: half of C9's tolerance."""
 
@@ -102,4 +105,4 @@ def _best_of(program: Program, weights: Weights, points: list[ConvexPoint]) -> C
     candidates = [p for p in feasible if usable(program, p.b)] or feasible
     values = [weighted(program, weights, p.b) for p in candidates]
     least = min(values)
-    return [p for p, v in zip(candidates, values, strict=True) if v <= least * (1 + 1e-14)][-1]
+    return [p for p, v in zip(candidates, values, strict=True) if v <= least * (1 + _TIED)][-1]
