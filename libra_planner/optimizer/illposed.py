@@ -68,13 +68,14 @@ def check_product(problem: Problem, upper: Array) -> None:
             f"{_names(problem, endless)}, expected one for each dimension with traffic (upward, "
             f"C8: beside a fixed cost ever more bandwidth can pay); add e.g. 'total <= 500 GB/s'",
         )
-    if scale_free and (endless.any() or _may_be_free(problem)):
+    limited = bool(problem.step_time_limits)
+    if scale_free and not limited and (endless.any() or _may_be_free(problem)):
         raise _ill_posed(
             problem,
             "got neither compute nor a fixed cost: step time x cost is scale-free, designs of all "
             "sizes tie (C8); fix the size, e.g. with 'total == 500 GB/s'",
         )
-    if not problem.fixed_cost_usd and not problem.step_time_limits and _may_be_free(problem):
+    if not problem.fixed_cost_usd and not limited and _may_be_free(problem):
         raise _ill_posed(
             problem,
             "got performance_per_cost under rules that a network of no cost meets, with neither a "

@@ -13,10 +13,13 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GROUPS = (ROOT / "docs" / "groups.md").read_text(encoding="utf-8")
 COLLECTIVES = (ROOT / "docs" / "collectives.md").read_text(encoding="utf-8")
+OBJECTIVES = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 
 
 def _consoles() -> list[tuple[str, list[str]]]:
-    blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", README + GROUPS + COLLECTIVES, re.DOTALL)
+    blocks = re.findall(
+        r"```console\n\$ (.*?)\n(.*?)```", README + GROUPS + COLLECTIVES + OBJECTIVES, re.DOTALL
+    )
     return [(command, output.splitlines()) for command, output in blocks]
 
 
