@@ -11,7 +11,7 @@ from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
-from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
 
 _POSITIVE = 1e-11
 """Share of what rules let a dimension have above which it counts as usable."""
@@ -185,9 +185,11 @@ def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
     met = _meets_without_traffic(problem, conflict)
     starved = " while every dimension with traffic has bandwidth" if met else ""
     several = len(set(map(_key, conflict))) > 1
+    about_cost = problem.fixed_cost_usd and any(rule.cost_factor for rule in conflict)
+    fixed = f" (fixed cost {format_usd(problem.fixed_cost_usd)})" if about_cost else ""
     got = "rules that no bandwidth vector meets together" if several else "a rule none can meet"
     message = (
-        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}; "
+        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}{fixed}; "
         f"loosen or remove {'one of them' if several else 'it'}"
     )
     return Infeasible(message, tuple(rule.text for rule in conflict))

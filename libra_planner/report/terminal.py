@@ -151,7 +151,8 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
     if design is not None:
         ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
         digits = int(1e-6 - np.log10(max(design.optimality_gap, _SHOWN_GAP)))
-        better = _BETTER[problem.objective]
+        relative = problem.group_objective != "weighted"
+        better = "has a smaller objective" if relative else _BETTER[problem.objective]
         proof = f"no design under these rules {better} by more than one part in 10^{digits}"
         return f"Proven optimal: {proof}{ties}"
     limits = {limit.text for limit in problem.step_time_limits}

@@ -120,3 +120,10 @@ def test_a_step_time_bound_out_of_reach_names_the_rules(objective: str) -> None:
     with pytest.raises(Infeasible, match=r"allows no less than 1\.900 s") as caught:
         optimize(problem)
     assert caught.value.conflict == ("step_time <= 1.5 s", "total <= 10")
+
+
+def test_a_cost_below_the_fixed_cost_says_so(plan, run) -> None:
+    path = plan(("  - total == 500 GB/s", "  - total == 500 GB/s\n  - cost <= 100 M$"))
+    result = run("optimize", path, "--set", "fixed_cost=120 M$")
+    assert result.code == 3
+    assert "a rule none can meet: 'cost <= 100 M$' (line 9) (fixed cost $120.00M)" in result.err
