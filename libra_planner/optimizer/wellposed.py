@@ -189,8 +189,8 @@ def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
     fixed = f" (fixed cost {format_usd(problem.fixed_cost_usd)})" if about_cost else ""
     got = "rules that no bandwidth vector meets together" if several else "a rule none can meet"
     message = (
-        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}{fixed}; "
-        f"loosen or remove {'one of them' if several else 'it'}"
+        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}"
+        f"{fixed}; loosen or remove {'one of them' if several else 'it'}"
     )
     return Infeasible(message, tuple(rule.text for rule in conflict))
 
