@@ -99,11 +99,6 @@ def performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Soluti
     if limit is None:
         return _least_product(problem, lower, upper)
     within = cost(replace(problem, objective="cost"), lower, upper)
-    if within.design.objective <= 0:
-        raise IllPosed(
-            "got a network that costs nothing and meets every rule: step time x cost is zero "
-            "(C8); use objective performance, or add prices or fixed_cost"
-        )
     free = replace(problem, step_time_limits=())
     if attains_product(free, upper):
         solution = _least_product(free, lower, upper)
@@ -172,11 +167,13 @@ def _limited_program(problem: Problem, lower: Array, upper: Array) -> Centred | 
 
 def _check_reachable(problem: Problem, typical: Array, upper: Array, limit: StepTimeLimit) -> None:
     """Refuse a step-time bound that the fastest design misses."""
-    start = centred(problem, typical, upper, lambda _: FASTEST)
-    bandwidth = start.point.b * start.program.bandwidth_unit
-    if float(problem.step_time.seconds(bandwidth)) <= limit.limit_s:
-        return
-    cap = _ENDLESS * float(bandwidth.max())
+    cap = _ENDLESS * float(typical.max())
+    if np.isfinite(upper[problem.step_time.dims_with_traffic]).all():
+        start = centred(problem, typical, upper, lambda _: FASTEST)
+        bandwidth = start.point.b * start.program.bandwidth_unit
+        if float(problem.step_time.seconds(bandwidth)) <= limit.limit_s:
+            return
+        cap = _ENDLESS * float(bandwidth.max())
     best_s = _least_time_s(problem, cap, problem.rules)
     if best_s > limit.limit_s * (1 + RULE_TOLERANCE):
         raise step_time_infeasible(problem, limit, best_s, partial(_least_time_s, problem, cap))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
@@ -34,11 +33,13 @@ def optimize(problem: Problem) -> Design:
 
 def solve(problem: Problem) -> Solution:
     """:func:`optimize`, with what is needed to solve neighboring problems."""
-    if problem.alternatives:
-        return _best_alternative(problem.alternatives)
     problem = with_own_optima(problem)
+    if problem.alternatives:
+        return _best_alternative(problem)
     if problem.options:
-        return Solution(optimize_catalogue(problem, optimize), problem)
+        design = optimize_catalogue(problem, optimize)
+        _refuse_free(problem, design)
+        return Solution(design, problem)
     if problem.group_objective != "weighted":
         return _solve_relative(problem)
     check_compute_fits(problem)
@@ -50,7 +51,7 @@ def solve(problem: Problem) -> Solution:
     }
     try:
         solution = objectives[problem.objective](problem, lower, upper)
-        checked(solution.design)
+        _refuse_free(problem, checked(solution.design))
     except (SolverFailed, IllPosed) as error:
         if str(error).startswith(problem.source):
             raise
@@ -58,12 +59,23 @@ def solve(problem: Problem) -> Solution:
     return solution
 
 
-def _best_alternative(alternatives: Sequence[Problem]) -> Solution:
+def _refuse_free(problem: Problem, design: Design) -> None:
+    """Refuse an objective of zero: it does not tell designs apart (C8)."""
+    if design.objective <= 0 and problem.objective != "performance":
+        raise IllPosed(
+            f"{problem.source}: got a network that costs nothing and meets every rule: "
+            f"{problem.objective} is zero (C8); use objective performance, or add prices or "
+            f"fixed_cost"
+        )
+
+
+def _best_alternative(problem: Problem) -> Solution:
     """The best of problems that differ in a choice outside the expression, such as chunks."""
     solutions, errors = [], []
-    for problem in alternatives:
+    for one in problem.alternatives:
+        alone = replace(one, alternatives=(), own_optima_s=problem.own_optima_s)
         try:
-            solutions.append(solve(replace(problem, alternatives=())))
+            solutions.append(solve(alone))
         except Infeasible as error:  # Another choice may still meet a step-time rule.
             errors.append(error)
     if not solutions:
@@ -77,11 +89,24 @@ def with_own_optima(problem: Problem) -> Problem:
     """A group's problem with each workload's least step time alone, T_i* (C8)."""
     if problem.group_objective == "weighted" or problem.own_optima_s:
         return problem
-    alone = replace(problem, members=(), group_objective="weighted", objective="performance")
-    optima = [
+    choices = problem.alternatives or (problem,)
+    optima = [_own_optima(choice) for choice in choices]
+    least = tuple(map(min, zip(*optima, strict=True)))
+    return replace(problem, own_optima_s=least)
+
+
+def _own_optima(problem: Problem) -> list[float]:
+    """Least step time of each member alone."""
+    alone = replace(
+        problem,
+        members=(),
+        alternatives=(),
+        group_objective="weighted",
+        objective="performance",
+    )
+    return [
         optimize(replace(alone, step_time=member.step_time)).objective for member in problem.members
     ]
-    return replace(problem, own_optima_s=tuple(optima))
 
 
 def _solve_relative(problem: Problem) -> Solution:

@@ -283,9 +283,7 @@ class _Walker:
         best = certified(near, weights, start.b)
         if best.value - best.bound > _LINE_GAP * abs(weighted(near, weights, best.b)):
             return None
-        b = best.b  # Of a unique optimum the neighbors are unique too: nothing to choose.
-        if not self.solution.design.unique:
-            b = cheapest(near, best.model, best.b, best.form_weights).b
+        b = cheapest(near, best.model, best.b, best.form_weights).b
         point = restored(near, b) * near.bandwidth_unit
         return from_per_cost(point) if self.basis.per_cost else point
 
