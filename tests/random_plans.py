@@ -1,0 +1,125 @@
+"""Seeded random plans of 2 or 3 dimensions for all objectives, feasible by construction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.timing.expression import (
+    Constant,
+    Node,
+    TimeExpression,
+    Transfer,
+    add,
+    maximum,
+    transfers,
+)
+from libra_planner.topology import parse_topology
+
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class RandomPlan:
+    """A problem and a vector (bytes/s) that meets all of its rules."""
+
+    problem: Problem
+    within: np.ndarray
+
+
+def random_plan(seed: int, objective: str) -> RandomPlan:
+    """Rules are drawn around a vector that meets them; some of them bind there."""
+    rng = np.random.default_rng([seed, len(objective)])
+    n_dims = int(rng.integers(2, 4))
+    size = 10.0 ** rng.uniform(1, 3.5) * GB
+    within = rng.dirichlet(np.full(n_dims, 1.5)) * size
+    tree = _overlapping(rng, n_dims) if rng.random() < 0.4 else _sum(rng, n_dims)
+    step = TimeExpression(tree, n_dims)
+    price = 10.0 ** rng.uniform(-6.5, -4.5, n_dims) * (rng.random(n_dims) < 0.95)
+    price[0] = price[0] or 1e-6
+    fixed_cost_usd = float(price @ within) * float(rng.choice([0.0, 0.1, 1.0, 10.0]))
+    limits = _limits(rng, objective, float(step.seconds(within)))
+    rules = _rules(rng, within)
+    if objective == "performance_per_cost" and not fixed_cost_usd:
+        # Downward there may be no optimum, or none of a size (C8).
+        rules.append(_rule("dim1 floor", np.eye(n_dims)[0], ">=", within[0] * rng.uniform(0.1, 1)))
+    problem = Problem(
+        "plan",
+        f"seed {seed}",
+        parse_topology("_".join(["SW(4)"] * n_dims)),
+        step,
+        price,
+        tuple(rules),
+        limits,
+        objective=objective,
+        fixed_cost_usd=fixed_cost_usd,
+    )
+    return RandomPlan(problem, within)
+
+
+def _limits(rng: np.random.Generator, objective: str, within_s: float) -> tuple[StepTimeLimit, ...]:
+    """One for every cost, for a third of the others; not always with room to spare."""
+    if objective != "cost" and rng.random() > 1 / 3:
+        return ()
+    return (StepTimeLimit("step_time", within_s * float(rng.choice([1.0, 1.01, 1.5, 5.0]))),)
+
+
+def _sizes(rng: np.random.Generator, n_dims: int) -> np.ndarray:
+    """Bytes of a collective per dimension, some of them unused, shape (n_dims,)."""
+    sizes = 10.0 ** rng.uniform(8, 11, n_dims) * (rng.random(n_dims) < 0.75)
+    sizes[rng.integers(n_dims)] += 1e9
+    return sizes
+
+
+def _sum(rng: np.random.Generator, n_dims: int) -> Node:
+    """Compute and one to four collectives after one another."""
+    parts = [transfers(_sizes(rng, n_dims)) for _ in range(rng.integers(1, 5))]
+    return add([Constant(float(rng.choice([0.0, 0.01, 1.0, 10.0]))), *parts])
+
+
+def _overlapping(rng: np.random.Generator, n_dims: int) -> Node:
+    """Compute, a collective, and two branches at the same time that may share a dimension."""
+    first, second = _sizes(rng, n_dims), _sizes(rng, n_dims)
+    branches = [
+        add([Constant(float(rng.choice([0.0, 0.1, 3.0]))), transfers(first)]),
+        add([Constant(float(rng.choice([0.0, 1.0]))), transfers(second)]),
+    ]
+    if rng.random() < 0.5:
+        branches.append(transfers(first + second))
+    if rng.random() < 0.3:
+        branches.append(Transfer(float(second.sum()), (1.0,) * n_dims))
+    compute = Constant(float(rng.choice([0.0, 0.5])))
+    return add([compute, transfers(_sizes(rng, n_dims)), maximum(branches)])
+
+
+def _rules(rng: np.random.Generator, within: np.ndarray) -> list[Rule]:
+    """A total, then floors, caps, an order and a second equality."""
+    n_dims, total = len(within), float(within.sum())
+    axes = np.eye(n_dims)
+    spare = float(rng.choice([1.0, 1.3, 20.0]))
+    equal = rng.random() < 0.5
+    rules = [
+        _rule("total", np.ones(n_dims), "==", total)
+        if equal
+        else _rule("total", np.ones(n_dims), "<=", total * spare)
+    ]
+    for i in range(n_dims):
+        kind = rng.choice(["none", "floor", "cap"], p=[0.6, 0.2, 0.2])
+        if kind == "floor":
+            rules.append(_rule("floor", axes[i], ">=", within[i] * rng.uniform(0.05, 0.9)))
+        if kind == "cap":
+            rules.append(_rule("cap", axes[i], "<=", within[i] * rng.uniform(1.1, 4.0)))
+    if rng.random() < 0.3:
+        i, j = rng.permutation(n_dims)[:2]
+        ratio = within[i] / within[j] * rng.choice([1.0, rng.uniform(0.2, 1.0)])
+        rules.append(_rule("order", axes[i] - ratio * axes[j], ">=", 0.0))
+    if n_dims == 3 and rng.random() < 0.2:
+        i, j = rng.permutation(n_dims)[:2]
+        rules.append(_rule("pair", axes[i] + 2 * axes[j], "==", within[i] + 2 * within[j]))
+    return rules
+
+
+def _rule(text: str, row: np.ndarray, sense: str, bound: float) -> Rule:
+    return Rule(text, tuple(map(float, row)), sense, float(bound))
