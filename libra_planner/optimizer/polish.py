@@ -22,6 +22,9 @@ _TRUST = (1e-2, 1e-4, 1e-6, 1e-8)
 """Relative trust-region radii of the successive steps."""
 
 _LEAST = 1e-12
+_LEAST_SIZE = 1e-3
+"""Bandwidth, in typical units, below which steps are no longer in proportion to it."""
+
 _BINDING = 1e-7
 """Multiplier, over the largest, of a row that binds."""
 
@@ -34,7 +37,7 @@ _FAR = 1e3
 
 @dataclass(frozen=True)
 class _Step:
-    """The quadratic program of one step, over (d, delta) in b = b0 (1 + radius d).
+    """The quadratic program of one step, over (d, delta) in b = b0 + radius size d.
 
     ``upper x <= limit`` holds rules, epigraph rows, the trust region and, last, tangents.
     """
@@ -57,7 +60,7 @@ def polish(program: Program, weights: Weights, start: ConvexPoint) -> list[Conve
         if solution is None:
             break
         x, duals = solution
-        b = np.maximum(current.b, _LEAST) * (1 + radius * x[: program.n_dims])
+        b = np.maximum(current.b, _LEAST) + radius * _size(current.b) * x[: program.n_dims]
         current = ConvexPoint(b, np.maximum(duals[len(duals) - program.n_forms :], 0))
         points.append(current)
     last = _exact_step(program, weights, points[-1], duals) if points else None
@@ -83,37 +86,44 @@ def _exact_step(
     d = x[: program.n_dims]
     if not np.abs(d).max() <= _SMALL:
         return None
-    return ConvexPoint(np.maximum(at.b, _LEAST) * (1 + d), at.form_weights)
+    return ConvexPoint(np.maximum(at.b, _LEAST) + _size(at.b) * d, at.form_weights)
 
 
 def _step(program: Program, weights: Weights, at: ConvexPoint, radius: float) -> _Step:
-    b0 = np.maximum(at.b, _LEAST)
+    b0, size = np.maximum(at.b, _LEAST), _size(at.b)
     x0 = program.forms @ b0
-    curvature = program.forms * b0
+    curvature = program.forms * size
     hessian = curvature.T @ ((2 * radius * at.form_weights / x0**3)[:, None] * curvature)
     n_w = len(program.time)
     quadratic = np.zeros((program.n_variables, program.n_variables))
     quadratic[: program.n_dims, : program.n_dims] = hessian
-    linear = np.concatenate([weights.cost * program.price * b0, weights.time * program.time])
-    upper, limit = _step_rows(program, b0, x0, radius)
-    equal = np.hstack([program.rules.equal * b0, np.zeros((len(program.rules.equal), n_w))])
+    linear = np.concatenate([weights.cost * program.price * size, weights.time * program.time])
+    upper, limit = _step_rows(program, b0, size, radius)
+    equal = np.hstack([program.rules.equal * size, np.zeros((len(program.rules.equal), n_w))])
     target = (program.rules.target - program.rules.equal @ b0) / radius
     return _Step(quadratic, linear, equal, target, upper, limit)
 
 
-def _step_rows(program: Program, b0: Array, x0: Array, radius: float) -> tuple[Array, Array]:
+def _size(b: Array) -> Array:
+    """What a step of 1 means for each bandwidth."""
+    return np.maximum(b, _LEAST_SIZE)
+
+
+def _step_rows(program: Program, b0: Array, size: Array, radius: float) -> tuple[Array, Array]:
     """Rules, epigraph rows, the trust region and (last) the tangents, over (d, delta)."""
+    x0 = program.forms @ b0
     n_dims, n_w = program.n_dims, len(program.time)
     w_rows, w_offsets = program.w_rows
     identity = np.eye(n_dims, n_dims + n_w)
-    rules = np.hstack([program.rules.upper * b0, np.zeros((len(program.rules.upper), n_w))])
+    rules = np.hstack([program.rules.upper * size, np.zeros((len(program.rules.upper), n_w))])
     epigraph = np.hstack([np.zeros((len(w_rows), n_dims)), w_rows])
     reciprocal = np.eye(program.n_forms, n_w)
-    tangents = np.hstack([-(program.forms * b0) / x0[:, None] ** 2, -reciprocal])
+    tangents = np.hstack([-(program.forms * size) / x0[:, None] ** 2, -reciprocal])
     rules_slack = (program.rules.limit - program.rules.upper @ b0) / radius
     epigraph_slack = -(w_rows @ w_values(program, b0) + w_offsets) / radius
+    down = np.minimum(b0 / (radius * size), 1.0)
     ones = np.ones(n_dims)
-    limit = np.concatenate([rules_slack, epigraph_slack, ones, ones, np.zeros(program.n_forms)])
+    limit = np.concatenate([rules_slack, epigraph_slack, ones, down, np.zeros(program.n_forms)])
     rows = np.vstack([rules, epigraph, identity, -identity, tangents])
     return rows, np.minimum(limit, _FAR)
 

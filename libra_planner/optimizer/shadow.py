@@ -1,9 +1,10 @@
 """Shadow prices: what one unit more of a rule, a dimension or a price changes at the optimum.
 
 Each is a one-sided derivative of the re-optimised optimum: the rule, dimension or price
-is moved by a ten-thousandth, the neighboring problem is solved by Newton steps from the
-known optimum and proven again, and step time and cost are evaluated exactly there. At a
-kink, where dimensions tie, the two sides differ and both are given.
+is moved a little, the neighboring problem is solved by Newton steps from the known optimum
+and proven again, and step time and cost are evaluated exactly there. At a kink, where
+dimensions tie, the two sides differ and both are given, to second order; a side beyond
+which there is no design, or only one that is far away, is left out.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from libra_planner.optimizer.cheapest import cheapest
 from libra_planner.optimizer.convex import ConvexPoint
 from libra_planner.optimizer.design import Design
 from libra_planner.optimizer.feasibility import restored
+from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem
 from libra_planner.optimizer.program import scaled_program, weighted
 from libra_planner.optimizer.solution import Basis, Solution
 from libra_planner.optimizer.weighted import certified, polished, usable
-from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Array
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
+from libra_planner.timing.expression import Array, Constant, Sum, TimeExpression, add
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
-_STEP = 2e-6
+_STEP = 2e-5
 """Move of a bound, bandwidth or price, relative to its size."""
 
 _SAME_SIDES = 1e-3
@@ -37,13 +39,16 @@ _SAME_SIDES = 1e-3
 _LOOSE = 1e-3
 """Relative room beyond which a rule is worth nothing: it does not bind."""
 
-_NOISE = 1e-9
+_NOISE = 2e-9
 """Relative change of time or cost per step that is rounding."""
+
+_JUMP = 0.65
+"""Share of a step's change that half the step makes where there is no derivative."""
 
 _LINE_GAP = 1e-8
 
-Neighbor: TypeAlias = Callable[[float], Problem]
-"""The problem with something moved by so much, SI."""
+Neighbor: TypeAlias = Callable[[float], Problem | None]
+"""The problem with something moved by so much, in its unit; ``None`` if it cannot be."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
         size = float(solution.design.bandwidth_GBps[i]) or max(solution.design.bandwidth_GBps)
         found += walker.prices(subject, size, _given(problem, i))
     if problem.objective != "cost":
-        cost_usd = walker.base[1]
+        cost_usd = float(problem.cost_usd(solution.design.bandwidth_bytes_per_s))
         subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
         found += walker.prices(subject, cost_usd, _spent(problem, cost_usd))
     return tuple(found)
@@ -171,8 +176,10 @@ def _given(problem: Problem, i: int) -> Neighbor:
 
     def neighbor(units: float) -> Problem:
         gift = units * BYTES_PER_S_PER_GBPS
-        rules = tuple(
-            replace(rule, bound=rule.bound + rule.coefficients[i] * gift) for rule in problem.rules
+        axis = tuple(float(i == k) for k in range(problem.topology.n_dims))
+        rules = (
+            *(replace(r, bound=r.bound + r.coefficients[i] * gift) for r in problem.rules),
+            *([Rule("gift", axis, ">=", gift)] if gift > 0 else []),  # It cannot be sold.
         )
         paid = problem.fixed_cost_usd - float(problem.price_usd_per_Bps[i]) * gift
         return replace(problem, rules=rules, fixed_cost_usd=paid)
@@ -196,7 +203,9 @@ def _repriced(problem: Problem, part: PricePart) -> Neighbor:
     """One price of the book moved; rules about cost follow it."""
     old = problem.price_usd_per_Bps
 
-    def neighbor(usd_per_GBps: float) -> Problem:
+    def neighbor(usd_per_GBps: float) -> Problem | None:
+        if part.usd_per_GBps + usd_per_GBps < 0:
+            return None
         more = usd_per_GBps * np.array(part.usd_per_Bps_per_price)
         rules = tuple(_dearer(rule, more) for rule in problem.rules)
         return replace(problem, rules=rules, price_usd_per_Bps=old + more)
@@ -219,9 +228,12 @@ class _Walker:
     basis: Basis
 
     def __post_init__(self) -> None:
-        found = self._at(self.problem)  # As exact as the neighbors, by the same steps.
-        bandwidth = self.solution.design.bandwidth_bytes_per_s
-        self.base = _figures(self.problem, bandwidth) if found is None else found
+        # Polished as its neighbors are: what both have of rounding cancels.
+        self.variable_time = _without_compute(self.problem.step_time)
+        figures = self._at(self.problem)
+        if figures is None:
+            figures = self._figures(self.problem, self.solution.design.bandwidth_bytes_per_s)
+        self.base = figures
 
     def terms(self, rule: Rule) -> float:
         """Size of a rule's left side at the optimum."""
@@ -242,30 +254,59 @@ class _Walker:
         if slack > _LOOSE:
             return [replace(subject, side="both")]
         step = _STEP * size
-        sides = {}
-        for side, move in (("left", -step), ("right", step)):
-            figures = self._at(neighbor(move))
-            if figures is not None:
-                sides[side] = (figures - self.base) / move
-        scale = np.array(self.base) / step
-        for side, slope in sides.items():
-            sides[side] = np.where(np.abs(slope) <= _NOISE * scale, 0.0, slope)
-        if len(sides) == 2 and _agree(sides["left"], sides["right"]):
+        noise = _NOISE * self.base / step
+        sides = self._slopes(neighbor, step)
+        if not _same(sides, noise):
+            sides = self._extrapolated(neighbor, step, sides, noise)
+        if _same(sides, noise):
             sides = {"both": (sides["left"] + sides["right"]) / 2}
+        sides = {side: np.where(np.abs(s) <= noise, 0.0, s) for side, s in sides.items()}
         return [
             replace(subject, d_step_time_s=float(slope[0]), d_cost_usd=float(slope[1]), side=side)
             for side, slope in sides.items()
         ]
 
-    def _at(self, problem: Problem) -> Array | None:
+    def _slopes(self, neighbor: Neighbor, step: float) -> dict[str, Array]:
+        """Difference quotients of step time and cost by side, of those that exist."""
+        sides = {}
+        for side, move in (("left", -step), ("right", step)):
+            figures = self._at(neighbor(move))
+            if figures is not None:
+                sides[side] = (figures - self.base) / move
+        return sides
+
+    def _extrapolated(
+        self, neighbor: Neighbor, step: float, whole: dict[str, Array], noise: Array
+    ) -> dict[str, Array]:
+        """Quotients without their first-order error, where there is a derivative."""
+        halves = self._slopes(neighbor, step / 2)
+        return {
+            side: 2 * halves[side] - slope
+            for side, slope in whole.items()
+            if side in halves
+            and (np.abs(halves[side]) <= 2 * _JUMP * np.abs(slope) + 4 * noise).all()
+        }
+
+    def _at(self, problem: Problem | None) -> Array | None:
         """Step time and cost of a neighbor's optimum; ``None`` where it has none."""
+        if problem is None:
+            return None
         try:
-            bandwidth = self._optimum(problem)
+            bandwidth = self._near_optimum(problem)
+            if bandwidth is None or _late(problem, bandwidth):
+                bandwidth = optimize(problem).bandwidth_bytes_per_s
         except PlannerError:
             return None
-        return None if bandwidth is None else _figures(problem, bandwidth)
+        return self._figures(problem, bandwidth)
 
-    def _optimum(self, problem: Problem) -> Array | None:
+    def _figures(self, problem: Problem, bandwidth: Array) -> Array:
+        """Step time without compute, and cost without this plan's fixed cost."""
+        more_fixed = problem.fixed_cost_usd - self.problem.fixed_cost_usd
+        cost_usd = float(problem.network_cost_usd(bandwidth)) + more_fixed
+        return np.array([float(self.variable_time.seconds(bandwidth)), cost_usd])
+
+    def _near_optimum(self, problem: Problem) -> Array | None:
+        """The optimum by Newton steps; ``None`` where they do not lead there."""
         program, optimum = self.basis.program, self.basis.optimum
         weights = optimum.model.weights
         base = per_cost_problem(problem) if self.basis.per_cost else problem
@@ -283,17 +324,28 @@ class _Walker:
         best = certified(near, weights, start.b)
         if best.value - best.bound > _LINE_GAP * abs(weighted(near, weights, best.b)):
             return None
-        b = cheapest(near, best.model, best.b, best.form_weights).b
-        point = restored(near, b) * near.bandwidth_unit
+        b = restored(near, cheapest(near, best.model, best.b, best.form_weights).b)
+        point = b * near.bandwidth_unit
         return from_per_cost(point) if self.basis.per_cost else point
 
 
-def _figures(problem: Problem, bandwidth: Array) -> Array:
-    """Step time and cost."""
-    return np.array([problem.step_time.seconds(bandwidth), problem.cost_usd(bandwidth)])
+def _without_compute(step: TimeExpression) -> TimeExpression:
+    """Step time but for its constant, in whose digits a small change would drown."""
+    root = step.merged
+    terms = root.terms if isinstance(root, Sum) else (root,)
+    return TimeExpression(add(t for t in terms if not isinstance(t, Constant)), step.n_dims)
 
 
-def _agree(left: Array, right: Array) -> bool:
-    return bool(
-        (np.abs(left - right) <= _SAME_SIDES * np.maximum(np.abs(left), np.abs(right))).all()
-    )
+def _late(problem: Problem, bandwidth: Array) -> bool:
+    """Whether a design misses a step-time bound."""
+    step_time_s = float(problem.step_time.seconds(bandwidth))
+    return any(step_time_s > x.limit_s * (1 + RULE_TOLERANCE) for x in problem.step_time_limits)
+
+
+def _same(sides: dict[str, Array], noise: Array) -> bool:
+    """Whether there are two sides and they are one."""
+    if len(sides) < 2:
+        return False
+    left, right = sides["left"], sides["right"]
+    size = np.maximum(np.abs(left), np.abs(right))
+    return bool((np.abs(left - right) <= _SAME_SIDES * size + 2 * noise).all())
