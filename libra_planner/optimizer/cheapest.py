@@ -24,6 +24,9 @@ _PRICED = 1e-7
 _TIED = 1e-6
 """Relative spread of a bandwidth above which another design ties."""
 
+_TIGHT, _PARALLEL = 1e-8, 1e-7
+"""Slack of a row that is held exactly, and angle below which two rows are one."""
+
 _SAME = 1e-9
 """Relative difference up to which two vectors are one."""
 
@@ -69,7 +72,23 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
         face.keep(axis, chosen)
     if np.allclose(chosen, b, rtol=_SAME, atol=0.0):
         chosen = b  # There was nothing to choose, and b is the more accurate of the two.
+    chosen = _with_exact(program, chosen, b, fixed)
     return Choice(chosen, bool((spread <= _TIED * chosen.max()).all()))
+
+
+def _with_exact(program: Program, chosen: Array, b: Array, fixed: Mask) -> Array:
+    """The choice with b's own digits where all optima agree, the rest moved onto tight rules.
+
+    A linear program's vertex is exact to about 1e-10 only.
+    """
+    point, rules = np.where(fixed, b, chosen), program.rules
+    tight = rules.upper @ point - rules.limit > -_TIGHT
+    rows = np.vstack([rules.equal, rules.upper[tight]])
+    gap = np.concatenate([rules.target, rules.limit[tight]]) - rows @ point
+    if len(rows):
+        moved, *_ = np.linalg.lstsq(rows[:, ~fixed] * point[~fixed], gap, rcond=_PARALLEL)
+        point[~fixed] *= 1 + moved
+    return np.maximum(point, 0.0)
 
 
 def _fixed_dims(program: Program, priced: Mask) -> Mask:
