@@ -78,7 +78,9 @@ def gigabytes_per_s(bandwidth_bytes_per_s: float) -> float:
 
 
 def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
-    factor, unit = next((step for step in steps if abs(value) >= step[0]), steps[-1])
+    # 999,999.6 is a thousand of the next unit once it is rounded to what is shown.
+    shown = 1 - 0.5 * 10**-digits / 1000
+    factor, unit = next((step for step in steps if abs(value) >= step[0] * shown), steps[-1])
     return f"{value / factor:,.{digits}f} {unit}".strip()
 
 

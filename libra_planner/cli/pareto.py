@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.pareto import FrontierPoint
     from libra_planner.problem import Problem
 
+_DISPENSABLE = ("product", "ratio")
+
 
 def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print the frontier of ``options.plan``."""
@@ -64,22 +66,58 @@ def _print_csv(problem: Problem, rows: list[dict[str, Any]]) -> None:
 
 
 def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ...]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
-    best = min(points, key=lambda point: point.step_time_s * point.cost_usd)
-    title = f"{problem.workload_name} on {problem.topology}: the fastest design at each cost"
-    table = Table(title=title, box=None)
-    table.title_justify = "left"
-    for name in ("cost", "step time", "vs fastest", *problem.topology.labels, "step time x cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
-    for point in points:
-        table.add_row(
-            format_usd(point.cost_usd),
-            format_time(point.step_time_s),
-            f"{point.step_time_s / points[-1].step_time_s:.3f}x",
-            *map(format_bandwidth, point.bandwidth_bytes_per_s),
-            f"{format_usd(point.step_time_s * point.cost_usd)} s",
-            "best per dollar of these" if point is best else "",
-        )
+    def line(text: str) -> None:
+        console.print(escape(text), soft_wrap=not console.is_terminal)
+
+    line(f"{problem.workload_name} on {problem.topology}: the fastest design at each cost")
+    line(", ".join(problem.settings))
+    console.print()
+    columns = _columns(problem, points)
+    for name in _DISPENSABLE:  # A narrow terminal loses these first.
+        if sum(max(map(len, cells)) + 2 for cells in columns.values()) > console.width:
+            del columns[name]
+    table = Table(box=None)
+    for cells in columns.values():
+        table.add_column(cells[0], justify="right", no_wrap=True)
+    for row in zip(*(cells[1:] for cells in columns.values()), strict=True):
+        table.add_row(*row)
     console.print(table)
+    console.print()
+    if _best(points) is not None:
+        line(
+            "* the least step time x cost of these; objective performance_per_cost finds the least"
+        )
+    worst = max(point.optimality_gap for point in points)
+    line(f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}")
+    for note in problem.notes:
+        line(f"Note: {note}")
+
+
+def _columns(problem: Problem, points: tuple[FrontierPoint, ...]) -> dict[str, list[str]]:
+    """Header and cells of every column."""
+    best = _best(points)
+    what = "system cost" if problem.fixed_cost_usd else "cost"
+    columns = {
+        "mark": ["", *("*" if point is best else "" for point in points)],
+        "cost": [what, *(format_usd(point.cost_usd) for point in points)],
+        "time": ["step time", *(format_time(point.step_time_s) for point in points)],
+        "ratio": [
+            "vs fastest",
+            *(f"{point.step_time_s / points[-1].step_time_s:.3f}x" for point in points),
+        ],
+    }
+    for i, label in enumerate(problem.topology.labels):
+        values = (format_bandwidth(point.bandwidth_bytes_per_s[i]) for point in points)
+        columns[label] = [f"{label} GB/s", *(value.removesuffix(" GB/s") for value in values)]
+    products = (f"{format_usd(point.step_time_s * point.cost_usd)} s" for point in points)
+    columns["product"] = ["step time x cost", *products]
+    return columns
+
+
+def _best(points: tuple[FrontierPoint, ...]) -> FrontierPoint | None:
+    """The best per dollar, unless it is where the range happens to end."""
+    best = min(points, key=lambda point: point.step_time_s * point.cost_usd)
+    return None if best is points[0] or best is points[-1] else best

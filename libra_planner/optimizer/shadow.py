@@ -9,26 +9,30 @@ which there is no design, or only one that is far away, is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 
-from libra_planner.costing import PricePart
 from libra_planner.errors import PlannerError
 from libra_planner.optimizer.cheapest import cheapest
 from libra_planner.optimizer.convex import ConvexPoint
 from libra_planner.optimizer.design import Design
 from libra_planner.optimizer.feasibility import restored
+from libra_planner.optimizer.neighbors import (
+    Neighbor,
+    given,
+    moved_limit,
+    moved_rule,
+    repriced,
+    spent,
+)
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem
 from libra_planner.optimizer.program import scaled_program, weighted
 from libra_planner.optimizer.solution import Basis, Solution
 from libra_planner.optimizer.weighted import certified, polished, usable
-from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.timing.expression import Array, Constant, Sum, TimeExpression, add
-from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 _STEP = 2e-5
 """Move of a bound, bandwidth or price, relative to its size."""
@@ -46,9 +50,6 @@ _JUMP = 0.65
 """Share of a step's change that half the step makes where there is no derivative."""
 
 _LINE_GAP = 1e-8
-
-Neighbor: TypeAlias = Callable[[float], Problem | None]
-"""The problem with something moved by so much, in its unit; ``None`` if it cannot be."""
 
 
 @dataclass(frozen=True)
@@ -90,20 +91,20 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
     for i, rule in enumerate(problem.rules):
         subject = ShadowPrice("rule", rule.text, rule.line, _bound(rule), rule.unit, 0.0, 0.0, "")
         size = max(abs(rule.bound), walker.terms(rule)) / rule.unit_factor
-        found += walker.prices(subject, size, _moved_rule(problem, i), slack=walker.slack(rule))
+        found += walker.prices(subject, size, moved_rule(problem, i), slack=walker.slack(rule))
     for i, limit in enumerate(problem.step_time_limits):
         subject = ShadowPrice(
             "rule", limit.text, limit.line, f"<= {limit.limit_s:g} s", "s", 0.0, 0.0, ""
         )
-        found += walker.prices(subject, limit.limit_s, _moved_limit(problem, i))
+        found += walker.prices(subject, limit.limit_s, moved_limit(problem, i))
     for i, label in enumerate(problem.topology.labels):
         subject = ShadowPrice("dimension", label, None, "", "GB/s", 0.0, 0.0, "")
         size = float(solution.design.bandwidth_GBps[i]) or max(solution.design.bandwidth_GBps)
-        found += walker.prices(subject, size, _given(problem, i))
+        found += walker.prices(subject, size, given(problem, i))
     if problem.objective != "cost":
         cost_usd = float(problem.cost_usd(solution.design.bandwidth_bytes_per_s))
         subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
-        found += walker.prices(subject, cost_usd, _spent(problem, cost_usd))
+        found += walker.prices(subject, cost_usd, spent(problem, cost_usd))
     return tuple(found)
 
 
@@ -119,7 +120,7 @@ def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice
         name = f"{part.tier} {part.part}"
         subject = ShadowPrice("price", name, None, "", "USD per GB/s", 0.0, 0.0, "")
         size = part.usd_per_GBps or max(p.usd_per_GBps for p in problem.price_parts)
-        found += walker.prices(subject, size, _repriced(problem, part))
+        found += walker.prices(subject, size, repriced(problem, part))
     return tuple(found)
 
 
@@ -146,77 +147,6 @@ def _bought(problem: Problem, design: Design) -> tuple[ShadowPrice, ...]:
 
 def _bound(rule: Rule) -> str:
     return f"{rule.sense} {rule.bound / rule.unit_factor:g} {rule.unit}"
-
-
-def _moved_rule(problem: Problem, i: int) -> Neighbor:
-    """Rule i with its bound moved, in its own unit."""
-
-    def neighbor(units: float) -> Problem:
-        rules = list(problem.rules)
-        rules[i] = replace(rules[i], bound=rules[i].bound + units * rules[i].unit_factor)
-        return replace(problem, rules=tuple(rules))
-
-    return neighbor
-
-
-def _moved_limit(problem: Problem, i: int) -> Neighbor:
-    def neighbor(seconds: float) -> Problem:
-        limits: list[StepTimeLimit] = list(problem.step_time_limits)
-        limits[i] = replace(limits[i], limit_s=limits[i].limit_s + seconds)
-        return replace(problem, step_time_limits=tuple(limits))
-
-    return neighbor
-
-
-def _given(problem: Problem, i: int) -> Neighbor:
-    """GB/s given to dimension i: rules and cost see B, the step time B with the gift.
-
-    The problem is put over the sum of both, so rules and cost are moved instead.
-    """
-
-    def neighbor(units: float) -> Problem:
-        gift = units * BYTES_PER_S_PER_GBPS
-        axis = tuple(float(i == k) for k in range(problem.topology.n_dims))
-        rules = (
-            *(replace(r, bound=r.bound + r.coefficients[i] * gift) for r in problem.rules),
-            *([Rule("gift", axis, ">=", gift)] if gift > 0 else []),  # It cannot be sold.
-        )
-        paid = problem.fixed_cost_usd - float(problem.price_usd_per_Bps[i]) * gift
-        return replace(problem, rules=rules, fixed_cost_usd=paid)
-
-    return neighbor
-
-
-def _spent(problem: Problem, cost_usd: float) -> Neighbor:
-    """Network cost held below the optimum's, moved."""
-    price = tuple(map(float, problem.price_usd_per_Bps))
-
-    def neighbor(usd: float) -> Problem:
-        spare = cost_usd + usd - problem.fixed_cost_usd
-        cap = Rule("cost", price, "<=", spare, "$", 1.0, cost_factor=1.0)
-        return replace(problem, rules=(*problem.rules, cap))
-
-    return neighbor
-
-
-def _repriced(problem: Problem, part: PricePart) -> Neighbor:
-    """One price of the book moved; rules about cost follow it."""
-    old = problem.price_usd_per_Bps
-
-    def neighbor(usd_per_GBps: float) -> Problem | None:
-        if part.usd_per_GBps + usd_per_GBps < 0:
-            return None
-        more = usd_per_GBps * np.array(part.usd_per_Bps_per_price)
-        rules = tuple(_dearer(rule, more) for rule in problem.rules)
-        return replace(problem, rules=rules, price_usd_per_Bps=old + more)
-
-    return neighbor
-
-
-def _dearer(rule: Rule, more: Array) -> Rule:
-    """A rule about cost at higher prices; others as they are."""
-    row = np.array(rule.coefficients) + rule.cost_factor * more
-    return replace(rule, coefficients=tuple(map(float, row)))
 
 
 @dataclass

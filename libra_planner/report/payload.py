@@ -80,6 +80,10 @@ def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[s
         slack = abs(float(np.dot(rule.coefficients, bandwidth_bytes_per_s)) - rule.bound)
         if slack <= _BINDING * max(abs(rule.bound), float(terms)):
             found[(rule.text, rule.line)] = None
+    step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))
+    for limit in problem.step_time_limits:
+        if abs(step_time_s - limit.limit_s) <= _BINDING * limit.limit_s:
+            found[(limit.text, limit.line)] = None
     return [{"rule": text, "line": line} for text, line in found]
 
 

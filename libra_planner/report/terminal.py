@@ -142,7 +142,7 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
     same_cost = np.full(problem.topology.n_dims, evaluation.network_cost_usd / rate)
     seconds = float(problem.step_time.seconds(same_cost))
     return (
-        f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as an equal split of "
+        f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as equal bandwidth at "
         f"the same network cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
     )
 
@@ -159,9 +159,12 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
     rules = {rule.text for rule in problem.rules} | limits
     broken = {violation.rule for violation in evaluation.violated}
     n_unpurchasable = len(broken - rules)
-    buys = f"; [red]{n_unpurchasable} speeds cannot be bought[/]" if n_unpurchasable else ""
+    speeds = "1 speed" if n_unpurchasable == 1 else f"{n_unpurchasable} speeds"
+    buys = f"; [red]{speeds} cannot be bought[/]" if n_unpurchasable else ""
     if broken & rules:
         return f"[red]Breaks {len(broken & rules)} of {len(rules)} rules[/]{buys}"
+    if len(rules) == 1:
+        return f"Meets its only rule{buys}"
     return (f"Meets all {len(rules)} rules" if rules else "No rules to meet") + buys
 
 

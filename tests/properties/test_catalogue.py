@@ -274,7 +274,10 @@ def test_completion_by_the_optimizer_against_solving_every_combination(
     assume(n_dims > n_free)
     budget = Rule("total <= 300 GB/s", (1.0,) * n_dims, "<=", 300e9)
     options = tuple(None if i < n_free else o for i, o in enumerate(case.problem.options))
-    limit = StepTimeLimit("step_time <= X", 1e-9 + case.step.seconds(np.full(n_dims, 20e9)))
+    slowest_s = case.step.seconds(np.full(n_dims, 20e9))
+    # C9's tolerance is one of the whole step: beside hours of compute it allows anything.
+    assume(slowest_s - case.problem.compute_s > 1e-4 * slowest_s)
+    limit = StepTimeLimit("step_time <= X", 1e-9 + slowest_s)
     problem = replace(
         case.problem,
         rules=(budget,),

@@ -169,10 +169,10 @@ def test_evaluate_prices_what_can_be_bought_and_names_what_cannot(listed, run) -
     )
     assert (pod["line"], pod["by"]) == (11, 5)
     text = run("evaluate", listed(), "--bandwidth", "300,100,75,30").out
-    assert "Breaks 1 of 1 rules; 1 speeds cannot be bought" in text
+    assert "Breaks 1 of 1 rules; 1 speed cannot be bought" in text
     assert "Broken: dim4: not a purchasable speed, nearest 25 GB/s" in text
     text = run("evaluate", listed(), "--bandwidth", "300,100,50,30").out
-    assert "Meets all 1 rules; 1 speeds cannot be bought" in text
+    assert "Meets its only rule; 1 speed cannot be bought" in text
 
 
 def test_rules_over_cost_use_the_options_prices(listed, run) -> None:

@@ -126,7 +126,7 @@ def test_an_equal_split_of_the_same_cost_leaves_the_fixed_cost_alone(plan, run) 
     for fixed in ("0 $", "30 M$"):
         out = run("evaluate", path, "--bandwidth", VECTOR, "--set", f"fixed_cost={fixed}").out
         # 2735 dollars of network per NPU over 67.4 dollars per GB/s of all four dimensions.
-        assert f"equal split of the same network cost ({2735 / 67.4:.2f} GB/s each" in out
+        assert f"equal bandwidth at the same network cost ({2735 / 67.4:.2f} GB/s each" in out
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,18 @@ def test_csv_has_the_same_figures(plan, run) -> None:
 
 def test_the_table_names_the_best_per_dollar(plan, run) -> None:
     out = run("pareto", plan(), "--points", "5").out
-    assert out.count("best per dollar of these") == 1
+    assert out.count("\n * ") == 1
+    assert "* least step time x cost of these" in out
+    assert "Note: LIBRA's published table" in out
+    assert "prices libra-ispass24 (2024-05)" in out
     assert out.startswith("gpt3-libra on RI(4)_FC(8)_RI(4)_SW(32): the fastest design at each cost")
+
+
+def test_the_end_of_the_range_is_not_called_the_best(plan, run) -> None:
+    """Without a floor the product falls with size: the slow end is only where the range stops."""
+    out = run("pareto", plan(), "--set", "constraints=[]", "--points", "4").out
+    assert "\n * " not in out
+    assert "least step time x cost of these" not in out
 
 
 @pytest.mark.parametrize("points", ["1", "x", "-3", "1e3", "100000000000"])
