@@ -87,9 +87,7 @@ def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ..
     console.print(table)
     console.print()
     if _best(points) is not None:
-        line(
-            "* the least step time x cost of these; objective performance_per_cost finds the least"
-        )
+        line("* least step time x cost of these; objective performance_per_cost finds the least")
     worst = max(point.optimality_gap for point in points)
     line(f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}")
     for note in problem.notes:

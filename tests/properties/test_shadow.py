@@ -61,6 +61,8 @@ def test_prices_of_rules_are_differences_of_plans_solved_again(
     assume(objective != "performance" or communication_s > 1e-6 * problem.compute_s)
     found = shadow_prices(problem, solution)
     assert found is not None
+    # T C is flat beside a large fixed cost: plans solved from scratch differ by 1e-9 in bandwidth.
+    noise = 1e-4 if objective == "performance" else 5e-4
     scale = _scale(problem, solution.design.bandwidth_bytes_per_s)
     for i, rule in enumerate(problem.rules):
         entries = [price for price in found if price.name == f"rule {i}"]
@@ -71,7 +73,7 @@ def test_prices_of_rules_are_differences_of_plans_solved_again(
                 continue
             per_unit = scale / (abs(rule.bound) / rule.unit_factor)
             error = np.abs(np.array([entry.d_step_time_s, entry.d_cost_usd]) - expected)
-            assert (error <= 2e-3 * np.abs(expected) + 2e-5 * per_unit).all(), (entry, expected)
+            assert (error <= 2e-3 * np.abs(expected) + noise * per_unit).all(), (entry, expected)
 
 
 def _scale(problem: Problem, bandwidth: np.ndarray) -> np.ndarray:
