@@ -90,6 +90,8 @@ def format_time(seconds: float, *, round_up: bool = False) -> str:
     >>> format_time(0.7224117809), format_time(4.2e-5), format_time(0.7224111, round_up=True)
     ('722.412 ms', '42.000 us', '722.412 ms')
     """
+    if math.isinf(seconds):
+        return "endless time"
     steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
     unit_s = next((step for step, _ in steps if seconds >= step), steps[-1][0])
     if round_up:

@@ -7,6 +7,7 @@ Modules are imported inside the commands, so that ``--help`` loads nothing and
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -17,10 +18,14 @@ from libra_planner import __version__
 from libra_planner.errors import PlannerError
 
 INTERRUPTED = 130
+CANNOT_WRITE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
+    if sys.stdout is None:
+        print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
+        return CANNOT_WRITE
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
@@ -40,6 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
+            raise
+        print(f"libra-planner: cannot write the result: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CANNOT_WRITE
     return 0
 
 
@@ -120,7 +131,7 @@ def _add_pareto(commands: _Commands) -> None:
     text = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
     parser = _command(commands, "pareto", "pareto", text)
     _add_plan(parser)
-    parser.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument("--csv", action="store_true", help="print CSV (instead of --json)")
     parser.add_argument(
         "--points", type=_n_points, default=25, metavar="N", help="2 to 1000 points; default 25"
     )

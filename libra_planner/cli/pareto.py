@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     from libra_planner.optimizer.pareto import pareto
     from libra_planner.spec.plan import load_plan
 
+    if options.csv and options.json:
+        place = Place(f"{options.plan}: --csv")
+        raise SpecError(Fault("got --json too", "expected one of them", "leave one out", "", place))
     problem = load_plan(options.plan, options.settings)
     points = pareto(problem, options.points, _progress if sys.stderr.isatty() else None)
     rows = [_row(point) for point in points]

@@ -190,9 +190,10 @@ def _best_shares(busy: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.ones(1)
     from scipy.optimize import linprog
 
-    # A row per dimension, divided by its largest entry so that all are of one size.
-    scale = busy.max(axis=0)
-    rows = np.hstack([(busy / scale).T, -1.0 / scale[:, None]])
+    # Times in units of the best single order's; a row per dimension, all of one size.
+    unit = busy.max(axis=1).min()
+    scale = np.maximum(busy.max(axis=0), unit)
+    rows = np.hstack([(busy / scale).T, -unit / scale[:, None]])
     result = linprog(
         np.eye(n_orders + 1)[-1],
         A_ub=rows,
@@ -206,6 +207,10 @@ def _best_shares(busy: NDArray[np.float64]) -> NDArray[np.float64]:
     shares: NDArray[np.float64] = np.where(result.x[:-1] > _LEAST_SHARE, result.x[:-1], 0.0)
     shares /= shares.sum()
     time = (shares @ busy).max()
-    if not math.isclose(time, result.fun, rel_tol=_TOLERANCE):
-        raise SolverFailed(f"got {time:g} instead of {result.fun:g} times the fixed order's time")
+    least = result.fun * unit
+    if not math.isclose(time, least, rel_tol=_TOLERANCE):
+        raise SolverFailed(
+            f"got {time:g} instead of {least:g} times the fixed order's time from the linear "
+            f"program of orders; check for bandwidths many orders of magnitude apart"
+        )
     return shares

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,9 +58,10 @@ def read_case_file(
         With the faults of all rows, each with file and line.
     """
     file = str(path)
-    reader = csv.reader(read_text(path).splitlines(), strict=True)
+    # A cell may hold line breaks: only the reader knows where a row ends.
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     try:
-        lines = [(reader.line_num, tuple(cells)) for cells in reader if cells]
+        lines = [(reader.line_num, tuple(cells)) for cells in reader if any(map(str.strip, cells))]
     except csv.Error as error:
         place = Place(file, reader.line_num)
         raise SpecError(Fault(f"got malformed CSV ({error})", "", "", "", place)) from None

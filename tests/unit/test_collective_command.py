@@ -312,3 +312,26 @@ def test_floats_are_printed_in_full(cases, run) -> None:
     (row,) = csv.DictReader(io.StringIO(out))
     payload = run(*ONE, "--latency-ns", "500", "--chunks", "4", "--json").out
     assert row["time_s"] == repr(json.loads(payload)["time_s"])
+
+
+def test_a_line_break_in_a_cell_is_part_of_the_cell(tmp_path, run) -> None:
+    header = "kind,size_bytes,topology,bandwidth_GBps,note\n"
+    path = tmp_path / "cases.csv"
+    path.write_text(header + 'all-reduce,1000000,RI(4),"1\n0","x"\n')
+    result = run("collective", "--csv", path)
+    assert result.code == 2
+    assert "bandwidth_GBps" in result.err
+    path.write_text(header + 'all-reduce,1000000,RI(4),10,"x\ny\u2028z"\n   \n')
+    result = run("collective", "--csv", path)
+    assert result.code == 0, result.err
+    (row,) = csv.DictReader(io.StringIO(result.out, newline=""))
+    assert row["note"] == "x\ny\u2028z"
+
+
+def test_orders_of_dimensions_that_differ_by_eighteen_orders_of_magnitude(run) -> None:
+    result = run(
+        *("collective", "RI(4)_FC(8)_SW(4)", "--kind", "all-reduce", "--size", "1MB"),
+        *("--bandwidth", "1e-9,1e9,1e-9", "--scheduler", "balanced", "--json"),
+    )
+    assert result.code == 0, result.err
+    assert result.payload["balanced_gain"] >= 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -13,6 +15,8 @@ from rich.console import Console
 import libra_planner as lp
 from libra_planner.optimizer import optimize as optimizing
 from libra_planner.report.terminal import print_result
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_help_names_every_command(run) -> None:
@@ -141,3 +145,13 @@ def test_public_names_are_lazy_and_complete() -> None:
         assert getattr(lp, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'optimise'"):
         _ = lp.optimise
+
+
+@pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
+@pytest.mark.parametrize("command", ["list workloads", "optimize examples/01_gpt3_4d.yaml --json"])
+def test_a_result_that_cannot_be_written(command: str, redirection: str) -> None:
+    line = f"{shlex.quote(sys.executable)} -m libra_planner {command} {redirection}"
+    result = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "cannot write the result" in result.stderr
+    assert "Traceback" not in result.stderr
