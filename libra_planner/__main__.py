@@ -1,5 +1,9 @@
 """``python -m libra_planner``."""
 
-from libra_planner.cli.main import main
+try:
+    from libra_planner.cli.main import main
 
-raise SystemExit(main())
+    code = main()
+except KeyboardInterrupt:  # While Python was still importing.
+    code = 130
+raise SystemExit(code)

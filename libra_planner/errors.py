@@ -12,6 +12,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
+
 _AS_CLOSE = 0.04
 """Difference in similarity up to which two candidates are suggested together."""
 

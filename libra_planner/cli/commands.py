@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 if TYPE_CHECKING:
@@ -62,14 +64,22 @@ def _uncollected() -> Iterator[None]:
     """Import without garbage collection, and leave what was imported out of later ones.
 
     Modules make many objects and no garbage; one full collection over cvxpy's takes as
-    long as four solves.
+    long as four solves. An interrupt ends the process at once: raised inside a half
+    imported library it would come out as something else.
     """
+    before = signal.signal(signal.SIGINT, _leave)
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
         gc.enable()
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave(_signal: int, _frame: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
 
 
 def evaluate(options: argparse.Namespace) -> None:

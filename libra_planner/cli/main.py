@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
-from libra_planner.errors import PlannerError
+from libra_planner.errors import INTERRUPTED, PlannerError
 
-INTERRUPTED = 130
 CANNOT_WRITE = 2
 
 
@@ -29,8 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
-    options = _parser().parse_args(arguments)
+    options = argparse.Namespace()
     try:
+        options = _parser().parse_args(arguments)
         options.run(options)
         sys.stdout.flush()
     except PlannerError as error:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,18 @@ def test_a_result_that_cannot_be_written(command: str, redirection: str) -> None
     assert result.returncode == 2
     assert "cannot write the result" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("after_s", [0.06, 0.15, 0.25, 0.4, 0.6])
+def test_an_interrupt_at_any_moment_is_an_interrupt(after_s: float) -> None:
+    command = [sys.executable, "-m", "libra_planner", "optimize", "examples/01_gpt3_4d.yaml"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    # Python itself, before it runs any of ours, dies of the signal or shows where it was.
+    started = "interrupted" in err or "Traceback" not in err
+    assert process.returncode in ((130, 0, -signal.SIGINT) if started else (1, -signal.SIGINT))
+    assert "libra_planner/optimizer" not in err
