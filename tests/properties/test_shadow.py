@@ -57,13 +57,13 @@ def test_prices_of_rules_are_differences_of_plans_solved_again(
         rules=tuple(replace(rule, text=f"rule {i}") for i, rule in enumerate(problem.rules)),
     )
     solution = solve(problem)
-    communication_s = solution.design.objective - problem.compute_s
-    assume(objective != "performance" or communication_s > 1e-6 * problem.compute_s)
+    scale = _scale(problem, solution.design.bandwidth_bytes_per_s)
+    # Beside hours of compute the differences of step times, not the prices, are rounding.
+    assume(scale[0] > 1e-3 * problem.compute_s)
     found = shadow_prices(problem, solution)
     assert found is not None
     # T C is flat beside a large fixed cost: plans solved from scratch differ by 1e-9 in bandwidth.
     noise = 1e-4 if objective == "performance" else 5e-4
-    scale = _scale(problem, solution.design.bandwidth_bytes_per_s)
     for i, rule in enumerate(problem.rules):
         entries = [price for price in found if price.name == f"rule {i}"]
         for side, sign in (("left", -1.0), ("right", 1.0)):
