@@ -63,6 +63,8 @@ def spent(problem: Problem, cost_usd: float) -> Neighbor:
     price = tuple(map(float, problem.price_usd_per_Bps))
 
     def neighbor(usd: float) -> Problem:
+        if usd > 0:
+            return problem  # What may be spent need not be.
         spare = cost_usd + usd - problem.fixed_cost_usd
         cap = Rule("cost", price, "<=", spare, "$", 1.0, cost_factor=1.0)
         return replace(problem, rules=(*problem.rules, cap))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from libra_planner.errors import PlannerError
+from libra_planner.errors import PlannerError, SolverFailed
 from libra_planner.optimizer.cheapest import cheapest
 from libra_planner.optimizer.convex import ConvexPoint
 from libra_planner.optimizer.design import Design
@@ -102,7 +102,7 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
         size = float(solution.design.bandwidth_GBps[i]) or max(solution.design.bandwidth_GBps)
         found += walker.prices(subject, size, given(problem, i))
     if problem.objective != "cost":
-        cost_usd = float(problem.cost_usd(solution.design.bandwidth_bytes_per_s))
+        cost_usd = problem.fixed_cost_usd + float(walker.base[1])
         subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
         found += walker.prices(subject, cost_usd, spent(problem, cost_usd))
     return tuple(found)
@@ -223,6 +223,9 @@ class _Walker:
             return None
         try:
             bandwidth = self._near_optimum(problem)
+        except SolverFailed:
+            bandwidth = None
+        try:
             if bandwidth is None or _late(problem, bandwidth):
                 bandwidth = optimize(problem).bandwidth_bytes_per_s
         except PlannerError:
