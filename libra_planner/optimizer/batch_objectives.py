@@ -1,0 +1,225 @@
+"""The three objectives (C8) of a batch: as ``objectives``, over arrays of designs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from libra_planner.optimizer.batch_program import BatchProgram
+from libra_planner.optimizer.batch_scaled import ScaledBatch
+from libra_planner.optimizer.batch_setup import (
+    Columns,
+    cheap_typical,
+    columns,
+    fast_typical,
+    per_cost_program,
+    time_program,
+    to_per_cost,
+)
+from libra_planner.optimizer.batch_solve import Solved, solve_all
+from libra_planner.optimizer.design import CERTIFIED_GAP
+from libra_planner.problem import RULE_TOLERANCE
+from libra_planner.timing.expression import Array, Mask
+
+
+@dataclass(frozen=True)
+class BatchDesigns:
+    """Designs of a batch, the designs on the last axis.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims, n).
+    objective, lower_bound, step_time_s, cost_usd : shape (n,), exact at the vector (C9).
+    unique : no other design ties.
+    certified : gap of at most 1e-6, and no rule broken by more than 1e-9.
+    infeasible : proven: no design meets all rules.
+    """
+
+    bandwidth_bytes_per_s: Array
+    objective: Array
+    lower_bound: Array
+    step_time_s: Array
+    cost_usd: Array
+    unique: Mask
+    certified: Mask
+    infeasible: Mask
+
+
+def solve_designs(program: BatchProgram) -> BatchDesigns:
+    """All designs of a batch; those neither certified nor infeasible need the reference."""
+    numbers = columns(program)
+    late = numbers.limit_s < numbers.compute_s
+    hopeless = numbers.empty | late
+    ready = np.flatnonzero(~hopeless & _is_well_posed(program, numbers))
+    designs = _nothing(program.template.topology.n_dims, program.n)
+    designs.infeasible[hopeless] = True
+    if len(ready):
+        part = program if len(ready) == program.n else program.part(ready)
+        numbers = numbers if len(ready) == program.n else columns(part)
+        _put(designs, ready, _OBJECTIVES[program.template.objective](part, numbers))
+    return designs
+
+
+def _nothing(n_dims: int, n: int) -> BatchDesigns:
+    none, no = np.full(n, np.nan), np.zeros(n, dtype=bool)
+    figures = (none.copy() for _ in range(4))
+    return BatchDesigns(np.full((n_dims, n), np.nan), *figures, no, no.copy(), no.copy())
+
+
+def _put(designs: BatchDesigns, which: Array, other: BatchDesigns) -> None:
+    for field in fields(designs):
+        getattr(designs, field.name)[..., which] = getattr(other, field.name)
+
+
+def _is_well_posed(program: BatchProgram, numbers: Columns) -> Mask:
+    """Which designs surely have an optimum (C8); the reference judges the others."""
+    used = program.structure.dims_with_traffic
+    bounded = np.isfinite(numbers.upper[used]).all(axis=0) & bool(used.any())
+    objective = program.template.objective
+    if objective == "performance":
+        return np.asarray(bounded)
+    if objective == "cost":
+        priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0)
+        return np.isfinite(numbers.limit_s) & (bounded | priced) & bool(used.any())
+    sized = (numbers.fixed_cost_usd > 0) | _costs_something(numbers)
+    return np.asarray(bounded & sized)
+
+
+def _costs_something(numbers: Columns) -> Mask:
+    """Some rule asks for bandwidth, and for bandwidth that costs something only, shape (n,)."""
+    rules, price = numbers.rules, numbers.price_usd_per_Bps
+    rows = np.concatenate([-rules.upper, rules.equal, -rules.equal])
+    asked = np.concatenate([-rules.limit, rules.target, -rules.target])
+    free = ((rows > 0) & ~(price > 0)).any(axis=1)
+    return np.asarray(((asked > 0) & ~free).any(axis=0))
+
+
+def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
+    def build(which: Array, typical: Array) -> ScaledBatch:
+        part, chosen = _part(program, numbers, which)
+        return time_program(part, chosen, typical, limited=False)
+
+    solved = solve_all(build, fast_typical(program, numbers))
+    constant_s = program.structure.lift(numbers.time_numbers).constant_s
+    designs = _exact(program, numbers, solved, constant_s + solved.scale * solved.bound)
+    allowed = numbers.limit_s * (1 + RULE_TOLERANCE)
+    late = designs.certified & (designs.lower_bound > allowed)
+    unsure = designs.certified & ~late & (designs.step_time_s > allowed)
+    return replace(designs, certified=designs.certified & ~late & ~unsure, infeasible=late)
+
+
+def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
+    def build(which: Array, typical: Array) -> ScaledBatch:
+        part, chosen = _part(program, numbers, which)
+        return time_program(part, chosen, typical, limited=True)
+
+    solved = solve_all(build, cheap_typical(program, numbers))
+    bound = numbers.fixed_cost_usd + solved.scale * solved.bound
+    designs = _exact(program, numbers, solved, bound)
+    unsolved = np.flatnonzero(~designs.certified)
+    if len(unsolved):
+        part, chosen = _part(program, numbers, unsolved)
+        designs.infeasible[unsolved] = _too_slow(part, chosen)
+    return designs
+
+
+def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
+    """Which step-time bounds are proven to be missed by every design, shape (n,)."""
+    bounded = np.isfinite(numbers.upper[program.structure.dims_with_traffic]).all(axis=0)
+    fastest = _performance(_as(program, "performance"), numbers)
+    return np.asarray(bounded & fastest.infeasible)
+
+
+def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
+    designs = _least_product(program, numbers)
+    limited = np.flatnonzero(designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE))
+    if len(limited):
+        part, chosen = _part(program, numbers, limited)
+        _put(designs, limited, _at_the_limit(part, chosen))
+    return designs
+
+
+def _least_product(program: BatchProgram, numbers: Columns) -> BatchDesigns:
+    """The least T C without a step-time bound."""
+
+    def build(which: Array, typical: Array) -> ScaledBatch:
+        part, chosen = _part(program, numbers, which)
+        return per_cost_program(part, chosen, typical)
+
+    solved = solve_all(build, to_per_cost(numbers, fast_typical(program, numbers)))
+    with np.errstate(all="ignore"):
+        bandwidth = solved.bandwidth[:-1] / solved.bandwidth[-1]
+    found = replace(solved, bandwidth=bandwidth)
+    free = replace(numbers, limit_s=np.full(program.n, np.inf))
+    return _exact(program, free, found, solved.scale * solved.bound)
+
+
+def _at_the_limit(program: BatchProgram, numbers: Columns) -> BatchDesigns:
+    """Where the least product is too slow, the cheapest design within the limit."""
+    designs = _cost(_as(program, "cost"), numbers)
+    product = designs.step_time_s * designs.cost_usd
+    bound = np.minimum(numbers.limit_s * designs.lower_bound, product)
+    certified = designs.certified & (product - bound <= CERTIFIED_GAP * bound)
+    return replace(designs, objective=product, lower_bound=bound, certified=certified)
+
+
+def _as(program: BatchProgram, objective: str) -> BatchProgram:
+    return replace(program, template=replace(program.template, objective=objective))
+
+
+def _part(
+    program: BatchProgram, numbers: Columns, which: Array
+) -> tuple[BatchProgram, Columns]:
+    if len(which) == program.n:
+        return program, numbers
+    part = program.part(which)
+    return part, columns(part)
+
+
+def _exact(
+    program: BatchProgram, numbers: Columns, solved: Solved, lower_bound: Array
+) -> BatchDesigns:
+    """The designs evaluated in NumPy at their vectors, and judged (C9)."""
+    bandwidth = solved.bandwidth
+    with np.errstate(all="ignore"):
+        step_time_s = program.structure.seconds(numbers.time_numbers, bandwidth)
+        network_usd = (numbers.price_usd_per_Bps * bandwidth).sum(axis=0)
+        cost_usd = numbers.fixed_cost_usd + network_usd
+        objective = {
+            "performance": step_time_s,
+            "cost": cost_usd,
+            "performance_per_cost": step_time_s * cost_usd,
+        }[program.template.objective]
+        bound = np.minimum(lower_bound, objective)
+        certified = solved.good & (objective - bound <= CERTIFIED_GAP * bound) & (bound > 0)
+        certified &= _violation(numbers, bandwidth) <= RULE_TOLERANCE
+        if program.template.objective == "cost":
+            certified &= step_time_s <= numbers.limit_s * (1 + RULE_TOLERANCE)
+    return BatchDesigns(
+        bandwidth_bytes_per_s=bandwidth,
+        objective=objective,
+        lower_bound=bound,
+        step_time_s=step_time_s,
+        cost_usd=cost_usd,
+        unique=solved.unique,
+        certified=certified,
+        infeasible=np.zeros(program.n, dtype=bool),
+    )
+
+
+def _violation(numbers: Columns, bandwidth: Array) -> Array:
+    """Largest relative violation of a linear rule (``Rule.relative_excess``), shape (n,)."""
+    rules = numbers.rules
+    rows = np.concatenate([rules.upper, rules.equal])
+    bounds = np.concatenate([rules.limit, rules.target])
+    difference = (rows * bandwidth).sum(axis=1) - bounds
+    n_upper = len(rules.upper)
+    excess = np.concatenate([np.maximum(difference[:n_upper], 0), np.abs(difference[n_upper:])])
+    terms = (np.abs(rows) * bandwidth).sum(axis=1)
+    size = np.maximum(np.abs(bounds), terms)
+    relative: Array = excess / np.where(size > 0, size, 1.0)
+    return relative.max(axis=0, initial=0.0)
+
+
+_OBJECTIVES = {"performance": _performance, "cost": _cost, "performance_per_cost": _per_cost}
