@@ -15,9 +15,12 @@ from libra_planner.optimizer.batch_factor import factored, solved
 from libra_planner.optimizer.batch_scaled import ScaledBatch, form_values, least_w
 from libra_planner.timing.expression import Array, Mask
 
-_ITERATIONS = 60
-_DONE = 1e-9
+_ITERATIONS, _CAREFUL_ITERATIONS = 30, 100
+_DONE = 1e-10
 """Residuals below which a design is done."""
+
+_NEARLY, _STALLED = 1e-8, 0.5
+"""Residuals below which a step that leaves this share of them is the last one."""
 
 _PRODUCTS = 1e3
 """Products of slacks and multipliers are to be smaller than residuals by this."""
@@ -26,6 +29,12 @@ _LEAST = 1e-14
 """Products are not driven below this: rounding takes over there."""
 
 _TO_BOUNDARY = 0.995
+_CENTRING, _CAREFUL_SHARE, _HALVINGS = 0.15, 0.95, 12
+"""Of careful steps: the products aimed at, the share of the way to the boundary, the damping."""
+
+_FALL = 0.7
+"""Share that a form may lose in a step: reciprocals are far from linear beyond."""
+
 _START = 0.3
 """Products of slacks and multipliers at the start."""
 
@@ -59,23 +68,30 @@ class BatchPoint:
             getattr(self, field.name)[..., which] = getattr(other, field.name)
 
 
-def solve_interior(batch: ScaledBatch) -> BatchPoint:
-    """Interior-point solutions from b = 1; ``worst`` tells how good each one is."""
-    point = _start(batch)
-    result = point.take(slice(None))
-    at_work = np.arange(batch.n)
+def solve_interior(batch: ScaledBatch, *, careful: bool = False) -> BatchPoint:
+    """Interior-point solutions from b = 1; ``worst`` tells how good each one is.
+
+    ``careful`` steps are damped until the residuals fall, and aim at the centre: more of
+    them, for designs that long steps throw off.
+    """
+    point, at_work = _start(batch), np.arange(batch.n)
+    result = point.take(at_work)
     with np.errstate(all="ignore"):
-        for _ in range(_ITERATIONS):
+        for _ in range(_CAREFUL_ITERATIONS if careful else _ITERATIONS):
             system = _System(batch, point)
-            point.worst = system.worst()
-            done = ~(point.worst > _DONE)
+            before, point.worst = point.worst, system.worst()
+            stalled = (point.worst < _NEARLY) & (point.worst > _STALLED * before)
+            done = (point.worst < _DONE) | stalled | np.isinf(point.worst)
             if done.mean() > 1 - _CROWD:
                 result.put(at_work, point)
                 if done.all():
                     return result
                 at_work, batch, point = at_work[~done], batch.take(~done), point.take(~done)
                 system = _System(batch, point)
-            system.step()
+            if careful:
+                system.careful_step()
+            else:
+                system.step()
     result.put(at_work, point)
     return result
 
@@ -92,7 +108,7 @@ def _start(batch: ScaledBatch) -> BatchPoint:
     )
     slack = np.maximum(gap, 0.1)
     return BatchPoint(
-        b, t, slack, _START / slack, np.zeros_like(batch.target), _START / b, np.empty(batch.n)
+        b, t, slack, _START / slack, np.zeros_like(batch.target), _START / b, np.full(batch.n, np.inf)
     )
 
 
@@ -102,7 +118,7 @@ class _System:
     def __init__(self, batch: ScaledBatch, point: BatchPoint) -> None:
         self.batch, self.point = batch, point
         n_forms, n_dims, self.n_rows = batch.n_forms, batch.n_dims, len(batch.rows)
-        u = 1 / form_values(batch, point.b)
+        u = self.reciprocals = 1 / form_values(batch, point.b)
         w = np.concatenate([u, point.t])
         row_dual = point.dual[: self.n_rows]
         pull = batch.time_weight * batch.time + _dot(batch.rows, row_dual)
@@ -167,6 +183,33 @@ class _System:
         share = np.maximum(_TO_BOUNDARY, 1 - self.mean)
         self._move(direction, np.minimum(share * self._length(direction), 1.0))
 
+    def careful_step(self) -> None:
+        """Move the point towards the central path, only as far as the residuals fall."""
+        point, aim = self.point, _CENTRING * self.mean
+        direction = self._direction(
+            factored(self._matrix()),
+            aim - point.slack * point.dual,
+            aim - point.b * point.bound_dual,
+        )
+        length = np.minimum(_CAREFUL_SHARE * self._length(direction), 1.0)
+        now = self._distance(aim)
+        for _ in range(_HALVINGS):
+            trial = _System(self.batch, point.take(np.arange(self.batch.n)))
+            trial._move(direction, length)
+            far = ~(_System(self.batch, trial.point)._distance(aim) <= (1 - 0.01 * length) * now)
+            if not far.any():
+                break
+            length = np.where(far, length / 2, length)
+        self._move(direction, length)
+
+    def _distance(self, aim: Array) -> Array:
+        """Size of all residuals of the conditions with products ``aim``, shape (n,)."""
+        point = self.point
+        off = (point.slack * point.dual - aim, point.b * point.bound_dual - aim)
+        residuals = (self.gradient, self.excess, self.off_target, *off)
+        distance: Array = np.sqrt(sum((one**2).sum(axis=0) for one in residuals))
+        return distance
+
     def _matrix(self) -> Array:
         batch, point = self.batch, self.point
         n_dims = batch.n_dims
@@ -221,6 +264,8 @@ class _System:
         )
         for value, change in pairs:
             np.maximum(shrink, (-change / value).max(axis=0, initial=0.0), out=shrink)
+        falling = -(self.batch.forms * d_b).sum(axis=1) * self.reciprocals
+        np.maximum(shrink, falling.max(axis=0, initial=0.0) / _FALL, out=shrink)
         return 1 / np.maximum(shrink, 1e-3)
 
     def _mean_after(self, direction: tuple[Array, ...], length: Array) -> Array:

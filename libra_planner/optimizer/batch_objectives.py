@@ -17,7 +17,7 @@ from libra_planner.optimizer.batch_setup import (
     time_program,
     to_per_cost,
 )
-from libra_planner.optimizer.batch_solve import Solved, solve_all
+from libra_planner.optimizer.batch_solve import Build, Solved, solve_again, solve_all
 from libra_planner.optimizer.design import CERTIFIED_GAP
 from libra_planner.problem import RULE_TOLERANCE
 from libra_planner.timing.expression import Array, Mask
@@ -100,7 +100,7 @@ def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
         part, chosen = _part(program, numbers, which)
         return time_program(part, chosen, typical, limited=False)
 
-    solved = solve_all(build, fast_typical(program, numbers))
+    solved = _solved(build, fast_typical(program, numbers))
     constant_s = program.structure.lift(numbers.time_numbers).constant_s
     designs = _exact(program, numbers, solved, constant_s + solved.scale * solved.bound)
     allowed = numbers.limit_s * (1 + RULE_TOLERANCE)
@@ -114,14 +114,15 @@ def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
         part, chosen = _part(program, numbers, which)
         return time_program(part, chosen, typical, limited=True)
 
-    solved = solve_all(build, cheap_typical(program, numbers))
-    bound = numbers.fixed_cost_usd + solved.scale * solved.bound
-    designs = _exact(program, numbers, solved, bound)
-    unsolved = np.flatnonzero(~designs.certified)
+    typical = cheap_typical(program, numbers)
+    solved = solve_all(build, typical)
+    late = np.zeros(program.n, dtype=bool)
+    unsolved = np.flatnonzero(~solved.good)
     if len(unsolved):
-        part, chosen = _part(program, numbers, unsolved)
-        designs.infeasible[unsolved] = _too_slow(part, chosen)
-    return designs
+        late[unsolved] = _too_slow(*_part(program, numbers, unsolved))
+        solve_again(build, typical, unsolved[~late[unsolved]], solved)
+    bound = numbers.fixed_cost_usd + solved.scale * solved.bound
+    return replace(_exact(program, numbers, solved, bound), infeasible=late)
 
 
 def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
@@ -147,7 +148,7 @@ def _least_product(program: BatchProgram, numbers: Columns) -> BatchDesigns:
         part, chosen = _part(program, numbers, which)
         return per_cost_program(part, chosen, typical)
 
-    solved = solve_all(build, to_per_cost(numbers, fast_typical(program, numbers)))
+    solved = _solved(build, to_per_cost(numbers, fast_typical(program, numbers)))
     with np.errstate(all="ignore"):
         bandwidth = solved.bandwidth[:-1] / solved.bandwidth[-1]
     found = replace(solved, bandwidth=bandwidth)
@@ -162,6 +163,12 @@ def _at_the_limit(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     bound = np.minimum(numbers.limit_s * designs.lower_bound, product)
     certified = designs.certified & (product - bound <= CERTIFIED_GAP * bound)
     return replace(designs, objective=product, lower_bound=bound, certified=certified)
+
+
+def _solved(build: Build, typical: Array) -> Solved:
+    solved = solve_all(build, typical)
+    solve_again(build, typical, np.flatnonzero(~solved.good), solved)
+    return solved
 
 
 def _as(program: BatchProgram, objective: str) -> BatchProgram:

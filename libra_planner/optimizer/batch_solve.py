@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,9 +27,6 @@ _TILTED_AWAY = 1e-7
 _SLACK = 1e-9
 _TIME_TILTS = (1e-2, 1e-4, 1e-6)
 """Weights of time beside cost that find the fastest of the cheapest designs (``objectives``)."""
-
-_FARTHEST = 1e6
-"""Factor by which a second attempt may move a typical bandwidth."""
 
 Build: TypeAlias = Callable[[Array, Array], ScaledBatch]
 """The programs of some designs, by index, near typical bandwidths, shape (n_dims, n)."""
@@ -56,34 +53,32 @@ class Solved:
 
 
 def solve_all(build: Build, typical: Array) -> Solved:
-    """Solve from typical designs; where that fails once more from where it ended."""
-    every = np.arange(typical.shape[1])
-    solved, end = _attempt(build(every, typical))
-    again = np.flatnonzero(~solved.good)
-    if not len(again):
-        return solved
-    moved = np.clip(end[:, again], 1 / _FARTHEST, _FARTHEST)
-    moved = np.where(np.isfinite(moved), moved, 1.0)
-    second, _ = _attempt(build(again, typical[:, again] * moved))
-    for name in ("bandwidth", "bound", "scale", "unique", "good"):
-        getattr(solved, name)[..., again] = getattr(second, name)
-    return solved
+    """Solve every program from its typical design, in long steps."""
+    return _attempt(build(np.arange(typical.shape[1]), typical), careful=False)
 
 
-def _attempt(batch: ScaledBatch) -> tuple[Solved, Array]:
-    """One solution of every program, and where it ended in units of the typical design."""
+def solve_again(build: Build, typical: Array, which: Array, solved: Solved) -> None:
+    """Solve some of the programs in careful steps, into ``solved``."""
+    if not len(which):
+        return
+    second = _attempt(build(which, typical[:, which]), careful=True)
+    for field in fields(solved):
+        getattr(solved, field.name)[..., which] = getattr(second, field.name)
+
+
+def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
     with np.errstate(all="ignore"):
-        point = solve_interior(batch)
+        point = solve_interior(batch, careful=careful)
         b = restored(batch, point.b)
         value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
         good = np.asarray(value - bound <= _GOOD_GAP * value)
         unique = np.zeros(batch.n, dtype=bool)
-        sound, end = np.flatnonzero(good), b.copy()
+        sound = np.flatnonzero(good)
         if len(sound):
             chosen = _chosen(batch.take(sound), point.take(sound), b[:, sound])
             b[:, sound], unique[sound] = chosen
     scale = np.where(batch.time_weight > 0, batch.time_unit_s, batch.cost_unit_usd)
-    return Solved(b * batch.bandwidth_unit, bound, scale, unique, good), end
+    return Solved(b * batch.bandwidth_unit, bound, scale, unique, good)
 
 
 def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mask]:
