@@ -140,6 +140,7 @@ class Problem:
     alternatives : the same problem with every number of chunks that the plan leaves
         open, this one's first; empty where it leaves none.
     evaluators : what can be told of a single vector only.
+    n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
     """
 
     source: str
@@ -162,6 +163,7 @@ class Problem:
     n_chunks: int | None = None
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
     evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
+    n_sequences: int | None = None
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:
