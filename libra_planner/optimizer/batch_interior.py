@@ -224,6 +224,11 @@ class _System:
             matrix[:n_dims, :n_dims] += bent[:, None] * batch.forms[f][None]
         diagonal = np.arange(n_dims)
         matrix[diagonal, diagonal] += point.bound_dual / point.b
+        # Rows that bind may leave M singular where only equalities hold b: E^T E changes
+        # nothing on E dx = -off_target and keeps the pivots sound.
+        self.penalty = np.sqrt(matrix[diagonal, diagonal].max(axis=0))
+        for row in batch.equal:
+            matrix[:n_dims, :n_dims] += (self.penalty * row)[:, None] * row[None]
         matrix[n_x:, :n_dims] = batch.equal
         matrix[:n_dims, n_x:] = batch.equal.swapaxes(0, 1)
         return matrix
@@ -236,6 +241,7 @@ class _System:
         push = aim / point.slack + pressure * self.excess
         right = -self.gradient - _dot(self.jacobian, push)
         right[:n_dims] += bound_aim / point.b
+        right[:n_dims] -= self.penalty * _dot(batch.equal, self.off_target)
         x = solved(factors, np.concatenate([right, -self.off_target]))
         d_rows = (self.jacobian * x[:n_x]).sum(axis=1)
         d_b = x[:n_dims]

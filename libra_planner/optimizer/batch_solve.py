@@ -71,7 +71,7 @@ def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
         point = solve_interior(batch, careful=careful)
         b = restored(batch, point.b)
         value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
-        good = np.asarray(value - bound <= _GOOD_GAP * value)
+        good = np.asarray(np.abs(value - bound) <= _GOOD_GAP * value)
         unique = np.zeros(batch.n, dtype=bool)
         sound = np.flatnonzero(good)
         if len(sound):
@@ -117,10 +117,10 @@ def _fastest_of_the_cheapest(
     point = solve_interior(tilted)
     faster = restored(tilted, point.b)
     value = weighted_value(tilted, faster)
-    proven = value - lower_bound(tilted, point, faster) <= _GOOD_GAP * value
+    gap = value - lower_bound(tilted, point, faster)
     cost = (batch.price * faster).sum(axis=0)
     cheap = cost <= (batch.price * b).sum(axis=0) * (1 + _GIVEN_AWAY)
-    return point, faster, proven & cheap
+    return point, faster, (np.abs(gap) <= _GOOD_GAP * value) & cheap
 
 
 def _tilted(batch: ScaledBatch, b: Array) -> Array:
