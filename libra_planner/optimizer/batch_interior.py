@@ -16,13 +16,13 @@ from libra_planner.optimizer.batch_scaled import ScaledBatch, form_values, least
 from libra_planner.timing.expression import Array, Mask
 
 _ITERATIONS, _CAREFUL_ITERATIONS = 30, 100
-_DONE = 1e-10
+_DONE = 2e-12
 """Residuals below which a design is done."""
 
 _NEARLY, _STALLED = 1e-8, 0.5
 """Residuals below which a step that leaves this share of them is the last one."""
 
-_PRODUCTS = 1e3
+_PRODUCTS = 1e2
 """Products of slacks and multipliers are to be smaller than residuals by this."""
 
 _LEAST = 1e-14
