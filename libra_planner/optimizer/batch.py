@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
 from libra_planner.optimizer.batch_objectives import BatchDesigns, solve_designs
 from libra_planner.optimizer.batch_program import BatchProgram, rest_of_key
+from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import Key, shape_key
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem
@@ -93,7 +94,7 @@ def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
         if _is_supported(problems[members[0]]):
             for part in np.array_split(members, -(-len(members) // CHUNK)):
                 program = BatchProgram.of([problems[i] for i in part])
-                _solve(result, part, program, lambda i, part=part: problems[part[i]])
+                _solve(result, part, program, [problems[i] for i in part].__getitem__)
         else:
             for i in members:
                 _resolve(result, int(i), problems[i])
@@ -123,13 +124,19 @@ def optimize_program(program: BatchProgram) -> BatchResult:
 
 
 def _empty(n: int, n_dims: int) -> BatchResult:
-    none = (np.full(n, np.nan) for _ in range(4))
-    no = np.zeros(n, dtype=bool)
-    status = np.full(n, UNCERTIFIED)
-    return BatchResult(np.full((n, n_dims), np.nan), *none, no, status, no.copy())
+    return BatchResult(
+        bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
+        objective=np.full(n, np.nan),
+        lower_bound=np.full(n, np.nan),
+        step_time_s=np.full(n, np.nan),
+        cost_usd=np.full(n, np.nan),
+        unique=np.zeros(n, dtype=bool),
+        status=np.full(n, UNCERTIFIED),
+        resolved=np.zeros(n, dtype=bool),
+    )
 
 
-def _groups(problems: Sequence[Problem]) -> list[NDArray[np.intp]]:
+def _groups(problems: Sequence[Problem]) -> list[Index]:
     """Indices of problems of one structure; trees that are one object are looked at once."""
     shapes: dict[int, Key] = {}
     groups: dict[Key, list[int]] = {}
@@ -149,7 +156,7 @@ def _is_supported(problem: Problem) -> bool:
 
 def _solve(
     result: BatchResult,
-    rows: NDArray[np.intp],
+    rows: Index,
     program: BatchProgram,
     problem: Callable[[int], Problem],
 ) -> None:
@@ -161,7 +168,7 @@ def _solve(
         _resolve(result, int(rows[i]), problem(int(i)))
 
 
-def _put(result: BatchResult, rows: Array, designs: BatchDesigns, n_dims: int) -> None:
+def _put(result: BatchResult, rows: Index, designs: BatchDesigns, n_dims: int) -> None:
     fine = designs.certified
     found = rows[fine]
     result.bandwidth_bytes_per_s[found, :n_dims] = designs.bandwidth_bytes_per_s.T[fine]

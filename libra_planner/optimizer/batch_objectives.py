@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from libra_planner.optimizer.batch_program import BatchProgram
-from libra_planner.optimizer.batch_scaled import ScaledBatch
+from libra_planner.optimizer.batch_scaled import Index, ScaledBatch
 from libra_planner.optimizer.batch_setup import (
     Columns,
     cheap_typical,
@@ -62,12 +62,19 @@ def solve_designs(program: BatchProgram) -> BatchDesigns:
 
 
 def _nothing(n_dims: int, n: int) -> BatchDesigns:
-    none, no = np.full(n, np.nan), np.zeros(n, dtype=bool)
-    figures = (none.copy() for _ in range(4))
-    return BatchDesigns(np.full((n_dims, n), np.nan), *figures, no, no.copy(), no.copy())
+    return BatchDesigns(
+        bandwidth_bytes_per_s=np.full((n_dims, n), np.nan),
+        objective=np.full(n, np.nan),
+        lower_bound=np.full(n, np.nan),
+        step_time_s=np.full(n, np.nan),
+        cost_usd=np.full(n, np.nan),
+        unique=np.zeros(n, dtype=bool),
+        certified=np.zeros(n, dtype=bool),
+        infeasible=np.zeros(n, dtype=bool),
+    )
 
 
-def _put(designs: BatchDesigns, which: Array, other: BatchDesigns) -> None:
+def _put(designs: BatchDesigns, which: Index, other: BatchDesigns) -> None:
     for field in fields(designs):
         getattr(designs, field.name)[..., which] = getattr(other, field.name)
 
@@ -81,7 +88,8 @@ def _is_well_posed(program: BatchProgram, numbers: Columns) -> Mask:
         return np.asarray(bounded)
     if objective == "cost":
         priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0)
-        return np.isfinite(numbers.limit_s) & (bounded | priced) & bool(used.any())
+        limited = np.isfinite(numbers.limit_s)
+        return np.asarray(limited & (bounded | priced) & bool(used.any()))
     sized = (numbers.fixed_cost_usd > 0) | _costs_something(numbers)
     return np.asarray(bounded & sized)
 
@@ -96,7 +104,7 @@ def _costs_something(numbers: Columns) -> Mask:
 
 
 def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
-    def build(which: Array, typical: Array) -> ScaledBatch:
+    def build(which: Index, typical: Array) -> ScaledBatch:
         part, chosen = _part(program, numbers, which)
         return time_program(part, chosen, typical, limited=False)
 
@@ -110,7 +118,7 @@ def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
 
 
 def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
-    def build(which: Array, typical: Array) -> ScaledBatch:
+    def build(which: Index, typical: Array) -> ScaledBatch:
         part, chosen = _part(program, numbers, which)
         return time_program(part, chosen, typical, limited=True)
 
@@ -144,7 +152,7 @@ def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
 def _least_product(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     """The least T C without a step-time bound."""
 
-    def build(which: Array, typical: Array) -> ScaledBatch:
+    def build(which: Index, typical: Array) -> ScaledBatch:
         part, chosen = _part(program, numbers, which)
         return per_cost_program(part, chosen, typical)
 
@@ -175,9 +183,7 @@ def _as(program: BatchProgram, objective: str) -> BatchProgram:
     return replace(program, template=replace(program.template, objective=objective))
 
 
-def _part(
-    program: BatchProgram, numbers: Columns, which: Array
-) -> tuple[BatchProgram, Columns]:
+def _part(program: BatchProgram, numbers: Columns, which: Index) -> tuple[BatchProgram, Columns]:
     if len(which) == program.n:
         return program, numbers
     part = program.part(which)
@@ -225,8 +231,8 @@ def _violation(numbers: Columns, bandwidth: Array) -> Array:
     excess = np.concatenate([np.maximum(difference[:n_upper], 0), np.abs(difference[n_upper:])])
     terms = (np.abs(rows) * bandwidth).sum(axis=1)
     size = np.maximum(np.abs(bounds), terms)
-    relative: Array = excess / np.where(size > 0, size, 1.0)
-    return relative.max(axis=0, initial=0.0)
+    worst: Array = (excess / np.where(size > 0, size, 1.0)).max(axis=0, initial=0.0)
+    return worst
 
 
 _OBJECTIVES = {"performance": _performance, "cost": _cost, "performance_per_cost": _per_cost}
