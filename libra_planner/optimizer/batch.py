@@ -8,8 +8,9 @@ is: rules met at the vector printed, figures from NumPy there, a proven bound, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ CHUNK = 1000
 
 OPTIMAL, INFEASIBLE, ILL_POSED = "optimal", "infeasible", "ill_posed"
 UNCERTIFIED = "uncertified"
+_STATUS: Mapping[type[PlannerError], str] = MappingProxyType(
+    {Infeasible: INFEASIBLE, IllPosed: ILL_POSED, SolverFailed: UNCERTIFIED}
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class BatchResult:
     unique : no other design ties, shape (n,).
     status : optimal, infeasible, ill_posed or uncertified, shape (n,).
     resolved : solved by the reference, one by one, shape (n,).
-    messages : what the reference said of designs without an optimum, by index.
+    messages : what the reference said of designs that it found without an optimum, by index;
+        :func:`reason` asks it about others.
     """
 
     bandwidth_bytes_per_s: Array
@@ -86,7 +91,7 @@ def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
     >>> plans = [lp.load_plan(lp.example("01_gpt3_4d"), [rule]) for rule in rules]
     >>> result = batch_optimize(plans)
     >>> result.status.tolist(), result.step_time_s.round(6).tolist()
-    (['optimal', 'optimal'], [0.722412, 2.793544])
+    (['optimal', 'optimal'], [0.722412, 2.793534])
     """
     n_dims = max((problem.topology.n_dims for problem in problems), default=0)
     result = _empty(len(problems), n_dims)
@@ -121,6 +126,23 @@ def optimize_program(program: BatchProgram) -> BatchResult:
         part = program.part(slice(start, start + CHUNK))
         _solve(result, rows, part, part.problem)
     return result
+
+
+def reason(problem: Problem) -> str:
+    """What the reference says of a problem without a certified optimum; empty if it has one.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan(lp.example("01_gpt3_4d"), ["constraints=[]"])
+    >>> batch_optimize([plan]).status.tolist(), "more is always faster" in reason(plan)
+    (['ill_posed'], True)
+    """
+    try:
+        optimize(problem)
+    except (Infeasible, IllPosed, SolverFailed) as error:
+        return str(error)
+    return ""
 
 
 def _empty(n: int, n_dims: int) -> BatchResult:
@@ -183,11 +205,8 @@ def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
     result.resolved[row] = True
     try:
         design = optimize(problem)
-    except PlannerError as error:
-        if not isinstance(error, Infeasible | IllPosed | SolverFailed):
-            raise
-        kinds = {Infeasible: INFEASIBLE, IllPosed: ILL_POSED, SolverFailed: UNCERTIFIED}
-        result.status[row] = kinds[type(error)]
+    except (Infeasible, IllPosed, SolverFailed) as error:
+        result.status[row] = _STATUS[type(error)]
         result.messages[row] = str(error)
         return
     bandwidth = design.bandwidth_bytes_per_s

@@ -83,15 +83,30 @@ def _is_well_posed(program: BatchProgram, numbers: Columns) -> Mask:
     """Which designs surely have an optimum (C8); the reference judges the others."""
     used = program.structure.dims_with_traffic
     bounded = np.isfinite(numbers.upper[used]).all(axis=0) & bool(used.any())
-    objective = program.template.objective
-    if objective == "performance":
+    if program.template.objective == "performance":
         return np.asarray(bounded)
-    if objective == "cost":
-        priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0)
-        limited = np.isfinite(numbers.limit_s)
-        return np.asarray(limited & (bounded | priced) & bool(used.any()))
-    sized = (numbers.fixed_cost_usd > 0) | _costs_something(numbers)
-    return np.asarray(bounded & sized)
+    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & bool(used.any())
+    limited = np.isfinite(numbers.limit_s) & (bounded | priced)
+    if program.template.objective == "cost":
+        return np.asarray(limited)
+    return _attains_product(program, numbers) | (limited & _vanishes(numbers))
+
+
+def _attains_product(program: BatchProgram, numbers: Columns) -> Mask:
+    """Which designs surely have a least T C without a step-time bound, shape (n,)."""
+    used = program.structure.dims_with_traffic
+    bounded = np.isfinite(numbers.upper[used]).all(axis=0)
+    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & (numbers.compute_s > 0)
+    fixed = numbers.fixed_cost_usd > 0
+    sized = _costs_something(numbers) & (bounded | priced)
+    return np.asarray(np.where(fixed, bounded, sized) & bool(used.any()))
+
+
+def _vanishes(numbers: Columns) -> Mask:
+    """Which designs may shrink to nothing but for the step-time bound, shape (n,)."""
+    rules = numbers.rules
+    met = (rules.limit >= 0).all(axis=0) & (rules.target == 0).all(axis=0)
+    return np.asarray(met & (numbers.fixed_cost_usd == 0))
 
 
 def _costs_something(numbers: Columns) -> Mask:
@@ -141,11 +156,16 @@ def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
 
 
 def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
-    designs = _least_product(program, numbers)
-    limited = np.flatnonzero(designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE))
+    """The least T C; where that is too slow or not attained, the cheapest within the limit."""
+    attained = np.flatnonzero(_attains_product(program, numbers))
+    designs = _nothing(program.template.topology.n_dims, program.n)
+    if len(attained):
+        _put(designs, attained, _least_product(*_part(program, numbers, attained)))
+    slow = designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE)
+    slow[np.setdiff1d(np.arange(program.n), attained)] = True
+    limited = np.flatnonzero(slow)
     if len(limited):
-        part, chosen = _part(program, numbers, limited)
-        _put(designs, limited, _at_the_limit(part, chosen))
+        _put(designs, limited, _at_the_limit(*_part(program, numbers, limited)))
     return designs
 
 
