@@ -8,8 +8,9 @@ is: rules met at the vector printed, figures from NumPy there, a proven bound, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
 from libra_planner.optimizer.batch_objectives import BatchDesigns, solve_designs
 from libra_planner.optimizer.batch_program import BatchProgram, rest_of_key
+from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import Key, shape_key
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem
@@ -27,6 +29,9 @@ CHUNK = 1000
 
 OPTIMAL, INFEASIBLE, ILL_POSED = "optimal", "infeasible", "ill_posed"
 UNCERTIFIED = "uncertified"
+_STATUS: Mapping[type[PlannerError], str] = MappingProxyType(
+    {Infeasible: INFEASIBLE, IllPosed: ILL_POSED, SolverFailed: UNCERTIFIED}
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,8 @@ class BatchResult:
     unique : no other design ties, shape (n,).
     status : optimal, infeasible, ill_posed or uncertified, shape (n,).
     resolved : solved by the reference, one by one, shape (n,).
-    messages : what the reference said of designs without an optimum, by index.
+    messages : what the reference said of designs that it found without an optimum, by index;
+        :func:`reason` asks it about others.
     """
 
     bandwidth_bytes_per_s: Array
@@ -85,7 +91,7 @@ def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
     >>> plans = [lp.load_plan(lp.example("01_gpt3_4d"), [rule]) for rule in rules]
     >>> result = batch_optimize(plans)
     >>> result.status.tolist(), result.step_time_s.round(6).tolist()
-    (['optimal', 'optimal'], [0.722412, 2.793544])
+    (['optimal', 'optimal'], [0.722412, 2.793534])
     """
     n_dims = max((problem.topology.n_dims for problem in problems), default=0)
     result = _empty(len(problems), n_dims)
@@ -93,7 +99,7 @@ def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
         if _is_supported(problems[members[0]]):
             for part in np.array_split(members, -(-len(members) // CHUNK)):
                 program = BatchProgram.of([problems[i] for i in part])
-                _solve(result, part, program, lambda i, part=part: problems[part[i]])
+                _solve(result, part, program, [problems[i] for i in part].__getitem__)
         else:
             for i in members:
                 _resolve(result, int(i), problems[i])
@@ -122,14 +128,37 @@ def optimize_program(program: BatchProgram) -> BatchResult:
     return result
 
 
+def reason(problem: Problem) -> str:
+    """What the reference says of a problem without a certified optimum; empty if it has one.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan(lp.example("01_gpt3_4d"), ["constraints=[]"])
+    >>> batch_optimize([plan]).status.tolist(), "more is always faster" in reason(plan)
+    (['ill_posed'], True)
+    """
+    try:
+        optimize(problem)
+    except (Infeasible, IllPosed, SolverFailed) as error:
+        return str(error)
+    return ""
+
+
 def _empty(n: int, n_dims: int) -> BatchResult:
-    none = (np.full(n, np.nan) for _ in range(4))
-    no = np.zeros(n, dtype=bool)
-    status = np.full(n, UNCERTIFIED)
-    return BatchResult(np.full((n, n_dims), np.nan), *none, no, status, no.copy())
+    return BatchResult(
+        bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
+        objective=np.full(n, np.nan),
+        lower_bound=np.full(n, np.nan),
+        step_time_s=np.full(n, np.nan),
+        cost_usd=np.full(n, np.nan),
+        unique=np.zeros(n, dtype=bool),
+        status=np.full(n, UNCERTIFIED),
+        resolved=np.zeros(n, dtype=bool),
+    )
 
 
-def _groups(problems: Sequence[Problem]) -> list[NDArray[np.intp]]:
+def _groups(problems: Sequence[Problem]) -> list[Index]:
     """Indices of problems of one structure; trees that are one object are looked at once."""
     shapes: dict[int, Key] = {}
     groups: dict[Key, list[int]] = {}
@@ -149,7 +178,7 @@ def _is_supported(problem: Problem) -> bool:
 
 def _solve(
     result: BatchResult,
-    rows: NDArray[np.intp],
+    rows: Index,
     program: BatchProgram,
     problem: Callable[[int], Problem],
 ) -> None:
@@ -161,7 +190,7 @@ def _solve(
         _resolve(result, int(rows[i]), problem(int(i)))
 
 
-def _put(result: BatchResult, rows: Array, designs: BatchDesigns, n_dims: int) -> None:
+def _put(result: BatchResult, rows: Index, designs: BatchDesigns, n_dims: int) -> None:
     fine = designs.certified
     found = rows[fine]
     result.bandwidth_bytes_per_s[found, :n_dims] = designs.bandwidth_bytes_per_s.T[fine]
@@ -176,11 +205,8 @@ def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
     result.resolved[row] = True
     try:
         design = optimize(problem)
-    except PlannerError as error:
-        if not isinstance(error, Infeasible | IllPosed | SolverFailed):
-            raise
-        kinds = {Infeasible: INFEASIBLE, IllPosed: ILL_POSED, SolverFailed: UNCERTIFIED}
-        result.status[row] = kinds[type(error)]
+    except (Infeasible, IllPosed, SolverFailed) as error:
+        result.status[row] = _STATUS[type(error)]
         result.messages[row] = str(error)
         return
     bandwidth = design.bandwidth_bytes_per_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from libra_planner.optimizer.batch_factor import factored, solved
-from libra_planner.optimizer.batch_interior import BatchPoint
+from libra_planner.optimizer.batch_newton import BatchPoint
 from libra_planner.optimizer.batch_scaled import (
     ScaledBatch,
     form_values,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from libra_planner.optimizer.batch_program import BatchProgram
-from libra_planner.optimizer.batch_scaled import ScaledBatch
+from libra_planner.optimizer.batch_scaled import Index, ScaledBatch
 from libra_planner.optimizer.batch_setup import (
     Columns,
     cheap_typical,
@@ -62,12 +62,19 @@ def solve_designs(program: BatchProgram) -> BatchDesigns:
 
 
 def _nothing(n_dims: int, n: int) -> BatchDesigns:
-    none, no = np.full(n, np.nan), np.zeros(n, dtype=bool)
-    figures = (none.copy() for _ in range(4))
-    return BatchDesigns(np.full((n_dims, n), np.nan), *figures, no, no.copy(), no.copy())
+    return BatchDesigns(
+        bandwidth_bytes_per_s=np.full((n_dims, n), np.nan),
+        objective=np.full(n, np.nan),
+        lower_bound=np.full(n, np.nan),
+        step_time_s=np.full(n, np.nan),
+        cost_usd=np.full(n, np.nan),
+        unique=np.zeros(n, dtype=bool),
+        certified=np.zeros(n, dtype=bool),
+        infeasible=np.zeros(n, dtype=bool),
+    )
 
 
-def _put(designs: BatchDesigns, which: Array, other: BatchDesigns) -> None:
+def _put(designs: BatchDesigns, which: Index, other: BatchDesigns) -> None:
     for field in fields(designs):
         getattr(designs, field.name)[..., which] = getattr(other, field.name)
 
@@ -76,14 +83,30 @@ def _is_well_posed(program: BatchProgram, numbers: Columns) -> Mask:
     """Which designs surely have an optimum (C8); the reference judges the others."""
     used = program.structure.dims_with_traffic
     bounded = np.isfinite(numbers.upper[used]).all(axis=0) & bool(used.any())
-    objective = program.template.objective
-    if objective == "performance":
+    if program.template.objective == "performance":
         return np.asarray(bounded)
-    if objective == "cost":
-        priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0)
-        return np.isfinite(numbers.limit_s) & (bounded | priced) & bool(used.any())
-    sized = (numbers.fixed_cost_usd > 0) | _costs_something(numbers)
-    return np.asarray(bounded & sized)
+    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & bool(used.any())
+    limited = np.isfinite(numbers.limit_s) & (bounded | priced)
+    if program.template.objective == "cost":
+        return np.asarray(limited)
+    return _attains_product(program, numbers) | (limited & _vanishes(numbers))
+
+
+def _attains_product(program: BatchProgram, numbers: Columns) -> Mask:
+    """Which designs surely have a least T C without a step-time bound, shape (n,)."""
+    used = program.structure.dims_with_traffic
+    bounded = np.isfinite(numbers.upper[used]).all(axis=0)
+    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & (numbers.compute_s > 0)
+    fixed = numbers.fixed_cost_usd > 0
+    sized = _costs_something(numbers) & (bounded | priced)
+    return np.asarray(np.where(fixed, bounded, sized) & bool(used.any()))
+
+
+def _vanishes(numbers: Columns) -> Mask:
+    """Which designs may shrink to nothing but for the step-time bound, shape (n,)."""
+    rules = numbers.rules
+    met = (rules.limit >= 0).all(axis=0) & (rules.target == 0).all(axis=0)
+    return np.asarray(met & (numbers.fixed_cost_usd == 0))
 
 
 def _costs_something(numbers: Columns) -> Mask:
@@ -96,7 +119,7 @@ def _costs_something(numbers: Columns) -> Mask:
 
 
 def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
-    def build(which: Array, typical: Array) -> ScaledBatch:
+    def build(which: Index, typical: Array) -> ScaledBatch:
         part, chosen = _part(program, numbers, which)
         return time_program(part, chosen, typical, limited=False)
 
@@ -110,7 +133,7 @@ def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
 
 
 def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
-    def build(which: Array, typical: Array) -> ScaledBatch:
+    def build(which: Index, typical: Array) -> ScaledBatch:
         part, chosen = _part(program, numbers, which)
         return time_program(part, chosen, typical, limited=True)
 
@@ -133,18 +156,23 @@ def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
 
 
 def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
-    designs = _least_product(program, numbers)
-    limited = np.flatnonzero(designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE))
+    """The least T C; where that is too slow or not attained, the cheapest within the limit."""
+    attained = np.flatnonzero(_attains_product(program, numbers))
+    designs = _nothing(program.template.topology.n_dims, program.n)
+    if len(attained):
+        _put(designs, attained, _least_product(*_part(program, numbers, attained)))
+    slow = designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE)
+    slow[np.setdiff1d(np.arange(program.n), attained)] = True
+    limited = np.flatnonzero(slow)
     if len(limited):
-        part, chosen = _part(program, numbers, limited)
-        _put(designs, limited, _at_the_limit(part, chosen))
+        _put(designs, limited, _at_the_limit(*_part(program, numbers, limited)))
     return designs
 
 
 def _least_product(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     """The least T C without a step-time bound."""
 
-    def build(which: Array, typical: Array) -> ScaledBatch:
+    def build(which: Index, typical: Array) -> ScaledBatch:
         part, chosen = _part(program, numbers, which)
         return per_cost_program(part, chosen, typical)
 
@@ -175,9 +203,7 @@ def _as(program: BatchProgram, objective: str) -> BatchProgram:
     return replace(program, template=replace(program.template, objective=objective))
 
 
-def _part(
-    program: BatchProgram, numbers: Columns, which: Array
-) -> tuple[BatchProgram, Columns]:
+def _part(program: BatchProgram, numbers: Columns, which: Index) -> tuple[BatchProgram, Columns]:
     if len(which) == program.n:
         return program, numbers
     part = program.part(which)
@@ -225,8 +251,8 @@ def _violation(numbers: Columns, bandwidth: Array) -> Array:
     excess = np.concatenate([np.maximum(difference[:n_upper], 0), np.abs(difference[n_upper:])])
     terms = (np.abs(rows) * bandwidth).sum(axis=1)
     size = np.maximum(np.abs(bounds), terms)
-    relative: Array = excess / np.where(size > 0, size, 1.0)
-    return relative.max(axis=0, initial=0.0)
+    worst: Array = (excess / np.where(size > 0, size, 1.0)).max(axis=0, initial=0.0)
+    return worst
 
 
 _OBJECTIVES = {"performance": _performance, "cost": _cost, "performance_per_cost": _per_cost}

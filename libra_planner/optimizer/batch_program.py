@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import (
     Key,
     Structure,
@@ -17,9 +18,19 @@ from libra_planner.optimizer.batch_structure import (
     shape_key,
 )
 from libra_planner.problem import Problem, StepTimeLimit
-from libra_planner.timing.expression import Array, Node
+from libra_planner.timing.expression import Array
 
-Senses: TypeAlias = tuple[str, ...]
+_MEANING = MappingProxyType(
+    {
+        "time_numbers": "bytes above 0, seconds and factors of 0 or more, all finite",
+        "coefficients": "finite numbers",
+        "bounds": "finite numbers",
+        "price_usd_per_Bps": "finite prices of 0 or more",
+        "fixed_cost_usd": "finite costs of 0 or more",
+        "limit_s": "times above 0, infinite for none",
+    }
+)
+"""The arrays of a batch, and what they may hold."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class BatchProgram:
         return Structure(self.template.step_time.merged, self.template.topology.n_dims)
 
     @property
-    def senses(self) -> Senses:
+    def senses(self) -> tuple[str, ...]:
         """Sense of every rule."""
         return tuple(rule.sense for rule in self.template.rules)
 
@@ -106,7 +117,7 @@ class BatchProgram:
             limit_s=np.array([min(limit, default=np.inf) for limit in limits]),
         )
 
-    def part(self, which: slice | Array) -> BatchProgram:
+    def part(self, which: slice | Index) -> BatchProgram:
         """Some of the designs."""
         return self._changed(lambda array: array[which])
 
@@ -134,13 +145,12 @@ class BatchProgram:
             members=(),
         )
 
-    def _changed(self, change: object) -> BatchProgram:
-        arrays = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
-        return replace(self, **{name: change(array) for name, array in arrays.items()})  # type: ignore[operator]
+    def _changed(self, change: Callable[[Array], Array]) -> BatchProgram:
+        return BatchProgram(self.template, *(change(getattr(self, name)) for name in _MEANING))
 
     def _shape_faults(self) -> list[Fault]:
         n, n_dims, n_rules = self.n, self.template.topology.n_dims, len(self.template.rules)
-        expected = {
+        expected: dict[str, tuple[int, ...]] = {
             "time_numbers": (n, len(numbers(self.template.step_time.merged))),
             "coefficients": (n, n_rules, n_dims),
             "bounds": (n, n_rules),
@@ -148,36 +158,25 @@ class BatchProgram:
             "fixed_cost_usd": (n,),
             "limit_s": (n,),
         }
+        shapes = {name: getattr(self, name).shape for name in expected}
         return [
-            Fault(f"got an array of shape {getattr(self, name).shape}", f"expected {shape}", "", name)
+            Fault(f"got an array of shape {shapes[name]}", f"expected {shape}", path=name)
             for name, shape in expected.items()
-            if getattr(self, name).shape != shape
+            if shapes[name] != shape
         ]
 
     def _number_faults(self) -> list[Fault]:
         moved = np.array([*is_transfer(self.template.step_time.merged)], dtype=bool)
-        checks = {
-            "time_numbers": ((self.time_numbers >= 0) & np.isfinite(self.time_numbers)).all()
-            and (self.time_numbers[:, moved] > 0).all(),
-            "coefficients": np.isfinite(self.coefficients).all(),
-            "bounds": np.isfinite(self.bounds).all(),
-            "price_usd_per_Bps": ((self.price_usd_per_Bps >= 0)).all()
-            and np.isfinite(self.price_usd_per_Bps).all(),
-            "fixed_cost_usd": ((self.fixed_cost_usd >= 0) & np.isfinite(self.fixed_cost_usd)).all(),
-            "limit_s": (self.limit_s > 0).all(),
-        }
-        expected = {
-            "time_numbers": "expected bytes above 0, seconds and factors of 0 or more, all finite",
-            "coefficients": "expected finite numbers",
-            "bounds": "expected finite numbers",
-            "price_usd_per_Bps": "expected finite prices of 0 or more",
-            "fixed_cost_usd": "expected finite costs of 0 or more",
-            "limit_s": "expected times above 0, infinite for none",
-        }
+        finite = {name: bool(np.isfinite(getattr(self, name)).all()) for name in _MEANING}
+        least = {name: float(getattr(self, name).min(initial=np.inf)) for name in _MEANING}
+        fine = {name: finite[name] and least[name] >= 0 for name in _MEANING}
+        fine |= {"coefficients": finite["coefficients"], "bounds": finite["bounds"]}
+        fine["limit_s"] = least["limit_s"] > 0
+        fine["time_numbers"] &= bool((self.time_numbers[:, moved] > 0).all())
         return [
-            Fault("got a number out of range", expected[name], "", name)
-            for name, fine in checks.items()
-            if not fine
+            Fault("got a number out of range", f"expected {_MEANING[name]}", path=name)
+            for name in _MEANING
+            if not fine[name]
         ]
 
 
@@ -190,7 +189,7 @@ def structure_key(problem: Problem) -> Key:
     >>> structure_key(base) == structure_key(other)
     True
     """
-    return (_shape(problem.step_time.merged), *rest_of_key(problem))
+    return (shape_key(problem.step_time.merged), *rest_of_key(problem))
 
 
 def rest_of_key(problem: Problem) -> Key:
@@ -201,7 +200,3 @@ def rest_of_key(problem: Problem) -> Key:
         bool(problem.step_time_limits),
         tuple(rule.sense for rule in problem.rules),
     )
-
-
-def _shape(node: Node) -> Key:
-    return shape_key(node)

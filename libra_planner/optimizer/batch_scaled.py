@@ -6,11 +6,17 @@ The array form of ``program.Program``: the same variables and rows, n of each.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.optimizer.batch_structure import LiftedBatch
 from libra_planner.timing.expression import Array, Mask
+
+Index: TypeAlias = NDArray[np.intp]
+Lanes: TypeAlias = Mask | Index
+"""Some of the designs of a batch."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +80,9 @@ class ScaledBatch:
     @property
     def n(self) -> int:
         """Designs."""
-        return self.bandwidth_unit.shape[1]
+        return int(self.bandwidth_unit.shape[1])
 
-    def take(self, which: Mask | Array) -> ScaledBatch:
+    def take(self, which: Lanes) -> ScaledBatch:
         """Some of the programs."""
         return ScaledBatch(*(getattr(self, field.name)[..., which] for field in fields(self)))
 
@@ -189,4 +195,10 @@ def weighted_value(batch: ScaledBatch, b: Array) -> Array:
     """What is minimised, at b, shape (n,)."""
     cost = batch.cost_weight * (batch.price * b).sum(axis=0)
     total: Array = cost + batch.time_weight * communication(batch, b)
+    return total
+
+
+def weighted_sum(rows: Array, weights: Array) -> Array:
+    """sum_j weights_j rows_j of shapes (m, k, n) and (m, n)."""
+    total: Array = (rows * weights[:, None]).sum(axis=0)
     return total

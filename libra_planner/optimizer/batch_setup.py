@@ -66,7 +66,7 @@ def columns(program: BatchProgram) -> Columns:
         compute_s=program.structure.least_s(time_numbers) * np.ones(program.n),
         lower=lower,
         upper=upper,
-        empty=none.any(axis=0),
+        empty=np.asarray(none.any(axis=0)),
     )
 
 

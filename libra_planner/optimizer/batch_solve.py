@@ -9,8 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from libra_planner.optimizer.batch_certificate import lower_bound, restored
-from libra_planner.optimizer.batch_interior import BatchPoint, solve_interior
-from libra_planner.optimizer.batch_scaled import ScaledBatch, communication, weighted_value
+from libra_planner.optimizer.batch_interior import solve_interior
+from libra_planner.optimizer.batch_newton import BatchPoint
+from libra_planner.optimizer.batch_scaled import (
+    Index,
+    ScaledBatch,
+    communication,
+    weighted_value,
+)
 from libra_planner.optimizer.batch_ties import chosen_among_ties
 from libra_planner.timing.expression import Array, Mask
 
@@ -24,11 +30,10 @@ _TILT = 1e-7
 """Weight of cost that breaks ties where the set of optima is no polyhedron."""
 
 _TILTED_AWAY = 1e-7
-_SLACK = 1e-9
 _TIME_TILTS = (1e-2, 1e-4, 1e-6)
 """Weights of time beside cost that find the fastest of the cheapest designs (``objectives``)."""
 
-Build: TypeAlias = Callable[[Array, Array], ScaledBatch]
+Build: TypeAlias = Callable[[Index, Array], ScaledBatch]
 """The programs of some designs, by index, near typical bandwidths, shape (n_dims, n)."""
 
 
@@ -57,7 +62,7 @@ def solve_all(build: Build, typical: Array) -> Solved:
     return _attempt(build(np.arange(typical.shape[1]), typical), careful=False)
 
 
-def solve_again(build: Build, typical: Array, which: Array, solved: Solved) -> None:
+def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> None:
     """Solve some of the programs in careful steps, into ``solved``."""
     if not len(which):
         return
@@ -71,56 +76,51 @@ def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
         point = solve_interior(batch, careful=careful)
         b = restored(batch, point.b)
         value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
-        good = np.asarray(value - bound <= _GOOD_GAP * value)
-        unique = np.zeros(batch.n, dtype=bool)
-        sound = np.flatnonzero(good)
+        good = np.abs(value - bound) <= _GOOD_GAP * value
+        unique, sound = np.zeros(batch.n, dtype=bool), np.flatnonzero(good)
         if len(sound):
             chosen = _chosen(batch.take(sound), point.take(sound), b[:, sound])
             b[:, sound], unique[sound] = chosen
     scale = np.where(batch.time_weight > 0, batch.time_unit_s, batch.cost_unit_usd)
-    return Solved(b * batch.bandwidth_unit, bound, scale, unique, good)
+    return Solved(b * batch.bandwidth_unit, bound, scale, unique, np.asarray(good))
 
 
 def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mask]:
     """The design to print among those as good as b, and whether it is the only one."""
-    idle_limit = (batch.time_weight == 0) & (communication(batch, b) < batch.time_limit)
-    for weight in _TIME_TILTS:
-        slack = np.flatnonzero(idle_limit & (_lateness(batch, b) < -_SLACK))
-        if not len(slack):
-            break
-        tilted, faster, cheap = _fastest_of_the_cheapest(batch.take(slack), b[:, slack], weight)
-        done = slack[cheap]
-        batch.time_weight[done] = weight
-        idle_limit[done] = False
-        point.put(done, tilted.take(cheap))
-        b[:, done] = faster[:, cheap]
-    choice = chosen_among_ties(batch, point, b)
-    lost = weighted_value(batch, choice.b) - weighted_value(batch, b)
-    rest = choice.undecided | ~(lost <= _GIVEN_AWAY * weighted_value(batch, b))
-    open_ = np.flatnonzero(rest)
-    if len(open_):
-        choice.b[:, open_] = _tilted(batch.take(open_), b[:, open_])
-    return choice.b, choice.unique & ~rest
-
-
-def _lateness(batch: ScaledBatch, b: Array) -> Array:
-    """Time beyond the limit over the limit, shape (n,); negative where the limit has room."""
-    late: Array = communication(batch, b) / batch.time_limit - 1
-    return late
+    if not batch.time_weight.any():
+        batch, point, b = _fastest_of_the_cheapest(batch, point, b)
+    choice, value = chosen_among_ties(batch, point, b), weighted_value(batch, b)
+    lost = weighted_value(batch, choice.b) - value
+    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * value)
+    rest = np.flatnonzero(open_)
+    if len(rest):
+        choice.b[:, rest] = _tilted(batch.take(rest), b[:, rest])
+    return choice.b, choice.unique & ~open_
 
 
 def _fastest_of_the_cheapest(
-    batch: ScaledBatch, b: Array, weight: float
-) -> tuple[BatchPoint, Array, Mask]:
-    """Optima with a little weight on time, and which of them are as cheap as b."""
-    tilted = batch.weighted(weight, 1.0)
-    point = solve_interior(tilted)
-    faster = restored(tilted, point.b)
-    value = weighted_value(tilted, faster)
-    proven = value - lower_bound(tilted, point, faster) <= _GOOD_GAP * value
-    cost = (batch.price * faster).sum(axis=0)
-    cheap = cost <= (batch.price * b).sum(axis=0) * (1 + _GIVEN_AWAY)
-    return point, faster, proven & cheap
+    batch: ScaledBatch, point: BatchPoint, b: Array
+) -> tuple[ScaledBatch, BatchPoint, Array]:
+    """Where the step-time limit has room, optima with a little weight on time.
+
+    The largest weight that leaves the cost as it is; their weights, points and vectors.
+    """
+    weights, b = batch.time_weight.copy(), b.copy()
+    open_ = communication(batch, b) < batch.time_limit * (1 - _GIVEN_AWAY)
+    for weight in _TIME_TILTS:
+        which = np.flatnonzero(open_)
+        if not len(which):
+            break
+        tilted = batch.take(which).weighted(weight, 1.0)
+        found = solve_interior(tilted)
+        faster, cost = restored(tilted, found.b), (batch.price * b).sum(axis=0)[which]
+        value, bound = weighted_value(tilted, faster), lower_bound(tilted, found, faster)
+        cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
+        fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)
+        done = which[fine]
+        point.put(done, found.take(fine))
+        b[:, done], weights[done], open_[done] = faster[:, fine], weight, False
+    return replace(batch, time_weight=weights), point, b
 
 
 def _tilted(batch: ScaledBatch, b: Array) -> Array:

@@ -18,6 +18,7 @@ from libra_planner.timing.expression import (
     Array,
     Constant,
     Labelled,
+    Mask,
     Maximum,
     Node,
     Scaled,
@@ -101,7 +102,7 @@ class Structure:
         return TimeExpression(_rebuilt(self.root, iter(values)), self.n_dims)
 
     @property
-    def dims_with_traffic(self) -> Array:
+    def dims_with_traffic(self) -> Mask:
         """Whether any transfer uses a dimension, shape (n_dims,)."""
         forms = np.array(list(_forms(self.root)), dtype=np.float64).reshape(-1, self.n_dims)
         return np.asarray((forms > 0).any(axis=0))

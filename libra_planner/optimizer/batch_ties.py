@@ -14,8 +14,9 @@ from math import comb
 
 import numpy as np
 
-from libra_planner.optimizer.batch_interior import BatchPoint
+from libra_planner.optimizer.batch_newton import BatchPoint
 from libra_planner.optimizer.batch_scaled import (
+    Index,
     ScaledBatch,
     form_values,
     least_w,
@@ -191,7 +192,7 @@ def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, 
     return np.maximum(x, 0.0), regular & (over <= _MET * scale).all(axis=1)
 
 
-def _lexicographic(price: Array, x: Array, feasible: Mask) -> tuple[Array, Mask]:
+def _lexicographic(price: Array, x: Array, feasible: Mask) -> tuple[Index, Mask]:
     """Index of the first vertex of each design, and whether no other is as cheap."""
     kept = _least(np.einsum("kn,vkn->vn", price, x), feasible, np.abs(price).max(axis=0))
     largest = x.max(axis=1)
