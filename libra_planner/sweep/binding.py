@@ -21,7 +21,6 @@ from libra_planner.sweep.models import SweepFile
 from libra_planner.sweep.template import AxisValue, PlanTemplate, Slot, TiersOf, find_slots
 
 OBJECTIVE = "objective"
-_OBJECTIVE_KEY: Key = (OBJECTIVE,)
 TOPOLOGY: Key = ("fabric", "topology")
 TIERS: Key = ("fabric", "tiers")
 
@@ -122,11 +121,7 @@ def _direct_slots(
 ) -> Iterator[tuple[Key, Slot]]:
     """Slots of the axes that fill no placeholder, and of topologies' tiers."""
     for name, axis in axes.items():
-        at: Key = (
-            ("objective",)
-            if name == OBJECTIVE and "axes" not in document.places
-            else ("axes", name)
-        )
+        at = _place_of(document, name)
         if name not in filled:
             shape = axis.is_topology and name.split(".")[0] not in _PLAN_KEYS
             dotted = ".".join(map(str, TOPOLOGY)) if shape else name
@@ -139,6 +134,13 @@ def _direct_slots(
             _opened(plan, ".".join(map(str, TIERS)))
             plan.places[TIERS] = document.place(at)
             yield TIERS, TiersOf(name, {d: list(tiers) for d, tiers in axis.tiers.items()})
+
+
+def _place_of(document: Document, name: str) -> Key:
+    """Where an axis is given: under ``axes``, or as the list of objectives."""
+    own: Key = ("axes", name)
+    listed: Key = (OBJECTIVE,)
+    return own if own in document.places else listed
 
 
 def _axis_key(plan: Document, dotted: str, name: str) -> Key:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, PlannerError, SpecError
+from libra_planner.errors import SpecError
 from libra_planner.optimizer.batch import BatchResult, batch_optimize, optimize_program
-from libra_planner.problem import Problem
+from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import build_plan
+from libra_planner.sweep.baseline import equal_step_time_s, equal_step_times_s
 from libra_planner.sweep.batches import Piece, Rows, grouped, merged, pieces
 from libra_planner.sweep.cases import Case
 from libra_planner.sweep.chunks import Chunk, Job
@@ -62,10 +63,20 @@ class SolvedChunk:
     def empty(cls, chunk: Chunk, n_dims: int) -> SolvedChunk:
         """Nothing solved yet."""
         n = chunk.n
-        figures = (np.full(n, np.nan) for _ in range(6))
-        flags = (np.zeros(n, dtype=bool) for _ in range(2))
-        names = (np.full(n, INVALID, dtype=object), np.full(n, "", dtype=object))
-        return cls(chunk, np.full((n, n_dims), np.nan), *figures, *flags, *names)
+        return cls(
+            chunk=chunk,
+            bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
+            objective=np.full(n, np.nan),
+            lower_bound=np.full(n, np.nan),
+            step_time_s=np.full(n, np.nan),
+            cost_usd=np.full(n, np.nan),
+            n_sequences=np.full(n, np.nan),
+            equal_step_time_s=np.full(n, np.nan),
+            unique=np.zeros(n, dtype=bool),
+            resolved=np.zeros(n, dtype=bool),
+            status=np.full(n, INVALID, dtype=object),
+            kinds=np.full(n, "", dtype=object),
+        )
 
 
 @dataclass
@@ -95,7 +106,7 @@ class Solver:
         """
         result = SolvedChunk.empty(chunk, self.job.n_dims)
         found: list[Piece] = []
-        for rows in self._by_structure(chunk):
+        for rows in self.by_structure(chunk):
             found += self._pieces(chunk, rows, result)
         by_key: dict[object, list[Piece]] = {}
         for piece in found:
@@ -104,7 +115,8 @@ class Solver:
             self._solve(parts, result)
         return result
 
-    def _by_structure(self, chunk: Chunk) -> list[Rows]:
+    def by_structure(self, chunk: Chunk) -> list[Rows]:
+        """Designs of a chunk that have one structure."""
         codes = [c.codes for c in chunk.columns if c.name in self.job.structural]
         return grouped(np.array(codes).reshape(-1, chunk.n))
 
@@ -144,8 +156,11 @@ class Solver:
             except SpecError as error:
                 result.messages[row] = str(error)
                 continue
-            equal = _equal_step_time_s(problem, solved)
-            _put(result, np.array([row]), solved, np.array([equal]))
+            bandwidth = solved.bandwidth_bytes_per_s[0]
+            fastest = fastest_alternative(problem, bandwidth)  # Of the chunks left open, if any.
+            solved.step_time_s[0] = float(fastest.step_time.seconds(bandwidth))
+            equal_s = np.array([equal_step_time_s(problem, bandwidth)])
+            _put(result, np.array([row]), solved, equal_s)
 
     def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
         """Pieces of one key, solved at once."""
@@ -157,7 +172,7 @@ class Solver:
             solved.messages[i] = _translated(message, texts[i])
         equal = np.full(len(rows), np.nan)
         if "speedup_vs_equal" in self.job.figures:
-            equal = _equal_step_times_s(program, solved)
+            equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
         _put(result, rows, solved, equal)
 
 
@@ -183,9 +198,7 @@ def _put(result: SolvedChunk, rows: Rows, solved: BatchResult, equal_step_time_s
         result.messages[int(rows[i])] = solved.messages.get(int(i), INFEASIBLE_TEXT)
 
 
-def _own_texts(
-    parts: Sequence[Piece], solved: BatchResult
-) -> Iterator[tuple[int, dict[str, str]]]:
+def _own_texts(parts: Sequence[Piece], solved: BatchResult) -> Iterator[tuple[int, dict[str, str]]]:
     """For designs with a message, the template's rules and what they are in the design."""
     known = parts[0].rule_texts(0)
     start = 0
@@ -203,24 +216,3 @@ def _translated(message: str, texts: dict[str, str]) -> str:
         return message
     pattern = "|".join(map(re.escape, sorted(changed, key=len, reverse=True)))
     return re.sub(pattern, lambda match: changed[match[0]], message)
-
-
-def _equal_step_time_s(problem: Problem, solved: BatchResult) -> float:
-    """Step time at equal bandwidth of a design solved alone."""
-    bandwidth = solved.bandwidth_bytes_per_s[0]
-    if not np.isfinite(bandwidth).all():
-        return float("nan")
-    total = problem.total_bandwidth_bytes_per_s() or float(bandwidth.sum())
-    equal = np.full(len(bandwidth), total / len(bandwidth))
-    choices = problem.alternatives or (problem,)
-    own = float(solved.step_time_s[0])
-    chosen = min(choices, key=lambda one: abs(float(one.step_time.seconds(bandwidth)) - own))
-    return float(chosen.step_time.seconds(equal))
-
-
-def _equal_step_times_s(program: object, solved: BatchResult) -> Array:
-    raise NotImplementedError
-
-
-class _Unused(PlannerError):
-    fault = Fault

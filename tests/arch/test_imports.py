@@ -22,6 +22,7 @@ LAYERS = [
     ["evaluation"],
     ["optimizer"],
     ["spec"],
+    ["sweep"],
     ["interop"],
     ["report"],
     ["cli"],
