@@ -29,6 +29,8 @@ from libra_planner.sweep.language import (
 LONGEST = 500
 """Most characters of an expression."""
 
+_DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -65,6 +67,15 @@ class Expression:
         except (ArithmeticError, ValueError) as error:
             got = f"got {error} in {self.text!r}"
             raise SpecError(Fault(got, "expected a finite number")) from None
+
+
+    def divides_by_zero(self, values: Mapping[str, Any]) -> Any:
+        """Whether any divisor in it is zero, even in a part that would not matter."""
+        zero: Any = False
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, _DIVISIONS):
+                zero = zero | (value_of(node.right, values) == 0)
+        return zero
 
 
 def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:

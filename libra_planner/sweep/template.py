@@ -118,7 +118,8 @@ class PlanTemplate:
             For placeholders without a value, such as a division by zero.
         """
         document = self.document
-        result = replace(document, value=copy.deepcopy(document.value))
+        quoted = document.quoted - self.slots.keys()  # Values, though their text had quotes.
+        result = replace(document, value=copy.deepcopy(document.value), quoted=quoted)
         faults = FaultCollector(document)
         for key, slot in self.slots.items():
             if which is None or which(key, slot):
