@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from libra_planner.optimizer.batch_program import BatchProgram
-from libra_planner.optimizer.batch_scaled import Index, ScaledBatch
+from libra_planner.optimizer.batch_scaled import Index, ScaledBatch, lanes
 from libra_planner.optimizer.batch_setup import (
     Columns,
     cheap_typical,
@@ -48,16 +48,17 @@ class BatchDesigns:
 
 def solve_designs(program: BatchProgram) -> BatchDesigns:
     """All designs of a batch; those neither certified nor infeasible need the reference."""
+    if program.n == 1:  # See ``lanes``.
+        pair = solve_designs(program.part(np.zeros(2, dtype=np.intp)))
+        return BatchDesigns(*(getattr(pair, field.name)[..., :1] for field in fields(pair)))
     numbers = columns(program)
-    late = numbers.limit_s < numbers.compute_s
-    hopeless = numbers.empty | late
-    ready = np.flatnonzero(~hopeless & _is_well_posed(program, numbers))
+    hopeless = numbers.empty | (numbers.limit_s < numbers.compute_s)
+    ready = lanes(~hopeless & _is_well_posed(program, numbers))
     designs = _nothing(program.template.topology.n_dims, program.n)
     designs.infeasible[hopeless] = True
     if len(ready):
-        part = program if len(ready) == program.n else program.part(ready)
-        numbers = numbers if len(ready) == program.n else columns(part)
-        _put(designs, ready, _OBJECTIVES[program.template.objective](part, numbers))
+        solve = _OBJECTIVES[program.template.objective]
+        _put(designs, ready, solve(*_part(program, numbers, ready)))
     return designs
 
 
@@ -140,10 +141,10 @@ def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     typical = cheap_typical(program, numbers)
     solved = solve_all(build, typical)
     late = np.zeros(program.n, dtype=bool)
-    unsolved = np.flatnonzero(~solved.good)
+    unsolved = lanes(~solved.good)
     if len(unsolved):
         late[unsolved] = _too_slow(*_part(program, numbers, unsolved))
-        solve_again(build, typical, unsolved[~late[unsolved]], solved)
+        solve_again(build, typical, lanes(~solved.good & ~late), solved)
     bound = numbers.fixed_cost_usd + solved.scale * solved.bound
     return replace(_exact(program, numbers, solved, bound), infeasible=late)
 
@@ -157,13 +158,14 @@ def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
 
 def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     """The least T C; where that is too slow or not attained, the cheapest within the limit."""
-    attained = np.flatnonzero(_attains_product(program, numbers))
+    attains = _attains_product(program, numbers)
+    attained = lanes(attains)
     designs = _nothing(program.template.topology.n_dims, program.n)
     if len(attained):
         _put(designs, attained, _least_product(*_part(program, numbers, attained)))
     slow = designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE)
-    slow[np.setdiff1d(np.arange(program.n), attained)] = True
-    limited = np.flatnonzero(slow)
+    slow[~attains] = True
+    limited = lanes(slow)
     if len(limited):
         _put(designs, limited, _at_the_limit(*_part(program, numbers, limited)))
     return designs
@@ -195,7 +197,7 @@ def _at_the_limit(program: BatchProgram, numbers: Columns) -> BatchDesigns:
 
 def _solved(build: Build, typical: Array) -> Solved:
     solved = solve_all(build, typical)
-    solve_again(build, typical, np.flatnonzero(~solved.good), solved)
+    solve_again(build, typical, lanes(~solved.good), solved)
     return solved
 
 
@@ -204,7 +206,7 @@ def _as(program: BatchProgram, objective: str) -> BatchProgram:
 
 
 def _part(program: BatchProgram, numbers: Columns, which: Index) -> tuple[BatchProgram, Columns]:
-    if len(which) == program.n:
+    if np.array_equal(which, np.arange(program.n)):
         return program, numbers
     part = program.part(which)
     return part, columns(part)

@@ -15,6 +15,8 @@ from libra_planner.optimizer.batch_scaled import (
     Index,
     ScaledBatch,
     communication,
+    lanes,
+    taken,
     weighted_value,
 )
 from libra_planner.optimizer.batch_ties import chosen_among_ties
@@ -66,7 +68,7 @@ def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> N
     """Solve some of the programs in careful steps, into ``solved``."""
     if not len(which):
         return
-    second = _attempt(build(which, typical[:, which]), careful=True)
+    second = _attempt(build(which, taken(typical, which)), careful=True)
     for field in fields(solved):
         getattr(solved, field.name)[..., which] = getattr(second, field.name)
 
@@ -77,9 +79,9 @@ def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
         b = restored(batch, point.b)
         value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
         good = np.abs(value - bound) <= _GOOD_GAP * value
-        unique, sound = np.zeros(batch.n, dtype=bool), np.flatnonzero(good)
+        unique, sound = np.zeros(batch.n, dtype=bool), lanes(good)
         if len(sound):
-            chosen = _chosen(batch.take(sound), point.take(sound), b[:, sound])
+            chosen = _chosen(batch.take(sound), point.take(sound), taken(b, sound))
             b[:, sound], unique[sound] = chosen
     scale = np.where(batch.time_weight > 0, batch.time_unit_s, batch.cost_unit_usd)
     return Solved(b * batch.bandwidth_unit, bound, scale, unique, np.asarray(good))
@@ -92,9 +94,9 @@ def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mas
     choice, value = chosen_among_ties(batch, point, b), weighted_value(batch, b)
     lost = weighted_value(batch, choice.b) - value
     open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * value)
-    rest = np.flatnonzero(open_)
+    rest = lanes(open_)
     if len(rest):
-        choice.b[:, rest] = _tilted(batch.take(rest), b[:, rest])
+        choice.b[:, rest] = _tilted(batch.take(rest), taken(b, rest))
     return choice.b, choice.unique & ~open_
 
 
@@ -108,7 +110,7 @@ def _fastest_of_the_cheapest(
     weights, b = batch.time_weight.copy(), b.copy()
     open_ = communication(batch, b) < batch.time_limit * (1 - _GIVEN_AWAY)
     for weight in _TIME_TILTS:
-        which = np.flatnonzero(open_)
+        which = lanes(open_)
         if not len(which):
             break
         tilted = batch.take(which).weighted(weight, 1.0)
@@ -118,7 +120,7 @@ def _fastest_of_the_cheapest(
         cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
         fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)
         done = which[fine]
-        point.put(done, found.take(fine))
+        point.put(done, found.take(np.flatnonzero(fine)))
         b[:, done], weights[done], open_[done] = faster[:, fine], weight, False
     return replace(batch, time_weight=weights), point, b
 
