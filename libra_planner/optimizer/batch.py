@@ -74,8 +74,8 @@ class BatchResult:
     @property
     def optimality_gap(self) -> Array:
         """(objective - lower_bound) / lower_bound (C9), shape (n,)."""
-        gap: Array = (self.objective - self.lower_bound) / self.lower_bound
-        return gap
+        excess, positive = self.objective - self.lower_bound, self.lower_bound > 0
+        return np.where(positive, excess / np.where(positive, self.lower_bound, 1.0), excess > 0)
 
 
 def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
