@@ -247,6 +247,25 @@ def test_arrays_that_do_not_fit_are_refused_together() -> None:
         replace(program, limit_s=np.ones(2))
 
 
+def test_other_prices_change_the_rules_over_cost() -> None:
+    """A budget of 20 $ buys as much at half the price, less 4 $ of fixed cost, as 32 $ do."""
+    plan = replace(one_max("<="), rules=(Rule("cost", (1 / GB, 3 / GB, 3 / GB), "<=", 20.0),))
+    plan = replace(plan, rules=(replace(plan.rules[0], cost_factor=1.0),))
+    program = BatchProgram.repeated(plan, 2)
+    price = program.price_usd_per_Bps * np.array([[1.0], [0.5]])
+    result = optimize_program(program.priced(price, np.array([0.0, 4.0])))
+    # B1 = 4 B2 in both, so 7 B2 $ at full price.
+    expected = np.array([[80, 20, 0], [128, 32, 0]]) / 7
+    assert result.bandwidth_bytes_per_s / GB == pytest.approx(expected, abs=1e-8)
+    assert result.cost_usd == pytest.approx([20, 20])
+
+
+def test_a_template_with_a_choice_is_refused() -> None:
+    plan = one_max("<=", 4)
+    with pytest.raises(SpecError, match="use batch_optimize"):
+        BatchProgram.repeated(replace(plan, alternatives=(plan, plan)), 2)
+
+
 def test_structure_key_tells_shapes_apart() -> None:
     plan = one_max("<=", 4)
     assert structure_key(plan) == structure_key(one_max("<=", 5))
