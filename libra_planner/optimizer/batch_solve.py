@@ -35,6 +35,9 @@ _TILTED_AWAY = 1e-7
 _TIME_TILTS = (1e-2, 1e-4, 1e-6)
 """Weights of time beside cost that find the fastest of the cheapest designs (``objectives``)."""
 
+_FARTHEST = 1e4
+"""Factor by which a further attempt may move a typical bandwidth."""
+
 Build: TypeAlias = Callable[[Index, Array], ScaledBatch]
 """The programs of some designs, by index, near typical bandwidths, shape (n_dims, n)."""
 
@@ -65,12 +68,20 @@ def solve_all(build: Build, typical: Array) -> Solved:
 
 
 def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> None:
-    """Solve some of the programs in careful steps, into ``solved``."""
-    if not len(which):
-        return
-    second = _attempt(build(which, taken(typical, which)), careful=True)
-    for field in fields(solved):
-        getattr(solved, field.name)[..., which] = getattr(second, field.name)
+    """Solve some of the programs, into ``solved``, in units of where they ended.
+
+    In long steps first, what is left in careful ones.
+    """
+    for careful in (False, True):
+        if not len(which):
+            return
+        start = taken(typical, which)
+        moved = np.clip(taken(solved.bandwidth, which) / start, 1 / _FARTHEST, _FARTHEST)
+        moved = np.where(np.isfinite(moved), moved, 1.0)
+        again = _attempt(build(which, start * moved), careful=careful)
+        for field in fields(solved):
+            getattr(solved, field.name)[..., which] = getattr(again, field.name)
+        which = which[lanes(~again.good)]
 
 
 def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
