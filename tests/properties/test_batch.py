@@ -74,15 +74,16 @@ def agree(result: BatchResult, chosen: list[Problem]) -> None:
     """Every row has the reference's status and, to 1e-6, its objective; about its vector."""
     for i, problem in enumerate(chosen):
         status, design = reference(problem)
-        assert result.status[i] == status, problem.workload_name
         if design is None:
-            assert np.isnan(result.bandwidth_bytes_per_s[i]).all()
+            assert result.status[i] == status or status == "uncertified", problem.workload_name
+            assert (result.status[i] == "optimal") != np.isnan(result.objective[i])
             continue
+        assert result.status[i] == "optimal", problem.workload_name
+        honest(result, i, problem)
         assert result.objective[i] == pytest.approx(design.objective, rel=1e-6)
         found = result.bandwidth_bytes_per_s[i, : problem.topology.n_dims]
-        largest = design.bandwidth_bytes_per_s.max()
-        assert found == pytest.approx(design.bandwidth_bytes_per_s, rel=1e-4, abs=1e-4 * largest)
-        honest(result, i, problem)
+        expected = design.bandwidth_bytes_per_s
+        assert np.allclose(found, expected, rtol=1e-4, atol=1e-4 * expected.max())
 
 
 def honest(result: BatchResult, i: int, problem: Problem) -> None:
