@@ -182,7 +182,7 @@ def _solve(
     designs = solve_designs(program)
     n_dims = len(designs.bandwidth_bytes_per_s)
     _put(result, rows, designs, n_dims)
-    for i in np.flatnonzero(~designs.certified & ~designs.infeasible):
+    for i in np.flatnonzero(~(designs.certified | designs.infeasible | designs.ill_posed)):
         _resolve(result, int(rows[i]), problem(int(i)))
 
 
@@ -194,6 +194,7 @@ def _put(result: BatchResult, rows: Index, designs: BatchDesigns, n_dims: int) -
         getattr(result, name)[found] = getattr(designs, name)[fine]
     result.status[found] = OPTIMAL
     result.status[rows[designs.infeasible]] = INFEASIBLE
+    result.status[rows[designs.ill_posed]] = ILL_POSED
 
 
 def _resolve(result: BatchResult, row: int, problem: Problem) -> None:

@@ -6,6 +6,12 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from libra_planner.optimizer.batch_illposed import (
+    attains_product,
+    has_no_end,
+    is_well_posed,
+    with_caps,
+)
 from libra_planner.optimizer.batch_program import BatchProgram
 from libra_planner.optimizer.batch_scaled import Index, ScaledBatch, lanes
 from libra_planner.optimizer.batch_setup import (
@@ -34,6 +40,7 @@ class BatchDesigns:
     unique : no other design ties.
     certified : gap of at most 1e-6, and no rule broken by more than 1e-9.
     infeasible : proven: no design meets all rules.
+    ill_posed : proven: the optimum is not attained (C8).
     """
 
     bandwidth_bytes_per_s: Array
@@ -44,18 +51,25 @@ class BatchDesigns:
     unique: Mask
     certified: Mask
     infeasible: Mask
+    ill_posed: Mask
 
 
 def solve_designs(program: BatchProgram) -> BatchDesigns:
-    """All designs of a batch; those neither certified nor infeasible need the reference."""
+    """All designs of a batch; those with nothing certified or proven need the reference."""
     if program.n == 1:  # See ``lanes``.
         pair = solve_designs(program.part(np.zeros(2, dtype=np.intp)))
         return BatchDesigns(*(getattr(pair, field.name)[..., :1] for field in fields(pair)))
     numbers = columns(program)
     hopeless = numbers.empty | (numbers.limit_s < numbers.compute_s)
-    ready = lanes(~hopeless & _is_well_posed(program, numbers))
+    sound = is_well_posed(program, numbers)
+    ready, endless = (
+        lanes(~hopeless & sound),
+        lanes(~hopeless & ~sound & has_no_end(program, numbers)),
+    )
     designs = _nothing(program.template.topology.n_dims, program.n)
     designs.infeasible[hopeless] = True
+    if len(endless):
+        designs.ill_posed[endless] = _meets_rules(*_part(program, numbers, endless))
     if len(ready):
         solve = _OBJECTIVES[program.template.objective]
         _put(designs, ready, solve(*_part(program, numbers, ready)))
@@ -72,6 +86,7 @@ def _nothing(n_dims: int, n: int) -> BatchDesigns:
         unique=np.zeros(n, dtype=bool),
         certified=np.zeros(n, dtype=bool),
         infeasible=np.zeros(n, dtype=bool),
+        ill_posed=np.zeros(n, dtype=bool),
     )
 
 
@@ -80,43 +95,10 @@ def _put(designs: BatchDesigns, which: Index, other: BatchDesigns) -> None:
         getattr(designs, field.name)[..., which] = getattr(other, field.name)
 
 
-def _is_well_posed(program: BatchProgram, numbers: Columns) -> Mask:
-    """Which designs surely have an optimum (C8); the reference judges the others."""
-    used = program.structure.dims_with_traffic
-    bounded = np.isfinite(numbers.upper[used]).all(axis=0) & bool(used.any())
-    if program.template.objective == "performance":
-        return np.asarray(bounded)
-    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & bool(used.any())
-    limited = np.isfinite(numbers.limit_s) & (bounded | priced)
-    if program.template.objective == "cost":
-        return np.asarray(limited)
-    return _attains_product(program, numbers) | (limited & _vanishes(numbers))
-
-
-def _attains_product(program: BatchProgram, numbers: Columns) -> Mask:
-    """Which designs surely have a least T C without a step-time bound, shape (n,)."""
-    used = program.structure.dims_with_traffic
-    bounded = np.isfinite(numbers.upper[used]).all(axis=0)
-    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & (numbers.compute_s > 0)
-    fixed = numbers.fixed_cost_usd > 0
-    sized = _costs_something(numbers) & (bounded | priced)
-    return np.asarray(np.where(fixed, bounded, sized) & bool(used.any()))
-
-
-def _vanishes(numbers: Columns) -> Mask:
-    """Which designs may shrink to nothing but for the step-time bound, shape (n,)."""
-    rules = numbers.rules
-    met = (rules.limit >= 0).all(axis=0) & (rules.target == 0).all(axis=0)
-    return np.asarray(met & (numbers.fixed_cost_usd == 0))
-
-
-def _costs_something(numbers: Columns) -> Mask:
-    """Some rule asks for bandwidth, and for bandwidth that costs something only, shape (n,)."""
-    rules, price = numbers.rules, numbers.price_usd_per_Bps
-    rows = np.concatenate([-rules.upper, rules.equal, -rules.equal])
-    asked = np.concatenate([-rules.limit, rules.target, -rules.target])
-    free = ((rows > 0) & ~(price > 0)).any(axis=1)
-    return np.asarray(((asked > 0) & ~free).any(axis=0))
+def _meets_rules(program: BatchProgram, numbers: Columns) -> Mask:
+    """For which designs the least step time under some cap, hence a design, is known, (n,)."""
+    capped = with_caps(program, numbers)
+    return _performance(capped, columns(capped)).certified
 
 
 def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
@@ -158,7 +140,7 @@ def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
 
 def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     """The least T C; where that is too slow or not attained, the cheapest within the limit."""
-    attains = _attains_product(program, numbers)
+    attains = attains_product(program, numbers)
     attained = lanes(attains)
     designs = _nothing(program.template.topology.n_dims, program.n)
     if len(attained):
@@ -240,6 +222,7 @@ def _exact(
         unique=solved.unique,
         certified=certified,
         infeasible=np.zeros(program.n, dtype=bool),
+        ill_posed=np.zeros(program.n, dtype=bool),
     )
 
 

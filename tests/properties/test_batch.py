@@ -225,12 +225,35 @@ def test_reasons() -> None:
     ]
     result = batch_optimize(plans)
     assert result.status.tolist() == ["ill_posed", "infeasible", "infeasible", "infeasible"]
-    assert result.resolved.tolist() == [True, False, False, False]
-    assert "more is always faster" in result.messages[0]
+    assert result.n_resolved == 0
+    assert "more is always faster" in reason(plans[0])
     assert "'cap'" in reason(plans[1])
     assert "allow at least" in reason(plans[2])
     assert "compute alone" in reason(plans[3])
     assert reason(one_max("<=")) == ""
+
+
+def test_ill_posed_by_hand() -> None:
+    """Downward and upward; where no vector meets the rules a plan is infeasible first."""
+    floor = Rule("dim1 >= 20", (1.0, 0.0, 0.0), ">=", 20 * GB)
+    product = replace(one_max("<="), objective="performance_per_cost")
+    plans = [
+        product,
+        replace(product, rules=(floor,), fixed_cost_usd=1.0),
+        replace(one_max("=="), objective="cost"),
+        replace(one_max("=="), objective="cost", rules=(*one_max("==").rules, floor)),
+    ]
+    result = batch_optimize(plans)
+    assert result.status.tolist() == ["ill_posed", "ill_posed", "ill_posed", "infeasible"]
+    assert result.n_resolved == 0
+
+
+def test_a_step_without_traffic_goes_to_the_reference() -> None:
+    idle = replace(one_max("=="), step_time=TimeExpression(Constant(1.0), 3))
+    result = batch_optimize([idle, replace(idle, objective="cost")])
+    assert result.status.tolist() == ["optimal", "ill_posed"]
+    assert result.messages[1] == reason(replace(idle, objective="cost"))
+    assert result.step_time_s[0] == 1.0
 
 
 def test_nothing_is_a_batch_too() -> None:
