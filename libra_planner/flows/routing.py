@@ -128,7 +128,11 @@ def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:
     wrong = where.leaves_leaf & ((flows.via < 0) | (flows.via >= n_vias))
     if wrong.any():
         i = int(np.argmax(wrong))
-        got = f"got via {flows.via[i]} for flow {i}" if flows.via[i] >= 0 else f"got no via (flow {i})"
+        got = (
+            f"got via {flows.via[i]} for flow {i}"
+            if flows.via[i] >= 0
+            else f"got no via (flow {i})"
+        )
         raise SpecError(Fault(got, f"expected 0 .. {n_vias[i] - 1} for a flow between leaves"))
     n_cores = max(fabric.n_cores, 1)
     spine = np.where(where.leaves_pod, flows.via // n_cores, flows.via)
