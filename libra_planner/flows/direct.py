@@ -71,6 +71,11 @@ class Direct:
         return 2 if self.block is Block.RING else self.size - 1
 
     @property
+    def link_Bps(self) -> float:
+        """Bandwidth of one link, one direction (C2)."""
+        return self.bandwidth_Bps / self.n_links_per_npu
+
+    @property
     def n_links(self) -> int:
         """Directed links of all groups."""
         return self.n_hosts * self.n_links_per_npu
@@ -93,7 +98,7 @@ class Direct:
     @cached_property
     def capacity_Bps(self) -> Array:
         """Bandwidth of each link, shape (n_links,); 0 for failed ones."""
-        capacity = np.full(self.n_links, self.bandwidth_Bps / self.n_links_per_npu)
+        capacity = np.full(self.n_links, self.link_Bps)
         capacity[self.failed] = 0.0
         return capacity
 

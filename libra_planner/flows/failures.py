@@ -136,7 +136,8 @@ def _leaves_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
 
 def _any_alive(fabric: Clos, layer: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Whether one of the parallel links works; shape without its last axis."""
-    return np.logical_or.reduce(fabric.alive[fabric.layer(layer).links].reshape(shape), axis=-1)
+    alive = fabric.alive[fabric.layer(layer).links].reshape(shape)
+    return np.asarray(alive.any(axis=-1), dtype=np.bool_)
 
 
 def _pods_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
@@ -146,8 +147,8 @@ def _pods_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
     shape = (fabric.total_pods, fabric.n_spines, fabric.n_cores, fabric.core_parallel)
     rises, falls = (_any_alive(fabric, name, shape) for name in ("spine_up", "core_down"))
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    joined = (rises[distinct[:, 0]] & falls[distinct[:, 1]]).any(axis=2)
-    return np.asarray(joined[which.ravel()])
+    joined = np.asarray((rises[distinct[:, 0]] & falls[distinct[:, 1]]).any(axis=2))
+    return np.asarray(joined[which.ravel()], dtype=np.bool_)
 
 
 def require_connected(fabric: Clos, src: Indices, dst: Indices) -> None:
