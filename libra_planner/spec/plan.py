@@ -12,7 +12,13 @@ import numpy as np
 from libra_planner.costing import PriceBook, network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.link_options import Options
-from libra_planner.problem import Problem, Rule, StepTimeLimit, with_alternatives
+from libra_planner.problem import (
+    Problem,
+    Rule,
+    StepEvaluators,
+    StepTimeLimit,
+    with_alternatives,
+)
 from libra_planner.spec import bundled, catalogue
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
@@ -27,6 +33,7 @@ from libra_planner.spec.settings import apply_settings
 from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
 from libra_planner.timing.expression import Array
+from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology, parse_topology
 from libra_planner.units import format_usd
 
@@ -135,10 +142,15 @@ class _Builder:
         return with_alternatives(problems)
 
     def _under(
-        self, base: Problem, built: list[Training], fidelity: Fidelity, n_chunks: int | None
+        self,
+        base: Problem,
+        built: list[Training],
+        fidelity: Fidelity,
+        n_chunks: int | None,
+        slowdown: Slowdown | None = None,
     ) -> Problem:
         """The problem with collectives modelled in so many chunks, or ideally."""
-        trainings = [training.at_fidelity(fidelity, n_chunks) for training in built]
+        trainings = [training.at_fidelity(fidelity, n_chunks, slowdown) for training in built]
         what = trained(self.spec, trainings)
         weights = [member.weight for member in what.members] or [1.0]
         timed = [training.timed for training in trainings]
@@ -152,7 +164,11 @@ class _Builder:
             notes=what.notes + base.notes,
             settings=what.settings + fidelity.settings(n_chunks) + base.settings,
             n_chunks=n_chunks,
-            evaluators=fidelity.evaluators(timed, weights, n_chunks),
+            evaluators=StepEvaluators()
+            if slowdown
+            else fidelity.evaluators(timed, weights, n_chunks),
+            communications=tuple(c for training in trainings for c in training.communications),
+            at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
