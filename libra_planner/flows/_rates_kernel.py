@@ -77,19 +77,26 @@ class _State(NamedTuple):
 _EVENTS, _N_ENDED, _WORK = 0, 1, 2
 
 
-def _compiled(function: _Function) -> _Function:
-    """Compile on first use; keep the machine code on disk where there is a folder for it.
+def _part(function: _Function) -> _Function:
+    """Compile as a part of the functions below that are called from Python."""
+    return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def _kept(function: _Function) -> _Function:
+    """Compile on first use, and keep the machine code on disk where there is a folder for it.
 
     Numba looks for one in NUMBA_CACHE_DIR, beside this file, and in the user's cache folder, and
     raises RuntimeError if it may write to none of them: then every process compiles for itself.
+    These functions take plain tuples and numbers only: the folder's index names their types, and
+    with a class of ours in it the index of an older version might not be readable.
     """
     try:
         return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
     except RuntimeError:
-        return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
+        return _part(function)
 
 
-@_compiled
+@_part
 def _transpose(s: _State) -> None:
     """List the flows of every link."""
     for j in s.link:
@@ -106,7 +113,7 @@ def _transpose(s: _State) -> None:
                 s.row_end[j] += 1
 
 
-@_compiled
+@_part
 def _enqueue(s: _State, f: int, n_queue: int) -> int:
     """Queue the links of a flow, each once per event."""
     for hop in range(s.start[f], s.start[f + 1]):
@@ -118,7 +125,7 @@ def _enqueue(s: _State, f: int, n_queue: int) -> int:
     return n_queue
 
 
-@_compiled
+@_part
 def _open_flows(s: _State, n_queue: int, least_Bps: float) -> tuple[int, int]:
     """Open all flows of at least this rate that the queued links lead to; count flows, links."""
     n_flows = n_links = i = 0
@@ -150,7 +157,7 @@ def _open_flows(s: _State, n_queue: int, least_Bps: float) -> tuple[int, int]:
     return n_flows, n_links
 
 
-@_compiled
+@_part
 def _sift_down(s: _State, i: int, n_heap: int) -> None:
     """Move one entry of the heap down to its place."""
     j, key = s.heap[i], s.key[i]
@@ -166,7 +173,7 @@ def _sift_down(s: _State, i: int, n_heap: int) -> None:
     s.heap[i], s.key[i] = j, key
 
 
-@_compiled
+@_part
 def _fix(s: _State, f: int, level_Bps: float, now_s: float) -> None:
     """Give an open flow its rate, and take it from the open ones of its links."""
     s.status[f] = _FIXED
@@ -182,7 +189,7 @@ def _fix(s: _State, f: int, level_Bps: float, now_s: float) -> None:
         s.n_open[j] -= 1
 
 
-@_compiled
+@_part
 def _fill(s: _State, n_flows: int, n_heap: int, now_s: float) -> None:
     """Raise the level until every open flow is fixed."""
     for i in range(n_heap // 2 - 1, -1, -1):
@@ -203,7 +210,7 @@ def _fill(s: _State, n_flows: int, n_heap: int, now_s: float) -> None:
         _sift_down(s, 0, n_heap)
 
 
-@_compiled
+@_part
 def _next_end_s(s: _State) -> float:
     """When the next flow is due to end; infinite if none is."""
     soonest = np.inf
@@ -218,7 +225,7 @@ def _next_end_s(s: _State) -> float:
     return soonest
 
 
-@_compiled
+@_part
 def _end_flows(s: _State, now_s: float) -> tuple[int, float]:
     """End the flows that are due, queue their links; how many, and the least of their rates."""
     n_queue, slowest_Bps = 0, np.inf
@@ -235,9 +242,10 @@ def _end_flows(s: _State, now_s: float) -> tuple[int, float]:
     return n_queue, slowest_Bps
 
 
-@_compiled
-def start(s: _State) -> None:
-    """Fill once, with every flow that takes part."""
+@_kept
+def start(arrays: tuple[NDArray[Any], ...]) -> None:
+    """Fill once, with every flow that takes part; ``arrays`` as in the state."""
+    s = _State(*arrays)
     _transpose(s)
     for j in range(len(s.queue)):
         s.queue[j] = j
@@ -246,9 +254,10 @@ def start(s: _State) -> None:
     _fill(s, n_flows, n_links, 0.0)
 
 
-@_compiled
-def follow(s: _State, max_work: int) -> bool:
+@_kept
+def follow(arrays: tuple[NDArray[Any], ...], max_work: int) -> bool:
     """Follow the flows through some events; whether there may be more."""
+    s = _State(*arrays)
     s.tally[_WORK] = 0
     while s.tally[_WORK] < max_work:
         now_s = _next_end_s(s)

@@ -96,7 +96,7 @@ def finish_times_s(
     state = _filled(routes, capacity_Bps, _sizes(routes, size_bytes))
     is_more = True
     while is_more:
-        is_more = follow(state, _MAX_WORK)
+        is_more = follow(tuple(state), _MAX_WORK)
         if progress is not None:
             progress(int(np.sum(np.isfinite(state.finish_s))), routes.n_flows)
     return state.finish_s
@@ -127,7 +127,7 @@ def _filled(routes: Routes, capacity_Bps: ArrayLike, sizes: NDArray[np.float64])
     from libra_planner.flows._rates_kernel import start
 
     state = _empty_state(routes, _capacities(routes, capacity_Bps), sizes)
-    start(state)
+    start(tuple(state))
     return state
 
 

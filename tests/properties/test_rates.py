@@ -267,5 +267,5 @@ def test_without_a_folder_for_machine_code_rates_compile_all_the_same(
         return lambda function: function
 
     monkeypatch.setattr(_rates_kernel.numba, "njit", njit)
-    assert _rates_kernel._compiled(max) is max
+    assert _rates_kernel._kept(max) is max
     assert [call.get("cache") for call in calls] == [True, None]
