@@ -1,0 +1,1 @@
+"""The flow-level checker: links, routes, imbalance, rates, and what imbalance costs."""
