@@ -11,6 +11,7 @@ import numpy as np
 from libra_planner.costing import PricePart
 from libra_planner.group import Member, relative_time
 from libra_planner.link_options import Options, distinct_options, find_options
+from libra_planner.realization import Realization
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology
@@ -141,6 +142,8 @@ class Problem:
     n_chunks : chunks of every collective; ``None`` where they are not modelled.
     alternatives : the same problem with every number of chunks that the plan leaves
         open, this one's first; empty where it leaves none.
+    realization : how the dimensions are built from whole links; ``None`` where the plan
+        does not say.
     evaluators : what can be told of a single vector only.
     communications : the distinct collectives of a step; of a group, all members'.
     at_slowdown : the same problem where collectives take longer in a dimension than the
@@ -166,6 +169,7 @@ class Problem:
     options: tuple[Options | None, ...] = ()
     n_chunks: int | None = None
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
+    realization: Realization | None = None
     evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
     communications: tuple[Communication, ...] = field(default=(), repr=False)
     at_slowdown: Callable[[Slowdown], Problem] | None = field(

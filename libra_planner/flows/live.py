@@ -12,9 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Clos, Indices
-from libra_planner.flows.flow import Flows
 from libra_planner.flows.paths import Hops
 
 Mask = NDArray[np.bool_]
@@ -78,32 +76,3 @@ class LiveLinks:
         down = self.core_down.any(axis=3)[where.dst_pod, spine]
         live: Mask = self.spine_up[where.src_pod, spine] & down[:, :, None]
         return live.reshape(len(live), -1)
-
-    def hosts(self, flows: Flows) -> Mask:
-        """Whether both host links of each flow work."""
-        up = self.fabric.alive[self.fabric.layer("host_up").links]
-        down = self.fabric.alive[self.fabric.layer("host_down").links]
-        return up[flows.src] & down[flows.dst]
-
-
-def check_connected(fabric: Clos, flows: Flows, where: Hops) -> None:
-    """Refuse flows that no path joins any more.
-
-    Raises
-    ------
-    SpecError
-        That names the first such pair of hosts and says how many there are.
-    """
-    live = LiveLinks(fabric)
-    if live.all_work:
-        return
-    joined = live.hosts(flows)
-    if fabric.n_spines:
-        joined &= ~where.leaves_leaf | live.uplinks(where).any(axis=1)
-    apart = np.flatnonzero(~joined)
-    if apart.size:
-        i = apart[0]
-        got = f"got no path from host {flows.src[i]} to host {flows.dst[i]} (flow {i})"
-        more = f" and for {apart.size - 1:,} flows more" if apart.size > 1 else ""
-        fix = "fail fewer links or spines"
-        raise SpecError(Fault(got + more, "expected a fabric that joins its hosts", fix))

@@ -19,7 +19,8 @@ from libra_planner.problem import (
     StepTimeLimit,
     with_alternatives,
 )
-from libra_planner.spec import bundled, catalogue
+from libra_planner.realization import Realization
+from libra_planner.spec import bundled, catalogue, realization
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.fidelity import Fidelity, build_fidelity
@@ -87,6 +88,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     if topology is not None:
         builder.rules(topology, None)
         builder.options(topology, None)
+        builder.realization(topology)
     return [fault for fault in builder.faults.faults if fault.path not in known]
 
 
@@ -116,7 +118,7 @@ class _Builder:
         fidelity = self._fidelity(topology)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
-        options = self.options(topology, price)
+        options, realized = self.options(topology, price), self.realization(topology)
         trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
         built = [faults.required(training) for training in trainings]
         modelled = faults.present(fidelity)
@@ -134,6 +136,7 @@ class _Builder:
             notes=modelled.notes + fixed.notes,
             settings=self._settings(faults.required(book), fixed),
             options=options,
+            realization=realized,
         )
         problems = [
             faults.required(faults.attempt((), partial(self._under, base, built, modelled, k)))
@@ -223,3 +226,8 @@ class _Builder:
         prices = np.ones(topology.n_dims) if price is None else price
         reading = partial(catalogue.load_options, self.document, topology, prices)
         return self.faults.attempt(catalogue.KEY, reading) or ()
+
+    def realization(self, topology: Topology) -> Realization | None:
+        """How the dimensions are built, where the plan says it."""
+        reading = partial(realization.load_realization, self.document, topology)
+        return self.faults.attempt(realization.KEY, reading)

@@ -15,11 +15,11 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
     ["errors", "units", "files"],
-    ["topology", "workload"],
+    ["topology", "workload", "realization"],
     ["collectives"],
     ["timing", "costing", "link_options"],
     ["group", "problem"],
-    ["evaluation"],
+    ["evaluation", "flows"],
     ["optimizer"],
     ["flows"],
     ["spec"],
