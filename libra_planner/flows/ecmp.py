@@ -57,7 +57,7 @@ class Ecmp:
         switch = _Hashing(fabric, self.policy, drawn_headers(self.flows, rng), rng)
         live = None if not fabric.failed.size else LiveLinks(fabric)
         at_leaf = switch.hashes("leaf", where.src_leaf)
-        uplink = _pick(at_leaf, fabric.n_uplinks, live and live.uplinks(where))
+        uplink = _pick(at_leaf, fabric.n_uplinks, live.uplinks(where) if live else None)
         spine = uplink // fabric.n_parallel
         found = Choice(np.where(where.leaves_leaf, uplink, -1), none, none, none)
         if fabric.n_cores:
@@ -65,7 +65,7 @@ class Ecmp:
         if fabric.n_parallel == 1:
             return replace(found, spine_down=np.where(where.leaves_leaf, 0, -1))
         last = switch.hashes("spine", where.dst_pod * fabric.n_spines + spine)
-        down = live and live.spine_down[where.dst_leaf, spine]
+        down = live.spine_down[where.dst_leaf, spine] if live else None
         return replace(
             found,
             spine_down=np.where(where.leaves_leaf, _pick(last, fabric.n_parallel, down), -1),
@@ -76,11 +76,12 @@ class Ecmp:
     ) -> Choice:
         fabric, where = self.fabric, self.where
         at_spine = switch.hashes("spine", where.src_pod * fabric.n_spines + spine)
-        core_link = _pick(at_spine, fabric.n_core_links, live and live.core_links(where, spine))
+        up = live.core_links(where, spine) if live else None
+        core_link = _pick(at_spine, fabric.n_core_links, up)
         core = core_link // fabric.core_parallel
         plane = where.src_pod // fabric.n_pods
         at_core = switch.hashes("core", (plane * fabric.n_spines + spine) * fabric.n_cores + core)
-        down = live and live.core_down[where.dst_pod, spine, core]
+        down = live.core_down[where.dst_pod, spine, core] if live else None
         core_down = _pick(at_core, fabric.core_parallel, down)
         return replace(
             found,

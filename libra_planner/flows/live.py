@@ -29,11 +29,6 @@ class LiveLinks:
 
     fabric: Clos
 
-    @property
-    def all_work(self) -> bool:
-        """Whether nothing failed."""
-        return not self.fabric.failed.size
-
     def _layer(self, name: str, *shape: int) -> Mask:
         return self.fabric.alive[self.fabric.layer(name).links].reshape(shape)
 
@@ -63,16 +58,16 @@ class LiveLinks:
 
     def uplinks(self, where: Hops) -> Mask:
         """Uplinks of its leaf that lead to each flow's other leaf, shape (n_flows, n_uplinks)."""
-        reaches = self.spine_down.any(axis=2)[where.dst_leaf]
+        reaches = np.any(self.spine_down, axis=2)[where.dst_leaf]
         if self.fabric.n_cores:
-            up, down = self.spine_up.any(axis=3), self.core_down.any(axis=3)
-            joined = (up[where.src_pod] & down[where.dst_pod]).any(axis=2)
+            up, down = np.any(self.spine_up, axis=3), np.any(self.core_down, axis=3)
+            joined = np.any(up[where.src_pod] & down[where.dst_pod], axis=2)
             reaches = reaches & (joined | ~where.leaves_pod[:, None])
         live: Mask = self.leaf_up[where.src_leaf] & reaches[:, :, None]
         return live.reshape(len(live), -1)
 
     def core_links(self, where: Hops, spine: Indices) -> Mask:
         """Core links of each flow's spine that lead to the other pod, (n_flows, n_core_links)."""
-        down = self.core_down.any(axis=3)[where.dst_pod, spine]
+        down = np.any(self.core_down, axis=3)[where.dst_pod, spine]
         live: Mask = self.spine_up[where.src_pod, spine] & down[:, :, None]
         return live.reshape(len(live), -1)

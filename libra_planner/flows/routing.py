@@ -9,8 +9,8 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.ecmp import Ecmp
 from libra_planner.flows.fabric import Array, Clos, Indices
-from libra_planner.flows.flow import Flows
 from libra_planner.flows.failures import require_connected
+from libra_planner.flows.flow import Flows
 from libra_planner.flows.paths import Choice, Hops, hops, links_of
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.routes import Routes, single_paths
