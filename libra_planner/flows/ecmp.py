@@ -10,26 +10,46 @@ from numpy.typing import NDArray
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.hashing import choice, flow_hash
-from libra_planner.flows.headers import Headers, drawn_source_ports, host_address
+from libra_planner.flows.headers import (
+    Headers,
+    drawn_source_ports,
+    host_address,
+    queue_pair_source_port,
+    rocev2_headers,
+)
 from libra_planner.flows.live import LiveLinks, Mask
 from libra_planner.flows.paths import Choice, Hops
 from libra_planner.flows.policy import Policy
 
-ROCE_PORT, UDP = 4791, 17
+QUEUE_PAIRS = 2**24
+"""Numbers of queue pairs."""
 
 
 def drawn_headers(flows: Flows, rng: np.random.Generator) -> Headers:
-    """Headers of the flows; source ports that are not given are drawn."""
-    drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng).astype(np.int64)
-    ports = np.where(flows.src_port < 0, drawn, flows.src_port)
-    return Headers(
-        src_ip=host_address(flows.src_address),
-        dst_ip=host_address(flows.dst_address),
-        src_port=ports.astype(np.uint16),
-        dst_port=np.full(flows.n_flows, ROCE_PORT, dtype=np.uint16),
-        protocol=np.full(flows.n_flows, UDP, dtype=np.uint8),
-        queue_pair=flows.queue_pair.astype(np.uint32),
-    )
+    """Headers of the flows, with all that is not given drawn.
+
+    Every address numbers its queue pairs from a start of its own; where a flow says which of
+    them it is, its source port is Linux's function of the two ends' numbers. Other flows
+    draw source port and queue pair freely, no port twice between two addresses.
+    """
+    local, remote = _queue_pairs(flows, rng)
+    ports = queue_pair_source_port(local, remote).astype(np.int64)
+    if (flows.pair < 0).any():
+        drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng)
+        ports = np.where(flows.pair < 0, drawn, ports)
+    ports = np.where(flows.src_port < 0, ports, flows.src_port)
+    addresses = host_address(flows.src_address), host_address(flows.dst_address)
+    return rocev2_headers(*addresses, src_port=ports, queue_pair=remote)
+
+
+def _queue_pairs(flows: Flows, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Numbers of each flow's queue pair at its sender and at its receiver."""
+    n_addresses = 1 + max(flows.src_address.max(initial=0), flows.dst_address.max(initial=0))
+    first = rng.integers(QUEUE_PAIRS, size=n_addresses)
+    free = rng.integers(QUEUE_PAIRS, size=flows.n_flows)
+    local = np.where(flows.pair < 0, free, first[flows.src_address] + 2 * flows.pair)
+    remote = np.where(flows.pair < 0, free, first[flows.dst_address] + 2 * flows.pair + 1)
+    return local % QUEUE_PAIRS, remote % QUEUE_PAIRS
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,7 @@ class Choice:
     spine_down: Indices
 
 
-def links_of(
-    fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = None
-) -> Indices:
+def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = None) -> Indices:
     """Links that each flow crosses, in order, shape (n_flows, n_layers); -1 where it turns earlier.
 
     Parameters
