@@ -199,7 +199,7 @@ class Phase:
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
         """Trees of all groups at once; under ECMP each root is drawn, else they take turns."""
         members = Members(self.topology, self.dim, self.group)
-        built, npus = self.built, members.npus
+        built = self.built
         npu_at = self._placed(seed)
         host = built.port_of_npu[npu_at]
         group = np.repeat(members.instance * built.n_nics, built.n_nics).reshape(host.shape)
