@@ -92,10 +92,9 @@ class CheckReport:
     def fim_percent(self) -> Array:
         """Of the most unbalanced dimension, shape (n_seeds,); nan where no flow has a choice."""
         stacked = np.stack([one.fim_percent for one in self.dimensions])
-
-    known = ~np.isnan(stacked)
-    worst = np.where(known, stacked, -np.inf).max(axis=0)
-    return np.where(known.any(axis=0), worst, np.nan)
+        known = ~np.isnan(stacked)
+        worst = np.where(known, stacked, -np.inf).max(axis=0)
+        return np.where(known.any(axis=0), worst, np.nan)
 
 
 @dataclass(frozen=True)
