@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from itertools import pairwise, product
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -560,7 +561,10 @@ def _joined_by_a_path(fabric: Clos, src: int, dst: int) -> bool:
 
 @given(st.data())
 def test_disconnected_pairs_are_those_without_a_path(data) -> None:
-    shape = data.draw(st.sampled_from([THREE_TIERS, Clos(2, 4, 2, 1e9, 1e9, n_planes=2)]))
+    small = Clos(1, 2, 2, 1e9, 1e9, n_pods=2, n_cores=1, core_Bps=1e9)
+    shape = data.draw(
+        st.sampled_from([THREE_TIERS, small, small, Clos(2, 4, 2, 1e9, 1e9, n_planes=2)])
+    )
     links = data.draw(st.lists(st.integers(0, shape.n_links - 1), max_size=shape.n_links // 2))
     fabric = with_failed(shape, np.array(links, dtype=np.int64))
     hosts = st.integers(0, fabric.n_hosts - 1)
@@ -692,3 +696,24 @@ def test_all_faults_of_the_section_come_with_those_of_the_plan(plan, run) -> Non
     err = run("evaluate", plan(text=text), "--bandwidth", "1,1,1,1").err
     for part in ("parallelism.dp", "realization.nics", "realization.wiring", "realization.pdo"):
         assert part in err
+
+
+def test_the_documented_section_works(plan) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "realization.md").read_text()
+    fabric = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
+    head, tail = (
+        "workload: gpt3-libra\n",
+        "parallelism: {tp: 32, dp: 512}\ncost_model: libra-ispass24\n",
+    )
+    problem = lp.load_plan(plan(text=head + fabric + tail))
+    design = realize(problem.topology, [100e9, 100e9, 120e9], problem.realization)
+    switch = design.dimensions[2]
+    # The pod's own radix; every other key as written, three NICs for 120 GB/s.
+    assert switch.settings == SwitchSettings(128, 50e9, wiring="rail")
+    assert (switch.n_nics, switch.fabric.n_planes, switch.bandwidth_Bps) == (3, 32, 150e9)
+
+
+def test_the_schema_takes_keys_by_dimension(run) -> None:
+    section = run("schema", "plan").payload["$defs"]["RealizationSpec"]
+    own = section["additionalProperties"]["properties"]
+    assert set(section["properties"]) - set(own) == {"placement"}
