@@ -162,9 +162,9 @@ def _halve_pair(w: Work, a: int, b: int, color: Ints, counts: Ints) -> None:
     both = np.flatnonzero((color == a) | (color == b))
     _halve(w, both)
     for e in both:
-        _count(w, e, color[e], -1, counts)
+        _count(w, int(e), int(color[e]), -1, counts)
         color[e] = b if w.label[e] else a
-        _count(w, e, color[e], 1, counts)
+        _count(w, int(e), int(color[e]), 1, counts)
 
 
 @compiled

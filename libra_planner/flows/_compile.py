@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -17,6 +17,6 @@ def compiled(function: _Function) -> _Function:
     compiles for itself.
     """
     try:
-        return numba.njit(cache=True)(function)  # type: ignore[no-any-return]
+        return cast(_Function, numba.njit(cache=True)(function))
     except RuntimeError:
-        return numba.njit(function)  # type: ignore[no-any-return]
+        return cast(_Function, numba.njit(function))
