@@ -56,17 +56,15 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     >>> sorted(annealing(fabric, flows, seed=1).uplink.tolist())
     [0, 1]
     """
-    from libra_planner.flows._annealing_kernel import Walk, anneal
+    from libra_planner.flows._assignment_kernel import anneal
 
     where, start = hops(fabric, flows), greedy(fabric, flows)
-    walk = Walk(
-        load=by_tier(fabric, no_load(fabric)),
-        ends=ends_of(where),
-        picks=picks_of(start),
-        n_links_at=np.zeros(flows.n_flows + 2, dtype=np.int64),
-        found=np.empty(4, dtype=np.int64),
+    found = anneal(
+        tuple(by_tier(fabric, no_load(fabric))),
+        tuple(ends_of(where)),
+        picks_of(start),
+        np.flatnonzero(where.leaves_leaf),
+        np.geomspace(_FIRST, _LAST, n_sweeps),
+        np.random.default_rng(seed),
     )
-    temperatures = np.geomspace(_FIRST, _LAST, n_sweeps)
-    movable = np.flatnonzero(where.leaves_leaf)
-    found = anneal(walk, movable, temperatures, np.random.default_rng(seed))
     return min(start, choice_of(found), key=lambda choice: imbalance(fabric, flows, choice))

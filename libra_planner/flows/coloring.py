@@ -115,20 +115,10 @@ def _leaf_links(
 
 def _colors(levels: list[list[Indices]], n_colors: int, *, n_exact: int) -> Indices:
     """Colours that divide every set evenly; ``levels`` by side, then from small sets to large."""
-    from libra_planner.flows._coloring_kernel import Work, color_evenly
+    from libra_planner.flows._coloring_kernel import color_evenly
 
     sets = np.stack([np.stack([_numbered(keys) for keys in side]) for side in levels])
-    n_sets, n = int(sets.max()) + 1, sets.shape[2]
-    work = Work(
-        sets=sets,
-        waiting=np.full(n_sets, -1, dtype=np.int64),
-        tally=np.zeros((2, n_sets), dtype=np.int64),
-        partner=np.empty((2, n), dtype=np.int64),
-        label=np.empty(n, dtype=np.int64),
-        walk=np.empty(n, dtype=np.int64),
-        weight=np.empty(n, dtype=np.int64),
-    )
-    return color_evenly(work, np.arange(n), n_colors, n_exact)
+    return color_evenly(sets, np.arange(sets.shape[2]), n_colors, n_exact)
 
 
 def _numbered(keys: Indices) -> Indices:

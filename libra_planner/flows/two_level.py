@@ -178,19 +178,20 @@ def _limits(fabric: Clos, state: _State, f: int) -> Indices:
     load_Bps = np.bincount(state.links[used], of_hop[used], minlength=fabric.n_links)
     most_Bps = np.zeros(fabric.n_links)
     np.maximum.at(most_Bps, state.links[used], of_hop[used])
-    links = state.links[f, 1:-1]
-    links = links[links >= 0]
+    path: Indices = state.links[f, 1:-1]
+    links = path[path >= 0]
     is_full = load_Bps[links] >= fabric.capacity_Bps[links] * (1 - _SAME)
-    return links[is_full & (state.rate_Bps[f] >= most_Bps[links] * (1 - _SAME))]
+    limits: Indices = links[is_full & (state.rate_Bps[f] >= most_Bps[links] * (1 - _SAME))]
+    return limits
 
 
 def _moved(fabric: Clos, flows: Flows, state: _State, f: int, link: int) -> Iterator[Choice]:
     """The choice with flow f on the greedy path without a link, if there is one."""
-    from libra_planner.flows._greedy_kernel import pick_path
+    from libra_planner.flows._assignment_kernel import path_cost
 
     load = no_load(fabric) + link_counts(fabric, flows, state.choice)
     load[state.links[f][state.links[f] >= 0]] -= 1
     load[link] = DEAD
-    picks = picks_of(state.choice)
-    if pick_path(by_tier(fabric, load), ends_of(hops(fabric, flows)), picks[f], f) < DEAD:
+    picks, ends = picks_of(state.choice), ends_of(hops(fabric, flows))
+    if path_cost(tuple(by_tier(fabric, load)), tuple(ends), picks[f], f) < DEAD:
         yield choice_of(picks)
