@@ -74,14 +74,14 @@ class Choice:
     spine_down: Indices
 
 
-def links_of(fabric: Clos, flows: Flows, choice: Choice) -> Indices:
+def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops) -> Indices:
     """Links that each flow crosses, in order, shape (n_flows, n_layers); -1 where it turns earlier.
 
     Parameters
     ----------
     choice : for flows that leave their leaf (their pod), within range.
+    where : :func:`hops` of the flows.
     """
-    where = hops(fabric, flows)
     links = np.full((flows.n_flows, len(fabric.layers)), -1, dtype=np.int64)
     column = {layer.name: i for i, layer in enumerate(fabric.layers)}
 

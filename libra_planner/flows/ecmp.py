@@ -1,0 +1,122 @@
+"""ECMP: each switch hashes a flow's header and takes one of the equal paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.flow import Flows
+from libra_planner.flows.hashing import choice, flow_hash
+from libra_planner.flows.headers import Headers, drawn_source_ports, host_address
+from libra_planner.flows.live import LiveLinks, Mask
+from libra_planner.flows.paths import Choice, Hops
+from libra_planner.flows.policy import Policy
+
+ROCE_PORT, UDP = 4791, 17
+
+
+def drawn_headers(flows: Flows, rng: np.random.Generator) -> Headers:
+    """Headers of the flows; source ports that are not given are drawn."""
+    drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng).astype(np.int64)
+    ports = np.where(flows.src_port < 0, drawn, flows.src_port)
+    return Headers(
+        src_ip=host_address(flows.src_address),
+        dst_ip=host_address(flows.dst_address),
+        src_port=ports.astype(np.uint16),
+        dst_port=np.full(flows.n_flows, ROCE_PORT, dtype=np.uint16),
+        protocol=np.full(flows.n_flows, UDP, dtype=np.uint8),
+        queue_pair=flows.queue_pair.astype(np.uint32),
+    )
+
+
+@dataclass(frozen=True)
+class Ecmp:
+    """ECMP on one fabric, for many seeds.
+
+    Parameters
+    ----------
+    fabric, flows, policy : what is routed, and the hash.
+    where : :func:`~libra_planner.flows.paths.hops` of the flows.
+    """
+
+    fabric: Clos
+    flows: Flows
+    policy: Policy
+    where: Hops
+
+    def choice(self, seed: int) -> Choice:
+        """The path of every flow; the seed draws source ports and the switches' hash seeds."""
+        fabric, where = self.fabric, self.where
+        none = np.full(self.flows.n_flows, -1, dtype=np.int64)
+        if not where.leaves_leaf.any():
+            return Choice(none, none, none, none)
+        rng = np.random.default_rng([seed, 0x45434D50])
+        switch = _Hashing(fabric, self.policy, drawn_headers(self.flows, rng), rng)
+        live = None if not fabric.failed.size else LiveLinks(fabric)
+        at_leaf = switch.hashes("leaf", where.src_leaf)
+        uplink = _pick(at_leaf, fabric.n_uplinks, live and live.uplinks(where))
+        spine = uplink // fabric.n_parallel
+        found = Choice(np.where(where.leaves_leaf, uplink, -1), none, none, none)
+        if fabric.n_cores:
+            found = self._over_cores(found, spine, switch, live)
+        if fabric.n_parallel == 1:
+            return replace(found, spine_down=np.where(where.leaves_leaf, 0, -1))
+        last = switch.hashes("spine", where.dst_pod * fabric.n_spines + spine)
+        down = live and live.spine_down[where.dst_leaf, spine]
+        return replace(
+            found,
+            spine_down=np.where(where.leaves_leaf, _pick(last, fabric.n_parallel, down), -1),
+        )
+
+    def _over_cores(
+        self, found: Choice, spine: Indices, switch: _Hashing, live: LiveLinks | None
+    ) -> Choice:
+        fabric, where = self.fabric, self.where
+        at_spine = switch.hashes("spine", where.src_pod * fabric.n_spines + spine)
+        core_link = _pick(at_spine, fabric.n_core_links, live and live.core_links(where, spine))
+        core = core_link // fabric.core_parallel
+        plane = where.src_pod // fabric.n_pods
+        at_core = switch.hashes("core", (plane * fabric.n_spines + spine) * fabric.n_cores + core)
+        down = live and live.core_down[where.dst_pod, spine, core]
+        core_down = _pick(at_core, fabric.core_parallel, down)
+        return replace(
+            found,
+            core_link=np.where(where.leaves_pod, core_link, -1),
+            core_down=np.where(where.leaves_pod, core_down, -1),
+        )
+
+
+class _Hashing:
+    """The hash of every flow at a switch, which has a seed of its own unless it is shared."""
+
+    def __init__(
+        self, fabric: Clos, policy: Policy, headers: Headers, rng: np.random.Generator
+    ) -> None:
+        self.policy, self.headers = policy, headers
+        n_seeds = {tier: 1 if policy.shared_seed else n for tier, n in fabric.n_switches.items()}
+        shared = rng.integers(2**32, size=1, dtype=np.uint32)
+        self.seeds = {
+            tier: shared if policy.shared_seed else rng.integers(2**32, size=n, dtype=np.uint32)
+            for tier, n in n_seeds.items()
+        }
+
+    def hashes(self, tier: str, switch: Indices) -> NDArray[np.uint32]:
+        seeds = self.seeds[tier]
+        return flow_hash(
+            self.headers,
+            function=self.policy.hash,
+            seed=seeds[0] if self.policy.shared_seed else seeds[switch],
+            with_queue_pair=self.policy.enhanced,
+        )
+
+
+def _pick(hashes: NDArray[np.uint32], n_choices: int, live: Mask | None) -> Indices:
+    """The link that each hash takes of ``n_choices``, or of those that are live."""
+    if live is None:
+        return choice(hashes, n_choices).astype(np.int64)
+    position = choice(hashes, np.maximum(live.sum(axis=1), 1)).astype(np.int64)
+    order = np.argsort(~live, axis=1, kind="stable")
+    return np.take_along_axis(order, position[:, None], axis=1)[:, 0]
