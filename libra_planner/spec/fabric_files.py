@@ -133,7 +133,9 @@ def _spec_class(document: Document) -> type[_FabricSpec]:
     if not isinstance(kind, str) or kind not in _SPECS:
         fix = closest(kind, _SPECS) if isinstance(kind, str) else f"known: {', '.join(_SPECS)}"
         expected = "expected a kind of fabric"
-        raise SpecError(Fault(f"got {shown(kind)}", expected, fix, "kind", document.place(("kind",))))
+        raise SpecError(
+            Fault(f"got {shown(kind)}", expected, fix, "kind", document.place(("kind",)))
+        )
     return _SPECS[kind]
 
 

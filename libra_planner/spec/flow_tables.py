@@ -65,10 +65,11 @@ def read_flows(path: str | Path, fabric: Clos, *, pinned: bool = False) -> FlowL
     via = _vias(table, fabric, src, dst) if pinned else np.full(table.n_rows, -1)
     src_port = _source_ports(table)
     table.faults.check()
+    if not table.n_rows:
+        place = Place(str(path))
+        raise SpecError(Fault("got no flows", "expected one row or more", "", "", place))
     collective, names = _collectives(table)
-    flows = Flows(
-        src, dst, size_bytes, via=via, src_port=src_port, collective=collective
-    )
+    flows = Flows(src, dst, size_bytes, via=via, src_port=src_port, collective=collective)
     return FlowList(flows, table.cells["flow_id"], names, table.lines)
 
 
@@ -103,23 +104,31 @@ def _sizes(table: Table) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 def _vias(table: Table, fabric: Clos, src: Indices, dst: Indices) -> Indices:
-    """Spine of each flow between leaves, -1 inside a leaf, where the column is not read."""
+    """Spine (between pods: core) of each flow; -1 inside a leaf, where it is not read."""
     inside = (fabric.leaf_of(src) == fabric.leaf_of(dst)) | (src < 0) | (dst < 0)
     if "via" not in table.cells:
         if not inside.all():
-            row = int(np.argmin(inside))
-            got = f"got no column via, but line {table.lines[row]} goes between leaves"
-            fix = "add it, or choose another policy"
-            expected = "expected the spine of every such flow for the policy pinned"
-            raise SpecError(Fault(got, expected, fix, "", Place(table.faults.file, 1)))
+            _refuse_without_via(table, int(np.argmin(inside)))
         return np.full(table.n_rows, -1)
+    between_pods = ~inside & (fabric.pod_of(src) != fabric.pod_of(dst))
+    n_vias = np.where(between_pods, fabric.n_spines * fabric.n_cores, fabric.n_spines)
     blank, values = table.blank("via"), table.numbers("via")
-    expected = f"expected a spine of 0 .. {fabric.n_spines - 1}"
-    needed = f"{expected} for the policy pinned: the flow goes between leaves"
-    good = (values >= 0) & (values < fabric.n_spines) & (values == np.floor(values))
-    table.refuse(~inside & blank, "via", needed)
-    table.refuse(~inside & ~blank & ~good, "via", expected)
+    good = (values >= 0) & (values < n_vias) & (values == np.floor(values))
+
+    def expected(row: int) -> str:
+        what = "core" if between_pods[row] else "spine"
+        reason = " for the policy pinned: the flow goes between leaves" if blank[row] else ""
+        return f"expected a {what} of 0 .. {n_vias[row] - 1}{reason}"
+
+    table.refuse(~inside & ~good, "via", expected)
     return np.where(inside | ~good, -1, values).astype(np.int64)
+
+
+def _refuse_without_via(table: Table, row: int) -> None:
+    got = f"got no column via, but the flow on line {table.lines[row]} goes between leaves"
+    expected = "expected the spine of every such flow for the policy pinned"
+    fix = "add it, or choose another policy"
+    raise SpecError(Fault(got, expected, fix, "", Place(table.faults.file, 1)))
 
 
 def _source_ports(table: Table) -> Indices:
