@@ -15,7 +15,7 @@ import numpy as np
 from libra_planner.errors import Fault, Place, SpecError, unknown_name
 from libra_planner.files import write_files
 from libra_planner.flows.fabric import Clos
-from libra_planner.flows.failures import with_failures
+from libra_planner.flows.failures import fail
 from libra_planner.flows.measured import measured_report
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.report import FlowReport, SeedReports, flow_report, seed_reports
@@ -116,7 +116,7 @@ class _Runs:
         if not self.draws_failures:
             return self.whole
         try:
-            return with_failures(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
+            return fail(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
         except SpecError as error:
             raise error.located(
                 Place(f"{self.options.fabric}: --fail-links, --fail-spines")
