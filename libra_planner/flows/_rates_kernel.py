@@ -1,6 +1,6 @@
 """Compiled loops of the max-min rates and the fluid model (C11).
 
-Progressive filling: a level rises from zero; every flow that is open has this rate. Link l is
+Progressive filling: a level rises from zero; every flow that is open has this rate. Link j is
 full when room_l = weight_l * level, where room_l is its capacity less what the fixed flows on it
 take, and weight_l the sum of the fractions of the open ones. The open flows of a full link are
 fixed at the level. A link's full level only rises as flows are fixed below it, so a heap whose
@@ -39,15 +39,15 @@ _SAME_LEVEL = 1e-9
 """Levels this close below r are filled again too: more work than needed, never less."""
 
 
-class State(NamedTuple):
-    """All arrays of a filling; n_rows are the hops of the flows that take part.
+class _State(NamedTuple):
+    """All arrays of a filling. Flows are f, links are j, hops and rows are pairs of them.
 
     Flow to links: ``start, link, fraction``. Link to flows: ``row_start, row_end, row_flow,
-    row_fraction``; rows lose their ended flows when they are read. By flow: ``status``,
-    ``rate_Bps``, ``due_s`` (when it ends if rates stay; infinite once it has), ``finish_s``. By block
-    of flows: ``block_due_s``, the least of it, unless ``block_stale``. By link: ``capacity_Bps,
-    room_Bps, weight, n_open``, ``queued`` (the last event it was queued in). ``queue`` and ``heap``
-    hold links, ``key`` the levels of the heap. ``tally``: events, flows ended, work.
+    row_fraction``; these lose their ended flows when they are read. By flow: ``status``,
+    ``rate_Bps``, ``due_s`` (when it ends if rates stay; infinite once it has), ``finish_s``. By
+    block of flows: ``block_due_s``, the least of it, unless ``block_stale``. By link:
+    ``capacity_Bps, room_Bps, weight, n_open``, ``queued`` (the last event it was queued in).
+    ``queue`` and ``heap`` hold links, ``key`` the levels of the heap. ``tally``: see below.
     """
 
     start: NDArray[np.int64]
@@ -77,56 +77,63 @@ class State(NamedTuple):
 _EVENTS, _N_ENDED, _WORK = 0, 1, 2
 
 
-def _compiled(function: _Function) -> _Function:
-    """Compile on first use; keep the machine code on disk where there is a folder for it.
+def _part(function: _Function) -> _Function:
+    """Compile as a part of the functions below that are called from Python."""
+    return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def _kept(function: _Function) -> _Function:
+    """Compile on first use, and keep the machine code on disk where there is a folder for it.
 
     Numba looks for one in NUMBA_CACHE_DIR, beside this file, and in the user's cache folder, and
     raises RuntimeError if it may write to none of them: then every process compiles for itself.
+    These functions take plain tuples and numbers only: the folder's index names their types, and
+    with a class of ours in it the index of an older version might not be readable.
     """
     try:
         return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
     except RuntimeError:
-        return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
+        return _part(function)
 
 
-@_compiled
-def _transpose(s: State) -> None:
+@_part
+def _transpose(s: _State) -> None:
     """List the flows of every link."""
-    for l in s.link:
-        s.row_start[l + 1] += 1
-    for l in range(len(s.row_end)):
-        s.row_start[l + 1] += s.row_start[l]
-        s.row_end[l] = s.row_start[l]
+    for j in s.link:
+        s.row_start[j + 1] += 1
+    for j in range(len(s.row_end)):
+        s.row_start[j + 1] += s.row_start[j]
+        s.row_end[j] = s.row_start[j]
     for f in range(len(s.status)):
         if s.status[f] != _ENDED:
             for hop in range(s.start[f], s.start[f + 1]):
-                l = s.link[hop]
-                s.row_flow[s.row_end[l]] = f
-                s.row_fraction[s.row_end[l]] = s.fraction[hop]
-                s.row_end[l] += 1
+                j = s.link[hop]
+                s.row_flow[s.row_end[j]] = f
+                s.row_fraction[s.row_end[j]] = s.fraction[hop]
+                s.row_end[j] += 1
 
 
-@_compiled
-def _enqueue(s: State, f: int, n_queue: int) -> int:
+@_part
+def _enqueue(s: _State, f: int, n_queue: int) -> int:
     """Queue the links of a flow, each once per event."""
     for hop in range(s.start[f], s.start[f + 1]):
-        l = s.link[hop]
-        if s.queued[l] != s.tally[_EVENTS]:
-            s.queued[l] = s.tally[_EVENTS]
-            s.queue[n_queue] = l
+        j = s.link[hop]
+        if s.queued[j] != s.tally[_EVENTS]:
+            s.queued[j] = s.tally[_EVENTS]
+            s.queue[n_queue] = j
             n_queue += 1
     return n_queue
 
 
-@_compiled
-def _open_flows(s: State, n_queue: int, least_Bps: float) -> tuple[int, int]:
+@_part
+def _open_flows(s: _State, n_queue: int, least_Bps: float) -> tuple[int, int]:
     """Open all flows of at least this rate that the queued links lead to; count flows, links."""
     n_flows = n_links = i = 0
     while i < n_queue:
-        l = s.queue[i]
+        j = s.queue[i]
         i += 1
-        room, weight, n_open = s.capacity_Bps[l], 0.0, 0
-        first, last, end = s.row_start[l], s.row_end[l], s.row_start[l]
+        room, weight, n_open = s.capacity_Bps[j], 0.0, 0
+        first, last, end = s.row_start[j], s.row_end[j], s.row_start[j]
         for row in range(first, last):
             f, fraction = s.row_flow[row], s.row_fraction[row]
             if s.status[f] == _ENDED:
@@ -143,17 +150,17 @@ def _open_flows(s: State, n_queue: int, least_Bps: float) -> tuple[int, int]:
             else:
                 room -= fraction * s.rate_Bps[f]
         s.tally[_WORK] += last - first
-        s.row_end[l], s.room_Bps[l], s.weight[l], s.n_open[l] = end, room, weight, n_open
+        s.row_end[j], s.room_Bps[j], s.weight[j], s.n_open[j] = end, room, weight, n_open
         if n_open:
-            s.heap[n_links], s.key[n_links] = l, room / weight
+            s.heap[n_links], s.key[n_links] = j, room / weight
             n_links += 1
     return n_flows, n_links
 
 
-@_compiled
-def _sift_down(s: State, i: int, n_heap: int) -> None:
+@_part
+def _sift_down(s: _State, i: int, n_heap: int) -> None:
     """Move one entry of the heap down to its place."""
-    l, key = s.heap[i], s.key[i]
+    j, key = s.heap[i], s.key[i]
     child = 2 * i + 1
     while child < n_heap:
         if child + 1 < n_heap and s.key[child + 1] < s.key[child]:
@@ -163,11 +170,11 @@ def _sift_down(s: State, i: int, n_heap: int) -> None:
         s.heap[i], s.key[i] = s.heap[child], s.key[child]
         i = child
         child = 2 * i + 1
-    s.heap[i], s.key[i] = l, key
+    s.heap[i], s.key[i] = j, key
 
 
-@_compiled
-def _fix(s: State, f: int, level_Bps: float, now_s: float) -> None:
+@_part
+def _fix(s: _State, f: int, level_Bps: float, now_s: float) -> None:
     """Give an open flow its rate, and take it from the open ones of its links."""
     s.status[f] = _FIXED
     old_Bps = s.rate_Bps[f]
@@ -176,25 +183,25 @@ def _fix(s: State, f: int, level_Bps: float, now_s: float) -> None:
         s.due_s[f] = now_s + (s.due_s[f] - now_s) * (old_Bps / level_Bps)
         s.block_stale[f // BLOCK] = True
     for hop in range(s.start[f], s.start[f + 1]):
-        l = s.link[hop]
-        s.room_Bps[l] -= s.fraction[hop] * level_Bps
-        s.weight[l] -= s.fraction[hop]
-        s.n_open[l] -= 1
+        j = s.link[hop]
+        s.room_Bps[j] -= s.fraction[hop] * level_Bps
+        s.weight[j] -= s.fraction[hop]
+        s.n_open[j] -= 1
 
 
-@_compiled
-def _fill(s: State, n_flows: int, n_heap: int, now_s: float) -> None:
+@_part
+def _fill(s: _State, n_flows: int, n_heap: int, now_s: float) -> None:
     """Raise the level until every open flow is fixed."""
     for i in range(n_heap // 2 - 1, -1, -1):
         _sift_down(s, i, n_heap)
     while n_flows:
-        l = s.heap[0]
-        level = max(s.room_Bps[l] / s.weight[l], 0.0)  # Rounding may leave less than no room.
-        if s.n_open[l] and level > s.key[0]:
+        j = s.heap[0]
+        level = max(s.room_Bps[j] / s.weight[j], 0.0)  # Rounding may leave less than no room.
+        if s.n_open[j] and level > s.key[0]:
             s.key[0] = level
         else:
-            if s.n_open[l]:
-                for row in range(s.row_start[l], s.row_end[l]):
+            if s.n_open[j]:
+                for row in range(s.row_start[j], s.row_end[j]):
                     if s.status[s.row_flow[row]] == _OPEN:
                         _fix(s, s.row_flow[row], level, now_s)
                         n_flows -= 1
@@ -203,8 +210,8 @@ def _fill(s: State, n_flows: int, n_heap: int, now_s: float) -> None:
         _sift_down(s, 0, n_heap)
 
 
-@_compiled
-def _next_end_s(s: State) -> float:
+@_part
+def _next_end_s(s: _State) -> float:
     """When the next flow is due to end; infinite if none is."""
     soonest = np.inf
     for block in range(len(s.block_due_s)):
@@ -218,8 +225,8 @@ def _next_end_s(s: State) -> float:
     return soonest
 
 
-@_compiled
-def _end_flows(s: State, now_s: float) -> tuple[int, float]:
+@_part
+def _end_flows(s: _State, now_s: float) -> tuple[int, float]:
     """End the flows that are due, queue their links; how many, and the least of their rates."""
     n_queue, slowest_Bps = 0, np.inf
     last_s = now_s * (1 + _SAME_TIME)
@@ -235,20 +242,22 @@ def _end_flows(s: State, now_s: float) -> tuple[int, float]:
     return n_queue, slowest_Bps
 
 
-@_compiled
-def start(s: State) -> None:
-    """Fill once, with every flow that takes part."""
+@_kept
+def start(arrays: tuple[NDArray[Any], ...]) -> None:
+    """Fill once, with every flow that takes part; ``arrays`` as in the state."""
+    s = _State(*arrays)
     _transpose(s)
-    for l in range(len(s.queue)):
-        s.queue[l] = l
-        s.queued[l] = s.tally[_EVENTS]
+    for j in range(len(s.queue)):
+        s.queue[j] = j
+        s.queued[j] = s.tally[_EVENTS]
     n_flows, n_links = _open_flows(s, len(s.queue), 0.0)
     _fill(s, n_flows, n_links, 0.0)
 
 
-@_compiled
-def follow(s: State, max_work: int) -> bool:
+@_kept
+def follow(arrays: tuple[NDArray[Any], ...], max_work: int) -> bool:
     """Follow the flows through some events; whether there may be more."""
+    s = _State(*arrays)
     s.tally[_WORK] = 0
     while s.tally[_WORK] < max_work:
         now_s = _next_end_s(s)

@@ -10,26 +10,46 @@ from numpy.typing import NDArray
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.hashing import choice, flow_hash
-from libra_planner.flows.headers import Headers, drawn_source_ports, host_address
+from libra_planner.flows.headers import (
+    Headers,
+    drawn_source_ports,
+    host_address,
+    queue_pair_source_port,
+    rocev2_headers,
+)
 from libra_planner.flows.live import LiveLinks, Mask
 from libra_planner.flows.paths import Choice, Hops
 from libra_planner.flows.policy import Policy
 
-ROCE_PORT, UDP = 4791, 17
+QUEUE_PAIRS = 2**24
+"""Numbers of queue pairs."""
 
 
 def drawn_headers(flows: Flows, rng: np.random.Generator) -> Headers:
-    """Headers of the flows; source ports that are not given are drawn."""
-    drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng).astype(np.int64)
-    ports = np.where(flows.src_port < 0, drawn, flows.src_port)
-    return Headers(
-        src_ip=host_address(flows.src_address),
-        dst_ip=host_address(flows.dst_address),
-        src_port=ports.astype(np.uint16),
-        dst_port=np.full(flows.n_flows, ROCE_PORT, dtype=np.uint16),
-        protocol=np.full(flows.n_flows, UDP, dtype=np.uint8),
-        queue_pair=flows.queue_pair.astype(np.uint32),
-    )
+    """Headers of the flows, with all that is not given drawn.
+
+    Every address numbers its queue pairs from a start of its own; where a flow says which of
+    them it is, its source port is Linux's function of the two ends' numbers. Other flows
+    draw source port and queue pair freely, no port twice between two addresses.
+    """
+    local, remote = _queue_pairs(flows, rng)
+    ports = queue_pair_source_port(local, remote).astype(np.int64)
+    if (flows.pair < 0).any():
+        drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng)
+        ports = np.where(flows.pair < 0, drawn, ports)
+    ports = np.where(flows.src_port < 0, ports, flows.src_port)
+    addresses = host_address(flows.src_address), host_address(flows.dst_address)
+    return rocev2_headers(*addresses, src_port=ports, queue_pair=remote)
+
+
+def _queue_pairs(flows: Flows, rng: np.random.Generator) -> tuple[Indices, Indices]:
+    """Numbers of each flow's queue pair at its sender and at its receiver."""
+    n_addresses = 1 + max(flows.src_address.max(initial=0), flows.dst_address.max(initial=0))
+    first = rng.integers(QUEUE_PAIRS, size=n_addresses)
+    free = rng.integers(QUEUE_PAIRS, size=flows.n_flows)
+    local = np.where(flows.pair < 0, free, first[flows.src_address] + 2 * flows.pair)
+    remote = np.where(flows.pair < 0, free, first[flows.dst_address] + 2 * flows.pair + 1)
+    return local % QUEUE_PAIRS, remote % QUEUE_PAIRS
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ class Ecmp:
         switch = _Hashing(fabric, self.policy, drawn_headers(self.flows, rng), rng)
         live = None if not fabric.failed.size else LiveLinks(fabric)
         at_leaf = switch.hashes("leaf", where.src_leaf)
-        uplink = _pick(at_leaf, fabric.n_uplinks, live and live.uplinks(where))
+        uplink = _pick(at_leaf, fabric.n_uplinks, live.uplinks(where) if live else None)
         spine = uplink // fabric.n_parallel
         found = Choice(np.where(where.leaves_leaf, uplink, -1), none, none, none)
         if fabric.n_cores:
@@ -65,7 +85,7 @@ class Ecmp:
         if fabric.n_parallel == 1:
             return replace(found, spine_down=np.where(where.leaves_leaf, 0, -1))
         last = switch.hashes("spine", where.dst_pod * fabric.n_spines + spine)
-        down = live and live.spine_down[where.dst_leaf, spine]
+        down = live.spine_down[where.dst_leaf, spine] if live else None
         return replace(
             found,
             spine_down=np.where(where.leaves_leaf, _pick(last, fabric.n_parallel, down), -1),
@@ -76,11 +96,12 @@ class Ecmp:
     ) -> Choice:
         fabric, where = self.fabric, self.where
         at_spine = switch.hashes("spine", where.src_pod * fabric.n_spines + spine)
-        core_link = _pick(at_spine, fabric.n_core_links, live and live.core_links(where, spine))
+        up = live.core_links(where, spine) if live else None
+        core_link = _pick(at_spine, fabric.n_core_links, up)
         core = core_link // fabric.core_parallel
         plane = where.src_pod // fabric.n_pods
         at_core = switch.hashes("core", (plane * fabric.n_spines + spine) * fabric.n_cores + core)
-        down = live and live.core_down[where.dst_pod, spine, core]
+        down = live.core_down[where.dst_pod, spine, core] if live else None
         core_down = _pick(at_core, fabric.core_parallel, down)
         return replace(
             found,

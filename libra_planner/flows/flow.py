@@ -18,7 +18,8 @@ class Flows:
     src, dst : host ports, int64, shape (n_flows,).
     size_bytes : shape (n_flows,).
     src_port : UDP source port where it is given, -1 where each draw makes one.
-    queue_pair : number of the queue pair at the receiver, for hashes that read it.
+    pair : index of a flow's queue pair at its sender, from which the source port follows
+        by the Linux rule once a draw numbers the queue pairs; -1 for ports drawn freely.
     src_address, dst_address : numbers that become IP addresses; the host port's own unless
         several ports share the address of their host.
     collective : number of the collective (or job) a flow belongs to.
@@ -35,7 +36,7 @@ class Flows:
     dst: Indices
     size_bytes: Array
     src_port: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    queue_pair: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    pair: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     src_address: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     dst_address: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     collective: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -45,7 +46,7 @@ class Flows:
         none = np.full(self.n_flows, -1, dtype=np.int64)
         defaults = {
             "src_port": none,
-            "queue_pair": np.arange(self.n_flows, dtype=np.int64),
+            "pair": none,
             "src_address": self.src,
             "dst_address": self.dst,
             "collective": np.zeros(self.n_flows, dtype=np.int64),

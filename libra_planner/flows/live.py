@@ -12,9 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Clos, Indices
-from libra_planner.flows.flow import Flows
 from libra_planner.flows.paths import Hops
 
 Mask = NDArray[np.bool_]
@@ -30,11 +28,6 @@ class LiveLinks:
     """
 
     fabric: Clos
-
-    @property
-    def all_work(self) -> bool:
-        """Whether nothing failed."""
-        return not self.fabric.failed.size
 
     def _layer(self, name: str, *shape: int) -> Mask:
         return self.fabric.alive[self.fabric.layer(name).links].reshape(shape)
@@ -65,45 +58,16 @@ class LiveLinks:
 
     def uplinks(self, where: Hops) -> Mask:
         """Uplinks of its leaf that lead to each flow's other leaf, shape (n_flows, n_uplinks)."""
-        reaches = self.spine_down.any(axis=2)[where.dst_leaf]
+        reaches = np.any(self.spine_down, axis=2)[where.dst_leaf]
         if self.fabric.n_cores:
-            up, down = self.spine_up.any(axis=3), self.core_down.any(axis=3)
-            joined = (up[where.src_pod] & down[where.dst_pod]).any(axis=2)
+            up, down = np.any(self.spine_up, axis=3), np.any(self.core_down, axis=3)
+            joined = np.any(up[where.src_pod] & down[where.dst_pod], axis=2)
             reaches = reaches & (joined | ~where.leaves_pod[:, None])
         live: Mask = self.leaf_up[where.src_leaf] & reaches[:, :, None]
         return live.reshape(len(live), -1)
 
     def core_links(self, where: Hops, spine: Indices) -> Mask:
         """Core links of each flow's spine that lead to the other pod, (n_flows, n_core_links)."""
-        down = self.core_down.any(axis=3)[where.dst_pod, spine]
+        down = np.any(self.core_down, axis=3)[where.dst_pod, spine]
         live: Mask = self.spine_up[where.src_pod, spine] & down[:, :, None]
         return live.reshape(len(live), -1)
-
-    def hosts(self, flows: Flows) -> Mask:
-        """Whether both host links of each flow work."""
-        up = self.fabric.alive[self.fabric.layer("host_up").links]
-        down = self.fabric.alive[self.fabric.layer("host_down").links]
-        return up[flows.src] & down[flows.dst]
-
-
-def check_connected(fabric: Clos, flows: Flows, where: Hops) -> None:
-    """Refuse flows that no path joins any more.
-
-    Raises
-    ------
-    SpecError
-        That names the first such pair of hosts and says how many there are.
-    """
-    live = LiveLinks(fabric)
-    if live.all_work:
-        return
-    joined = live.hosts(flows)
-    if fabric.n_spines:
-        joined &= ~where.leaves_leaf | live.uplinks(where).any(axis=1)
-    apart = np.flatnonzero(~joined)
-    if apart.size:
-        i = apart[0]
-        got = f"got no path from host {flows.src[i]} to host {flows.dst[i]} (flow {i})"
-        more = f" and for {apart.size - 1:,} flows more" if apart.size > 1 else ""
-        fix = "fail fewer links or spines"
-        raise SpecError(Fault(got + more, "expected a fabric that joins its hosts", fix))

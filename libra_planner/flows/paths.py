@@ -74,14 +74,15 @@ class Choice:
     spine_down: Indices
 
 
-def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops) -> Indices:
+def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = None) -> Indices:
     """Links that each flow crosses, in order, shape (n_flows, n_layers); -1 where it turns earlier.
 
     Parameters
     ----------
     choice : for flows that leave their leaf (their pod), within range.
-    where : :func:`hops` of the flows.
+    where : :func:`hops` of the flows, if they are known already.
     """
+    where = hops(fabric, flows) if where is None else where
     links = np.full((flows.n_flows, len(fabric.layers)), -1, dtype=np.int64)
     column = {layer.name: i for i, layer in enumerate(fabric.layers)}
 

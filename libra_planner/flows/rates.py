@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from libra_planner.flows.routes import Routes
 
 if TYPE_CHECKING:
-    from libra_planner.flows._rates_kernel import State
+    from libra_planner.flows._rates_kernel import _State
 
 _MAX_WORK = 10_000_000
 """Table entries read between two calls of ``progress``: about a tenth of a second."""
@@ -96,7 +96,7 @@ def finish_times_s(
     state = _filled(routes, capacity_Bps, _sizes(routes, size_bytes))
     is_more = True
     while is_more:
-        is_more = follow(state, _MAX_WORK)
+        is_more = follow(tuple(state), _MAX_WORK)
         if progress is not None:
             progress(int(np.sum(np.isfinite(state.finish_s))), routes.n_flows)
     return state.finish_s
@@ -122,29 +122,29 @@ def _capacities(routes: Routes, capacity_Bps: ArrayLike) -> NDArray[np.float64]:
     return capacities
 
 
-def _filled(routes: Routes, capacity_Bps: ArrayLike, sizes: NDArray[np.float64]) -> State:
+def _filled(routes: Routes, capacity_Bps: ArrayLike, sizes: NDArray[np.float64]) -> _State:
     """The state after the first filling."""
     from libra_planner.flows._rates_kernel import start
 
     state = _empty_state(routes, _capacities(routes, capacity_Bps), sizes)
-    start(state)
+    start(tuple(state))
     return state
 
 
 def _empty_state(
     routes: Routes, capacities: NDArray[np.float64], sizes: NDArray[np.float64]
-) -> State:
+) -> _State:
     """Arrays for the kernel: flows that have bytes and hops take part, the others have ended.
 
     They begin with a rate of 1 byte/s and are due accordingly, which the first filling corrects.
     """
-    from libra_planner.flows._rates_kernel import BLOCK, State
+    from libra_planner.flows._rates_kernel import BLOCK, _State
 
     n_flows, n_links, n_hops = routes.n_flows, len(capacities), len(routes.link)
     n_blocks = -(-n_flows // BLOCK)
     has_hops = np.diff(routes.start) > 0
     takes_part = has_hops & (sizes > 0)
-    return State(
+    return _State(
         start=routes.start.astype(np.int64),
         link=routes.link.astype(np.int32),
         fraction=routes.fraction.astype(np.float64),

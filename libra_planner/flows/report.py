@@ -171,13 +171,13 @@ def layer_reports(
 
 
 def _layer_report(fabric: Clos, layer: Layer, counts: Array, demand: Indices) -> LayerReport:
-    capacity = fabric.capacity_Bps[layer.links]
+    capacity = _unequal_capacity(fabric, layer)
     fim = float(fim_percent(counts, capacity))
     floor = fim
     if not layer.is_host:
         n_links = np.full(len(demand), layer.n_links // len(demand))
         floor = fim_floor_percent(demand, n_links, capacity=capacity)
-    alive = capacity > 0
+    alive = fabric.alive[layer.links]
     return LayerReport(
         name=layer.name,
         n_links=int(alive.sum()),
@@ -189,6 +189,12 @@ def _layer_report(fabric: Clos, layer: Layer, counts: Array, demand: Indices) ->
         n_idle=int((alive & (counts == 0)).sum()),
         is_host=layer.is_host,
     )
+
+
+def _unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
+    """Bandwidth of a layer's links where some failed; equal ones count in whole numbers."""
+    alive = fabric.alive[layer.links]
+    return None if alive.all() else fabric.capacity_Bps[layer.links]
 
 
 def _demand(fabric: Clos, layer: Layer, flows: Flows, where: Hops) -> Indices:
@@ -210,9 +216,9 @@ def _overall(fabric: Clos, layers: tuple[LayerReport, ...], counts: Array) -> tu
     inside = [layer for layer in fabric.layers if not layer.is_host]
     if not inside:
         return _NAN, _NAN
-    capacity = fabric.capacity_Bps
     fim = overall_fim_percent(
-        [counts[layer.links] for layer in inside], [capacity[layer.links] for layer in inside]
+        [counts[layer.links] for layer in inside],
+        [_unequal_capacity(fabric, layer) for layer in inside],
     )
     used = [layer for layer in layers if not layer.is_host and layer.n_flows]
     weight = sum(layer.n_links for layer in used)
@@ -281,8 +287,7 @@ def seed_reports(
 
 def _figures(fabric: Clos, counts: Array, makespan_s: float) -> Array:
     """Overall FIM, makespan, and FIM, max over mean and largest count by layer, in a row."""
-    capacity = fabric.capacity_Bps
-    parts = [(counts[layer.links], capacity[layer.links]) for layer in fabric.layers]
+    parts = [(counts[layer.links], _unequal_capacity(fabric, layer)) for layer in fabric.layers]
     inside = [part for part, layer in zip(parts, fabric.layers, strict=True) if not layer.is_host]
     overall = _NAN
     if inside:

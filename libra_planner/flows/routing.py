@@ -9,8 +9,8 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.ecmp import Ecmp
 from libra_planner.flows.fabric import Array, Clos, Indices
+from libra_planner.flows.failures import require_connected
 from libra_planner.flows.flow import Flows
-from libra_planner.flows.live import LiveLinks, check_connected
 from libra_planner.flows.paths import Choice, Hops, hops, links_of
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.routes import Routes, single_paths
@@ -67,7 +67,8 @@ class Router:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_where", hops(self.fabric, self.flows))
-        check_connected(self.fabric, self.flows, self.where)
+        if self.fabric.failed.size:
+            require_connected(self.fabric, self.flows.src, self.flows.dst)
 
     @property
     def where(self) -> Hops:
@@ -176,7 +177,7 @@ def _turns(bundle: Indices, used: np.ndarray[tuple[int], np.dtype[np.bool_]]) ->
 
 
 def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None:
-    if LiveLinks(fabric).all_work:
+    if not fabric.failed.size:
         return
     links = links_of(fabric, flows, chosen, where)
     dead = (links >= 0) & ~fabric.alive[links]
