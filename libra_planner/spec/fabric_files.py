@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -10,8 +11,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field, SkipValidation
 
-from libra_planner.errors import Fault, SpecError, closest, unknown_name
+from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest
 from libra_planner.flows.fabric import Clos, Indices, Layer
+from libra_planner.flows.presets import preset_fabric
 from libra_planner.spec.bundled import is_path
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document, shown
@@ -85,18 +87,15 @@ def load_fabric(name: str) -> Clos:
     """
     if is_path(name) or Path(name).exists():
         return _fabric(read_document(name))
-    return preset_fabric(name)
+    return _preset(name)
 
 
-def preset_fabric(name: str) -> Clos:
-    """A bundled fabric by its name.
-
-    Raises
-    ------
-    UnknownName
-        For a name that is not bundled.
-    """
-    raise unknown_name("fabric file (a path ending in .yaml)", name, [])
+def _preset(name: str) -> Clos:
+    try:
+        return preset_fabric(name)
+    except UnknownName as error:
+        fix = f"{error.faults[0].fix} (or give a path ending in .yaml)"
+        raise UnknownName(replace(error.faults[0], fix=fix, place=Place(name))) from None
 
 
 def _fabric(document: Document) -> Clos:
