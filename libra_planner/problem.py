@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from libra_planner.collectives.algorithms import Network
 from libra_planner.costing import PricePart
 from libra_planner.group import Member, relative_time
 from libra_planner.link_options import Options, distinct_options, find_options
@@ -146,6 +147,7 @@ class Problem:
         does not say.
     evaluators : what can be told of a single vector only.
     communications : the distinct collectives of a step; of a group, all members'.
+    network : the fabric as these collectives meet it; ``None`` for a problem of another source.
     at_slowdown : the same problem where collectives take longer in a dimension than the
         model says, as a check of its links finds; ``None`` where that cannot be told.
     """
@@ -172,6 +174,7 @@ class Problem:
     realization: Realization | None = None
     evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
     communications: tuple[Communication, ...] = field(default=(), repr=False)
+    network: Network | None = field(default=None, repr=False)
     at_slowdown: Callable[[Slowdown], Problem] | None = field(
         default=None, repr=False, compare=False
     )

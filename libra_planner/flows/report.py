@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,6 @@ from libra_planner.flows.imbalance import (
     max_over_mean,
     overall_fim_percent,
 )
-from libra_planner.flows.paths import Hops
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.rates import finish_times_s, max_min_rates
 from libra_planner.flows.routing import Router, Routing
@@ -127,8 +126,8 @@ def flow_report(
     """
     router = Router(fabric, flows, policy)
     routing = router.routing(seed)
-    layers = layer_reports(fabric, flows, router.where, routing.counts)
-    overall, floor = _overall(fabric, layers, routing.counts)
+    layers = layer_reports(fabric, routing.counts)
+    overall, floor = overall_imbalance(fabric, layers, routing.counts)
     nothing = np.zeros(0)
     rate = max_min_rates(routing.routes, routing.capacity_Bps) if with_rates else nothing
     finish = followed(routing, flows, progress) if with_rates else nothing
@@ -160,18 +159,14 @@ def ideal_makespan_s(router: Router) -> float:
     return float(followed(router.sprayed(), router.flows).max(initial=0.0))
 
 
-def layer_reports(
-    fabric: Clos, flows: Flows, where: Hops, counts: Array
-) -> tuple[LayerReport, ...]:
+def layer_reports(fabric: Clos, counts: Array) -> tuple[LayerReport, ...]:
     """Imbalance of every layer, from the flows on each link, shape (n_links,)."""
-    return tuple(
-        _layer_report(fabric, layer, counts[layer.links], _demand(fabric, layer, flows, where))
-        for layer in fabric.layers
-    )
+    return tuple(_layer_report(fabric, layer, counts[layer.links]) for layer in fabric.layers)
 
 
-def _layer_report(fabric: Clos, layer: Layer, counts: Array, demand: Indices) -> LayerReport:
+def _layer_report(fabric: Clos, layer: Layer, counts: Array) -> LayerReport:
     capacity = _unequal_capacity(fabric, layer)
+    demand = _demand(fabric, layer, counts)
     fim = float(fim_percent(counts, capacity))
     floor = fim
     if not layer.is_host:
@@ -191,27 +186,28 @@ def _layer_report(fabric: Clos, layer: Layer, counts: Array, demand: Indices) ->
     )
 
 
+def _demand(fabric: Clos, layer: Layer, counts: Array) -> Indices:
+    """Flows that each group of links has to carry, however they are routed there.
+
+    A leaf's flows stay its own whatever spine they take, and a pod's whatever core.
+    """
+    n_groups = fabric.total_leaves
+    if layer.is_host:
+        n_groups = fabric.n_hosts
+    elif layer.name in ("spine_up", "core_down"):
+        n_groups = fabric.total_pods
+    return np.rint(counts.reshape(n_groups, -1).sum(axis=1)).astype(np.int64)
+
+
 def _unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
     """Bandwidth of a layer's links where some failed; equal ones count in whole numbers."""
     alive = fabric.alive[layer.links]
     return None if alive.all() else fabric.capacity_Bps[layer.links]
 
 
-def _demand(fabric: Clos, layer: Layer, flows: Flows, where: Hops) -> Indices:
-    """Flows that each group of a layer's links has to carry: a host's, a leaf's, a pod's."""
-    everyone = np.ones(flows.n_flows, dtype=np.bool_)
-    owner, mask, n = {
-        "host_up": (flows.src, everyone, fabric.n_hosts),
-        "leaf_up": (where.src_leaf, where.leaves_leaf, fabric.total_leaves),
-        "spine_up": (where.src_pod, where.leaves_pod, fabric.total_pods),
-        "core_down": (where.dst_pod, where.leaves_pod, fabric.total_pods),
-        "spine_down": (where.dst_leaf, where.leaves_leaf, fabric.total_leaves),
-        "host_down": (flows.dst, everyone, fabric.n_hosts),
-    }[layer.name]
-    return np.bincount(owner[mask], minlength=n)
-
-
-def _overall(fabric: Clos, layers: tuple[LayerReport, ...], counts: Array) -> tuple[float, float]:
+def overall_imbalance(
+    fabric: Clos, layers: Sequence[LayerReport], counts: Array
+) -> tuple[float, float]:
     """FIM over all links between switches, and the mean floor of the layers that are used."""
     inside = [layer for layer in fabric.layers if not layer.is_host]
     if not inside:

@@ -171,6 +171,7 @@ class _Builder:
             if slowdown
             else fidelity.evaluators(timed, weights, n_chunks),
             communications=tuple(c for training in trainings for c in training.communications),
+            network=fidelity.network,
             at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
         )
 

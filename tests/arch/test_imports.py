@@ -19,7 +19,7 @@ LAYERS = [
     ["collectives"],
     ["timing", "costing", "link_options"],
     ["group", "problem"],
-    ["evaluation", "flows"],
+    ["evaluation"],
     ["optimizer"],
     ["flows"],
     ["spec"],
