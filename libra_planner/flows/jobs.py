@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.flows.check import CheckReport, LinkCheck
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Array, Indices
 from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.messages import TrafficSettings, placed_npus
