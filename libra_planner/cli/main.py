@@ -193,7 +193,12 @@ def _add_flows(commands: _Commands) -> None:
     what = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
     parser.add_argument("flows", metavar="FLOWS", nargs="?", help=what)
     for flag, default, numbers, what in (
-        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; statistics"),
+        (
+            "--seeds",
+            1,
+            _whole(1, 1_000_000),
+            "route with N seeds, from --seed on; gives statistics",
+        ),
         ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
         ("--fail-links", 0, _whole(0, 10**6), "cables between switches that fail, drawn per seed"),
         ("--fail-spines", 0, _whole(0, 10**6), "spines that fail, drawn per seed"),

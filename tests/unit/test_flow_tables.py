@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
 from libra_planner.flows.fabric import Clos
@@ -14,6 +17,7 @@ from libra_planner.flows.measured import measured_report
 from libra_planner.spec.fabric_files import link_ends, load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops
+from libra_planner.spec.tables import Table, TableFaults
 
 FABRIC = Clos(hosts_per_leaf=4, n_leaves=3, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
 LEAF_SPINE = """\
@@ -193,6 +197,21 @@ def test_one_bad_line_among_very_many(faults) -> None:
     text = "flow_id,src,dst,bytes,via,src_port\n" + "\n".join(rows)
     message = "f.csv:31236: src_port: got '70000', expected a port of 0 .. 65535, or nothing"
     assert faults(text) == [message]
+
+
+_CELLS = st.one_of(
+    st.integers(-5, 20).map(str),
+    st.floats(allow_nan=True).map(repr),
+    st.text("0123456789+-.eE _,x", max_size=5),
+)
+
+
+@given(st.lists(_CELLS, min_size=1, max_size=6))
+def test_numbers_of_a_column_are_those_of_its_cells(cells: list[str]) -> None:
+    table = Table({"x": cells}, np.arange(len(cells)), TableFaults("f.csv"))
+    for value, cell in zip(table.numbers("x").tolist(), cells, strict=True):
+        plain = re.fullmatch(r" *[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)? *", cell)
+        assert value == float(cell) if plain else np.isnan(value)
 
 
 VIA = "flow_id,src,dst,bytes,via\n"
