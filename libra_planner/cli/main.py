@@ -239,9 +239,12 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_LISTED = ("workloads", "cost-models", "npu-catalogues", "fabrics", "examples")
+
+
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    parser.add_argument("kind", choices=("workloads", "cost-models", "npu-catalogues", "examples"))
+    parser.add_argument("kind", choices=_LISTED)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
