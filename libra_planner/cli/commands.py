@@ -149,6 +149,14 @@ def collective(options: argparse.Namespace) -> None:
     answer(options, _console)
 
 
+def flows(options: argparse.Namespace) -> None:
+    """``libra-planner flows``."""
+    with _uncollected():
+        from libra_planner.cli.flows import answer
+
+    answer(options, _console)
+
+
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled

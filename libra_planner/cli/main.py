@@ -11,7 +11,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
@@ -73,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_pareto(commands)
     _add_collective(commands)
+    _add_flows(commands)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -133,14 +134,25 @@ def _add_pareto(commands: _Commands) -> None:
     _add_plan(parser)
     parser.add_argument("--csv", action="store_true", help="print CSV (instead of --json)")
     parser.add_argument(
-        "--points", type=_n_points, default=25, metavar="N", help="2 to 1000 points; default 25"
+        "--points",
+        type=_whole(2, 1000),
+        default=25,
+        metavar="N",
+        help="2 to 1000 points; default 25",
     )
 
 
-def _n_points(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 2 <= int(text[:6]) <= 1000):
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number from 2 to 1000")
-    return int(text)
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    """What reads a whole number of an option."""
+
+    def read(text: str) -> int:
+        digits = text.isascii() and text.isdigit() and len(text) < 20
+        if not (digits and least <= int(text) <= most):
+            expected = f"expected a whole number from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"got {text!r}, {expected}")
+        return int(text)
+
+    return read
 
 
 def _add_collective(commands: _Commands) -> None:
@@ -172,6 +184,54 @@ def _add_collective(commands: _Commands) -> None:
         help="balanced: also the best split of the data over orders of the dimensions",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_flows(commands: _Commands) -> None:
+    text = "Imbalance, rates and completion times of a list of flows over a fabric."
+    parser = _command(commands, "flows", "flows", text)
+    parser.add_argument("fabric", metavar="FABRIC", nargs="?", help="fabric file (YAML) or preset")
+    what = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
+    parser.add_argument("flows", metavar="FLOWS", nargs="?", help=what)
+    for flag, default, numbers, what in (
+        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; statistics"),
+        ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--fail-links", 0, _whole(0, 10**6), "cables between switches that fail, drawn per seed"),
+        ("--fail-spines", 0, _whole(0, 10**6), "spines that fail, drawn per seed"),
+        ("--busiest", 5, _whole(0, 1000), "busiest links to show; default 5"),
+    ):
+        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
+    for flag, metavar, what in (
+        ("--rates", "OUT.csv", "write flow_id,rate_GBps,finish_s of every flow"),
+        ("--trace", "FLOW_ID", "show one flow hop by hop"),
+        ("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
+        ("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),
+    ):
+        parser.add_argument(flag, metavar=metavar, help=what)
+    _add_policy(parser)
+    parser.add_argument("--fim-only", action="store_true", help="no rates and completion times")
+    parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_policy(parser: argparse.ArgumentParser) -> None:
+    """How flows find their paths."""
+    policies = "ecmp (default), pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or "
+    parser.add_argument("--policy", default="ecmp", metavar="POLICY", help=f"{policies} annealing")
+    parser.add_argument(
+        "--hash",
+        choices=("murmur", "crc32", "crc16", "xor"),
+        default="murmur",
+        help="of ecmp; crc and xor are linear, so that a seed only shifts them (default murmur)",
+    )
+    for flag, what in (
+        ("--shared-seed", "ecmp: one hash seed for all switches, which polarizes"),
+        ("--enhanced", "ecmp: hash the queue pair too"),
+        ("--per-collective", "greedy, edge_coloring: balance each collective by itself"),
+    ):
+        parser.add_argument(flag, action="store_true", help=what)
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="S", help="of ilp; default 10 s"
+    )
 
 
 def _add_list(commands: _Commands) -> None:
