@@ -13,7 +13,7 @@ WIRINGS = (RAIL, RAIL_OPTIMIZED, TOP_OF_RACK)
 PLACEMENTS = ("contiguous", "rail", "random")
 """How a job's NPUs are laid out over the cluster's."""
 
-MAX_RADIX = 4096
+MAX_RADIX = 1024
 """Largest switch accepted; beyond it a radix is a slip of the keyboard."""
 
 

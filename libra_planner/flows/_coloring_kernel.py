@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.flows._compile import compiled
+from libra_planner.flows._compile import kept, part
 
 Ints = NDArray[np.int64]
 
@@ -32,7 +32,7 @@ _N_BITS = 16
 """Binary digits of a share."""
 
 
-class Work(NamedTuple):
+class _Work(NamedTuple):
     """Arrays of a colouring.
 
     Parameters
@@ -55,8 +55,8 @@ class Work(NamedTuple):
     weight: Ints
 
 
-@compiled
-def _pair(w: Work, members: Ints) -> None:
+@part
+def _pair(w: _Work, members: Ints) -> None:
     """Pair the members within their sets, level by level."""
     for e in members:
         w.partner[0, e] = w.partner[1, e] = w.label[e] = -1
@@ -73,8 +73,8 @@ def _pair(w: Work, members: Ints) -> None:
                 w.waiting[set_of[e]] = -1
 
 
-@compiled
-def _follow(w: Work, e: int, side: int, n: int) -> int:
+@part
+def _follow(w: _Work, e: int, side: int, n: int) -> int:
     """Label what pairs join to e, starting with a side's pair; the length of the walk."""
     label, found = w.label[e], w.partner[side, e]
     while found >= 0 and w.label[found] < 0:
@@ -85,8 +85,8 @@ def _follow(w: Work, e: int, side: int, n: int) -> int:
     return n
 
 
-@compiled
-def _settle(w: Work, n: int) -> None:
+@part
+def _settle(w: _Work, n: int) -> None:
     """Turn the labels of a walk where this evens out the sets of the last level."""
     source, target = w.sets[0, -1], w.sets[1, -1]
     score = 0
@@ -99,8 +99,8 @@ def _settle(w: Work, n: int) -> None:
         w.tally[1, target[e]] += 2 * w.label[e] - 1
 
 
-@compiled
-def _halve(w: Work, members: Ints) -> None:
+@part
+def _halve(w: _Work, members: Ints) -> None:
     """Label the members 0 or 1 so that every set is halved."""
     _pair(w, members)
     for e in members:
@@ -112,8 +112,8 @@ def _halve(w: Work, members: Ints) -> None:
         w.tally[0, w.sets[0, -1, e]] = w.tally[1, w.sets[1, -1, e]] = 0
 
 
-@compiled
-def _part(w: Work, members: Ints) -> int:
+@part
+def _part(w: _Work, members: Ints) -> int:
     """Move the members of label 0 to the front, in order; how many they are."""
     n = 0
     ones = np.empty_like(members)
@@ -128,8 +128,8 @@ def _part(w: Work, members: Ints) -> int:
     return n
 
 
-@compiled
-def _share(w: Work, members: Ints, n_first: int, n_colors: int) -> None:
+@part
+def _share(w: _Work, members: Ints, n_first: int, n_colors: int) -> None:
     """Label a share of n_first / n_colors of every set 0, to within one or rarely two elements."""
     if 2 * n_first == n_colors:
         _halve(w, members)
@@ -149,26 +149,26 @@ def _share(w: Work, members: Ints, n_first: int, n_colors: int) -> None:
         w.label[e] = 0 if w.weight[e] else 1
 
 
-@compiled
-def _count(w: Work, e: int, color: int, step: int, counts: Ints) -> None:
+@part
+def _count(w: _Work, e: int, color: int, step: int, counts: Ints) -> None:
     for side in range(2):
         for level in range(counts.shape[1]):
             counts[side, level, w.sets[side, level, e], color] += step
 
 
-@compiled
-def _halve_pair(w: Work, a: int, b: int, color: Ints, counts: Ints) -> None:
+@part
+def _halve_pair(w: _Work, a: int, b: int, color: Ints, counts: Ints) -> None:
     """Divide the elements of two colours anew."""
     both = np.flatnonzero((color == a) | (color == b))
     _halve(w, both)
     for e in both:
-        _count(w, e, color[e], -1, counts)
+        _count(w, int(e), int(color[e]), -1, counts)
         color[e] = b if w.label[e] else a
-        _count(w, e, color[e], 1, counts)
+        _count(w, int(e), int(color[e]), 1, counts)
 
 
-@compiled
-def _even_out(w: Work, color: Ints, counts: Ints) -> None:
+@part
+def _even_out(w: _Work, color: Ints, counts: Ints) -> None:
     """Halve pairs of colours until no set has two more elements of one than of another."""
     for e in range(color.shape[0]):
         _count(w, e, color[e], 1, counts)
@@ -184,16 +184,20 @@ def _even_out(w: Work, color: Ints, counts: Ints) -> None:
                         _halve_pair(w, a, b, color, counts)
 
 
-@compiled
-def color_evenly(w: Work, members: Ints, n_colors: int, n_exact: int) -> Ints:
+@kept
+def color_evenly(sets: Ints, members: Ints, n_colors: int, n_exact: int) -> Ints:
     """Colour of each element: every set of the first n_exact levels gets floor or ceil of each.
 
     Parameters
     ----------
+    sets : number of the set of each element, from 0, shape (2 sides, n_levels, n_elements).
     members : all elements, in the order in which they are paired; overwritten.
     n_exact : levels whose sets are unions of sets of the level below, 1 or more.
     """
-    n = members.shape[0]
+    n, n_sets = members.shape[0], sets.max() + 1
+    waiting, tally = np.full(n_sets, -1), np.zeros((2, n_sets), dtype=np.int64)
+    rows = np.empty((5, n), dtype=np.int64)
+    w = _Work(sets, waiting, tally, rows[:2], rows[2], rows[3], rows[4])
     color = np.zeros(n, dtype=np.int64)
     todo = [(0, n, 0, n_colors)]
     while todo:
@@ -208,6 +212,5 @@ def color_evenly(w: Work, members: Ints, n_colors: int, n_exact: int) -> Ints:
             todo.append((start, cut, first, n_first))
             todo.append((cut, end, first + n_first, n_left - n_first))
     if n_colors & (n_colors - 1):  # Shares other than halves may miss by one more.
-        n_sets = w.waiting.shape[0]
         _even_out(w, color, np.zeros((2, n_exact, n_sets, n_colors), dtype=np.int64))
     return color

@@ -159,12 +159,12 @@ def _open_flows(s: _State, n_queue: int, least_Bps: float) -> tuple[int, int]:
 
 @_part
 def _sift_down(s: _State, i: int, n_heap: int) -> None:
-    """Move one entry of the heap down to its place."""
+    """Move one entry of the heap down; an infinite key after the last one spares a test."""
     j, key = s.heap[i], s.key[i]
+    s.key[n_heap] = np.inf
     child = 2 * i + 1
     while child < n_heap:
-        if child + 1 < n_heap and s.key[child + 1] < s.key[child]:
-            child += 1
+        child += s.key[child + 1] < s.key[child]
         if not s.key[child] < key:
             break
         s.heap[i], s.key[i] = s.heap[child], s.key[child]

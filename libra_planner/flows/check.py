@@ -17,6 +17,7 @@ from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_used
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Array, Clos, Indices
+from libra_planner.flows.flow import Flows
 from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.phases import Phase, PhaseReport
 from libra_planner.flows.policy import Policy
@@ -107,6 +108,8 @@ class LinkCheck:
     bandwidth_Bps : the design, shape (n_dims,), byte/s.
     design : its links; those of the problem's realization by default.
     traffic : placement, queue pairs, addresses; those of the plan by default.
+    npu_at, background : where the outermost dimension runs the job on a fabric that it
+        shares, and the others' flows there; see :class:`~libra_planner.flows.phases.Phase`.
 
     Raises
     ------
@@ -118,6 +121,8 @@ class LinkCheck:
     bandwidth_Bps: Array
     design: RealizedDesign
     traffic: TrafficSettings
+    npu_at: Indices | None = field(default=None, repr=False)
+    background: Flows | None = field(default=None, repr=False)
 
     @property
     def network(self) -> Network:
@@ -150,7 +155,7 @@ class LinkCheck:
             spray_step_time_s=self.step_time_s(self._factors(runs[0], "ideal_factor")),
             effective_step_time_s=np.array(times * n_same),
             dimensions=tuple(self._dimension(dim, every) for dim in range(len(self.bandwidth_Bps))),
-            phases=tuple((runs[0][key], self._users(key)) for key in self.keys),
+            phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
         )
 
     def runs(
@@ -161,7 +166,7 @@ class LinkCheck:
         drawn = policy.is_drawn or self.traffic.placement == "random"
         runs = []
         for i, seed in enumerate(listed if drawn else listed[:1]):
-            runs.append({key: self._phase(key).report(policy, seed) for key in self.keys})
+            runs.append({key: self.phase(key).report(policy, seed) for key in self.keys})
             if progress is not None:
                 progress(i + 1, len(listed) if drawn else 1)
         return runs
@@ -217,12 +222,17 @@ class LinkCheck:
             if group.sizes[dim] > 1 and isinstance(built.fabric, Clos)
         ]
 
-    def _phase(self, key: PhaseKey) -> Phase:
+    def phase(self, key: PhaseKey) -> Phase:
+        """A collective's part in one switch dimension."""
         dim, group, algorithm = key
-        built = self.design.dimensions[dim]
-        return Phase(self.problem.topology, dim, group, algorithm, built, self.traffic)
+        built, topology = self.design.dimensions[dim], self.problem.topology
+        phase = Phase(topology, dim, group, algorithm, built, self.traffic)
+        if dim < topology.n_dims - 1:
+            return phase
+        return replace(phase, npu_at=self.npu_at, background=self.background)
 
-    def _users(self, key: PhaseKey) -> tuple[Communication, ...]:
+    def users(self, key: PhaseKey) -> tuple[Communication, ...]:
+        """The collectives that a phase serves."""
         dim = key[0]
         return tuple(
             one
@@ -259,7 +269,7 @@ class LinkCheck:
     def _dimension(self, dim: int, runs: list[dict[PhaseKey, PhaseReport]]) -> DimensionReport:
         built = self.design.dimensions[dim]
         uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
-        sent = np.array([self._bytes(one)[dim] * one.count for one in uses])
+        sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
         policy = [self._shares(run, uses, dim, "time_factor") for run in runs]
         spray = self._shares(runs[0], uses, dim, "ideal_factor")
         fim = [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
@@ -280,7 +290,8 @@ class LinkCheck:
             fim_floor_percent=floor,
         )
 
-    def _bytes(self, one: Communication) -> Array:
+    def bytes_of(self, one: Communication) -> Array:
+        """What an NPU sends for a collective by dimension (C3)."""
         return traffic_bytes(one.collective, one.group, self.network.in_network)
 
     def _shares(

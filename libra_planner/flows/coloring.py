@@ -12,7 +12,7 @@ import numpy as np
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.greedy import placed
-from libra_planner.flows.loads import choice_of, groups, no_picks
+from libra_planner.flows.loads import choice_of, groups, no_picks, ranks
 from libra_planner.flows.paths import Choice, Hops, hops, links_of
 
 
@@ -51,7 +51,7 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     >>> fabric = Clos(hosts_per_leaf=2, n_leaves=2, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
     >>> flows = Flows(np.array([0, 1, 2]), np.array([2, 3, 1]), np.array([1.0, 2.0, 9.0]))
     >>> edge_coloring(fabric, flows).uplink
-    array([0, 1, 0])
+    array([1, 0, 0])
     """
     where, group = hops(fabric, flows), groups(flows, per_collective=per_collective)
     picks = no_picks(flows)
@@ -98,7 +98,7 @@ def _cores(fabric: Clos, where: Hops, group: Indices, crossing: Indices, spine: 
         of_spine.append(one)
         levels.append([one, group[crossing] * fabric.n_spines + spine])
     core = _colors(levels, fabric.n_cores, n_exact=2)
-    up, down = (_dealt(one * fabric.n_cores + core, fabric.core_parallel) for one in of_spine)
+    up, down = (ranks(one * fabric.n_cores + core) % fabric.core_parallel for one in of_spine)
     return np.stack([core * fabric.core_parallel + up, down], axis=1)
 
 
@@ -109,37 +109,16 @@ def _leaf_links(
     links = []
     for leaf in (where.src_leaf, where.dst_leaf):
         of_leaf = group[crossing] * fabric.total_leaves + leaf[crossing]
-        links.append(_dealt(of_leaf * fabric.n_spines + spine, fabric.n_parallel))
+        links.append(ranks(of_leaf * fabric.n_spines + spine) % fabric.n_parallel)
     return spine * fabric.n_parallel + links[0], links[1]
-
-
-def _dealt(key: Indices, n: int) -> Indices:
-    """Links 0 .. n-1 dealt in turn to the flows of equal key, in their order."""
-    order = np.argsort(key, kind="stable")
-    ranked = key[order]
-    is_first = np.r_[True, ranked[1:] != ranked[:-1]]
-    position = np.arange(key.size)
-    dealt = np.empty_like(key)
-    dealt[order] = (position - np.maximum.accumulate(np.where(is_first, position, 0))) % n
-    return dealt
 
 
 def _colors(levels: list[list[Indices]], n_colors: int, *, n_exact: int) -> Indices:
     """Colours that divide every set evenly; ``levels`` by side, then from small sets to large."""
-    from libra_planner.flows._coloring_kernel import Work, color_evenly
+    from libra_planner.flows._coloring_kernel import color_evenly
 
     sets = np.stack([np.stack([_numbered(keys) for keys in side]) for side in levels])
-    n_sets, n = int(sets.max()) + 1, sets.shape[2]
-    work = Work(
-        sets=sets,
-        waiting=np.full(n_sets, -1, dtype=np.int64),
-        tally=np.zeros((2, n_sets), dtype=np.int64),
-        partner=np.empty((2, n), dtype=np.int64),
-        label=np.empty(n, dtype=np.int64),
-        walk=np.empty(n, dtype=np.int64),
-        weight=np.empty(n, dtype=np.int64),
-    )
-    return color_evenly(work, np.arange(n), n_colors, n_exact)
+    return color_evenly(sets, np.arange(sets.shape[2]), n_colors, n_exact)
 
 
 def _numbered(keys: Indices) -> Indices:

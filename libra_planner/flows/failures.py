@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.flows.fabric import Clos, Indices
 
 _SHOWN = 5
@@ -166,4 +166,4 @@ def require_connected(fabric: Clos, src: Indices, dst: Indices) -> None:
     shown = ", ".join(f"host {a} -> host {b}" for a, b in pairs[:_SHOWN])
     more = ", ..." if len(pairs) > _SHOWN else ""
     got = f"got {len(pairs):,} pairs of hosts that no path joins: {shown}{more}"
-    raise SpecError(Fault(got, "expected a fabric that joins them", "repair links or spines"))
+    raise Disconnected(Fault(got, "expected a fabric that joins them", "repair links or spines"))

@@ -22,8 +22,9 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     """Flows by size descending, then in order, each to the path of the least loaded worst link.
 
     The load of a link is the number of flows that were given it; a path costs the largest load
-    of its links between switches, max(up, down) on leaf-spine; the lowest spine, core and
-    parallel link wins among equals. Failed links are no candidates.
+    of its links between switches, max(up, down) on leaf-spine. Every spine offers the least
+    loaded of parallel links, and the core with the least loaded worst link; the lowest index
+    wins among equals, of links, cores, and then spines. Failed links are no candidates.
 
     Parameters
     ----------
@@ -58,13 +59,14 @@ def placed(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> Indice
     group : shape (n_flows,); loads start again at 0 for each group.
     picks : as :data:`~libra_planner.flows.loads.COLUMNS`, -1 where there is none; overwritten.
     """
-    from libra_planner.flows._greedy_kernel import place
+    from libra_planner.flows._assignment_kernel import place
 
     where = hops(fabric, flows)
     order = np.lexsort((-flows.size_bytes, picks[:, 0] < 0, group))
     order = np.ascontiguousarray(order[where.leaves_leaf[order]])
-    lost = place(by_tier(fabric, no_load(fabric)), ends_of(where), order, group, picks)
+    tiers = by_tier(fabric, no_load(fabric))
+    lost = place(tuple(tiers), tuple(ends_of(where)), order, group, picks)
     if lost >= 0:
-        got = f"flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]} has no path"
-        raise SpecError(Fault(got, "expected a path of links that have not failed"))
+        got = f"got no path for flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]}"
+        raise SpecError(Fault(got, "expected one over links that have not failed"))
     return picks

@@ -107,3 +107,14 @@ def groups(flows: Flows, *, per_collective: bool) -> Indices:
     if not per_collective:
         return np.zeros(flows.n_flows, dtype=np.int64)
     return np.unique(flows.collective, return_inverse=True)[1].astype(np.int64)
+
+
+def ranks(key: Indices) -> Indices:
+    """Position of each entry among those of equal key, from 0, in their order."""
+    order = np.argsort(key, kind="stable")
+    ranked = key[order]
+    is_first = np.r_[True, ranked[1:] != ranked[:-1]][: key.size]
+    position = np.arange(key.size)
+    rank = np.empty_like(position)
+    rank[order] = position - np.maximum.accumulate(np.where(is_first, position, 0))
+    return rank

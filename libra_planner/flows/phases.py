@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.flows.fabric import Clos, Indices
-from libra_planner.flows.flow import Flows
+from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.rates import max_min_rates
@@ -133,6 +133,9 @@ class Phase:
     algorithm : how; ``None`` where the switches reduce.
     built : the links; a switch with bandwidth.
     settings : placement, queue pairs, addresses.
+    npu_at : the NPU of the fabric that runs each NPU of the job, shape (n_npus,); by default
+        as the placement says.
+    background : flows of other jobs that never end, on the same fabric.
     """
 
     topology: Topology
@@ -141,6 +144,8 @@ class Phase:
     algorithm: Algorithm | None
     built: RealizedDimension
     settings: TrafficSettings
+    npu_at: Indices | None = field(default=None, repr=False)
+    background: Flows | None = field(default=None, repr=False)
 
     @property
     def fabric(self) -> Clos:
@@ -177,20 +182,24 @@ class Phase:
             yield sent.name, sent.share, flows
 
     def _placed(self, seed: int) -> Indices:
+        if self.npu_at is not None:
+            return self.npu_at
         return placed_npus(self.topology, self.dim, self.built, self.settings.placement, seed)
 
     def _rounds(self, policy: Policy, seed: int) -> Iterator[RoundReport]:
-        for name, share, flows in self.flows(seed):
+        for name, share, own in self.flows(seed):
+            flows = own if self.background is None else joined(own, self.background)
             router = Router(self.fabric, flows, policy)
             routing = router.routing(seed)
+            alone = router if flows is own else Router(self.fabric, own, policy)
             layers = layer_reports(self.fabric, routing.counts)
             fim, floor = overall_imbalance(self.fabric, layers, routing.counts)
             yield RoundReport(
                 name=name,
                 share=share,
-                n_flows=flows.n_flows,
-                time_s=float(followed(routing, flows).max()),
-                ideal_s=ideal_makespan_s(router),
+                n_flows=own.n_flows,
+                time_s=float(followed(routing, flows)[: own.n_flows].max()),
+                ideal_s=ideal_makespan_s(alone),
                 layers=layers,
                 fim_percent=fim,
                 fim_floor_percent=floor,

@@ -19,7 +19,7 @@ from libra_planner.flows.routes import Routes
 if TYPE_CHECKING:
     from libra_planner.flows._rates_kernel import _State
 
-_MAX_WORK = 10_000_000
+_MAX_WORK = 3_000_000
 """Table entries read between two calls of ``progress``: about a tenth of a second."""
 
 
@@ -165,6 +165,6 @@ def _empty_state(
         queued=np.empty(n_links, dtype=np.int64),
         queue=np.empty(n_links, dtype=np.int32),
         heap=np.empty(n_links, dtype=np.int32),
-        key=np.empty(n_links),
+        key=np.empty(n_links + 1),
         tally=np.zeros(3, dtype=np.int64),
     )

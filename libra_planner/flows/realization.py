@@ -127,6 +127,7 @@ def _dimension(
     n_npus = topology.n_npus
     if not (math.isfinite(asked_Bps) and asked_Bps >= 0):
         raise SpecError(Fault(f"got {asked_Bps:g} byte/s", "expected a bandwidth of 0 or more"))
+    _check_size(n_npus * max(2, topology.dimensions[dim].n_links_per_npu))
     everyone = np.arange(n_npus)[:, None]
     if asked_Bps == 0:
         return RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings)
@@ -142,7 +143,6 @@ def _direct(topology: Topology, dim: int, bandwidth_Bps: float) -> Direct:
     dimension = topology.dimensions[dim]
     if dimension.block is Block.SWITCH:
         raise SpecError(Fault("got no settings", "expected those of a switch"))
-    _check_size(topology.n_npus * dimension.n_links_per_npu)
     n_inner = math.prod(topology.sizes[:dim])
     return Direct(dimension.block, dimension.size, topology.n_npus, n_inner, bandwidth_Bps)
 

@@ -53,8 +53,8 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
     """The fewest switches that join all hosts of one plane.
 
     One switch if the ports suffice, else leaves and spines, else pods of them under cores.
-    Leaves are as full as the radix allows, and equally so. Every leaf is joined to every
-    spine by the same number of links; a spine to every core.
+    Of equally many switches those with the fullest leaves, all equally full. Every leaf is
+    joined to every spine by the same number of links; a spine to every core.
 
     Parameters
     ----------
@@ -78,12 +78,8 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
     n_hosts = hosts_per_rail * n_rails
     if n_hosts <= settings.switch_radix:
         return Shape(n_hosts)
-    most = _most_hosts_per_leaf(settings)
-    shape = None
-    if most:
-        leaves_per_rail = -(-hosts_per_rail // most)
-        shape = _leaf_spine(settings, hosts_per_rail, n_rails, leaves_per_rail)
-        shape = shape or _three_tiers(settings, hosts_per_rail, n_rails, leaves_per_rail)
+    shape = _leaf_spine(settings, hosts_per_rail, n_rails)
+    shape = shape or _three_tiers(settings, hosts_per_rail, n_rails)
     if shape is None:
         raise SpecError(_too_many(settings, n_hosts))
     return shape
@@ -135,43 +131,65 @@ def spread(
     >>> spread(4, 4, n_free=4, n_ports=8), spread(9, 4, n_free=4, n_ports=8)
     ((2, 2), None)
     """
-    for n_upper in range(1, n_up + 1):
+    most_parallel = n_ports // n_lower
+    if most_parallel < (n_parallel or 1):
+        return None
+    for n_upper in range(-(-n_up // (n_parallel or most_parallel)), n_up + 1):
         parallel = n_parallel or -(-n_up // n_upper)
-        enough = n_upper * parallel >= n_up
-        if enough and n_lower * parallel <= n_ports and n_upper * parallel <= n_free:
+        if n_upper * parallel <= n_free:
             return n_upper, parallel
     return None
 
 
-def _leaf_spine(
-    settings: SwitchSettings, hosts_per_rail: int, n_rails: int, leaves_per_rail: int
-) -> Shape | None:
-    radix, n_leaves = settings.switch_radix, leaves_per_rail * n_rails
-    hosts = -(-hosts_per_rail // leaves_per_rail)
-    upper = spread(
-        n_leaves,
-        _n_uplinks(settings, hosts),
-        n_free=radix - hosts,
-        n_ports=radix,
-        n_parallel=settings.n_parallel,
-    )
-    return upper and Shape(hosts, n_leaves, *upper, n_rails=n_rails)
+def _leaf_counts(settings: SwitchSettings, hosts_per_rail: int) -> list[int]:
+    """Leaves per rail worth trying, fewest first: one for every number of hosts per leaf."""
+    most = _most_hosts_per_leaf(settings)
+    return sorted({-(-hosts_per_rail // hosts) for hosts in range(1, most + 1)})
 
 
-def _three_tiers(
-    settings: SwitchSettings, hosts_per_rail: int, n_rails: int, leaves_per_rail: int
-) -> Shape | None:
-    """The cheapest number of pods; a pod holds leaves of all rails where they fit."""
+def _leaf_spine(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape | None:
+    """The fewest switches in two tiers, and of equally many the fewest leaves."""
+    best: Shape | None = None
+    for leaves_per_rail in _leaf_counts(settings, hosts_per_rail):
+        n_leaves = leaves_per_rail * n_rails
+        if n_leaves > settings.switch_radix or (best and n_leaves >= best.n_switches):
+            break
+        hosts = -(-hosts_per_rail // leaves_per_rail)
+        upper = _spines(settings, hosts, n_leaves, n_ports=settings.switch_radix)
+        shape = upper and Shape(hosts, n_leaves, *upper, n_rails=n_rails)
+        best = _better(best, shape)
+    return best
+
+
+def _better(best: Shape | None, shape: Shape | None) -> Shape | None:
+    if best is None or shape is None:
+        return best or shape
+    return shape if shape.n_switches < best.n_switches else best
+
+
+def _spines(
+    settings: SwitchSettings, hosts: int, n_leaves: int, *, n_ports: int
+) -> tuple[int, int] | None:
+    """Spines over so many leaves, and links to each."""
+    n_up, n_free = _n_uplinks(settings, hosts), settings.switch_radix - hosts
+    return spread(n_leaves, n_up, n_free=n_free, n_ports=n_ports, n_parallel=settings.n_parallel)
+
+
+def _three_tiers(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape | None:
+    """The fewest switches in three tiers, and of equally many the fewest leaves, then pods."""
     half = settings.switch_radix // 2
-    unit = n_rails if n_rails <= half else 1
-    n_units = -(-leaves_per_rail * n_rails // unit)
-    shapes = []
-    for n_pods in range(2, settings.switch_radix + 1):
-        units_per_pod = -(-n_units // n_pods)
-        if unit * units_per_pod <= half and (n_pods - 1) * units_per_pod < n_units:
-            shape = _pods(settings, hosts_per_rail, n_rails, (n_pods, unit * units_per_pod))
-            shapes += [shape] if shape else []
-    return min(shapes, key=lambda shape: (shape.n_switches, shape.n_pods), default=None)
+    unit = n_rails if n_rails <= half else 1  # A pod holds leaves of all rails where they fit.
+    best: Shape | None = None
+    for leaves_per_rail in _leaf_counts(settings, hosts_per_rail):
+        n_units = leaves_per_rail * n_rails // unit
+        if best and n_units * unit >= best.n_switches:
+            break
+        for n_pods in range(max(2, -(-n_units * unit // half)), settings.switch_radix + 1):
+            units_per_pod = -(-n_units // n_pods)
+            if unit * units_per_pod <= half and (n_pods - 1) * units_per_pod < n_units:
+                pods = n_pods, unit * units_per_pod
+                best = _better(best, _pods(settings, hosts_per_rail, n_rails, pods))
+    return best
 
 
 def _pods(
@@ -179,15 +197,9 @@ def _pods(
 ) -> Shape | None:
     """The shape with so many pods of so many leaves, if the ports suffice."""
     n_pods, n_leaves = pods
-    radix, half = settings.switch_radix, settings.switch_radix // 2
+    radix = settings.switch_radix
     hosts = -(-hosts_per_rail // (n_pods * n_leaves // n_rails))
-    spines = spread(
-        n_leaves,
-        _n_uplinks(settings, hosts),
-        n_free=radix - hosts,
-        n_ports=half,
-        n_parallel=settings.n_parallel,
-    )
+    spines = _spines(settings, hosts, n_leaves, n_ports=radix // 2)
     if spines is None:
         return None
     down = n_leaves * spines[1]
