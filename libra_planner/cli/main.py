@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_optimize(commands)
     _add_evaluate(commands)
+    _add_check(commands)
     _add_pareto(commands)
     _add_collective(commands)
     _add_flows(commands)
@@ -125,6 +126,39 @@ def _add_evaluate(commands: _Commands) -> None:
         required=True,
         metavar="B1,B2,...",
         help="GB/s per NPU of every dimension, innermost first",
+    )
+
+
+def _add_check(commands: _Commands) -> None:
+    text = (
+        "Step time of a design on real links, as a routing policy loads them."
+    )
+    parser = _command(commands, "check", "check", text)
+    _add_plan(parser)
+    what = "GB/s per NPU of every dimension, innermost first; without it the plan's optimum"
+    parser.add_argument("--bandwidth", metavar="B1,B2,...", help=what)
+    _add_policy(parser)
+    _add_traffic(parser)
+    parser.add_argument(
+        "--busiest", type=_whole(0, 1000), default=5, metavar="N", help="links to show; default 5"
+    )
+    parser.add_argument("--trace", metavar="SRC-DST", help="show one flow hop by hop")
+    parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
+
+
+def _add_traffic(parser: argparse.ArgumentParser) -> None:
+    """Draws of the routing, and how NPUs use their NICs."""
+    for flag, default, numbers, what in (
+        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; default 1"),
+        ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--queue-pairs", 1, _whole(1, 128), "queue pairs per connection; default 1"),
+        ("--npus-per-address", 1, _whole(1, 4096), "NPUs that share an IP address; default 1"),
+    ):
+        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
+    parser.add_argument(
+        "--placement",
+        choices=("contiguous", "rail", "random"),
+        help="of the job's NPUs (default: the plan's, else contiguous)",
     )
 
 
