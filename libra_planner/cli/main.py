@@ -130,9 +130,7 @@ def _add_evaluate(commands: _Commands) -> None:
 
 
 def _add_check(commands: _Commands) -> None:
-    text = (
-        "Step time of a design on real links, as a routing policy loads them."
-    )
+    text = "Step time of a design on real links, as a routing policy loads them."
     parser = _command(commands, "check", "check", text)
     _add_plan(parser)
     what = "GB/s per NPU of every dimension, innermost first; without it the plan's optimum"
