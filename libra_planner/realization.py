@@ -61,6 +61,8 @@ class Realization:
     switches : by dimension; ``None`` for rings and fully connected groups, whose links
         follow from C2.
     placement : one of :data:`PLACEMENTS`.
+    n_queue_pairs : per connection; messages are split over them.
+    npus_per_address : NPUs that share an IP address; 1 if each has its own.
     notes : assumptions of the presets it starts from.
 
     Examples
@@ -73,6 +75,8 @@ class Realization:
 
     switches: tuple[SwitchSettings | None, ...]
     placement: str = PLACEMENTS[0]
+    n_queue_pairs: int = 1
+    npus_per_address: int = 1
     notes: tuple[str, ...] = field(default=())
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.flows.check import CheckReport, LinkCheck
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Array, Indices
 from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.messages import TrafficSettings, placed_npus
@@ -20,6 +21,8 @@ from libra_planner.topology import Block, Topology
 
 _ENDLESS = 1e6
 """Size of other jobs' flows over a job's own: they last as long as it needs."""
+
+_NUMBERS_PER_JOB = 2**32
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class SharedFabric:
         Steps are not in time with one another, so each job is given the worst: while it
         communicates over the shared dimension, every other job is in its heaviest round there.
         """
-        heaviest = [_heaviest_round(check, seeds[0]) for check in self.checks]
+        heaviest = [_heaviest_round(check, i, seeds[0]) for i, check in enumerate(self.checks)]
         found = []
         for i, check in enumerate(self.checks):
             others = [flows for j, flows in enumerate(heaviest) if j != i and flows is not None]
@@ -139,7 +142,7 @@ def _check_alike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -
         raise SpecError(*faults)
 
 
-def _heaviest_round(check: LinkCheck, seed: int) -> Flows | None:
+def _heaviest_round(check: LinkCheck, job: int, seed: int) -> Flows | None:
     """The round in which a job sends most over the shared dimension, as endless flows."""
     dim = check.problem.topology.n_dims - 1
     found: tuple[float, Flows] | None = None
@@ -152,7 +155,10 @@ def _heaviest_round(check: LinkCheck, seed: int) -> Flows | None:
                 found = share * n_bytes, flows
     if found is None:
         return None
-    return replace(found[1], size_bytes=found[1].size_bytes * _ENDLESS)
+    flows = found[1]
+    # Groups of different jobs are different collectives.
+    collective = flows.collective + (job + 1) * _NUMBERS_PER_JOB
+    return replace(flows, size_bytes=flows.size_bytes * _ENDLESS, collective=collective)
 
 
 def positions(check: LinkCheck) -> Indices:

@@ -11,6 +11,7 @@ from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.flows.traffic import Members, Round
+from libra_planner.realization import Realization
 from libra_planner.topology import Topology
 
 
@@ -22,13 +23,20 @@ class TrafficSettings:
     ----------
     placement : ``contiguous``: neighbours of a group sit next to each other; ``rail``: they
         go to the leaves in turn; ``random``: anywhere (seeded).
-    queue_pairs : per connection; a message is split over them (NCCL opens 1 by default).
+    n_queue_pairs : per connection; a message is split over them (NCCL opens 1 by default).
     npus_per_address : NPUs that share an IP address; 1 if each has its own.
     """
 
     placement: str = "contiguous"
-    queue_pairs: int = 1
+    n_queue_pairs: int = 1
     npus_per_address: int = 1
+
+
+def traffic_settings(realization: Realization) -> TrafficSettings:
+    """How the NPUs of a plan use their NICs."""
+    return TrafficSettings(
+        realization.placement, realization.n_queue_pairs, realization.npus_per_address
+    )
 
 
 def placed_npus(
@@ -108,13 +116,13 @@ def message_flows(
     >>> [built] = realize(fabric, [1e9]).dimensions
     >>> members = Members(fabric, 0, Group((2,), (1,)))
     >>> [ring] = rounds(members, Algorithm.RING)
-    >>> two = TrafficSettings(queue_pairs=2)
+    >>> two = TrafficSettings(n_queue_pairs=2)
     >>> flows = message_flows(
     ...     built, members, ring, npu_at=np.arange(2), settings=two, size_bytes=8.0)
     >>> flows.src, flows.dst, flows.size_bytes
     (array([0, 0, 1, 1]), array([1, 1, 0, 0]), array([4., 4., 4., 4.]))
     """
-    n_pairs = -(-settings.queue_pairs // built.n_nics) * built.n_nics
+    n_pairs = -(-settings.n_queue_pairs // built.n_nics) * built.n_nics
     pair = np.tile(np.arange(n_pairs), sent.n_messages)
     src, dst = npu_at[np.repeat(sent.src, n_pairs)], npu_at[np.repeat(sent.dst, n_pairs)]
     nic = pair % built.n_nics

@@ -81,22 +81,22 @@ class PhaseReport:
     @property
     def time_factor(self) -> float:
         """Time over that of the same bytes at the bandwidth that was asked for."""
-        return self._time_s("time_s") * self.asked_Bps / _BYTES
+        return self._sum("time_s") * self.asked_Bps / _BYTES
 
     @property
     def ideal_factor(self) -> float:
         """The same with every packet sprayed."""
-        return self._time_s("ideal_s") * self.asked_Bps / _BYTES
+        return self._sum("ideal_s") * self.asked_Bps / _BYTES
 
     @property
     def efficiency(self) -> float:
         """Share of the whole links' bandwidth that the phase gets."""
-        return _BYTES / (self._time_s("time_s") * self.bandwidth_Bps)
+        return _BYTES / (self._sum("time_s") * self.bandwidth_Bps)
 
     @property
     def slowdown(self) -> float:
         """Time over that with every packet sprayed."""
-        return self._time_s("time_s") / self._time_s("ideal_s")
+        return self._sum("time_s") / self._sum("ideal_s")
 
     @property
     def fim_percent(self) -> float:
@@ -113,7 +113,7 @@ class PhaseReport:
         """The round that loses most time."""
         return max(self.rounds, key=lambda one: one.time_s - one.ideal_s)
 
-    def _time_s(self, name: str) -> float:
+    def _sum(self, name: str) -> float:
         return float(sum(getattr(one, name) for one in self.rounds))
 
     def _mean(self, name: str) -> float:

@@ -196,7 +196,8 @@ def _demand(fabric: Clos, layer: Layer, counts: Array) -> Indices:
         n_groups = fabric.n_hosts
     elif layer.name in ("spine_up", "core_down"):
         n_groups = fabric.total_pods
-    return np.rint(counts.reshape(n_groups, -1).sum(axis=1)).astype(np.int64)
+    whole: Indices = np.rint(counts.reshape(n_groups, -1).sum(axis=1)).astype(np.int64)
+    return whole
 
 
 def _unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from libra_planner.errors import Fault, PlannerError, SpecError
-from libra_planner.flows.check import CheckReport, link_check
+from libra_planner.flows.check import link_check
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Array
 from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.policy import Policy

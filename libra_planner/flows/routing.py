@@ -107,9 +107,22 @@ class Router:
             return Ecmp(fabric, flows, policy, self.where).choice(seed), None
         if policy.name == "pinned":
             return pinned(fabric, flows, self.where), None
-        from libra_planner.flows.assignment import assigned
+        return _assigned(fabric, flows, policy, seed)
 
-        return assigned(fabric, flows, policy, seed=seed)
+
+def _assigned(fabric: Clos, flows: Flows, policy: Policy, seed: int) -> tuple[Choice, float | None]:
+    """Paths that a policy gives with all flows in view, and the gap that it proves."""
+    from libra_planner.flows import assignment
+
+    if policy.name == "ilp":
+        chosen, bound = assignment.min_max_ilp(fabric, flows, time_limit_s=policy.time_limit_s)
+        return chosen, bound.gap_fraction
+    if policy.name == "annealing":
+        return assignment.annealing(fabric, flows, seed=seed), None
+    if policy.name == "two_level_max_min":
+        return assignment.two_level_max_min(fabric, flows), None
+    balanced = assignment.greedy if policy.name == "greedy" else assignment.edge_coloring
+    return balanced(fabric, flows, per_collective=policy.per_collective), None
 
 
 def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:

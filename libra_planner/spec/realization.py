@@ -70,7 +70,13 @@ class _Reader:
             for dim in dims:
                 self._refuse_twice(name, first.setdefault(dim, name))
                 switches[dim] = self._settings(common, own or SwitchSpec(), (*KEY, name))
-        return Realization(tuple(switches), spec.placement, tuple(self.notes))
+        return Realization(
+            switches=tuple(switches),
+            placement=spec.placement,
+            n_queue_pairs=spec.queue_pairs,
+            npus_per_address=spec.npus_per_address,
+            notes=tuple(self.notes),
+        )
 
     def _override_names(self, given: dict[str, Any]) -> list[str]:
         """Keys that name a dimension; any other unknown key is a fault, unless it holds a map."""

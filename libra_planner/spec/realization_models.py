@@ -124,7 +124,8 @@ class SwitchSpec(Model):
 
 def _with_overrides(schema: dict[str, Any]) -> None:
     """Any other key is a dimension, whose value has the keys of a switch."""
-    own = {key: value for key, value in schema["properties"].items() if key != "placement"}
+    traffic = ("placement", "queue_pairs", "npus_per_address")
+    own = {key: value for key, value in schema["properties"].items() if key not in traffic}
     schema["additionalProperties"] = {
         "type": "object",
         "additionalProperties": False,
@@ -139,4 +140,10 @@ class RealizationSpec(SwitchSpec):
 
     placement: Literal["contiguous", "rail", "random"] = Field(
         default="contiguous", description="How a job's NPUs are laid out over the cluster's."
+    )
+    queue_pairs: Annotated[int, Field(ge=1, le=128)] = Field(
+        default=1, description="Queue pairs per connection; messages are split over them."
+    )
+    npus_per_address: Annotated[int, Field(ge=1, le=1024)] = Field(
+        default=1, description="NPUs that share an IP address; 1 if each has its own."
     )

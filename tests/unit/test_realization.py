@@ -716,4 +716,4 @@ def test_the_documented_section_works(plan) -> None:
 def test_the_schema_takes_keys_by_dimension(run) -> None:
     section = run("schema", "plan").payload["$defs"]["RealizationSpec"]
     own = section["additionalProperties"]["properties"]
-    assert set(section["properties"]) - set(own) == {"placement"}
+    assert set(section["properties"]) - set(own) == {"placement", "queue_pairs", "npus_per_address"}
