@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import INTERRUPTED, Place, SpecError
+from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
 
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
@@ -25,7 +25,13 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.evaluation import evaluated
         from libra_planner.spec.plan import load_plan
 
+    _refuse_without_routing(options)
     problem = load_plan(options.plan, options.settings)
+    if options.policy is not None:
+        with _uncollected():
+            from libra_planner.cli.routed import answer
+        answer(options, problem, _console)
+        return
     with _uncollected():
         from libra_planner.optimizer.catalogue import CatalogueDesign
         from libra_planner.optimizer.optimize import solve
@@ -50,6 +56,27 @@ def optimize(options: argparse.Namespace) -> None:
         print_result(_console(), problem, evaluation, design, shadow)
         if isinstance(design, CatalogueDesign):
             print_catalogue(_console(), problem, design)
+
+
+def _refuse_without_routing(options: argparse.Namespace) -> None:
+    """Refuse settings of a routing policy without one."""
+    usual = {
+        "hash": "murmur",
+        "shared_seed": False,
+        "enhanced": False,
+        "per_collective": False,
+        "time_limit": 10.0,
+        "seeds": 1,
+        "seed": 0,
+        "queue_pairs": None,
+        "npus_per_address": None,
+        "placement": None,
+    }
+    given = [name for name, value in usual.items() if getattr(options, name) != value]
+    if options.policy is None and given:
+        got = f"got --{given[0].replace('_', '-')} without --routing"
+        place = Place(options.plan)
+        raise SpecError(Fault(got, "expected a policy", "add --routing ecmp", "", place))
 
 
 @contextmanager

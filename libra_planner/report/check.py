@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from libra_planner.evaluation import Violation
-from libra_planner.flows.check import CheckReport, LinkCheck
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.direct import Direct
 from libra_planner.flows.fabric import Array, Clos
 from libra_planner.flows.imbalance import distribution
@@ -51,7 +52,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
     return {
         **routing_keys(report),
         "placement": traffic.placement,
-        "queue_pairs": traffic.queue_pairs,
+        "queue_pairs": traffic.n_queue_pairs,
         "npus_per_address": traffic.npus_per_address,
         "workload": problem.workload_name,
         "topology": str(problem.topology),

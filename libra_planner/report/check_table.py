@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from libra_planner.flows.check import CheckReport
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Array
+from libra_planner.flows.failures_study import FailureStudy
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DesignParts, DimensionParts, design_parts
 from libra_planner.report.check import CheckedPlan, check_notes
+from libra_planner.report.failures import draw_lines, single_failure_lines
 from libra_planner.report.flows import group_rows
 from libra_planner.report.flows_table import (
     figure_text,
@@ -74,7 +76,7 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     vector = ", ".join(format_bandwidth(value) for value in checked.links.bandwidth_Bps)
     origin = "the plan's own optimum, found first" if checked.optimized else "as given"
     yield f"Design {vector} per NPU: {origin}"
-    pairs = f"{traffic.queue_pairs} queue {plural('pair', traffic.queue_pairs)} per connection"
+    pairs = f"{traffic.n_queue_pairs} queue {plural('pair', traffic.n_queue_pairs)} per connection"
     shared = f", {traffic.npus_per_address} NPUs per address" * (traffic.npus_per_address > 1)
     yield f"Routed by {routed_by(report)}; placement {traffic.placement}, {pairs}{shared}"
     for broken in checked.violated:
@@ -252,3 +254,18 @@ def _print_notes(console: Console, checked: CheckedPlan) -> None:
         console.print()
     for note in notes:
         print_line(console, escape(f"Note: {note}"))
+
+
+def print_failures(
+    console: Console, studies: dict[str, FailureStudy], failed: str, *, n_worst: int
+) -> None:
+    """Studies of failures, after :func:`print_check`; ``failed`` says what in each draw."""
+    for name, study in studies.items():
+        console.print()
+        lines = draw_lines(study, failed)
+        if name == "single_failures":
+            lines = single_failure_lines(study, n_worst)
+        for line in lines:
+            print_line(console, escape(line))
+        if name == "failures" and len(study.step_time_s) > 1:
+            print_histogram(console, study.step_time_s * 1e3, "Draws by step time, ms")
