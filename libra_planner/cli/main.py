@@ -260,12 +260,12 @@ def _add_flows(commands: _Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _add_policy(parser: argparse.ArgumentParser, flag: str = "--policy", goal: str = "") -> None:
+def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
     """How flows find their paths."""
     policies = "ecmp, pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or annealing"
     default = None if goal else "ecmp"
     text = f"{goal}{policies}" + ("" if goal else "; default ecmp")
-    parser.add_argument(flag, dest="policy", default=default, metavar="POLICY", help=text)
+    parser.add_argument(name, dest="policy", default=default, metavar="POLICY", help=text)
     parser.add_argument(
         "--hash",
         choices=("murmur", "crc32", "crc16", "xor"),

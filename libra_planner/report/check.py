@@ -213,8 +213,9 @@ def _built_notes(checked: CheckedPlan) -> Iterator[str]:
         if isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
             yield f"{one.label}: one switch per network offers no choice of path: no FIM"
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
-            nics = f"{one.n_nics} NIC{'s' if one.n_nics > 1 else ''}"
+            nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
+            speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
             yield (
-                f"{one.label}: {nics} per NPU give {format_bandwidth(one.bandwidth_Bps)}, "
+                f"{one.label}: {nics} of {speed} per NPU, "
                 f"{format_bandwidth(one.asked_Bps)} is asked for; step times use all of it"
             )

@@ -30,7 +30,8 @@ from libra_planner.report.flows_table import (
 from libra_planner.report.hotspot import Hotspot, link_rows
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
-_MOST_PHASES = 20
+_LEAST_FOR_HISTOGRAM = 10
+"""Seeds below which a histogram says no more than the percentiles."""
 
 
 def print_check(
@@ -47,7 +48,8 @@ def print_check(
     for line in _headline(checked):
         print_line(console, line)
     console.print()
-    console.print(step_time_table(console, report))
+    console.print(_step_time_table(console, report))
+    print_line(console, _costs(report))
     if len(report.seeds) > 1:
         _print_seeds(console, report)
     console.print()
@@ -100,7 +102,7 @@ def routed_by(report: CheckReport) -> str:
     return f"[bold]{policy.name}[/]{hashed}, {seeds}"
 
 
-def step_time_table(console: Console, report: CheckReport) -> Table:
+def _step_time_table(console: Console, report: CheckReport) -> Table:
     """The three step times, each with its ratio to the first."""
     ideal_s, routed_s = report.ideal_step_time_s, report.effective_step_time_s
     rows = [
@@ -121,6 +123,18 @@ def step_time_table(console: Console, report: CheckReport) -> Table:
     return plain_table(console, columns, "Step time", left=("step time",), dispensable=())
 
 
+def _costs(report: CheckReport) -> str:
+    """What the links' shape and the routing add to the step time."""
+    routed_s = float(report.effective_step_time_s.mean())
+    links = report.spray_step_time_s / report.ideal_step_time_s - 1
+    routing = routed_s / report.spray_step_time_s - 1
+    return f"The links cost {_signed(links)} step time, {report.policy.name} {_signed(routing)}"
+
+
+def _signed(fraction: float) -> str:
+    return f"{round(fraction, 4) + 0.0:+.2%}"
+
+
 def _print_seeds(console: Console, report: CheckReport) -> None:
     rows: list[tuple[str, Array]] = [
         ("step time ms", report.effective_step_time_s * 1e3),
@@ -135,7 +149,7 @@ def _print_seeds(console: Console, report: CheckReport) -> None:
     console.print()
     title = f"Over {len(report.seeds):,} seeds"
     console.print(plain_table(console, columns, title, left=("figure",), dispensable=()))
-    if np.ptp(report.effective_step_time_s) > 0:
+    if len(report.seeds) >= _LEAST_FOR_HISTOGRAM and np.ptp(report.effective_step_time_s) > 0:
         print_histogram(console, report.effective_step_time_s * 1e3, "Seeds by step time, ms")
 
 
@@ -267,5 +281,5 @@ def print_failures(
             lines = single_failure_lines(study, n_worst)
         for line in lines:
             print_line(console, escape(line))
-        if name == "failures" and len(study.step_time_s) > 1:
+        if name == "failures" and len(study.step_time_s) >= _LEAST_FOR_HISTOGRAM:
             print_histogram(console, study.step_time_s * 1e3, "Draws by step time, ms")
