@@ -55,7 +55,7 @@ def flows_payload(
     }
     if routed.seeds is None:
         payload |= {
-            "layers": [_layer(layer) for layer in report.layers],
+            "layers": [layer_row(layer) for layer in report.layers],
             "fim_percent": number(report.fim_percent),
             "fim_floor_percent": number(report.fim_floor_percent),
             "makespan_s": number(report.makespan_s),
@@ -82,7 +82,7 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
     payload = {
         "policy": "measured",
         "n_flows": len(measured.trace.flow_ids),
-        "layers": [_layer(layer) for layer in measured.layers],
+        "layers": [layer_row(layer) for layer in measured.layers],
         "fim_percent": number(measured.fim_percent),
         "fim_floor_percent": number(measured.fim_floor_percent),
         "makespan_s": None,
@@ -116,7 +116,8 @@ def count(value: float) -> float | int:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _layer(layer: LayerReport) -> dict[str, Any]:
+def layer_row(layer: LayerReport) -> dict[str, Any]:
+    """One layer of a report."""
     return {
         "name": layer.name,
         "n_links": layer.n_links,
@@ -140,26 +141,27 @@ def _statistics(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, An
             "name": layer.name,
             "n_links": layer.n_links,
             "n_flows": layer.n_flows,
-            "fim_percent": _spread(seeds.layer_fim_percent[i]),
-            "fim_floor_percent": _spread([r.layers[i].fim_floor_percent for r in reports]),
-            "max_over_mean": _spread(seeds.layer_max_over_mean[i]),
-            "max_flows": _spread(seeds.layer_max_flows[i]),
+            "fim_percent": spread(seeds.layer_fim_percent[i]),
+            "fim_floor_percent": spread([r.layers[i].fim_floor_percent for r in reports]),
+            "max_over_mean": spread(seeds.layer_max_over_mean[i]),
+            "max_flows": spread(seeds.layer_max_flows[i]),
         }
         for i, layer in enumerate(seeds.first.layers)
     ]
     overall = distribution(seeds.fim_percent)
     return {
         "layers": layers,
-        "fim_percent": _spread(seeds.fim_percent),
-        "fim_floor_percent": _spread([report.fim_floor_percent for report in reports]),
-        "makespan_s": _spread(seeds.makespan_s),
-        "ideal_makespan_s": _spread([report.ideal_makespan_s for report in reports]),
-        "slowdown": _spread(seeds.slowdown),
+        "fim_percent": spread(seeds.fim_percent),
+        "fim_floor_percent": spread([report.fim_floor_percent for report in reports]),
+        "makespan_s": spread(seeds.makespan_s),
+        "ideal_makespan_s": spread([report.ideal_makespan_s for report in reports]),
+        "slowdown": spread(seeds.slowdown),
         "fim_histogram": {"counts": overall.counts.tolist(), "edges": overall.edges.tolist()},
     }
 
 
-def _spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
+def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
+    """Statistics over seeds."""
     found: Distribution = distribution(samples)
     return {
         "mean": number(found.mean),

@@ -34,10 +34,10 @@ def print_flows(
     console: Console, routed: RoutedList, *, n_busiest: int, groups: bool, traced: int | None
 ) -> None:
     """Headline, layers, what it costs, busiest links; with many seeds their spread."""
-    _print_line(console, _headline(routed))
+    print_line(console, _headline(routed))
     console.print()
     if routed.seeds is None:
-        console.print(_layer_table(console, routed.report.layers))
+        console.print(layer_table(console, routed.report.layers))
         console.print()
         _print_totals(console, routed.report)
     else:
@@ -45,13 +45,13 @@ def print_flows(
     if routed.disconnected_seeds:
         shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
         n = len(routed.disconnected_seeds)
-        _print_line(console, f"{n} draws of failures cut hosts off, left out: seeds {shown}")
+        print_line(console, f"{n} draws of failures cut hosts off, left out: seeds {shown}")
     if groups:
-        _print_groups(console, group_rows(routed))
+        print_groups(console, group_rows(routed))
     title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.seeds else "")
     _print_busiest(console, busiest_links(routed, n_busiest), title)
     if traced is not None:
-        _print_hops(console, routed, traced)
+        print_hops(console, routed, traced)
 
 
 def print_measured(
@@ -60,27 +60,27 @@ def print_measured(
     """The same from a trace, which has no rates."""
     trace = measured.trace
     n_flows, n_hops = len(trace.flow_ids), len(trace.flow)
-    _print_line(console, f"[bold]Measured[/]: {n_flows:,} flows over {n_hops:,} hops")
+    print_line(console, f"[bold]Measured[/]: {n_flows:,} flows over {n_hops:,} hops")
     console.print()
-    console.print(_layer_table(console, measured.layers))
+    console.print(layer_table(console, measured.layers))
     console.print()
-    _print_line(console, _overall(measured.fim_percent, measured.fim_floor_percent))
+    print_line(console, _overall(measured.fim_percent, measured.fim_floor_percent))
     if not measured.counts_idle:
-        _print_line(
+        print_line(
             console,
             "Note: a trace does not show idle links, so they are not counted; list all "
             "interfaces between switches with --interfaces, or give the fabric",
         )
     if groups:
         rows = [vars(group) | {"group": group.switch} for group in measured.groups]
-        _print_groups(console, rows)
+        print_groups(console, rows)
     _print_busiest(console, busiest_interfaces(measured, n_busiest), "Busiest interfaces")
 
 
 def _headline(routed: RoutedList) -> str:
     report, fabric = routed.report, routed.fabric
     policy = report.policy
-    tiers = ", ".join(f"{n:,} {_plural(tier, n)}" for tier, n in fabric.n_switches.items())
+    tiers = ", ".join(f"{n:,} {plural(tier, n)}" for tier, n in fabric.n_switches.items())
     failed = np.unique(fabric.failed).size
     broken = f", {failed:,} of {fabric.n_links:,} links failed" if failed else ""
     hashed = f" ({policy.hash} hash)" if policy.name == "ecmp" else ""
@@ -93,7 +93,8 @@ def _headline(routed: RoutedList) -> str:
     )
 
 
-def _plural(tier: str, n: int) -> str:
+def plural(tier: str, n: int) -> str:
+    """A noun in the number that fits."""
     return tier if n == 1 else {"leaf": "leaves"}.get(tier, f"{tier}s")
 
 
@@ -105,40 +106,47 @@ def _overall(fim: float, floor: float, what: str = "FIM") -> str:
 
 
 def _print_totals(console: Console, report: FlowReport) -> None:
-    _print_line(console, _overall(report.fim_percent, report.fim_floor_percent))
+    print_line(console, _overall(report.fim_percent, report.fim_floor_percent))
     if not np.isnan(report.makespan_s):
-        _print_line(
+        print_line(
             console,
             f"Makespan [bold]{format_time(report.makespan_s)}[/], ideal (sprayed) "
             f"{format_time(report.ideal_makespan_s)}: slowdown [bold]{report.slowdown:.3f}x[/]",
         )
     if report.gap is not None:
-        _print_line(console, f"Proven within {report.gap:.1%} of the least possible maximum")
+        print_line(console, f"Proven within {report.gap:.1%} of the least possible maximum")
 
 
-def _layer_table(console: Console, layers: Sequence[LayerReport]) -> Table:
+def layer_table(console: Console, layers: Sequence[LayerReport]) -> Table:
+    """Imbalance of every layer."""
     columns = {
         "layer": [layer.name for layer in layers],
         "links": [f"{layer.n_links:,}" for layer in layers],
         "flows": [f"{layer.n_flows:,}" for layer in layers],
-        "FIM %": [_figure(layer.fim_percent) for layer in layers],
-        "floor %": [_figure(layer.fim_floor_percent) for layer in layers],
+        "FIM %": [figure_text(layer.fim_percent) for layer in layers],
+        "floor %": [figure_text(layer.fim_floor_percent) for layer in layers],
         "max flows": [f"{layer.max_flows:,.6g}" for layer in layers],
-        "max/mean": [_figure(layer.max_over_mean) for layer in layers],
+        "max/mean": [figure_text(layer.max_over_mean) for layer in layers],
         "idle links": [f"{layer.n_idle:,}" for layer in layers],
     }
-    return _table(console, columns, "Layers", left=("layer",))
+    return plain_table(console, columns, "Layers", left=("layer",))
 
 
-def _figure(value: float) -> str:
+def figure_text(value: float) -> str:
+    """Two digits, or - for what is not defined."""
     return "-" if np.isnan(value) else f"{value:.2f}"
 
 
-def _table(
-    console: Console, columns: dict[str, list[str]], title: str, *, left: Sequence[str]
+def plain_table(
+    console: Console,
+    columns: dict[str, list[str]],
+    title: str,
+    *,
+    left: Sequence[str],
+    dispensable: Sequence[str] = _DISPENSABLE,
 ) -> Table:
     """A table without lines; a narrow terminal loses what it can do without."""
-    for name in _DISPENSABLE:
+    for name in dispensable:
         widths = [max(map(len, [header, *cells])) + 2 for header, cells in columns.items()]
         if sum(widths) > console.width:
             columns.pop(name, None)
@@ -167,29 +175,30 @@ def _print_seeds(console: Console, seeds: SeedReports) -> None:
     columns = {"figure": [name for name, _ in found]}
     for key in ("mean", "sd", "p5", "p50", "p95"):
         columns[key] = [f"{getattr(one, key):,.3f}" for _, one in found]
-    console.print(_table(console, columns, "Over the seeds", left=("figure",)))
+    console.print(plain_table(console, columns, "Over the seeds", left=("figure",)))
     console.print()
     if np.isnan(seeds.fim_percent).all():
-        _print_line(console, _overall(np.nan, np.nan))
+        print_line(console, _overall(np.nan, np.nan))
         return
     mean, floor = float(seeds.fim_percent.mean()), seeds.first.fim_floor_percent
-    _print_line(console, _overall(mean, floor, "Mean FIM"))
-    _print_histogram(console, seeds.fim_percent)
+    print_line(console, _overall(mean, floor, "Mean FIM"))
+    print_histogram(console, seeds.fim_percent, "Seeds by FIM between switches, %")
 
 
-def _print_histogram(console: Console, samples: Array) -> None:
+def print_histogram(console: Console, samples: Array, title: str) -> None:
+    """Seeds by a figure."""
     found = distribution(samples, n_bins=_N_BINS)
     console.print()
-    _print_line(console, "Seeds by FIM between switches, %")
+    print_line(console, title)
     most = int(found.counts.max())
     cells = min(_BAR_CELLS, max(console.width - 30, 5))
     for i, n in enumerate(found.counts.tolist()):
         bar = "#" * max(round(cells * n / most), int(n > 0))
         low, high = found.edges[i], found.edges[i + 1]
-        _print_line(console, f"{low:8.2f} - {high:8.2f}  {n:>6,}  {bar}".rstrip())
+        print_line(console, f"{low:8.2f} - {high:8.2f}  {n:>6,}  {bar}".rstrip())
 
 
-def _print_groups(console: Console, rows: list[dict[str, Any]]) -> None:
+def print_groups(console: Console, rows: list[dict[str, Any]]) -> None:
     """The worst groups; all of them are in the JSON."""
     ranked = [row for row in rows if row["n_flows"]]
     ranked.sort(key=lambda row: -(row["fim_percent"] or 0.0))
@@ -201,20 +210,20 @@ def _print_groups(console: Console, rows: list[dict[str, Any]]) -> None:
         "switch": [row["group"] for row in shown],
         "links": [f"{row['n_links']:,}" for row in shown],
         "flows": [f"{row['n_flows']:,.6g}" for row in shown],
-        "FIM %": [_figure(row["fim_percent"]) for row in shown],
+        "FIM %": [figure_text(row["fim_percent"]) for row in shown],
         "max flows": [f"{row['max_flows']:,.6g}" for row in shown],
     }
     worst = f", the worst {len(shown)} of {len(ranked)}" if len(shown) < len(ranked) else ""
     console.print()
     title = f"ECMP groups{worst}"
-    console.print(_table(console, columns, title, left=("layer", "switch")))
+    console.print(plain_table(console, columns, title, left=("layer", "switch")))
 
 
 def _print_busiest(console: Console, rows: list[dict[str, Any]], title: str) -> None:
     if not rows:
         return
     console.print()
-    _print_line(console, title)
+    print_line(console, title)
     for row in rows:
         load = ""
         if "load_GBps" in row:
@@ -222,14 +231,15 @@ def _print_busiest(console: Console, rows: list[dict[str, Any]], title: str) -> 
         names = ", ".join(row["flows"])
         more = "" if len(row["flows"]) >= row["n_flows"] else ", ..."
         named = f": {names}{more}" if names else ""
-        flows = f"{row['n_flows']:,.6g} {_plural('flow', row['n_flows'])}"
-        _print_line(console, escape(f"  {row['link']}  {flows}{load}{named}"))
+        flows = f"{row['n_flows']:,.6g} {plural('flow', row['n_flows'])}"
+        print_line(console, escape(f"  {row['link']}  {flows}{load}{named}"))
         if "collectives" in row:
             parts = ", ".join(f"{name or '(none)'} {n:,}" for name, n in row["collectives"].items())
-            _print_line(console, escape(f"    by collective: {parts}"))
+            print_line(console, escape(f"    by collective: {parts}"))
 
 
-def _print_hops(console: Console, routed: RoutedList, flow: int) -> None:
+def print_hops(console: Console, routed: RoutedList, flow: int) -> None:
+    """One flow, link by link."""
     report, flows = routed.report, routed.flows
     console.print()
     rate = ""
@@ -237,14 +247,14 @@ def _print_hops(console: Console, routed: RoutedList, flow: int) -> None:
         finish = format_time(float(report.finish_s[flow]))
         rate = f", {format_bandwidth(float(report.rate_Bps[flow]))} at first, ends at {finish}"
     hosts = f"host {flows.flows.src[flow]} to host {flows.flows.dst[flow]}"
-    _print_line(console, escape(f"Flow {flows.ids[flow]}, {hosts}{rate}"))
+    print_line(console, escape(f"Flow {flows.ids[flow]}, {hosts}{rate}"))
     if report.links is None:
-        _print_line(console, "  sprayed over all its paths")
+        print_line(console, "  sprayed over all its paths")
     for row in hop_rows(routed, flow):
         n = row["n_flows"]
-        _print_line(console, escape(f"  {row['link']}  {n:,.6g} {_plural('flow', n)}"))
+        print_line(console, escape(f"  {row['link']}  {n:,.6g} {plural('flow', n)}"))
 
 
-def _print_line(console: Console, text: str) -> None:
+def print_line(console: Console, text: str) -> None:
     """One paragraph: wrapped on a terminal, one line anywhere else."""
     console.print(text, soft_wrap=not console.is_terminal)
