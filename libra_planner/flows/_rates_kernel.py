@@ -21,7 +21,7 @@ flow ends when it is due, so none is almost finished for ever.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray

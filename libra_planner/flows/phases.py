@@ -22,7 +22,7 @@ from libra_planner.flows.report import (
     layer_reports,
     overall_imbalance,
 )
-from libra_planner.flows.routing import Router
+from libra_planner.flows.routing import Router, dealt
 from libra_planner.flows.traffic import Members, rounds
 from libra_planner.flows.trees import reduction_trees
 from libra_planner.topology import Topology
@@ -47,6 +47,7 @@ class RoundReport:
         packet is sprayed.
     layers : imbalance by layer.
     fim_percent, fim_floor_percent : over the links between switches; nan if none is used.
+    gap : of ``ilp``: what might be saved of the largest count, relative.
     """
 
     name: str
@@ -57,6 +58,7 @@ class RoundReport:
     layers: tuple[LayerReport, ...] = field(repr=False)
     fim_percent: float
     fim_floor_percent: float
+    gap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,8 @@ class Phase:
 
     def _rounds(self, policy: Policy, seed: int) -> Iterator[RoundReport]:
         for name, share, own in self.flows(seed):
+            if policy.name == "pinned":
+                own = dealt(self.fabric, own)
             flows = own if self.background is None else joined(own, self.background)
             router = Router(self.fabric, flows, policy)
             routing = router.routing(seed)
@@ -203,6 +207,7 @@ class Phase:
                 layers=layers,
                 fim_percent=fim,
                 fim_floor_percent=floor,
+                gap=routing.gap,
             )
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
