@@ -14,7 +14,7 @@ from libra_planner.flows.fabric import Array
 from libra_planner.flows.failures_study import FailureStudy
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DesignParts, DimensionParts, design_parts
-from libra_planner.report.check import CheckedPlan, check_notes
+from libra_planner.report.check import CheckedPlan, check_notes, labels
 from libra_planner.report.failures import draw_lines, single_failure_lines
 from libra_planner.report.flows import group_rows
 from libra_planner.report.flows_table import (
@@ -84,6 +84,10 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     for broken in checked.violated:
         line = f" (line {broken.line})" if broken.line else ""
         yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{line}"
+    for limit, late_s in checked.late:
+        line = f" (line {limit.line})" if limit.line else ""
+        text = f"{escape(limit.text)}{line}, by {format_time(late_s)}"
+        yield f"[red]Breaks a rule on its links:[/] {text}"
 
 
 def routed_by(report: CheckReport) -> str:
@@ -209,11 +213,11 @@ def _part_rows(dimension: DimensionParts) -> Iterator[tuple[str, ...]]:
 
 
 def _phase_table(console: Console, checked: CheckedPlan) -> Table:
-    rows = [(phase, user) for phase, users in checked.report.phases for user in users]
+    rows = [(phase, name) for phase, users in checked.report.phases for name in labels(users)]
     phases = [phase for phase, _ in rows]
     columns = {
         "dim": [phase.label for phase in phases],
-        "collective": [user.label for _, user in rows],
+        "collective": [name for _, name in rows],
         "size": [f"{phase.group_size:,}" for phase in phases],
         "algorithm": [phase.algorithm for phase in phases],
         "rounds": [f"{len(phase.rounds):,}" for phase in phases],
@@ -232,7 +236,8 @@ def _phase_table(console: Console, checked: CheckedPlan) -> Table:
 
 def _print_hotspot(console: Console, checked: CheckedPlan, hot: Hotspot, n_busiest: int) -> None:
     worst, n_rounds = hot.worst, len(hot.phase.rounds)
-    users = hot.users[0].label + (f" and {len(hot.users) - 1} more" if len(hot.users) > 1 else "")
+    names = labels(hot.users)
+    users = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
     which = f", {worst.name} ({worst.share:.1%} of its bytes)" if n_rounds > 1 else ""
     console.print()
     slower = worst.time_s / worst.ideal_s
