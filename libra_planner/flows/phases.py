@@ -169,7 +169,7 @@ class Phase:
         )
 
     def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
-        """Name, share and flows of each round."""
+        """Name, share and flows of each round, with spines for ``pinned``."""
         members = Members(self.topology, self.dim, self.group)
         npu_at = self._placed(seed)
         for sent in rounds(members, self.algorithm or Algorithm.RING):
@@ -181,7 +181,7 @@ class Phase:
                 settings=self.settings,
                 size_bytes=_BYTES,
             )
-            yield sent.name, sent.share, flows
+            yield sent.name, sent.share, dealt(self.fabric, flows)
 
     def _placed(self, seed: int) -> Indices:
         if self.npu_at is not None:
@@ -190,12 +190,10 @@ class Phase:
 
     def _rounds(self, policy: Policy, seed: int) -> Iterator[RoundReport]:
         for name, share, own in self.flows(seed):
-            if policy.name == "pinned":
-                own = dealt(self.fabric, own)
             flows = own if self.background is None else joined(own, self.background)
             router = Router(self.fabric, flows, policy)
             routing = router.routing(seed)
-            alone = router if flows is own else Router(self.fabric, own, policy)
+            alone = router if self.background is None else Router(self.fabric, own, policy)
             layers = layer_reports(self.fabric, routing.counts)
             fim, floor = overall_imbalance(self.fabric, layers, routing.counts)
             yield RoundReport(

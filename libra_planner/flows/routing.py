@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.flows.ecmp import Ecmp
 from libra_planner.flows.fabric import Array, Clos, Indices
 from libra_planner.flows.failures import require_connected
@@ -219,4 +219,4 @@ def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None
     if dead.any():
         i, layer = (int(x[0]) for x in np.nonzero(dead))
         got = f"got flow {i} pinned to {fabric.link_name(int(links[i, layer]))}, which failed"
-        raise SpecError(Fault(got, "expected links that work", "pin it elsewhere"))
+        raise Disconnected(Fault(got, "expected links that work", "pin it elsewhere"))

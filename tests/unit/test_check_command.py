@@ -369,7 +369,6 @@ def test_routed_optimum_of_a_catalogue(run) -> None:
     ("arguments", "message"),
     [
         (["--policy", "ecpm"], ": --policy: got 'ecpm', .* did you mean ecmp"),
-        (["--policy", "pinned"], ": --policy: got pinned, .*libra-planner flows"),
         (["--time-limit", "0"], ": --policy: got a time limit of 0 s"),
         (["--bandwidth", "1,2,3"], ": --bandwidth: got 3 numbers, expected 2"),
         (["--bandwidth", "100,0"], ": --bandwidth: got 0 GB/s for dim2"),
