@@ -83,7 +83,15 @@ def test_static_routing_cuts_fim_by_thirty_points_in_flowtracers_setting() -> No
         assert static.fim_percent == 0.0
         assert ecmp.fim_percent.mean() - static.fim_percent > 30
         assert static.slowdown == pytest.approx(1.0)
-    assert flow_report(fabric, flows, Policy(), seed=1).slowdown > 1.2
+
+
+def test_imbalance_costs_flowtracers_hosts_time_only_beyond_their_own_eight_flows() -> None:
+    """4 hosts under 8 uplinks: a link may carry 8 flows, twice its share, at the hosts' pace."""
+    found = seed_reports(*flowtracer("ecmp"), Policy(), seeds=range(60))
+    fullest = found.layer_max_flows[1:-1].max(axis=0)
+    np.testing.assert_allclose(found.slowdown, np.maximum(1, fullest / 8), rtol=1e-9)
+    assert found.slowdown.min() == pytest.approx(1)
+    assert found.slowdown.max() > 1.2
 
 
 def test_the_mean_over_seeds_is_that_of_the_closed_form_on_every_layer() -> None:
