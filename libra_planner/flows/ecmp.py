@@ -33,7 +33,9 @@ def drawn_headers(flows: Flows, rng: np.random.Generator) -> Headers:
     draw source port and queue pair freely, no port twice between two addresses.
     """
     local, remote = _queue_pairs(flows, rng)
-    ports = queue_pair_source_port(local, remote).astype(np.int64)
+    ports = np.zeros(flows.n_flows, dtype=np.int64)
+    if (flows.pair >= 0).any():
+        ports = queue_pair_source_port(local, remote).astype(np.int64)
     if (flows.pair < 0).any():
         drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng)
         ports = np.where(flows.pair < 0, drawn, ports)
@@ -117,11 +119,10 @@ class _Hashing:
         self, fabric: Clos, policy: Policy, headers: Headers, rng: np.random.Generator
     ) -> None:
         self.policy, self.headers = policy, headers
-        n_seeds = {tier: 1 if policy.shared_seed else n for tier, n in fabric.n_switches.items()}
         shared = rng.integers(2**32, size=1, dtype=np.uint32)
         self.seeds = {
             tier: shared if policy.shared_seed else rng.integers(2**32, size=n, dtype=np.uint32)
-            for tier, n in n_seeds.items()
+            for tier, n in fabric.n_switches.items()
         }
 
     def hashes(self, tier: str, switch: Indices) -> NDArray[np.uint32]:
