@@ -62,10 +62,8 @@ def solve_designs(program: BatchProgram) -> BatchDesigns:
     numbers = columns(program)
     hopeless = numbers.empty | (numbers.limit_s < numbers.compute_s)
     sound = is_well_posed(program, numbers)
-    ready, endless = (
-        lanes(~hopeless & sound),
-        lanes(~hopeless & ~sound & has_no_end(program, numbers)),
-    )
+    ready = lanes(~hopeless & sound)
+    endless = lanes(~hopeless & ~sound & has_no_end(program, numbers))
     designs = _nothing(program.template.topology.n_dims, program.n)
     designs.infeasible[hopeless] = True
     if len(endless):
