@@ -76,6 +76,10 @@ class SpecError(PlannerError):
         return type(self)(*(fault.located(place, path) for fault in self.faults))
 
 
+class Disconnected(SpecError):
+    """Failures leave hosts that no path joins."""
+
+
 class UnknownName(SpecError):
     """A name that is not in the list of known ones."""
 

@@ -8,12 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
+from libra_planner.collectives.algorithms import Network
 from libra_planner.costing import PricePart
 from libra_planner.group import Member, relative_time
 from libra_planner.link_options import Options, distinct_options, find_options
+from libra_planner.realization import Realization
 from libra_planner.timing.expression import Array, TimeExpression
+from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
+from libra_planner.workload.communication import Communication
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""
@@ -139,8 +143,14 @@ class Problem:
     n_chunks : chunks of every collective; ``None`` where they are not modelled.
     alternatives : the same problem with every number of chunks that the plan leaves
         open, this one's first; empty where it leaves none.
+    realization : how the dimensions are built from whole links; ``None`` where the plan
+        does not say.
     evaluators : what can be told of a single vector only.
     n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
+    communications : the distinct collectives of a step; of a group, all members'.
+    network : the fabric as these collectives meet it; ``None`` for a problem of another source.
+    at_slowdown : the same problem where collectives take longer in a dimension than the
+        model says, as a check of its links finds; ``None`` where that cannot be told.
     """
 
     source: str
@@ -162,8 +172,14 @@ class Problem:
     options: tuple[Options | None, ...] = ()
     n_chunks: int | None = None
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
+    realization: Realization | None = None
     evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
     n_sequences: int | None = None
+    communications: tuple[Communication, ...] = field(default=(), repr=False)
+    network: Network | None = field(default=None, repr=False)
+    at_slowdown: Callable[[Slowdown], Problem] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:
@@ -248,6 +264,26 @@ class Problem:
     @property
     def _totals(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.is_total and rule.unit == "GB/s"]
+
+
+def slowed(problem: Problem, slowdown: Slowdown) -> Problem:
+    """The problem, and each of its alternatives, at a slowdown.
+
+    Parameters
+    ----------
+    problem : one that a plan made.
+    slowdown : factors on the time of a collective by dimension.
+
+    Raises
+    ------
+    ValueError
+        For a problem that does not know its collectives.
+    """
+    found = [one.at_slowdown for one in problem.alternatives or (problem,)]
+    made = [at_slowdown(slowdown) for at_slowdown in found if at_slowdown is not None]
+    if len(made) < len(found):
+        raise ValueError("the problem does not know its collectives")
+    return with_alternatives(made)
 
 
 def with_alternatives(problems: Sequence[Problem]) -> Problem:

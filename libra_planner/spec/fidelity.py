@@ -20,7 +20,7 @@ from libra_planner.spec.document import Document
 from libra_planner.spec.fidelity_models import AUTO
 from libra_planner.spec.models import CommonSpec
 from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
-from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic
+from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, Slowdown
 from libra_planner.timing.pipelined import pipelined_time, pipelined_traffic
 from libra_planner.timing.simulated import balanced_times, exact_time
 from libra_planner.topology import Block, Topology
@@ -77,6 +77,20 @@ class Fidelity:
             return CollectiveModel(lambda c, g: transfers(self._bytes(c, g)), self._bytes)
         times = self._by_kind(lambda network: pipelined_time(network, n_chunks))
         return CollectiveModel(times, self._visit_bytes, real_links=True)
+
+    def slowed(self, n_chunks: int | None, slowdown: Slowdown) -> CollectiveModel:
+        """The same model with the links' real share of their bandwidth."""
+        if n_chunks is not None:
+            times = self._by_kind(lambda network: pipelined_time(network, n_chunks, slowdown))
+            return CollectiveModel(times, self._slowed_visit_bytes(slowdown), real_links=True)
+
+        def traffic(collective: Collective, group: Group) -> Array:
+            return self._bytes(collective, group) * slowdown(collective, group)
+
+        return CollectiveModel(lambda c, g: transfers(traffic(c, g)), traffic, real_links=True)
+
+    def _slowed_visit_bytes(self, slowdown: Slowdown) -> CollectiveTraffic:
+        return lambda c, g: pipelined_traffic(self._network(c), slowdown)(c, g)
 
     def ideal_on_real_links(self) -> CollectiveModel:
         """``ideal``, but with the real links of partial groups (C6)."""

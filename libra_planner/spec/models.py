@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, SkipValidation, Tag, model_validator
 
 from libra_planner.spec.fidelity_models import FidelitySpec, Latencies
 from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
 from libra_planner.spec.fields import Model as _Model
 from libra_planner.spec.loop_spec import BubbleFraction, LoopSpec
 from libra_planner.spec.option_models import LinkOptionsSpec
+from libra_planner.spec.realization_models import RealizationSpec
 from libra_planner.spec.system_models import AnyNpuSpec, FixedCostSpec, NpuSpec
 
 
@@ -29,6 +30,10 @@ class FabricSpec(_Model):
     )
     latency_ns: Latencies | None = Field(
         default=None, description="Latency of a hop, for all dimensions or for each; a switch is 2."
+    )
+    realization: SkipValidation[RealizationSpec | None] = Field(
+        default=None,  # Read in spec.realization, which knows the names of the dimensions.
+        description="How the dimensions are built from whole links, for check.",
     )
 
 

@@ -12,8 +12,15 @@ import numpy as np
 from libra_planner.costing import PriceBook, network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.link_options import Options
-from libra_planner.problem import Problem, Rule, StepTimeLimit, with_alternatives
-from libra_planner.spec import bundled, catalogue
+from libra_planner.problem import (
+    Problem,
+    Rule,
+    StepEvaluators,
+    StepTimeLimit,
+    with_alternatives,
+)
+from libra_planner.realization import Realization
+from libra_planner.spec import bundled, catalogue, realization
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.fidelity import Fidelity, build_fidelity
@@ -27,6 +34,7 @@ from libra_planner.spec.settings import apply_settings
 from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
 from libra_planner.timing.expression import Array
+from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology, parse_topology
 from libra_planner.units import format_usd
 
@@ -90,6 +98,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     if topology is not None:
         builder.rules(topology, None)
         builder.options(topology, None)
+        builder.realization(topology)
     return [fault for fault in builder.faults.faults if fault.path not in known]
 
 
@@ -119,7 +128,7 @@ class _Builder:
         fidelity = self._fidelity(topology)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
-        options = self.options(topology, price)
+        options, realized = self.options(topology, price), self.realization(topology)
         trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
         built = [faults.required(training) for training in trainings]
         modelled = faults.present(fidelity)
@@ -137,6 +146,7 @@ class _Builder:
             notes=modelled.notes + fixed.notes,
             settings=self._settings(faults.required(book), fixed),
             options=options,
+            realization=realized,
         )
         problems = [
             faults.required(faults.attempt((), partial(self._under, base, built, modelled, k)))
@@ -145,10 +155,15 @@ class _Builder:
         return with_alternatives(problems)
 
     def _under(
-        self, base: Problem, built: list[Training], fidelity: Fidelity, n_chunks: int | None
+        self,
+        base: Problem,
+        built: list[Training],
+        fidelity: Fidelity,
+        n_chunks: int | None,
+        slowdown: Slowdown | None = None,
     ) -> Problem:
         """The problem with collectives modelled in so many chunks, or ideally."""
-        trainings = [training.at_fidelity(fidelity, n_chunks) for training in built]
+        trainings = [training.at_fidelity(fidelity, n_chunks, slowdown) for training in built]
         what = trained(self.spec, trainings)
         weights = [member.weight for member in what.members] or [1.0]
         timed = [training.timed for training in trainings]
@@ -163,7 +178,12 @@ class _Builder:
             settings=what.settings + fidelity.settings(n_chunks) + base.settings,
             n_chunks=n_chunks,
             n_sequences=built[0].workload.n_sequences if len(built) == 1 else None,
-            evaluators=fidelity.evaluators(timed, weights, n_chunks),
+            evaluators=StepEvaluators()
+            if slowdown
+            else fidelity.evaluators(timed, weights, n_chunks),
+            communications=tuple(c for training in trainings for c in training.communications),
+            network=fidelity.network,
+            at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
@@ -218,3 +238,8 @@ class _Builder:
         prices = np.ones(topology.n_dims) if price is None else price
         reading = partial(catalogue.load_options, self.document, topology, prices)
         return self.faults.attempt(catalogue.KEY, reading) or ()
+
+    def realization(self, topology: Topology) -> Realization | None:
+        """How the dimensions are built, where the plan says it."""
+        reading = partial(realization.load_realization, self.document, topology)
+        return self.faults.attempt(realization.KEY, reading)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +21,15 @@ from libra_planner.spec.system_models import NamedNpuSpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loop_terms import TrainingLoop
-from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, ideal_time, step_time
+from libra_planner.timing.loops import (
+    CollectiveTime,
+    CollectiveTraffic,
+    Slowdown,
+    ideal_time,
+    step_time,
+)
 from libra_planner.topology import Block, Topology
+from libra_planner.workload.communication import Communication, communications
 from libra_planner.workload.operations import Collective, Phase, Workload
 from libra_planner.workload.parallelism import (
     Communicators,
@@ -45,6 +52,7 @@ class Training:
     notes : assumptions worth printing.
     settings : degrees, batch and compute rate, for people to read.
     timed : T(B) for another model of collectives.
+    communications : the distinct collectives of a step.
     """
 
     workload: Workload
@@ -53,12 +61,19 @@ class Training:
     notes: tuple[str, ...]
     settings: tuple[str, ...]
     timed: Timed
+    communications: tuple[Communication, ...] = field(default=(), repr=False)
 
-    def at_fidelity(self, fidelity: Fidelity, n_chunks: int | None) -> Training:
+    def at_fidelity(
+        self, fidelity: Fidelity, n_chunks: int | None, slowdown: Slowdown | None = None
+    ) -> Training:
         """The same training under a plan's model of collectives.
 
-        The pipelined model has the real links of partial groups in it (C6).
+        The pipelined model has the real links of partial groups in it (C6), and so has a
+        slowdown that was found by checking the links.
         """
+        if slowdown is not None:
+            slowed = self.timed(fidelity.slowed(n_chunks, slowdown))
+            return replace(self, step_time=slowed, real_link_step_time=None)
         expression = self.timed(fidelity.model(n_chunks))
         real = self.timed(fidelity.ideal_on_real_links()) if n_chunks is None else expression
         partial_groups = real.root != expression.root
@@ -126,6 +141,7 @@ class TrainingBuilder:
             notes=workload.notes + _coverage(topology, communicators, workload),
             settings=self._settings(workload, npu),
             timed=partial(self._under, topology, communicators, workload),
+            communications=communications(workload, communicators),
         )
 
     def _step_time(

@@ -68,7 +68,6 @@ class Expression:
             got = f"got {error} in {self.text!r}"
             raise SpecError(Fault(got, "expected a finite number")) from None
 
-
     def divides_by_zero(self, values: Mapping[str, Any]) -> Any:
         """Whether any divisor in it is zero, even in a part that would not matter."""
         zero: Any = False

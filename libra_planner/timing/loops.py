@@ -42,6 +42,9 @@ CollectiveTime = Callable[[Collective, Group], Node]
 CollectiveTraffic = Callable[[Collective, Group], Array]
 """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
 
+Slowdown = Callable[[Collective, Group], Array]
+"""How much longer it takes in every dimension than the model says, shape (n_dims,)."""
+
 
 def ideal_time(collective: Collective, group: Group) -> Node:
     """LIBRA's model: every dimension at full bandwidth, the slowest counts (C3, C4)."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from libra_planner.collectives.algorithms import Network, Visit, visits
 from libra_planner.timing.expression import Array, Constant, Node, Transfer, add, maximum, scale
-from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic
+from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, Slowdown
 from libra_planner.workload.operations import Collective
 from libra_planner.workload.parallelism import Group
 
 
-def pipelined_time(network: Network, n_chunks: int) -> CollectiveTime:
+def pipelined_time(
+    network: Network, n_chunks: int, slowdown: Slowdown | None = None
+) -> CollectiveTime:
     """Time of a collective in ``n_chunks`` chunks, as a function for the training loops.
 
     One chunk passes all its visits; every further chunk costs what the busiest dimension
@@ -32,6 +35,7 @@ def pipelined_time(network: Network, n_chunks: int) -> CollectiveTime:
     ----------
     network : topology, latency, algorithms.
     n_chunks : chunks k, 1 or more.
+    slowdown : factors on the bytes of each dimension, as a check of its links finds them.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def pipelined_time(network: Network, n_chunks: int) -> CollectiveTime:
     """
 
     def time(collective: Collective, group: Group) -> Node:
-        stops = visits(collective, group, network)
+        stops = _slowed_visits(collective, group, network, slowdown)
         by_dim: dict[int, list[Visit]] = {}
         for stop in stops:
             by_dim.setdefault(stop.dim, []).append(stop)
@@ -59,7 +63,7 @@ def pipelined_time(network: Network, n_chunks: int) -> CollectiveTime:
     return time
 
 
-def pipelined_traffic(network: Network) -> CollectiveTraffic:
+def pipelined_traffic(network: Network, slowdown: Slowdown | None = None) -> CollectiveTraffic:
     """Bytes of a collective's visits by dimension, at full B_d: what contention adds up (C5).
 
     Examples
@@ -76,11 +80,24 @@ def pipelined_traffic(network: Network) -> CollectiveTraffic:
 
     def traffic(collective: Collective, group: Group) -> Array:
         n_bytes = np.zeros(network.topology.n_dims)
-        for stop in visits(collective, group, network):
+        for stop in _slowed_visits(collective, group, network, slowdown):
             n_bytes[stop.dim] += stop.n_bytes
         return n_bytes
 
     return traffic
+
+
+def _slowed_visits(
+    collective: Collective, group: Group, network: Network, slowdown: Slowdown | None
+) -> Sequence[Visit]:
+    stops = visits(collective, group, network)
+    if slowdown is None:
+        return stops
+    factors = slowdown(collective, group)
+    return [
+        replace(stop, message_bytes=tuple(factors[stop.dim] * size for size in stop.message_bytes))
+        for stop in stops
+    ]
 
 
 def _one_chunk(stops: Sequence[Visit], network: Network, n_chunks: int) -> Node:

@@ -15,19 +15,20 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
     ["errors", "units", "files"],
-    ["topology", "workload"],
+    ["topology", "workload", "realization"],
     ["collectives"],
     ["timing", "costing", "link_options"],
     ["group", "problem"],
     ["evaluation"],
     ["optimizer"],
+    ["flows"],
     ["spec"],
     ["sweep"],
     ["interop"],
     ["report"],
     ["cli"],
 ]
-CORE = {name for layer in LAYERS[:7] for name in layer}
+CORE = {name for layer in LAYERS[:8] for name in layer}
 ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}
 
 
@@ -76,7 +77,23 @@ def test_the_core_imports_numpy_scipy_and_the_standard_library_only() -> None:
             root = imported.split(".")[0]
             if _name(path) == "optimizer" and root in ("cvxpy", "clarabel"):
                 continue
+            if _name(path) == "flows" and root == "numba":
+                continue
             assert root in ALLOWED_IN_CORE, f"{path} imports {imported}"
+
+
+def test_only_the_flows_import_numba() -> None:
+    for path in _modules():
+        roots = {imported.split(".")[0] for imported in _imports(path)}
+        assert "numba" not in roots or _name(path) == "flows", path
+
+
+def test_numba_is_loaded_only_to_find_rates() -> None:
+    program = "import sys, libra_planner, libra_planner.flows.rates; print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+    assert "libra_planner.flows.rates" in result.stdout.split()
+    assert "numba" not in result.stdout.split()
 
 
 def test_there_are_no_import_cycles() -> None:
@@ -102,7 +119,10 @@ def test_there_are_no_import_cycles() -> None:
 @pytest.mark.parametrize(
     ("arguments", "forbidden"),
     [
-        (["--help"], {"numpy", "scipy", "cvxpy", "pydantic", "yaml", "rich", "textual", "pandas"}),
+        (
+            ["--help"],
+            {"numpy", "scipy", "cvxpy", "pydantic", "yaml", "rich", "textual", "pandas", "numba"},
+        ),
         (["list", "workloads"], {"numpy", "scipy", "cvxpy"}),
         (
             ["evaluate", "examples/01_gpt3_4d.yaml", "--bandwidth", "300,100,75,25"],

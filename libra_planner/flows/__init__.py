@@ -1,0 +1,1 @@
+"""The flow-level checker: links, routes, rates and imbalance."""

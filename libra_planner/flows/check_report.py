@@ -1,0 +1,79 @@
+"""What a check of a design's links finds: by dimension, by phase, and for the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from libra_planner.flows.fabric import Array, Indices
+from libra_planner.flows.phases import PhaseReport
+from libra_planner.flows.policy import Policy
+from libra_planner.flows.realization import RealizedDesign
+from libra_planner.workload.communication import Communication
+
+
+@dataclass(frozen=True)
+class DimensionReport:
+    """One dimension under the step's collectives.
+
+    Parameters
+    ----------
+    label, tier : such as dim4 and pod.
+    asked_Bps, bandwidth_Bps : per NPU: of the design, and of its whole links.
+    ideal_efficiency : share of ``bandwidth_Bps`` that collectives get, by bytes, with every
+        packet sprayed; nan without traffic, mean over random placements.
+    efficiency : the same under the policy, shape (n_seeds,).
+    fim_percent : mean over the collectives' rounds by bytes, shape (n_seeds,); nan where no
+        flow crosses switches.
+    fim_floor_percent : the least that any routing can reach.
+    """
+
+    label: str
+    tier: str
+    asked_Bps: float
+    bandwidth_Bps: float
+    ideal_efficiency: float
+    efficiency: Array = field(repr=False)
+    fim_percent: Array = field(repr=False)
+    fim_floor_percent: float = float("nan")
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """A design under a routing policy.
+
+    Parameters
+    ----------
+    policy, seeds : what routed.
+    design : the links.
+    ideal_step_time_s : by the plan's model, in which dimensions deliver all their bandwidth.
+    spray_step_time_s : on the whole links, with every packet sprayed; mean over random
+        placements.
+    effective_step_time_s : on the whole links under the policy, shape (n_seeds,).
+    dimensions : innermost first.
+    phases : of the first seed: the distinct phases on switches, with the collectives that
+        they serve.
+    """
+
+    policy: Policy
+    seeds: Indices
+    design: RealizedDesign = field(repr=False)
+    ideal_step_time_s: float
+    spray_step_time_s: float
+    effective_step_time_s: Array
+    dimensions: tuple[DimensionReport, ...]
+    phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
+
+    @property
+    def slowdown(self) -> Array:
+        """Effective over ideal step time, shape (n_seeds,)."""
+        return self.effective_step_time_s / self.ideal_step_time_s
+
+    @property
+    def fim_percent(self) -> Array:
+        """Of the most unbalanced dimension, shape (n_seeds,); nan where no flow has a choice."""
+        stacked = np.stack([one.fim_percent for one in self.dimensions])
+        known = ~np.isnan(stacked)
+        worst = np.where(known, stacked, -np.inf).max(axis=0)
+        return np.where(known.any(axis=0), worst, np.nan)

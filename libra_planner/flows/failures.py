@@ -1,0 +1,169 @@
+"""Links and spines that are down: drawn at random, one at a time, and who they cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Disconnected, Fault, SpecError
+from libra_planner.flows.fabric import Clos, Indices
+
+_SHOWN = 5
+_BETWEEN_SWITCHES = ("leaf_up", "spine_up")
+
+
+def cable_failures(fabric: Clos) -> Indices:
+    """Both links of every cable between switches, shape (n_cables, 2).
+
+    >>> cable_failures(Clos(1, 2, 1, host_Bps=1.0, uplink_Bps=1.0)).tolist()
+    [[2, 4], [3, 5]]
+    """
+    up = [layer for layer in fabric.layers if layer.name in _BETWEEN_SWITCHES]
+    links = [np.arange(layer.start, layer.start + layer.n_links) for layer in up]
+    cables = np.concatenate([*links, np.zeros(0, dtype=np.int64)])
+    return np.stack([cables, fabric.reverse(cables)], axis=1)
+
+
+def spine_failures(fabric: Clos) -> Indices:
+    """All links of every spine, shape (n_spines of all pods, links of a spine)."""
+    n_spines = fabric.total_pods * fabric.n_spines
+    if not n_spines:
+        return np.zeros((0, 0), dtype=np.int64)
+    shape = (fabric.total_pods, fabric.n_leaves, fabric.n_spines, fabric.n_parallel)
+    leaf_up = fabric.layer("leaf_up").start + np.arange(np.prod(shape)).reshape(shape)
+    up = leaf_up.transpose(0, 2, 1, 3).reshape(n_spines, -1)
+    if fabric.n_cores:
+        n_up = n_spines * fabric.n_core_links
+        cores = fabric.layer("spine_up").start + np.arange(n_up).reshape(n_spines, -1)
+        up = np.concatenate([up, cores], axis=1)
+    return np.concatenate([up, fabric.reverse(up)], axis=1)
+
+
+def single_failures(fabric: Clos) -> Iterator[tuple[str, Indices]]:
+    """Every N-1 case: a name, and the links that are down; first cables, then spines.
+
+    Equal switches are not merged: which of them fails matters as soon as flows have paths.
+
+    >>> names = [name for name, _ in single_failures(Clos(1, 2, 1, 1.0, 1.0))]
+    >>> names[0], names[-1]
+    ('leaf 0 - spine 0', 'spine 0')
+    """
+    for links in cable_failures(fabric):
+        yield fabric.link_name(int(links[0])).replace(" -> ", " - "), links
+    for spine, links in enumerate(spine_failures(fabric)):
+        yield f"spine {spine}", links
+
+
+def with_failed(fabric: Clos, links: Indices) -> Clos:
+    """The fabric with these links down too."""
+    failed = np.union1d(fabric.failed, np.asarray(links, dtype=np.int64).ravel())
+    return replace(fabric, failed=failed)
+
+
+def fail(fabric: Clos, *, n_links: int = 0, n_spines: int = 0, seed: int = 0) -> Clos:
+    """The fabric with cables and spines down, drawn without replacement.
+
+    With one seed the failures of smaller counts are among those of larger ones.
+
+    Parameters
+    ----------
+    n_links : cables between switches, both directions each, none of them at a failed spine.
+    n_spines : spines, with all their links.
+    seed : of the draw (C12).
+
+    Raises
+    ------
+    SpecError
+        For more failures than there are cables or spines.
+
+    Examples
+    --------
+    >>> fabric = Clos(4, 4, 8, host_Bps=50e9, uplink_Bps=50e9)
+    >>> fail(fabric, n_links=2, n_spines=1, seed=1).failed.size
+    12
+    """
+    spines_seed, cables_seed = np.random.SeedSequence(seed).spawn(2)
+    spines, cables = spine_failures(fabric), cable_failures(fabric)
+    _check_count("spines", n_spines, len(spines))
+    order = np.random.default_rng(spines_seed).permutation(len(spines))
+    down = with_failed(fabric, spines[order[:n_spines]])
+    order = np.random.default_rng(cables_seed).permutation(len(cables))
+    order = order[down.alive[cables[order, 0]]]
+    _check_count("links", n_links, len(order))
+    return with_failed(down, cables[order[:n_links]])
+
+
+def _check_count(what: str, wanted: int, there_are: int) -> None:
+    if not 0 <= wanted <= there_are:
+        cables = "cables between switches" if what == "links" else what
+        expected = f"expected 0 to {there_are}, the {cables} that work"
+        fix = "" if there_are else "a dimension of one switch has none: give it by dimension"
+        raise SpecError(Fault(f"got {wanted} failed {what}", expected, fix, "failed_links"))
+
+
+def disconnected(fabric: Clos, src: Indices, dst: Indices) -> NDArray[np.bool_]:
+    """Which pairs of hosts no working path joins, shape (n_pairs,).
+
+    A path goes up to the lowest tier that joins its ends, and down again.
+    """
+    src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
+    alive = fabric.alive
+    up, down = fabric.layer("host_up"), fabric.layer("host_down")
+    joined = alive[up.start + src] & alive[down.start + dst]
+    joined &= fabric.plane_of(src) == fabric.plane_of(dst)
+    leaves = np.stack([fabric.leaf_of(src), fabric.leaf_of(dst)], axis=1)
+    apart = joined & (leaves[:, 0] != leaves[:, 1])
+    pairs, which = np.unique(leaves[apart], axis=0, return_inverse=True)
+    joined[apart] = _leaves_joined(fabric, pairs)[which.ravel()]
+    return ~joined
+
+
+def _leaves_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
+    """Which pairs of different leaves of one plane some spine position joins."""
+    if not (fabric.n_spines and len(pairs)):
+        return np.zeros(len(pairs), dtype=np.bool_)
+    shape = (fabric.total_leaves, fabric.n_spines, fabric.n_parallel)
+    rises, falls = (_any_alive(fabric, name, shape) for name in ("leaf_up", "spine_down"))
+    by_spine = rises[pairs[:, 0]] & falls[pairs[:, 1]]
+    pods = pairs // fabric.n_leaves
+    far = pods[:, 0] != pods[:, 1]
+    by_spine[far] &= _pods_joined(fabric, pods[far])
+    return np.asarray(by_spine.any(axis=1))
+
+
+def _any_alive(fabric: Clos, layer: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Whether one of the parallel links works; shape without its last axis."""
+    alive = fabric.alive[fabric.layer(layer).links].reshape(shape)
+    return np.asarray(alive.any(axis=-1), dtype=np.bool_)
+
+
+def _pods_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
+    """Which spine positions of pairs of pods some core joins, shape (n_pairs, n_spines)."""
+    if not (fabric.n_cores and len(pairs)):
+        return np.zeros((len(pairs), fabric.n_spines), dtype=np.bool_)
+    shape = (fabric.total_pods, fabric.n_spines, fabric.n_cores, fabric.core_parallel)
+    rises, falls = (_any_alive(fabric, name, shape) for name in ("spine_up", "core_down"))
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    joined = np.asarray((rises[distinct[:, 0]] & falls[distinct[:, 1]]).any(axis=2))
+    return np.asarray(joined[which.ravel()], dtype=np.bool_)
+
+
+def require_connected(fabric: Clos, src: Indices, dst: Indices) -> None:
+    """Name the pairs of hosts that no working path joins.
+
+    Raises
+    ------
+    SpecError
+        With the number of such pairs and the first of them.
+    """
+    cut = np.flatnonzero(disconnected(fabric, src, dst))
+    if not cut.size:
+        return
+    pairs = np.unique(np.stack([np.asarray(src)[cut], np.asarray(dst)[cut]], axis=1), axis=0)
+    shown = ", ".join(f"host {a} -> host {b}" for a, b in pairs[:_SHOWN])
+    more = ", ..." if len(pairs) > _SHOWN else ""
+    got = f"got {len(pairs):,} pairs of hosts that no path joins: {shown}{more}"
+    raise Disconnected(Fault(got, "expected a fabric that joins them", "repair links or spines"))

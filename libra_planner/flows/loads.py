@@ -1,0 +1,120 @@
+"""Flows counted on the links between switches, as the routing policies weigh them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.flow import Flows
+from libra_planner.flows.paths import Choice, Hops, links_of
+
+DEAD = 1 << 40
+"""Load of a failed link: more than any number of flows, so it is taken only if all have failed."""
+
+COLUMNS = ("uplink", "core_link", "core_down", "spine_down")
+"""What the columns of ``picks`` are: the fields of a :class:`Choice`."""
+
+
+class Tiers(NamedTuple):
+    """One number per link between switches; views, so writing to them writes to the links.
+
+    Parameters
+    ----------
+    leaf_up, spine_down : shape (leaves, spines of a pod, parallel links).
+    spine_up, core_down : shape (pods, spines of a pod, cores of a spine, parallel links).
+    """
+
+    leaf_up: Indices
+    spine_up: Indices
+    core_down: Indices
+    spine_down: Indices
+
+
+class Ends(NamedTuple):
+    """Where each flow starts, ends, and turns: :class:`Hops` for compiled loops."""
+
+    src_leaf: Indices
+    dst_leaf: Indices
+    src_pod: Indices
+    dst_pod: Indices
+    leaves_leaf: Indices
+    leaves_pod: Indices
+
+
+def ends_of(where: Hops) -> Ends:
+    """The hops as plain int64 arrays."""
+    fields = (getattr(where, name) for name in Ends._fields)
+    return Ends(*(np.ascontiguousarray(x, dtype=np.int64) for x in fields))
+
+
+def by_tier(fabric: Clos, per_link: Indices) -> Tiers:
+    """Numbers of all links, shape (n_links,), as one array per tier and direction."""
+    leaf = (fabric.total_leaves, fabric.n_spines, fabric.n_parallel)
+    pod = (fabric.total_pods, fabric.n_spines, fabric.n_cores, fabric.core_parallel)
+    shapes = {"leaf_up": leaf, "spine_up": pod, "core_down": pod, "spine_down": leaf}
+    slices = {layer.name: layer.links for layer in fabric.layers}
+    none = slice(0, 0)
+    return Tiers(*(per_link[slices.get(x, none)].reshape(shapes[x]) for x in Tiers._fields))
+
+
+def no_load(fabric: Clos) -> Indices:
+    """Load of every link without flows: 0, or :data:`DEAD` where it has failed."""
+    return np.where(fabric.alive, 0, DEAD).astype(np.int64)
+
+
+def no_picks(flows: Flows) -> Indices:
+    """Picks of flows that have no path yet, shape (n_flows, 4)."""
+    return np.full((flows.n_flows, len(COLUMNS)), -1, dtype=np.int64)
+
+
+def choice_of(picks: Indices) -> Choice:
+    """Columns of the picks as a choice."""
+    return Choice(*np.ascontiguousarray(picks.T))
+
+
+def picks_of(choice: Choice) -> Indices:
+    """A choice as columns, for compiled loops."""
+    return np.stack([getattr(choice, name) for name in COLUMNS], axis=1)
+
+
+def link_counts(fabric: Clos, flows: Flows, choice: Choice) -> Indices:
+    """Flows on each link, shape (n_links,)."""
+    links = links_of(fabric, flows, choice)
+    return np.bincount(links[links >= 0], minlength=fabric.n_links)
+
+
+def imbalance(fabric: Clos, flows: Flows, choice: Choice) -> tuple[int, float]:
+    """Most flows on a link between switches, and the sum of their layers' FIM in percent (C10).
+
+    FIM of a layer of K links and N flows is 100/K sum |n - N/K| / (N/K); 0 without flows.
+    The lower pair is the better choice.
+    """
+    counts = link_counts(fabric, flows, choice)
+    layers = [counts[layer.links] for layer in fabric.layers if not layer.is_host]
+    most = max((int(n.max()) for n in layers), default=0)
+    return most, sum(_fim_percent(n) for n in layers)
+
+
+def _fim_percent(counts: Indices) -> float:
+    mean = float(counts.mean())
+    return 100.0 * float(np.abs(counts - mean).mean()) / mean if mean else 0.0
+
+
+def groups(flows: Flows, *, per_collective: bool) -> Indices:
+    """Number of each flow's collective, from 0; all 0 where collectives are not told apart."""
+    if not per_collective:
+        return np.zeros(flows.n_flows, dtype=np.int64)
+    return np.unique(flows.collective, return_inverse=True)[1].astype(np.int64)
+
+
+def ranks(key: Indices) -> Indices:
+    """Position of each entry among those of equal key, from 0, in their order."""
+    order = np.argsort(key, kind="stable")
+    ranked = key[order]
+    is_first = np.r_[True, ranked[1:] != ranked[:-1]][: key.size]
+    position = np.arange(key.size)
+    rank = np.empty_like(position)
+    rank[order] = position - np.maximum.accumulate(np.where(is_first, position, 0))
+    return rank

@@ -1,0 +1,146 @@
+"""The optimum under a routing policy: derate by what the links deliver, and optimise again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from libra_planner.errors import Fault, PlannerError, SpecError
+from libra_planner.flows.check import link_check
+from libra_planner.flows.check_report import CheckReport
+from libra_planner.flows.fabric import Array
+from libra_planner.flows.messages import TrafficSettings
+from libra_planner.flows.policy import Policy
+from libra_planner.optimizer.optimize import solve
+from libra_planner.optimizer.solution import Solution
+from libra_planner.problem import RULE_TOLERANCE, Problem, slowed
+
+MAX_ROUNDS = 12
+"""Optimisations after which the best design so far is kept."""
+
+_SAME = 1e-9
+"""Relative difference of bandwidths up to which two designs are one."""
+
+
+@dataclass(frozen=True)
+class CheckedDesign:
+    """A design and what its links make of it.
+
+    Parameters
+    ----------
+    solution : the optimum of the plan derated by the design before it.
+    bandwidth_Bps : shape (n_dims,), byte/s.
+    check : its links under the policy.
+    cost_usd : of the design (C7).
+    objective : mean over the seeds of the effective step time, or that times cost, or cost.
+    meets_limits : whether the mean effective step time meets every bound of the plan.
+    """
+
+    solution: Solution = field(repr=False)
+    bandwidth_Bps: Array
+    check: CheckReport = field(repr=False)
+    cost_usd: float
+    objective: float
+    meets_limits: bool
+
+
+@dataclass(frozen=True)
+class RoutedOptimum:
+    """The best checked design of a few rounds; no optimality is claimed.
+
+    Parameters
+    ----------
+    best : of all that were checked.
+    blind : the plan's own optimum, in which links deliver all they have.
+    rounds : all checked designs in order; the first is ``blind``.
+    converged : whether derating by the last design gave that design again.
+    """
+
+    best: CheckedDesign
+    blind: CheckedDesign
+    rounds: tuple[CheckedDesign, ...] = field(repr=False)
+    converged: bool
+
+
+def routed_optimum(
+    problem: Problem,
+    policy: Policy,
+    *,
+    traffic: TrafficSettings | None = None,
+    seeds: Iterable[int] = (0,),
+    progress: Callable[[int], None] | None = None,
+) -> RoutedOptimum:
+    """Optimise, check, derate each dimension by its measured efficiency, and again.
+
+    Whole links make efficiency jump, so rounds end when a design comes back.
+
+    Parameters
+    ----------
+    problem : from a plan.
+    policy, traffic : how flows are routed.
+    seeds : draws that the efficiency is the mean of.
+    progress : called with the designs checked so far.
+
+    Raises
+    ------
+    PlannerError
+        Where the plan has no optimum, or its optimum cannot be built.
+    """
+    if problem.group_objective != "weighted":
+        got = f"got group_objective {problem.group_objective} with a routing policy"
+        fix = "write group_objective: weighted, or check the design without --routing"
+        raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
+    listed = tuple(seeds)
+    found = [_checked(problem, problem, policy, traffic, listed)]
+    converged = False
+    while not converged and len(found) < MAX_ROUNDS:
+        if progress is not None:
+            progress(len(found))
+        derated = _derated(problem, found[-1], policy, traffic, listed)
+        try:
+            following = _checked(problem, derated, policy, traffic, listed)
+        except PlannerError:
+            break  # A bound that the derated plan cannot meet: the designs so far stand.
+        converged = _is_same(following, found[-1])
+        if any(_is_same(following, one) for one in found):
+            break
+        found.append(following)
+    best = min(found, key=lambda one: (not one.meets_limits, one.objective))
+    return RoutedOptimum(best, found[0], tuple(found), converged)
+
+
+def _checked(
+    problem: Problem,
+    derated: Problem,
+    policy: Policy,
+    traffic: TrafficSettings | None,
+    seeds: tuple[int, ...],
+) -> CheckedDesign:
+    solution = solve(derated)
+    bandwidth = np.asarray(solution.design.bandwidth_bytes_per_s)
+    check = link_check(problem, bandwidth, traffic=traffic).report(policy, seeds=seeds)
+    cost_usd = float(problem.cost_usd(bandwidth))
+    time_s = float(check.effective_step_time_s.mean())
+    objective = {"performance": time_s, "cost": cost_usd}.get(problem.objective, time_s * cost_usd)
+    limits = problem.step_time_limits
+    meets = all(time_s <= limit.limit_s * (1 + RULE_TOLERANCE) for limit in limits)
+    return CheckedDesign(solution, bandwidth, check, cost_usd, objective, meets)
+
+
+def _derated(
+    problem: Problem,
+    design: CheckedDesign,
+    policy: Policy,
+    traffic: TrafficSettings | None,
+    seeds: tuple[int, ...],
+) -> Problem:
+    """The plan whose dimensions deliver the share of their whole links that the design got."""
+    check = link_check(problem, design.bandwidth_Bps, traffic=traffic)
+    return slowed(problem, check.mean_slowdown(policy, seeds=seeds))
+
+
+def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:
+    scale = np.maximum(one.bandwidth_Bps, other.bandwidth_Bps).max()
+    return bool(np.abs(one.bandwidth_Bps - other.bandwidth_Bps).max() <= _SAME * scale)

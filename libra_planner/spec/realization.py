@@ -1,0 +1,156 @@
+"""``fabric.realization`` of a plan into the settings of each dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.flows.presets import preset
+from libra_planner.realization import Realization, SwitchSettings, default_realization
+from libra_planner.spec.document import Document, Key, shown
+from libra_planner.spec.faults import validated
+from libra_planner.spec.realization_models import RealizationSpec, SwitchSpec
+from libra_planner.topology import Topology
+
+KEY: Key = ("fabric", "realization")
+"""Where a plan says how its dimensions are built."""
+
+_SETTINGS = {
+    "switch_radix": "switch_radix",
+    "port_speed": "port_speed_Bps",
+    "nics": "n_nics",
+    "oversubscription": "oversubscription",
+    "wiring": "wiring",
+    "parallel_links": "n_parallel",
+    "leaves": "n_leaves",
+    "spines": "n_spines",
+}
+
+
+def load_realization(document: Document, topology: Topology) -> Realization | None:
+    """How a plan's dimensions are built; ``None`` where it does not say.
+
+    Raises
+    ------
+    SpecError
+        With every fault of the section, each at its place.
+    """
+    given = document.value["fabric"].get("realization")
+    if given is None:
+        return None
+    reader = _Reader(document, topology)
+    realization = reader.read(given)
+    if reader.faults:
+        raise SpecError(*dict.fromkeys(reader.faults))
+    return realization
+
+
+@dataclass
+class _Reader:
+    document: Document
+    topology: Topology
+    faults: list[Fault] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def read(self, given: Any) -> Realization:
+        """The settings; faults are noted and what they concern left at its default."""
+        usual = default_realization(self.topology)
+        names = self._override_names(given) if isinstance(given, dict) else []
+        spec = self._spec(RealizationSpec, self._without(names), KEY)
+        if spec is None:
+            spec = RealizationSpec()
+        common = self._settings(SwitchSettings(), spec, KEY)
+        switches = [None if switch is None else common for switch in usual.switches]
+        first: dict[int, str] = {}
+        for name in names:
+            dims = self._switches(name)
+            own = self._spec(SwitchSpec, self.document, (*KEY, name))
+            for dim in dims:
+                self._refuse_twice(name, first.setdefault(dim, name))
+                switches[dim] = self._settings(common, own or SwitchSpec(), (*KEY, name))
+        return Realization(
+            switches=tuple(switches),
+            placement=spec.placement,
+            n_queue_pairs=spec.queue_pairs,
+            npus_per_address=spec.npus_per_address,
+            notes=tuple(self.notes),
+        )
+
+    def _override_names(self, given: dict[str, Any]) -> list[str]:
+        """Keys that name a dimension; any other unknown key is a fault, unless it holds a map."""
+        known = {*RealizationSpec.model_fields}
+        dims = {*self.topology.labels, *self.topology.tiers}
+        return [
+            name
+            for name, value in given.items()
+            if name not in known and (name in dims or isinstance(value, dict))
+        ]
+
+    def _without(self, names: Sequence[str]) -> Document:
+        """The document without the overrides, for the model of the rest."""
+        section = self.document.value["fabric"]["realization"]
+        if isinstance(section, dict):
+            section = {key: value for key, value in section.items() if key not in names}
+        return replace(self.document, value={"fabric": {"realization": section}})
+
+    def _spec(self, model: type[Any], document: Document, key: Key) -> Any:
+        try:
+            return validated(model, document, key)
+        except SpecError as error:
+            self.faults += error.faults
+            return None
+
+    def _settings(self, base: SwitchSettings, spec: SwitchSpec, key: Key) -> SwitchSettings:
+        """What is given, over the preset it names, over ``base``."""
+        if spec.preset is not None:
+            try:
+                chosen = preset(spec.preset)
+                base = chosen.settings
+                self.notes |= dict.fromkeys(chosen.notes)
+            except SpecError as error:
+                path = (*key, "preset")
+                located = error.located(self.document.place(path), ".".join(map(str, path)))
+                self.faults += located.faults
+        given = spec.model_fields_set & set(_SETTINGS)
+        values = {_SETTINGS[name]: getattr(spec, name) for name in given}
+        if "failed_links" in spec.model_fields_set:
+            failed = spec.failed_links
+            values |= {"n_failed_links": failed.links, "n_failed_spines": failed.spines}
+            values["failure_seed"] = failed.seed
+        return replace(base, **values)
+
+    def _switches(self, name: str) -> list[int]:
+        """Switch dimensions of a label or tier; a fault where there are none."""
+        pairs = list(zip(self.topology.labels, self.topology.tiers, strict=True))
+        dims = [i for i, names in enumerate(pairs) if name in names]
+        switches = [i for i in dims if default_realization(self.topology).switches[i] is not None]
+        if not dims:
+            known = self._switch_names()
+            numbered = name.startswith("dim") and name[3:].isdigit()
+            near = closest(name, [*RealizationSpec.model_fields, *known])
+            fix = f"known: {', '.join(known) or 'none, it has no switch'}" if numbered else near
+            expected = "expected a key of realization or a switch dimension of this fabric"
+            self._note(name, Fault(f"got {name!r}", expected, fix))
+        elif not switches:
+            got = f"got {name}, which is {self.topology.dimensions[dims[0]]}"
+            known = self._switch_names()
+            fix = f"known: {', '.join(known)}" if known else "remove it"
+            self._note(name, Fault(got, "expected a switch: other links follow from C2", fix))
+        return switches
+
+    def _switch_names(self) -> list[str]:
+        switches = default_realization(self.topology).switches
+        dims = [i for i, switch in enumerate(switches) if switch is not None]
+        names = [names[i] for names in (self.topology.labels, self.topology.tiers) for i in dims]
+        return list(dict.fromkeys(names))
+
+    def _refuse_twice(self, name: str, first: str) -> None:
+        if name != first:
+            got = f"got {shown(name)} beside {shown(first)}, which name one dimension"
+            self._note(name, Fault(got, "expected it once", "remove one"))
+
+    def _note(self, name: str, fault: Fault) -> None:
+        key = (*KEY, name)
+        self.faults.append(fault.located(self.document.key_place(key), ".".join(map(str, key))))

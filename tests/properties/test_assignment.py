@@ -1,0 +1,158 @@
+"""Routing policies against slow twins and what is proven of them, on random fabrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from libra_planner.errors import SpecError
+from libra_planner.flows.assignment import (
+    annealing,
+    collective_speeds,
+    edge_coloring,
+    greedy,
+    min_max_ilp,
+    two_level_max_min,
+)
+from libra_planner.flows.fabric import Clos
+from libra_planner.flows.flow import Flows
+from libra_planner.flows.loads import by_tier, imbalance, link_counts
+from libra_planner.flows.paths import Choice, hops
+from tests.assignments import (
+    check_paths,
+    fabrics,
+    flows_on,
+    least_maximum,
+    paths,
+    plain_greedy,
+    rows,
+)
+
+POLICIES = {
+    "greedy": greedy,
+    "edge_coloring": edge_coloring,
+    "min_max_ilp": lambda fabric, flows: min_max_ilp(fabric, flows, time_limit_s=1.0)[0],
+    "annealing": lambda fabric, flows: annealing(fabric, flows, seed=3, n_sweeps=5),
+    "two_level_max_min": lambda fabric, flows: two_level_max_min(fabric, flows, n_tries=5),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_every_flow_has_one_working_path(policy: str, data: st.DataObject) -> None:
+    fabric = data.draw(fabrics(n_failed=3))
+    flows = data.draw(flows_on(fabric))
+    try:
+        choice = POLICIES[policy](fabric, flows)
+    except SpecError as error:
+        lost = int(str(error).split()[5])
+        assert not paths(fabric, flows.src[lost], flows.dst[lost])
+        return
+    check_paths(fabric, flows, choice)
+    assert rows(choice) == rows(POLICIES[policy](fabric, flows))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.booleans())
+def test_greedy_is_the_plain_rule(data: st.DataObject, per_collective: bool) -> None:
+    fabric = data.draw(fabrics(n_failed=2))
+    flows = data.draw(flows_on(fabric, max_flows=25))
+    assume(_is_joined(fabric, flows))
+    found = rows(greedy(fabric, flows, per_collective=per_collective))
+    assert found == plain_greedy(fabric, flows, per_collective=per_collective)
+
+
+def _is_joined(fabric: Clos, flows: Flows) -> bool:
+    return all(paths(fabric, *ends) for ends in zip(flows.src, flows.dst, strict=True))
+
+
+def _check_even(counts: np.ndarray) -> None:
+    """Floor or ceil of the mean in every row: no two links of a switch differ by two flows."""
+    flat = counts.reshape(counts.shape[0], -1)
+    if flat.size:
+        assert np.all(flat.max(axis=1) - flat.min(axis=1) <= 1)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), st.booleans())
+def test_coloring_divides_evenly(data: st.DataObject, per_collective: bool) -> None:
+    fabric = data.draw(fabrics())
+    flows = data.draw(flows_on(fabric, max_flows=200))
+    choice = edge_coloring(fabric, flows, per_collective=per_collective)
+    for chosen in np.unique(flows.collective) if per_collective else [None]:
+        keep = np.ones(flows.n_flows, bool) if chosen is None else flows.collective == chosen
+        some = Flows(flows.src[keep], flows.dst[keep], flows.size_bytes[keep])
+        part = Choice(*(x[keep] for x in vars(choice).values()))
+        tiers = by_tier(fabric, link_counts(fabric, some, part))
+        _check_even(tiers.leaf_up)
+        _check_even(tiers.spine_down)
+        if not _mixes(fabric, some):
+            _check_even(tiers.spine_up)
+            _check_even(tiers.core_down)
+
+
+def _mixes(fabric: Clos, flows: Flows) -> bool:
+    """Whether a leaf has flows of both kinds, inside its pod and out of it."""
+    where = hops(fabric, flows)
+    crossing = where.leaves_leaf
+    kinds = zip(where.leaves_pod[crossing], strict=True)
+    up = {(leaf, *k) for leaf, k in zip(where.src_leaf[crossing], kinds, strict=True)}
+    kinds = zip(where.leaves_pod[crossing], strict=True)
+    down = {(leaf, *k) for leaf, k in zip(where.dst_leaf[crossing], kinds, strict=True)}
+    return any(
+        max(Counter(leaf for leaf, _ in ends).values(), default=0) > 1 for ends in (up, down)
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 40), st.integers(0, 400), st.integers(0, 2**32 - 1))
+def test_coloring_takes_any_number_of_colors(n_spines: int, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fabric = Clos(hosts_per_leaf=4, n_leaves=6, n_spines=n_spines, host_Bps=1e9, uplink_Bps=1e9)
+    src, dst = rng.integers(0, 24, n), rng.integers(0, 24, n) ** 2 % 24  # Uneven destinations.
+    flows = Flows(src, dst, rng.random(n))
+    counts = by_tier(fabric, link_counts(fabric, flows, edge_coloring(fabric, flows)))
+    _check_even(counts.leaf_up)
+    _check_even(counts.spine_down)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data(), st.integers(0, 1000))
+def test_annealing_is_not_worse_than_greedy(data: st.DataObject, seed: int) -> None:
+    fabric = data.draw(fabrics(n_failed=1))
+    flows = data.draw(flows_on(fabric))
+    assume(_is_joined(fabric, flows))
+    found = annealing(fabric, flows, seed=seed, n_sweeps=10)
+    assert imbalance(fabric, flows, found) <= imbalance(fabric, flows, greedy(fabric, flows))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_ilp_finds_the_least_maximum(data: st.DataObject) -> None:
+    fabric = data.draw(fabrics(n_failed=4))
+    flows = data.draw(flows_on(fabric, max_flows=5))
+    assume(_is_joined(fabric, flows))
+    n_paths = [len(paths(fabric, *ends)) for ends in zip(flows.src, flows.dst, strict=True)]
+    assume(np.prod(n_paths) <= 3000)
+    choice, bound = min_max_ilp(fabric, flows)
+    assert bound.optimal
+    assert bound.objective == imbalance(fabric, flows, choice)[0] == least_maximum(fabric, flows)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_two_levels_are_not_worse_than_where_they_start(data: st.DataObject) -> None:
+    fabric = data.draw(fabrics(n_failed=1))
+    flows = data.draw(flows_on(fabric))
+    assume(_is_joined(fabric, flows))
+    found = np.sort(collective_speeds(fabric, flows, two_level_max_min(fabric, flows, n_tries=20)))
+    for start in (greedy(fabric, flows), edge_coloring(fabric, flows)):
+        speed = np.sort(collective_speeds(fabric, flows, start))
+        differs = np.flatnonzero(np.abs(found - speed) > 1e-9 * speed)
+        assert not differs.size or found[differs[0]] > speed[differs[0]]
+    assert np.all((found > 0) & (found <= 1 + 1e-9))
