@@ -104,7 +104,8 @@ def test_a_killed_worker_is_replaced(sweep: Sweep, tmp_path: Path, reference: Pa
 
     def watch(progress: Progress) -> None:
         if progress.n_parts_done in (2, 9):
-            victim = psutil.Process().children()[0]
+            children = psutil.Process().children()
+            victim = next(one for one in children if "spawn_main" in " ".join(one.cmdline()))
             victim.kill()
             killed.append(victim.pid)
 
