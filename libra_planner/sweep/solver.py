@@ -122,7 +122,7 @@ class Solver:
 
     def _pieces(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> list[Piece]:
         """The batches of one structure; what no batch holds is solved at once."""
-        case = self._case(chunk, int(rows[0]))
+        case = self.case(chunk, int(rows[0]))
         if isinstance(case, SpecError):
             result.messages.update(dict.fromkeys(map(int, rows), str(case)))
             return []
@@ -133,7 +133,7 @@ class Solver:
             return []
         return list(pieces(case, chunk, rows, result.messages))
 
-    def _case(self, chunk: Chunk, row: int) -> Case | SpecError:
+    def case(self, chunk: Chunk, row: int) -> Case | SpecError:
         """The case of a design, from the last ones if it is there."""
         columns = [column for column in chunk.columns if column.name in self.job.structural]
         values = {column.name: column.values[column.codes[row]] for column in columns}
