@@ -147,9 +147,11 @@ def collective(options: argparse.Namespace) -> None:
 
 def sweep(options: argparse.Namespace) -> None:
     """``libra-planner sweep``."""
-    with _uncollected():
-        from libra_planner.cli import sweep as actions
+    from libra_planner.cli import sweep as actions
 
+    with _uncollected():
+        if options.action in ("plan", "run"):
+            import libra_planner.sweep.runner  # noqa: F401
     getattr(actions, options.action)(options)
 
 

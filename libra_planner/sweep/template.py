@@ -22,6 +22,9 @@ from libra_planner.sweep.axes import Axis
 from libra_planner.sweep.expressions import Expression, parse_expression
 from libra_planner.sweep.language import OTHER
 
+FILE_KEYS = ("workload", "cost_model", "catalogue")
+"""Keys of a plan that may name a file."""
+
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -205,3 +208,13 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
         expected = "expected a number or text inside a text or expression"
         raise SpecError(Fault(f"got the axis {whole[0]!r} of maps or lists", expected))
     return Text(tuple(parts))
+
+
+def named_files(value: Any, key: Key) -> Iterator[tuple[Key, Any]]:
+    """Places of a plan that may name a file, with what is there."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for part, inner in items:
+            if part in FILE_KEYS and not isinstance(inner, dict | list):
+                yield (*key, part), inner
+            yield from named_files(inner, (*key, part))
