@@ -25,6 +25,11 @@ from libra_planner.sweep.language import OTHER
 FILE_KEYS = ("workload", "cost_model", "catalogue")
 """Keys of a plan that may name a file."""
 
+OBJECTIVE_KEY: Key = ("objective",)
+COST_MODEL_KEY: Key = ("cost_model",)
+LIGHT_KEYS = (OBJECTIVE_KEY, COST_MODEL_KEY)
+"""Keys that leave the step time of a plan as it is."""
+
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -109,6 +114,13 @@ class PlanTemplate:
         """Axes that change more than the numbers of rules and the fixed cost."""
         deep = (slot.names for key, slot in self.slots.items() if not is_numeric(key, slot))
         return frozenset[str]().union(*deep)
+
+    @property
+    def light(self) -> frozenset[str]:
+        """Structural axes that change the objective or the price book only."""
+        deep = ((key, slot) for key, slot in self.slots.items() if not is_numeric(key, slot))
+        heavy = (slot.names for key, slot in deep if key not in LIGHT_KEYS)
+        return self.structural - frozenset[str]().union(*heavy)
 
     def filled(
         self, values: Mapping[str, Any], which: Callable[[Key, Slot], bool] | None = None

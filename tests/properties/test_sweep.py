@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed, SpecError
+from libra_planner.spec.bundled import folder
+from libra_planner.sweep import cases as cases_module
 from libra_planner.sweep import space as space_module
 from libra_planner.sweep.axes import Axis
 from libra_planner.sweep.chunks import chunk_between, job_of
@@ -202,3 +204,38 @@ def test_a_group_is_batched(tmp_path: Path) -> None:
         assert not row["resolved"]
         best = lp.optimize(plan_of(job, chunk, i)).objective
         assert row["step_time_s"] == pytest.approx(best, rel=1e-9)
+
+
+def test_objectives_and_price_books_share_a_step_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One step time for 3 objectives x 2 books; a book that is not there names its place."""
+    book = (folder("cost-models") / "libra-ispass24.yaml").read_text()
+    (tmp_path / "book.yaml").write_text(book.replace("link: 7.8", "link: 9.75"))
+    base = copy.deepcopy(BASE) | {"parallelism": {"tp": 16, "dp": 256}, "fixed_cost": "30 M$"}
+    base["constraints"] = ["total <= 600 GB/s", "step_time <= 900 ms", "cost <= 100 M$"]
+    path = _write(
+        tmp_path,
+        base=base,
+        axes={"cost_model": ["libra-ispass24", "book.yaml", "nowhere.yaml"]},
+        objective=["performance", "performance_per_cost", "cost"],
+        columns=["objective_value", "cost_usd", "message"],
+    )
+    sweep = load_sweep(path)
+    job, chunk = job_of(sweep), chunk_between(sweep, 0, 9)
+    built = []
+    real = cases_module.build_plan
+    monkeypatch.setattr(cases_module, "build_plan", lambda *a: built.append(a) or real(*a))
+    rows = table_of(Solver(job).solved(chunk), job).to_pylist()
+    assert len(built) == 1 + 3  # Each objective asks again for the book that is not there.
+    for i, row in enumerate(rows):
+        if row["cost_model"] == "nowhere.yaml":
+            assert row["status"] == "invalid"
+            assert row["message"].startswith(f"{path}:")
+            continue
+        problem = plan_of(job, chunk, i)
+        design = lp.optimize(problem)
+        assert problem.objective == row["objective"]
+        assert row["objective_value"] == pytest.approx(design.objective, rel=1e-9)
+        cost_usd = float(problem.cost_usd(design.bandwidth_bytes_per_s))
+        assert row["cost_usd"] == pytest.approx(cost_usd, rel=1e-9)

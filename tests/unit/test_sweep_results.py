@@ -234,7 +234,7 @@ def test_rows_that_are_not_there(run: Run, directory: Path, tmp_path: Path) -> N
 
 def test_plan_counts_and_estimates(run: Run, directory: Path) -> None:
     found = run("sweep", "plan", directory.parent / "sweep.yaml", "--json").payload
-    assert (found["n_designs"], found["n_structures"], found["n_parts"]) == (36, 12, 4)
+    assert (found["n_designs"], found["n_structures"], found["n_parts"]) == (36, 6, 4)
     assert found["core_s"] > 0
     assert 1_000 < found["size_bytes"] < 100_000
     assert found["seed"] == 0
