@@ -268,14 +268,16 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
 
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    parser.add_argument("kind", choices=("workloads", "cost-models", "npu-catalogues", "examples"))
+    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "examples")
+    parser.add_argument("kind", choices=kinds)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_schema(commands: _Commands) -> None:
     text = "Print the JSON Schema of a file format, for editors."
     parser = _command(commands, "schema", "schema", text)
-    parser.add_argument("format", choices=("plan", "workload", "price-book", "npu-catalogue"))
+    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts")
+    parser.add_argument("format", choices=formats)
 
 
 def _add_import(commands: _Commands) -> None:
