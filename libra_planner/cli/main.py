@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_pareto(commands)
     _add_collective(commands)
     _add_flows(commands)
+    _add_report(commands)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -264,6 +265,13 @@ def _add_policy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time-limit", type=float, default=10.0, metavar="S", help="of ilp; default 10 s"
     )
+
+
+def _add_report(commands: _Commands) -> None:
+    from libra_planner.cli.report_arguments import add_arguments
+
+    text = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
+    add_arguments(_command(commands, "report", "report", text))
 
 
 def _add_list(commands: _Commands) -> None:

@@ -102,8 +102,7 @@ class _Reader:
             if spec.cable is not None:
                 fibres = [n for n, p in self.spec.parts.items() if p.kind == "fibre"]
                 self.attempt(("parts", name, "cable"), partial(_known, spec.cable, fibres))
-        spec = self.spec
-        return Parts(found, self.name, spec.as_of, spec.source)
+        return Parts(found, self.name, self.spec.as_of, self.spec.source)
 
     def _part(self, name: str, spec: PartSpec) -> Part:
         key: Key = ("parts", name)
@@ -210,9 +209,9 @@ def _known(name: str, known: list[str], kind: str = "fibre") -> None:
 
 def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> Part:
     """An NPU of an NPU catalogue as a part."""
-    price = spec.price and Price(
-        to_cents(spec.price.usd), spec.price.confidence, spec.price.as_of, spec.price.source
-    )
+    given, price = spec.price, None
+    if given is not None:
+        price = Price(to_cents(given.usd), given.confidence, given.as_of, given.source)
     return Part(
         name,
         NPU,
