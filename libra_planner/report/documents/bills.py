@@ -195,17 +195,17 @@ def _bridge_table(one: Candidate) -> Table:
         "Asked, GB/s",
         "Built, GB/s",
         "Linear model",
-        "+ whole ports",
-        "+ parts' own prices",
-        "+ free ports",
-        "+ spares",
-        "= bill",
+        "Whole ports",
+        "Own prices",
+        "Free ports",
+        "Spares",
+        "Bill",
     ]
     rows = [_bridge_row(bridge) for bridge in one.bridges]
     sums: list[Value] = [usd(_sum(one, name), f"SUM([r{i}])") for i, name in _MONEY]
     note = (
         "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
-        "the ports carry beyond the bandwidth asked for, at the same prices. Parts' own prices: "
+        "the ports carry beyond the bandwidth asked for, at the same prices. Own prices: "
         "switches as far as they are used, NICs, optics and cables instead of $ per GB/s, whatever "
         "the oversubscription leaves out. Free ports: switch ports without a cable. Spares: on the "
         "shelf."

@@ -179,6 +179,12 @@ def table(
     return Table(key, caption, tuple(headings), body, last, note, is_sortable)
 
 
+def numeric_columns(one: Table) -> list[bool]:
+    """Which columns hold numbers, for the most part."""
+    columns = zip(*one.rows, strict=True) if one.rows else [()] * len(one.headings)
+    return [2 * sum(cell.kind != TEXT for cell in column) > len(column) for column in columns]
+
+
 @dataclass(frozen=True)
 class Card:
     """One answer of the first screen."""

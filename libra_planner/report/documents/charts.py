@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from libra_planner.procurement.bill import GROUPS
+from libra_planner.procurement.bill import GROUPS, NETWORKS
+from libra_planner.procurement.ranking import Swing
 from libra_planner.report.documents.cells import Chart
 from libra_planner.report.documents.inputs import Comparison
 
@@ -35,12 +36,21 @@ def charts(comparison: Comparison) -> dict[str, Chart]:
         found["frontier"] = _chart(
             "frontier", "Price against step time", _frontier(comparison), 3.2
         )
-    if comparison.swings:
+    bars = _network_swings(comparison)
+    if bars:
         letter = comparison.letters[comparison.chosen]
-        title = f"What a price ±20% makes of the price of design {letter}, M$"
-        n_bars = min(_MOST_BARS, len(comparison.swings))
-        found["tornado"] = _chart("tornado", title, _tornado(comparison), 1.2 + 0.3 * n_bars)
+        title = f"What ±20% on a price of the networks makes of the price of design {letter}, M$"
+        drawing = _tornado(bars, comparison.chosen)
+        found["tornado"] = _chart("tornado", title, drawing, 1.2 + 0.26 * len(bars))
     return found
+
+
+def _network_swings(comparison: Comparison) -> list[Swing]:
+    """The prices of the networks that move the chosen design most: NPUs would dwarf them."""
+    chosen = comparison.chosen
+    names = comparison.candidates[chosen].bill.of(*NETWORKS).usd_by_price()
+    found = [swing for swing in comparison.swings if swing.price_name in names]
+    return sorted(found, key=lambda swing: -swing.usd_by_design[chosen])[:_MOST_BARS]
 
 
 def _bar_height(comparison: Comparison) -> float:
@@ -133,11 +143,7 @@ def _frontier(comparison: Comparison) -> Callable[[Any], None]:
     return draw
 
 
-def _tornado(comparison: Comparison) -> Callable[[Any], None]:
-    chosen = comparison.chosen
-    ordered = sorted(comparison.swings, key=lambda swing: -swing.usd_by_design[chosen])
-    bars = ordered[:_MOST_BARS]
-
+def _tornado(bars: list[Swing], chosen: int) -> Callable[[Any], None]:
     def draw(axes: Any) -> None:
         widths = [float(swing.change_usd(chosen)) / _M_USD for swing in bars]
         positions = range(len(bars))

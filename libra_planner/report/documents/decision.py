@@ -109,7 +109,7 @@ def _fastest(comparison: Comparison, best: int) -> Card:
     one = designs[best]
     figure = f"{format_time(one.step_time_s)} per step"
     if one.token_time_s:
-        figure += f", {1 / one.token_time_s:,.0f} tokens/s"
+        figure += f", {1e-6 / one.token_time_s:,.2f} M tokens/s"
     second = _next(comparison, best, lambda i: times[i])
     if second is None:
         compute = one.evaluation.compute_s / one.step_time_s

@@ -30,12 +30,24 @@ def run_section(comparison: Comparison) -> Section:
     known = any(one.run for one in comparison.candidates)
     return Section(
         key="run",
-        title=f"A run of {comparison.n_tokens:,} tokens as it will really go",
+        title=f"A run of {_tokens(comparison.n_tokens)} as it will really go",
         sheet="Run",
         paragraphs=(_how(assumed), *_default(comparison)),
         warnings=_unknown(comparison),
         tables=(_run_table(comparison),) if known else (),
     )
+
+
+def _tokens(n_tokens: int) -> str:
+    """A number of tokens in words.
+
+    >>> _tokens(15 * 10**12), _tokens(2_500_000)
+    ('15 trillion tokens', '2,500,000 tokens')
+    """
+    for factor, name in ((10**12, "trillion"), (10**9, "billion")):
+        if n_tokens >= factor:
+            return f"{n_tokens / factor:,.6g} {name} tokens"
+    return f"{n_tokens:,} tokens"
 
 
 def _default(comparison: Comparison) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 
-from libra_planner.report.documents.cells import TEXT, Cell, Report, Section, Table
+from libra_planner.report.documents.cells import Cell, Report, Section, Table, numeric_columns
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _LINE_START = re.compile(r"^(\s*)([-+=]|\d+[.)])")
@@ -38,11 +38,10 @@ def _section(section: Section) -> list[str]:
 
 
 def _table(table: Table) -> str:
-    rows = [list(row) for row in table.rows]
-    numeric = [bool(rows) and rows[0][i].kind != TEXT for i in range(len(table.headings))]
+    numeric = numeric_columns(table)
     lines = [_line([escaped(heading) or " " for heading in table.headings])]
     lines.append(_line(["---:" if is_number else "---" for is_number in numeric]))
-    lines += [_line([escaped(cell.shown) for cell in row]) for row in rows]
+    lines += [_line([escaped(cell.shown) for cell in row]) for row in table.rows]
     if table.total is not None:
         shown = (escaped(cell.shown) for cell in table.total)
         lines.append(_line([f"**{text}**" if text else "" for text in shown]))
