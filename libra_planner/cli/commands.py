@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import INTERRUPTED, Place, SpecError
+from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
 
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
@@ -25,7 +25,13 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.evaluation import evaluated
         from libra_planner.spec.plan import load_plan
 
+    _refuse_without_routing(options)
     problem = load_plan(options.plan, options.settings)
+    if options.policy is not None:
+        with _uncollected():
+            from libra_planner.cli.routed import answer
+        answer(options, problem, _console)
+        return
     with _uncollected():
         from libra_planner.optimizer.catalogue import CatalogueDesign
         from libra_planner.optimizer.optimize import solve
@@ -50,6 +56,27 @@ def optimize(options: argparse.Namespace) -> None:
         print_result(_console(), problem, evaluation, design, shadow)
         if isinstance(design, CatalogueDesign):
             print_catalogue(_console(), problem, design)
+
+
+def _refuse_without_routing(options: argparse.Namespace) -> None:
+    """Refuse settings of a routing policy without one."""
+    usual = {
+        "hash": "murmur",
+        "shared_seed": False,
+        "enhanced": False,
+        "per_collective": False,
+        "time_limit": 10.0,
+        "seeds": 1,
+        "seed": 0,
+        "queue_pairs": None,
+        "npus_per_address": None,
+        "placement": None,
+    }
+    given = [name for name, value in usual.items() if getattr(options, name) != value]
+    if options.policy is None and given:
+        got = f"got --{given[0].replace('_', '-')} without --routing"
+        place = Place(options.plan)
+        raise SpecError(Fault(got, "expected a policy", "add --routing ecmp", "", place))
 
 
 @contextmanager
@@ -149,6 +176,9 @@ def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled
 
+    if options.kind == "fabrics":
+        _list_fabrics(options)
+        return
     folder = bundled.folder(options.kind)
     rows = {name: folder / f"{name}.yaml" for name in bundled.names(options.kind)}
     if options.json:
@@ -158,6 +188,19 @@ def list_bundled(options: argparse.Namespace) -> None:
     for name, path in rows.items():
         text = str(path) if options.kind == "examples" else _first_comment(path)
         print(f"{name:<{width}}  {text}")
+
+
+def _list_fabrics(options: argparse.Namespace) -> None:
+    """Fabrics by name, for ``flows`` and for ``fabric.realization.preset``."""
+    from libra_planner.flows.presets import PRESETS
+
+    rows = {name: {"note": one.note, "assumed": one.assumed} for name, one in PRESETS.items()}
+    if options.json:
+        _print_json({"fabrics": rows})
+        return
+    width = max(len(name) for name in rows)
+    for name, row in rows.items():
+        print(f"{name:<{width}}  {row['note']} (assumed: {row['assumed']})")
 
 
 def _first_comment(path: Path) -> str:

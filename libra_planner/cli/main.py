@@ -102,6 +102,10 @@ def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.Ar
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="plan file (YAML)")
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         dest="settings",
@@ -115,7 +119,10 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 def _add_optimize(commands: _Commands) -> None:
     text = "Find the bandwidth of every dimension that is best for the plan's objective."
-    _add_plan(_command(commands, "optimize", "optimize", text))
+    parser = _command(commands, "optimize", "optimize", text)
+    _add_plan(parser)
+    _add_policy(parser, "--routing", "of the designs' links: iterate with what they deliver; ")
+    _add_traffic(parser)
 
 
 def _add_evaluate(commands: _Commands) -> None:
@@ -133,14 +140,22 @@ def _add_evaluate(commands: _Commands) -> None:
 def _add_check(commands: _Commands) -> None:
     text = "Step time of a design on real links, as a routing policy loads them."
     parser = _command(commands, "check", "check", text)
-    _add_plan(parser)
+    what = "plan file (YAML); several are jobs that share the outermost dimension"
+    parser.add_argument("plans", metavar="PLAN", nargs="+", help=what)
+    _add_settings(parser)
     what = "GB/s per NPU of every dimension, innermost first; without it the plan's optimum"
     parser.add_argument("--bandwidth", metavar="B1,B2,...", help=what)
     _add_policy(parser)
     _add_traffic(parser)
-    parser.add_argument(
-        "--busiest", type=_whole(0, 1000), default=5, metavar="N", help="links to show; default 5"
-    )
+    for flag, default, what in (
+        ("--fail-links", 0, "cables between switches that fail, drawn for every seed"),
+        ("--fail-spines", 0, "spines that fail, drawn for every seed"),
+        ("--busiest", 5, "busiest links to show; default 5"),
+    ):
+        numbers = _whole(0, 10**6)
+        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
+    what = "also every single cable and spine failed, worst first"
+    parser.add_argument("--n-1", dest="single_failures", action="store_true", help=what)
     parser.add_argument("--trace", metavar="SRC-DST", help="show one flow hop by hop")
     parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
 
@@ -150,8 +165,8 @@ def _add_traffic(parser: argparse.ArgumentParser) -> None:
     for flag, default, numbers, what in (
         ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; default 1"),
         ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
-        ("--queue-pairs", 1, _whole(1, 128), "queue pairs per connection; default 1"),
-        ("--npus-per-address", 1, _whole(1, 4096), "NPUs that share an IP address; default 1"),
+        ("--queue-pairs", None, _whole(1, 128), "per connection (default: the plan's, else 1)"),
+        ("--npus-per-address", None, _whole(1, 1024), "that share an IP address (default: same)"),
     ):
         parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
     parser.add_argument(
@@ -226,7 +241,12 @@ def _add_flows(commands: _Commands) -> None:
     what = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
     parser.add_argument("flows", metavar="FLOWS", nargs="?", help=what)
     for flag, default, numbers, what in (
-        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; statistics"),
+        (
+            "--seeds",
+            1,
+            _whole(1, 1_000_000),
+            "route with N seeds, from --seed on; gives statistics",
+        ),
         ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
         ("--fail-links", 0, _whole(0, 10**6), "cables between switches that fail, drawn per seed"),
         ("--fail-spines", 0, _whole(0, 10**6), "spines that fail, drawn per seed"),
@@ -246,10 +266,12 @@ def _add_flows(commands: _Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _add_policy(parser: argparse.ArgumentParser) -> None:
+def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
     """How flows find their paths."""
-    policies = "ecmp (default), pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or "
-    parser.add_argument("--policy", default="ecmp", metavar="POLICY", help=f"{policies} annealing")
+    policies = "ecmp, pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or annealing"
+    default = None if goal else "ecmp"
+    text = f"{goal}{policies}" + ("" if goal else "; default ecmp")
+    parser.add_argument(name, dest="policy", default=default, metavar="POLICY", help=text)
     parser.add_argument(
         "--hash",
         choices=("murmur", "crc32", "crc16", "xor"),
@@ -274,10 +296,12 @@ def _add_report(commands: _Commands) -> None:
     add_arguments(_command(commands, "report", "report", text))
 
 
+_LISTED = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
+
+
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "examples")
-    parser.add_argument("kind", choices=kinds)
+    parser.add_argument("kind", choices=_LISTED)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.flows.messages import TrafficSettings
+from libra_planner.flows.messages import TrafficSettings, traffic_settings
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem
-from libra_planner.realization import PLACEMENTS
+from libra_planner.realization import default_realization
 from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.realization import KEY
 
@@ -26,12 +26,9 @@ def policy_of(options: argparse.Namespace, place: Place) -> Policy:
     Raises
     ------
     SpecError
-        For an unknown one, or ``pinned``: a plan's collectives name no spines.
+        For an unknown one.
     """
     try:
-        if options.policy == "pinned":
-            fix = "greedy and edge_coloring are static too; pin flows with libra-planner flows"
-            raise SpecError(Fault("got pinned", "expected a policy that finds paths", fix))
         return Policy(
             options.policy,
             hash=options.hash,
@@ -50,14 +47,14 @@ def seeds_of(options: argparse.Namespace) -> range:
 
 
 def traffic_of(options: argparse.Namespace, problem: Problem) -> TrafficSettings:
-    """How NPUs use their NICs; the plan's placement unless the options give one."""
-    built = problem.realization
-    planned = built.placement if built is not None else PLACEMENTS[0]
-    return TrafficSettings(
-        placement=options.placement or planned,
-        queue_pairs=options.queue_pairs,
-        npus_per_address=options.npus_per_address,
-    )
+    """How NPUs use their NICs: as the options say, else the plan, else the defaults."""
+    planned = traffic_settings(problem.realization or default_realization(problem.topology))
+    given = {
+        "placement": options.placement,
+        "n_queue_pairs": options.queue_pairs,
+        "npus_per_address": options.npus_per_address,
+    }
+    return replace(planned, **{name: value for name, value in given.items() if value is not None})
 
 
 def progress_of(what: str) -> Callable[[int, int], None] | None:

@@ -8,11 +8,11 @@ from typing import Any, overload
 
 import numpy as np
 
-from libra_planner.collectives import traffic_bytes
-from libra_planner.flows.check import CheckReport, LinkCheck, PhaseKey
+from libra_planner.flows.check import LinkCheck, PhaseKey
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
-from libra_planner.flows.phases import Phase, PhaseReport, RoundReport
+from libra_planner.flows.phases import PhaseReport, RoundReport
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.flows.report import flow_report
 from libra_planner.report.flows import (
@@ -113,19 +113,17 @@ def _lost_s(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]
     if phase.slowdown <= 1 + _NEGLIGIBLE:
         return 0.0
     dim = links.problem.topology.labels.index(phase.label)
-    in_network = links.network.in_network
-    sent = [traffic_bytes(one.collective, one.group, in_network)[dim] * one.count for one in users]
+    sent = [links.bytes_of(one)[dim] * one.count for one in users]
     ideal_s = float(np.sum(sent)) / phase.asked_Bps
     return ideal_s * (phase.time_factor - phase.ideal_factor)
 
 
 def _routed(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:
-    dim, group, algorithm = key
-    seed, built = int(report.seeds[0]), links.design.dimensions[dim]
-    phase = Phase(links.problem.topology, dim, group, algorithm, built, links.traffic)
+    seed, phase = int(report.seeds[0]), links.phase(key)
     flows = next(flows for found, _, flows in phase.flows(seed) if found == name)
     routing = flow_report(phase.fabric, flows, report.policy, seed=seed, with_rates=False)
-    return RoutedList(phase.fabric, _listed(built, flows, links.traffic.queue_pairs), routing)
+    listed = _listed(phase.built, flows, links.traffic.n_queue_pairs)
+    return RoutedList(phase.fabric, listed, routing)
 
 
 def _listed(built: RealizedDimension, flows: Flows, queue_pairs: int) -> FlowList:
@@ -145,7 +143,7 @@ def hotspot_payload(
     """The key ``hotspot`` of ``check --json``."""
     payload: dict[str, Any] = {
         "dimension": hot.phase.label,
-        "collectives": [user.label for user in hot.users],
+        "collectives": list(dict.fromkeys(user.label for user in hot.users)),
         "round": hot.worst.name,
         "slowdown": number(hot.worst.time_s / hot.worst.ideal_s),
         "busiest_links": link_rows(hot, n_busiest),
