@@ -135,9 +135,18 @@ def mark(text: str) -> Cell:
 Value: TypeAlias = Cell | str
 
 
+def printable(text: str) -> str:
+    """Text without control characters and broken Unicode: spaces stand for them.
+
+    >>> printable("a\\x07b\\tc")
+    'a b c'
+    """
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def cell(value: Value) -> Cell:
-    """Text as a cell."""
-    return Cell(value) if isinstance(value, str) else value
+    """Text as a cell, without control characters."""
+    return Cell(printable(value)) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
