@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
@@ -93,15 +92,26 @@ def _largest(one: Candidate) -> str:
 
 
 def _main_difference(one: Candidate, other: Candidate) -> str:
-    """The price that makes most of the difference."""
-    ours, theirs = one.bill.usd_by_price(), other.bill.usd_by_price()
-    saved = {
-        name: theirs.get(name, ZERO) - ours.get(name, ZERO)
-        for name in dict.fromkeys([*theirs, *ours])
-    }
-    name = max(saved, key=lambda key: saved[key], default="")
-    amount = saved.get(name, Decimal(0))
-    return f", most of it {name} ({format_usd(float(amount))} less)" if amount > 0 else ""
+    """The kind of part that makes most of the difference."""
+    ours, theirs = one.bill.usd_by_kind(), other.bill.usd_by_kind()
+    saved = {kind: theirs.get(kind, ZERO) - ours.get(kind, ZERO) for kind in [*theirs, *ours]}
+    kind = max(saved, key=lambda key: saved[key], default="")
+    amount = saved.get(kind, ZERO)
+    return f", most of it {_PLURAL[kind]} ({format_usd(float(amount))} less)" if amount > 0 else ""
+
+
+_PLURAL = {
+    "npu": "NPUs",
+    "server": "servers",
+    "nic": "NICs",
+    "switch": "switches",
+    "optic": "optics",
+    "copper": "copper cables",
+    "active_optical": "active optical cables",
+    "fibre": "fibres",
+    "rack": "racks",
+    "link": "links per GB/s",
+}
 
 
 def _fastest(comparison: Comparison, best: int) -> Card:
@@ -171,9 +181,7 @@ def _firmness(comparison: Comparison) -> str:
     total = sum((one.bill.total_usd for one in comparison.candidates), ZERO)
     share = f"{float(assumed / total):.0%}" if total else "0%"
     moved = [
-        f"all budgets at {budget.factor:.0%}"
-        for budget in comparison.budgets
-        if budget.ranking is not None and budget.ranking != comparison.ranking
+        f"all budgets at {budget.factor:.0%}" for budget in comparison.budgets if budget.changes
     ]
     changes = flips + moved
     if changes:

@@ -118,7 +118,7 @@ def _run_table(comparison: Comparison) -> Table:
             "per NPU-hour",
             _of(lambda run: usd(run.cost_usd / run.npu_hours if run.npu_hours else None)),
         ),
-        ("per million tokens", _of(lambda run: number(1e6 * run.cost_usd / run.n_tokens, 4))),
+        ("per million tokens, $", _of(lambda run: number(1e6 * run.cost_usd / run.n_tokens, 4))),
     ]
     note = "" if not comparison.without else f"Costs are {comparison.without}."
     return figures(comparison, "run", "Time, failures and cost of the run", rows, note)
