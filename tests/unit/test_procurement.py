@@ -7,6 +7,7 @@ import html.parser
 import io
 import json
 import re
+import sys
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -299,6 +300,19 @@ def test_missing_prices_are_listed_and_nothing_is_written(unpriced, run, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+def test_an_npu_without_a_price_is_the_plans(plan, run, tmp_path) -> None:
+    rented = PLAN.replace("gpt3-libra", "gpt3") + (
+        "global_batch: 1024\nnpu: {name: tpu-v5p, efficiency_fraction: 0.5}\n"
+    )
+    path = plan(text=rented)
+    done = run("report", path, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.startswith(f"{path}: got the NPU tpu-v5p without a price")
+    found = _compared(str(path), "--allow-missing")
+    risks = " ".join(report(found, {}).sections[-3].paragraphs)
+    assert "No power is known for tpu-v5p" in risks
+
+
 def test_totals_without_missing_prices_say_so_everywhere(unpriced, three) -> None:
     found = _compared(DESIGNS[0], "--parts", str(unpriced), "--allow-missing")
     names = [part.name for part in found.missing]
@@ -449,6 +463,13 @@ def test_json_says_what_was_written(run, tmp_path) -> None:
     [design] = done.payload["designs"]
     assert design["total_usd"] == pytest.approx(sum(design["usd_by_group"].values()), abs=1e-6)
     assert (tmp_path / "out" / "report.md").read_text().startswith("# Network procurement report")
+
+
+def test_pdf_without_its_extra_says_what_to_install(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "weasyprint", None)
+    done = run("report", DESIGNS[2], "-o", tmp_path / "out", "--formats", "pdf")
+    assert done.code == 2
+    assert "libra-planner[pdf]" in done.err
 
 
 def test_nothing_is_written_where_something_cannot_be(tmp_path, run) -> None:

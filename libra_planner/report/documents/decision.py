@@ -38,14 +38,32 @@ def _warnings(comparison: Comparison) -> tuple[str, ...]:
             "The designs do not do the same work per step, as far as their plans tell, so no "
             "fastest and no best per dollar is named (C6)."
         )
-    for one in comparison.candidates:
-        broken = [violation.rule for violation in one.evaluation.violated]
-        if broken:
-            found.append(f"Design {one.letter} breaks rules of its plan: {'; '.join(broken)}.")
-    for one in comparison.candidates:
-        if not one.facility.fits:
-            found.append(f"A rack cannot power or hold a server of design {one.letter}.")
-    return tuple(found)
+    models = {one.letter: _model(one) for one in comparison.candidates}
+    if len(set(models.values())) > 1:
+        listed = "; ".join(f"{letter}: {model}" for letter, model in models.items())
+        found.append(
+            f"Step times are of different models, which is no merit of a design: {listed}."
+        )
+    return tuple(found) + tuple(text for one in comparison.candidates for text in _faults(one))
+
+
+def _faults(one: Candidate) -> list[str]:
+    """What is wrong with a design by itself."""
+    found = []
+    if one.evaluation.violated:
+        broken = "; ".join(violation.rule for violation in one.evaluation.violated)
+        found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
+    if not one.facility.fits:
+        found.append(f"A rack cannot power or hold a server of design {one.letter}.")
+    return found
+
+
+def _model(one: Candidate) -> str:
+    """What the step time is a model of: the training loop, and how collectives take time."""
+    problem = one.proposal.problem
+    loops = [setting for setting in problem.settings if setting.startswith("loop ")]
+    chunks = "ideal collectives" if problem.n_chunks is None else "collectives in chunks"
+    return ", ".join([*loops, chunks])
 
 
 def _answer(one: Candidate) -> str:
@@ -141,7 +159,7 @@ def _best(comparison: Comparison, best: int) -> Card:
     designs, times = comparison.candidates, comparison.times_s or []
     totals = [float(one.bill.total_usd) for one in designs]
     one = designs[best]
-    figure = _total(one)
+    figure = f"{times[best] * totals[best] / 1e6:,.1f} s M$ per step"
     if one.token_time_s and totals[best]:
         figure = f"{1e6 / one.token_time_s / totals[best]:,.1f} tokens/s per M$"
     second = _next(comparison, best, lambda i: totals[i] * times[i])
