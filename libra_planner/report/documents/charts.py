@@ -129,11 +129,11 @@ def _cost(comparison: Comparison) -> Callable[[Any], None]:
 
 def _frontier(comparison: Comparison) -> Callable[[Any], None]:
     def draw(axes: Any) -> None:
-        for i, one in enumerate(comparison.candidates):
-            x, y = float(one.bill.total_usd) / _M_USD, one.step_time_s * 1000
+        place = {"xytext": (7, 5), "textcoords": "offset points"}
+        for i, ((x, y), letters) in enumerate(_points(comparison).items()):
             axes.plot([x], [y], "o", color=_COLOURS[i % 4], markersize=8)
-            place = {"xytext": (7, 5), "textcoords": "offset points"}
-            axes.annotate(one.letter, (x, y), fontweight="bold", parse_math=False, **place)
+            label = ", ".join(letters)
+            axes.annotate(label, (x, y), fontweight="bold", parse_math=False, **place)
         axes.margins(0.15)
         axes.ticklabel_format(useOffset=False, style="plain")
         axes.set_xlabel("price of everything, M$ (left is cheaper)")
@@ -141,6 +141,15 @@ def _frontier(comparison: Comparison) -> Callable[[Any], None]:
         axes.grid(color=_GRID_COLOUR, linewidth=0.5)
 
     return draw
+
+
+def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
+    """Letters of the designs by price, M$, and step time, ms; equal designs share a point."""
+    found: dict[tuple[float, float], list[str]] = {}
+    for one in comparison.candidates:
+        point = round(float(one.bill.total_usd) / _M_USD, 6), round(one.step_time_s * 1000, 6)
+        found.setdefault(point, []).append(one.letter)
+    return found
 
 
 def _tornado(bars: list[Swing], chosen: int) -> Callable[[Any], None]:

@@ -92,7 +92,7 @@ def _cheapest(comparison: Comparison, best: int) -> Card:
     saved = other.bill.total_usd - one.bill.total_usd
     share = float(saved / other.bill.total_usd) if other.bill.total_usd else 0.0
     if not saved:
-        reason = f"As dear as {other.letter}."
+        reason = f"As dear as {other.letter}, and listed before it."
     else:
         reason = (
             f"{format_usd(float(saved))} ({share:.1%}) less than {other.letter}"
@@ -170,6 +170,9 @@ def _best(comparison: Comparison, best: int) -> Card:
     more = (
         totals[second] * times[second] / (totals[best] * times[best]) - 1 if totals[best] else 0.0
     )
+    if not more:
+        reason = f"As good as {designs[second].letter}, and listed before it."
+        return Card("Best per dollar", _answer(one), figure, reason)
     reason = (
         f"{more:.2%} more work per dollar than {designs[second].letter}: "
         f"{_relative(faster, 'faster', 'slower')} and {_relative(cheaper, 'cheaper', 'dearer')}."
