@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 from flow_rates import Array, compared, plain_rates, row, seconds, timed
 
-from libra_planner.flows.ecmp import drawn_headers
+from libra_planner.flows.ecmp import _Hashing, drawn_headers
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.headers import Headers
@@ -30,6 +30,7 @@ from libra_planner.flows.policy import Policy
 from libra_planner.flows.presets import preset_fabric
 from libra_planner.flows.rates import finish_times_s, max_min_rates
 from libra_planner.flows.report import seed_reports
+from libra_planner.flows.routes import single_paths
 from libra_planner.flows.routing import Router
 
 N_SEEDS = 1000
@@ -63,10 +64,8 @@ def once(fabric: Clos, flows: Flows, policy: Policy = CRC32) -> Array:
 
 def plain_once(fabric: Clos, flows: Flows, seed: int = 0) -> Array:
     """The same, one flow after the other: ``zlib.crc32`` at its leaf on a leaf-spine fabric."""
-    rng = np.random.default_rng([seed, 0x45434D50])
-    headers = drawn_headers(flows, rng)
-    rng.integers(2**32, size=1, dtype=np.uint32)
-    seeds = rng.integers(2**32, size=fabric.total_leaves, dtype=np.uint32)
+    headers = drawn_headers(flows, seed)
+    seeds = _Hashing(fabric, CRC32, headers, seed).seeds["leaf"]
     links, counts = [], np.zeros(fabric.n_links)
     starts = [layer.start for layer in fabric.layers]
     for f, (src, dst) in enumerate(zip(flows.src.tolist(), flows.dst.tolist(), strict=True)):
@@ -80,7 +79,7 @@ def plain_once(fabric: Clos, flows: Flows, seed: int = 0) -> Array:
             if link >= 0:
                 counts[link] += 1
         links.append(path)
-    return plain_rates(single_paths_of(links), fabric.capacity_Bps)
+    return plain_rates(single_paths(np.array(links)), fabric.capacity_Bps)
 
 
 def header_bytes(headers: Headers, f: int) -> bytes:
@@ -88,13 +87,6 @@ def header_bytes(headers: Headers, f: int) -> bytes:
     fields = [(headers.src_ip, 4), (headers.dst_ip, 4), (headers.src_port, 2)]
     fields += [(headers.dst_port, 2), (headers.protocol, 1)]
     return b"".join(int(field[f]).to_bytes(n, "big") for field, n in fields)
-
-
-def single_paths_of(links: list[list[int]]):
-    """Routes of a list of paths."""
-    from libra_planner.flows.routes import single_paths
-
-    return single_paths(np.array(links))
 
 
 def follow(fabric: Clos, flows: Flows) -> Array:
@@ -141,7 +133,7 @@ def main() -> None:
     """Print table rows."""
     fabric = fabric_32x32()
     flows = random_flows(fabric, 8192)
-    once(fabric, random_flows(fabric, 10))
+    follow(fabric, random_flows(fabric, 10))  # Loads the machine code, or compiles it.
     plain = partial(plain_once, fabric, flows)
     compared("8,192 flows on 32x32 routed, filled once", partial(once, fabric, flows), plain)
     timed("8,192 flows on 32x32 routed, counted and filled once", partial(once, fabric, flows))

@@ -179,8 +179,8 @@ def _mean_fim_percent(fabric: Clos, flows: Flows) -> float:
 def test_source_ports_follow_from_queue_pairs_by_the_linux_rule() -> None:
     """Numbers count up in twos from a draw per address: both ends of each pair give its port."""
     flows = Flows(np.array([0, 0, 2]), np.array([1, 1, 0]), np.ones(3), pair=np.array([0, 1, 0]))
-    first = np.random.default_rng(7).integers(2**24, size=3)
-    headers = drawn_headers(flows, np.random.default_rng(7))
+    first = np.random.default_rng([7, 0x45434D50, 1]).integers(2**24, size=3)
+    headers = drawn_headers(flows, 7)
     expected = [
         queue_pair_source_port((first[a] + 2 * p) % 2**24, (first[b] + 2 * p + 1) % 2**24)
         for a, b, p in ((0, 1, 0), (0, 1, 1), (2, 0, 0))
@@ -193,6 +193,17 @@ def test_source_ports_follow_from_queue_pairs_by_the_linux_rule() -> None:
 
 def test_given_ports_stay_and_only_free_ones_are_drawn() -> None:
     flows = Flows(np.zeros(4, int), np.ones(4, int), np.ones(4), src_port=np.array([5, -1, -1, 7]))
-    first, second = (drawn_headers(flows, np.random.default_rng(s)).src_port for s in (1, 2))
+    first, second = (drawn_headers(flows, seed).src_port for seed in (1, 2))
     assert (first[0], first[3]) == (second[0], second[3]) == (5, 7)
     assert (first[1:3] != second[1:3]).all()
+
+
+def test_what_a_flow_draws_does_not_depend_on_the_flows_after_it() -> None:
+    rng = np.random.default_rng(3)
+    ends = rng.integers(50, size=(2, 400))
+    pair = np.where(np.arange(400) % 3, np.arange(400), -1)
+    every = Flows(*ends, np.ones(400), pair=pair)
+    some = Flows(*ends[:, :100], np.ones(100), pair=pair[:100])
+    whole, part = (drawn_headers(flows, 11) for flows in (every, some))
+    for name in ("src_ip", "dst_ip", "src_port", "queue_pair"):
+        assert (getattr(whole, name)[:100] == getattr(part, name)).mean() > 0.99
