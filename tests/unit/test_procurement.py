@@ -17,6 +17,7 @@ import pytest
 
 from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
+from libra_planner.procurement.run_swings import run_swings
 from libra_planner.report.documents.cells import Report, Section, printable, table, usd
 from libra_planner.report.documents.compose import report
 from libra_planner.report.documents.files import documents
@@ -455,6 +456,17 @@ def test_a_checked_design_counts_at_its_effective_time(plan) -> None:
     keys = [section.key for section in report(found, {}).sections]
     assert "check" in keys
     assert one.run.work_s == pytest.approx(one.run.n_steps * one.step_time_s)
+
+
+def test_assumptions_of_a_run_move_its_cost(three) -> None:
+    one = three.candidates[0]
+    swings = {swing.name: swing for swing in run_swings(one)}
+    electricity = swings["electricity price"]
+    assert electricity.high.cost_usd - one.run.cost_usd == pytest.approx(0.2 * one.run.energy_usd)
+    assert swings["years of use"].low.hardware_usd == pytest.approx(one.run.hardware_usd / 0.8)
+    for name in ("failure rates", "checkpoint time", "restart time"):
+        low, high = swings[name].low.expected_s, swings[name].high.expected_s
+        assert low < one.run.expected_s < high
 
 
 def test_json_says_what_was_written(run, tmp_path) -> None:
