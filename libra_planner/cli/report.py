@@ -158,7 +158,7 @@ def _missing(part: Part, one: Candidate, catalogue: Catalogue) -> Fault:
     if part.name not in catalogue.parts.by_name:
         fix = f"add one with its price, {otherwise}"
         return Fault(f"got no {part.name}", "expected one", fix, "parts", place)
-    expected = f"expected that of a {part.kind} in use"
+    expected = f"expected that of a part in use ({part.kind})"
     fix = f"add it with its confidence, {otherwise}"
     return Fault("got no price", expected, fix, f"parts.{part.name}", place)
 

@@ -314,6 +314,15 @@ def test_an_npu_without_a_price_is_the_plans(plan, run, tmp_path) -> None:
     assert "No power is known for tpu-v5p" in risks
 
 
+def test_designs_that_lack_different_prices_are_warned_of(unpriced) -> None:
+    found = _compared(
+        DESIGNS[0], f"{DESIGNS[0]}@300,50,50,50", "--parts", str(unpriced), "--allow-missing"
+    )
+    decision = report(found, {}).sections[0]
+    assert "lack different prices" in " ".join(decision.warnings)
+    assert all("without: " in c.figure or "incomplete" in c.figure for c in decision.cards[::2])
+
+
 def test_totals_without_missing_prices_say_so_everywhere(unpriced, three) -> None:
     found = _compared(DESIGNS[0], "--parts", str(unpriced), "--allow-missing")
     names = [part.name for part in found.missing]

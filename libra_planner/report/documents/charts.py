@@ -23,7 +23,7 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c")
 
 _HATCHES = ("", "//", "..", "xx", "--")
 _MOST_BARS = 12
-_WIDTH = 7.2
+_WIDTH = 5.4
 _M_USD = 1e6
 
 
@@ -122,7 +122,8 @@ def _cost(comparison: Comparison) -> Callable[[Any], None]:
         axes.invert_yaxis()
         axes.margins(x=0.1)
         axes.set_xlabel("M$")
-        axes.legend(ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+        box = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+        axes.legend(ncols=5, columnspacing=1.0, handlelength=1.6, **box)
 
     return draw
 
@@ -166,7 +167,7 @@ def _tornado(bars: list[Swing], chosen: int) -> Callable[[Any], None]:
         axes.axvline(0, color=_TEXT_COLOUR, linewidth=0.8)
         axes.margins(x=0.14)
         axes.set_xlabel("M$")
-        axes.legend(ncols=2, loc="lower right", frameon=False)
+        axes.legend(loc="lower right", frameon=False)
 
     return draw
 

@@ -33,6 +33,11 @@ def _warnings(comparison: Comparison) -> tuple[str, ...]:
     if comparison.missing:
         names = ", ".join(part.name for part in comparison.missing)
         found.append(f"Prices are missing: every total is without {names}.")
+        if len({frozenset(one.bill.missing) for one in comparison.candidates}) > 1:
+            found.append(
+                "The designs lack different prices, so that which is cheapest, and which best per "
+                "dollar, may come out otherwise."
+            )
     if comparison.ranking.fastest is None:
         found.append(
             "The designs do not do the same work per step, as far as their plans tell, so no "
@@ -162,6 +167,7 @@ def _best(comparison: Comparison, best: int) -> Card:
     figure = f"{times[best] * totals[best] / 1e6:,.1f} s M$ per step"
     if one.token_time_s and totals[best]:
         figure = f"{1e6 / one.token_time_s / totals[best]:,.1f} tokens/s per M$"
+    figure += ", incomplete" if comparison.missing else ""
     second = _next(comparison, best, lambda i: totals[i] * times[i])
     if second is None:
         return Card("Performance per dollar", _answer(one), figure, "The only design.")
