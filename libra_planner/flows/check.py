@@ -26,6 +26,7 @@ from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.flows.report import Progress
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.timing.loops import Slowdown
+from libra_planner.topology import Block
 from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
@@ -189,13 +190,28 @@ class LinkCheck:
         def slowdown(collective: Collective, group: Group) -> Array:
             factors = np.ones(self.problem.topology.n_dims)
             if self.problem.n_chunks is None:  # The pipelined model has real links already.
-                factors = real_link_slowdown(collective, group, self.problem.topology)
+                factors = self._direct_factors(collective, group)
             for dim in self._switched(group):
                 key = self.key(collective, group, dim)
                 factors[dim] = getattr(run[key], name) * self._hops(collective, group, key)
             return factors
 
         return slowdown
+
+    def _direct_factors(self, collective: Collective, group: Group) -> Array:
+        """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
+
+        An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
+        floor(n^2/4)/(n - 1) of what C3 counts.
+        """
+        topology = self.problem.topology
+        factors = real_link_slowdown(collective, group, topology)
+        if collective.kind is CollectiveKind.ALL_TO_ALL:
+            for dim, dimension in enumerate(topology.dimensions):
+                size = group.sizes[dim]
+                if dimension.block is Block.RING and 1 < size == dimension.size:
+                    factors[dim] = size**2 // 4 / (size - 1)
+        return factors
 
     def _hops(self, collective: Collective, group: Group, key: PhaseKey) -> float:
         """Messages of a ring all-to-all pass through the NPUs between, which C3 leaves out."""

@@ -22,13 +22,14 @@ LAYERS = [
     ["evaluation"],
     ["optimizer"],
     ["flows"],
+    ["procurement"],
     ["spec"],
     ["sweep"],
     ["interop"],
     ["report"],
     ["cli"],
 ]
-CORE = {name for layer in LAYERS[:8] for name in layer}
+CORE = {name for layer in LAYERS[:9] for name in layer}
 ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}
 
 

@@ -156,3 +156,34 @@ def test_other_group_objectives_are_refused(tmp_path) -> None:
     problem = replace(two_dimensions(tmp_path), group_objective="worst_case")
     with pytest.raises(SpecError, match="group_objective worst_case with a routing policy"):
         routed_optimum(problem, SPRAY)
+
+
+def test_rounding_up_to_ports_is_no_reason_to_ask_for_less(tmp_path) -> None:
+    """37 GB/s on a port of 50: derating is by the whole link's efficiency, 1 on one switch."""
+    steps = [operation("weight_grad", "all-reduce", 4e8)]
+    problem = loaded(tmp_path, "SW(16)", steps, realization={"port_speed": "50 GB/s"})
+    check = checked(problem, 37)
+    [one] = problem.communications
+    assert check.mean_slowdown(SPRAY)(one.collective, one.group) == pytest.approx([1.0])
+    assert check.report(SPRAY).slowdown == pytest.approx([37 / 50])
+
+
+def test_a_design_that_whole_ports_make_worse_is_not_the_best(tmp_path) -> None:
+    """What looks better per GB/s loses a port by rounding: the blind design stands."""
+    steps = [
+        operation("forward", "all-reduce", 6e8, group="tp", compute_ms=1),
+        operation("weight_grad", "all-reduce", 4e8, group="dp"),
+    ]
+    ports = OVERSUBSCRIBED | {"placement": "contiguous", "port_speed": "25 GB/s"}
+    problem = loaded(
+        tmp_path,
+        "RI(4)_SW(32)",
+        steps,
+        parallelism={"tp": 16, "dp": 8},
+        realization=ports,
+        constraints=["total == 170 GB/s"],
+    )
+    found = routed_optimum(problem, SPRAY)
+    assert found.converged
+    assert found.best is found.blind
+    assert found.rounds[-1].objective > 1.05 * found.best.objective
