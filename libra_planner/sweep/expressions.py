@@ -102,7 +102,7 @@ def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         kind = _Checker(text, kinds).kind(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or "too deep"
         expected = "expected an expression such as tp * dp == 4096"
         raise SpecError(Fault(f"got {text!r} ({reason})", expected)) from None

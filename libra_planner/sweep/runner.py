@@ -114,8 +114,10 @@ def run_sweep(
     """
     directory, job = RunDirectory(Path(path)), job_of(sweep)
     probe(sweep, job)
-    directory.open(manifest_of(sweep))
+    manifest = manifest_of(sweep)
+    directory.check(manifest)
     with directory.locked():
+        directory.claim(manifest)
         directory.remove_leftovers()
         done = directory.done(part_sizes(sweep))
         progress = _progress(sweep, done)

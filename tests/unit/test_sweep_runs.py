@@ -199,12 +199,13 @@ def test_directories_that_are_refused(sweep: Sweep, tmp_path: Path) -> None:
         run_sweep(sweep, folder)
     with pytest.raises(DataNotFound, match="got 'Not a directory'"):
         run_sweep(sweep, folder / "thesis.tex" / "run")
-    run_sweep(sweep, tmp_path / "run")
+    (tmp_path / "run").mkdir()
     with (
         RunDirectory(tmp_path / "run").locked(),
         pytest.raises(SpecError, match="got a directory that another run is writing to"),
     ):
         run_sweep(sweep, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
 
 
 def _small_files() -> None:
