@@ -83,9 +83,9 @@ def test_a_run_killed_at_random_moments_goes_on(
             _command(file, folder, "--workers", workers), stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
-        for _ in range(rng.randint(1, 5)):
+        for _ in range(rng.randint(2, 4)):
             process.stdout.readline()
-        time.sleep(rng.uniform(0, 0.02))
+        time.sleep(rng.uniform(0, 0.01))
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
         process.wait()
