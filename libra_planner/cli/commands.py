@@ -42,10 +42,11 @@ def optimize(options: argparse.Namespace) -> None:
     shadow = shadow_prices(problem, solution)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
+        from libra_planner.cli.given import given
         from libra_planner.report.catalogue import catalogue_payload
         from libra_planner.report.payload import optimize_payload, worth_payload
 
-        payload = optimize_payload(problem, design, evaluation)
+        payload = given(options) | optimize_payload(problem, design, evaluation)
         payload |= worth_payload(shadow, price_sensitivity(problem, solution))
         if isinstance(design, CatalogueDesign):
             payload |= catalogue_payload(problem, design)
@@ -119,9 +120,10 @@ def evaluate(options: argparse.Namespace) -> None:
     except SpecError as error:
         raise error.located(place) from None
     if options.json:
+        from libra_planner.cli.given import given
         from libra_planner.report.payload import evaluate_payload
 
-        _print_json(evaluate_payload(problem, evaluation))
+        _print_json(given(options) | evaluate_payload(problem, evaluation))
     else:
         from libra_planner.report.terminal import print_result
 
