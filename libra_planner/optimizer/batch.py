@@ -21,7 +21,7 @@ from libra_planner.optimizer.batch_program import BatchProgram, fits_a_batch, re
 from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import Key, shape_key
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.problem import Problem
+from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.timing.expression import Array, Mask
 
 CHUNK = 1000
@@ -209,6 +209,7 @@ def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
     bandwidth = design.bandwidth_bytes_per_s
     result.bandwidth_bytes_per_s[row, : len(bandwidth)] = bandwidth
     result.objective[row], result.lower_bound[row] = design.objective, design.lower_bound
-    result.step_time_s[row] = float(problem.step_time.seconds(bandwidth))
+    chosen = fastest_alternative(problem, bandwidth)
+    result.step_time_s[row] = float(chosen.step_time.seconds(bandwidth))
     result.cost_usd[row] = float(problem.cost_usd(bandwidth))
     result.unique[row], result.status[row] = design.unique, OPTIMAL
