@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from libra_planner.timing.expression import Array
 
 _RESULT = ".json"
+_ROW = re.compile(r"(?P<directory>.+):(?P<row>[0-9]{1,18})")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class GivenDesign:
     name : for people.
     problem, bandwidth_Bps : the plan in numbers and the vector, byte/s, shape (n_dims,).
     optimized : whether the vector is the plan's own optimum.
+    settings : ``--set`` of the plan, those of its result included.
+    shown_plan : what reports call the plan.
     result : path of the result it was read from, if any.
     """
 
@@ -42,44 +46,52 @@ class GivenDesign:
     problem: Problem
     bandwidth_Bps: Array
     optimized: bool
+    settings: tuple[str, ...]
+    shown_plan: str
     result: str | None = None
 
 
-def given_design(text: str, settings: Sequence[str]) -> GivenDesign:
+def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesign:
     """The design that an argument means.
 
     ``PLAN`` is the plan's optimum, ``PLAN@300,100,75,25`` that vector in GB/s,
     ``PLAN@RESULT.json`` the vector of a result of ``optimize --json`` or ``evaluate
     --json``, and ``RESULT.json`` the same of a result with a key ``plan``, a path beside it.
+    ``DIR:ROW`` is a row of a sweep, whose plan is written into ``scratch``, an empty folder.
 
     Raises
     ------
     PlannerError
         For a plan that is not valid or has no optimum, or a result that is not its own.
     """
-    # One row of a sweep, DIR:ROW, will be read here: it names a plan and a vector too.
+    if (row := _ROW.fullmatch(text)) and Path(row["directory"]).is_dir():
+        return _row(text, row["directory"], int(row["row"]), settings, scratch)
     plan, suffix = _parts(text)
     if plan.endswith(_RESULT):
         suffix, (plan, own) = plan, _plan_of(plan)
         settings = [*own, *settings]
     problem = load_plan(plan, settings)
     name = _clean(Path(plan).stem)
+    own_settings = tuple(settings)
     if not suffix:
-        return _optimum(text, plan, name, problem)
+        return _optimum(text, plan, name, problem, own_settings)
     if suffix.endswith(_RESULT):
         bandwidth_Bps = _result_Bps(suffix, problem)
         name = f"{name} @ {_clean(Path(suffix).stem)}"
         chosen = fastest_alternative(problem, bandwidth_Bps)
-        return GivenDesign(text, plan, name, chosen, bandwidth_Bps, False, suffix)
+        return GivenDesign(
+            text, plan, name, chosen, bandwidth_Bps, False, own_settings, plan, suffix
+        )
     bandwidth_Bps = bandwidth_bytes_per_s(suffix, problem, Place(text))
     chosen = fastest_alternative(problem, bandwidth_Bps)
-    return GivenDesign(text, plan, f"{name} @ {_clean(suffix)}", chosen, bandwidth_Bps, False)
+    name = f"{name} @ {_clean(suffix)}"
+    return GivenDesign(text, plan, name, chosen, bandwidth_Bps, False, own_settings, plan)
 
 
 def _parts(text: str) -> tuple[str, str]:
     """Plan, and what stands behind the last @; a file whose name has one is a file."""
     if Path(text).is_dir():
-        fix = "name its plan, or a result; rows of sweeps are not read yet"
+        fix = f"name a row of the sweep, such as {text.rstrip('/')}:0"
         raise SpecError(Fault("got a directory", "expected a plan or result", fix, "", Place(text)))
     if "@" not in text or Path(text).is_file():
         return text, ""
@@ -90,12 +102,28 @@ def _parts(text: str) -> tuple[str, str]:
     return plan, suffix
 
 
-def _optimum(text: str, plan: str, name: str, problem: Problem) -> GivenDesign:
+def _row(
+    text: str, directory: str, row: int, settings: Sequence[str], scratch: Path
+) -> GivenDesign:
+    """The optimum of a sweep's row."""
+    from libra_planner.sweep.designs import design_plan
+    from libra_planner.sweep.store import RunDirectory
+
+    plan = scratch / f"{Path(directory).resolve().name}-{row}.yaml"
+    plan.write_text(design_plan(RunDirectory(Path(directory)), row), encoding="utf-8")
+    name = f"{_clean(Path(directory).resolve().name)} row {row}"
+    problem = load_plan(plan, settings)
+    return replace(_optimum(text, str(plan), name, problem, tuple(settings)), shown_plan=text)
+
+
+def _optimum(
+    text: str, plan: str, name: str, problem: Problem, settings: tuple[str, ...]
+) -> GivenDesign:
     from libra_planner.optimizer.optimize import solve
 
     solution = solve(problem)
     bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
-    return GivenDesign(text, plan, name, solution.problem, bandwidth_Bps, True)
+    return GivenDesign(text, plan, name, solution.problem, bandwidth_Bps, True, settings, plan)
 
 
 def _read(path: str) -> dict[str, Any]:

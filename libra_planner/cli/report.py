@@ -7,6 +7,7 @@ import json
 import platform
 import shlex
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,23 @@ def compared(options: argparse.Namespace) -> Comparison:
     n_tokens = _n_tokens(options.tokens)
     policy = _policy(options)
     catalogue = load_parts(options.parts)
-    given = [given_design(text, options.settings) for text in options.designs]
+    with tempfile.TemporaryDirectory() as scratch:
+        return _of_designs(options, n_tokens, policy, catalogue, Path(scratch))
+
+
+def _of_designs(
+    options: argparse.Namespace,
+    n_tokens: int,
+    policy: Policy | None,
+    catalogue: Catalogue,
+    scratch: Path,
+) -> Comparison:
+    given = [given_design(text, options.settings, scratch) for text in options.designs]
     baseline = _baseline(options.baseline, given)
     files: dict[InputFile, None] = {}
     found = []
     for letter, design in zip(LETTERS, given, strict=False):
-        proposal = _proposal(letter, design, catalogue, options, files)
+        proposal = _proposal(letter, design, catalogue, files)
         found.append(_candidate(proposal, design, policy, options, n_tokens))
     files[input_file("parts catalogue", options.parts, catalogue.path)] = None
     files[input_file("NPU catalogue", catalogue.npu_catalogue.stem, catalogue.npu_catalogue)] = None
@@ -101,12 +113,13 @@ def _proposal(
     letter: str,
     design: GivenDesign,
     catalogue: Catalogue,
-    options: argparse.Namespace,
     files: dict[InputFile, None],
 ) -> Proposal:
     assumed = catalogue.assumptions
     spares = assumed.npu.spare_fraction
-    context = plan_context(design.plan, options.settings, npu_spare_fraction=spares)
+    context = plan_context(
+        design.plan, design.settings, npu_spare_fraction=spares, shown=design.shown_plan
+    )
     files |= dict.fromkeys(context.files)
     if design.result is not None:
         files[input_file("result", design.result, Path(design.result))] = None

@@ -60,7 +60,11 @@ class PlanContext:
 
 
 def plan_context(
-    path: str | Path, settings: Sequence[str] = (), *, npu_spare_fraction: float = 0.0
+    path: str | Path,
+    settings: Sequence[str] = (),
+    *,
+    npu_spare_fraction: float = 0.0,
+    shown: str | None = None,
 ) -> PlanContext:
     """What a valid plan says beside its problem.
 
@@ -68,6 +72,7 @@ def plan_context(
     ----------
     path, settings : as :func:`~libra_planner.spec.plan.load_plan` takes them.
     npu_spare_fraction : spares of the NPU over those in use.
+    shown : what to call the plan's file, if not by its path.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def plan_context(
     book = bundled.resolve("cost-models", spec.cost_model, beside)
     read = validated(PriceBookSpec, read_document(book))
     files = [
-        input_file("plan", str(path), Path(path)),
+        input_file("plan", shown or str(path), Path(path)),
         input_file("price book", spec.cost_model, book),
     ]
     entries = [spec] if isinstance(spec, PlanSpec) else spec.workloads

@@ -514,3 +514,24 @@ def test_budgets_move_only_optima(three) -> None:
         before = [one.evaluation.bandwidth_bytes_per_s.sum() for one in three.candidates]
         assert moved[0] == pytest.approx(budget.factor * before[0])
         assert moved[2] == before[2]
+
+
+def test_rows_of_a_sweep_are_designs(tmp_path, run) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    sweep = "base: plan.yaml\naxes:\n  constraints.0: [total == 300 GB/s, total == 500 GB/s]\n"
+    (tmp_path / "sweep.yaml").write_text(sweep)
+    done = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "runs", "--workers", "0")
+    assert done.code == 0, done.err
+    row = f"{tmp_path / 'runs'}:0"
+    rule = "constraints.0=total == 300 GB/s"
+    (tmp_path / "r.json").write_text(
+        run("optimize", tmp_path / "plan.yaml", "--set", rule, "--json").out
+    )
+    found = _compared(row, f"{tmp_path / 'r.json'}")
+    assert found.candidates[0].proposal.name == "runs row 0"
+    assert len({one.bill.total_usd for one in found.candidates}) == 1
+    assert ("plan", row) in {file[:2] for file in found.origin.files}
+    for text in (f"{tmp_path / 'runs'}:7", str(tmp_path / "runs")):
+        refused = run("report", text, "-o", tmp_path / "out")
+        assert refused.code == 2
+        assert "row" in refused.err
