@@ -277,7 +277,11 @@ def test_measured_hops_on_a_known_fabric(files, run, tmp_path) -> None:
     fabric.write_text(FABRIC.replace("leaves: 2", "leaves: 1").replace("spines: 2", "spines: 1"))
     result = run("flows", fabric, "--hops", table)
     assert result.code == 2
-    assert "hops.csv: got 2 links with flows in layer leaf_up" in result.err
+    assert "hops.csv: got 2 links in layer leaf_up" in result.err
+    table.write_text(HOPS.replace("spine", "agg"))
+    result = run("flows", files()[0], "--hops", table)
+    assert (result.code, result.out) == (2, "")
+    assert "hops.csv: got layers called leaf_to_agg, agg_to_leaf, expected" in result.err
 
 
 @pytest.mark.parametrize(
