@@ -47,7 +47,8 @@ class RoundReport:
     time_s, ideal_s : until its last flow ends, for one unit of traffic; the same when every
         packet is sprayed.
     layers : imbalance by layer.
-    fim_percent, fim_floor_percent : over the links between switches; nan if none is used.
+    fim_percent, fim_floor_percent : over the links between switches; nan if none is used, and
+        for the floor where packets are sprayed.
     gap : of ``ilp``: what might be saved of the largest count, relative.
     """
 
@@ -108,7 +109,7 @@ class PhaseReport:
 
     @property
     def fim_floor_percent(self) -> float:
-        """Mean of the least that any routing can reach."""
+        """Mean of the least that any routing of whole flows can reach."""
         return self._mean("fim_floor_percent")
 
     @cached_property
@@ -195,7 +196,8 @@ class Phase:
             router = Router(self.fabric, flows, policy)
             routing = router.routing(seed)
             alone = router if self.background is None else Router(self.fabric, own, policy)
-            layers = layer_reports(self.fabric, routing.counts)
+            whole = policy.keeps_flows_whole
+            layers = layer_reports(self.fabric, routing.counts, whole_flows=whole)
             fim, floor = overall_imbalance(self.fabric, layers, routing.counts)
             yield RoundReport(
                 name=name,
@@ -217,12 +219,12 @@ class Phase:
         group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
         even = sprayed_trees(fabric, host.ravel(), group)
         trees = even
-        if policy.name != "spray":
+        if policy.keeps_flows_whole:
             root = _roots(fabric, host.ravel(), group, policy, seed)
             trees = reduction_trees(fabric, host.ravel(), group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
         share = _BYTES / n_nics
-        layers = layer_reports(fabric, trees.counts)
+        layers = layer_reports(fabric, trees.counts, whole_flows=policy.keeps_flows_whole)
         fim, floor = overall_imbalance(fabric, layers, trees.counts)
         n_groups = even.routes.n_flows
         return RoundReport("trees", 1.0, n_groups, share / rate, share / best, layers, fim, floor)

@@ -41,7 +41,7 @@ def print_flows(
         console.print()
         _print_totals(console, routed.report)
     else:
-        _print_seeds(console, routed.seeds)
+        _print_seeds(console, routed.seeds, routed.floor_percent)
     if routed.disconnected_seeds:
         shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
         n = len(routed.disconnected_seeds)
@@ -101,7 +101,7 @@ def plural(tier: str, n: int) -> str:
 def _overall(fim: float, floor: float, what: str = "FIM") -> str:
     if np.isnan(fim):
         return "No flows between switches: FIM is not defined"
-    best = "" if np.isnan(floor) else f" (no routing goes below {floor:.2f} %)"
+    best = "" if np.isnan(floor) else f" (no routing of whole flows goes below {floor:.2f} %)"
     return f"{what} between switches [bold]{fim:.2f} %[/]{best}"
 
 
@@ -159,7 +159,7 @@ def plain_table(
     return table
 
 
-def _print_seeds(console: Console, seeds: SeedReports) -> None:
+def _print_seeds(console: Console, seeds: SeedReports, floor: float) -> None:
     rows: list[tuple[str, Array]] = [
         (f"FIM {layer.name} %", seeds.layer_fim_percent[i])
         for i, layer in enumerate(seeds.first.layers)
@@ -180,8 +180,7 @@ def _print_seeds(console: Console, seeds: SeedReports) -> None:
     if np.isnan(seeds.fim_percent).all():
         print_line(console, _overall(np.nan, np.nan))
         return
-    mean, floor = float(seeds.fim_percent.mean()), seeds.first.fim_floor_percent
-    print_line(console, _overall(mean, floor, "Mean FIM"))
+    print_line(console, _overall(float(seeds.fim_percent.mean()), floor, "Mean FIM"))
     print_histogram(console, seeds.fim_percent, "Seeds by FIM between switches, %")
 
 

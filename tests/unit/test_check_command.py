@@ -147,6 +147,14 @@ def test_the_hotspot_names_the_flows_that_meet(small, run) -> None:
     assert "ECMP groups" in text
 
 
+def test_sprayed_packets_have_no_floor(small, run) -> None:
+    found = run("check", small(), "--policy", "spray", "--json").payload
+    assert found["dimensions"][0]["fim_percent"] == 0
+    assert found["dimensions"][0]["fim_floor_percent"] is None
+    assert found["phases"][0]["fim_floor_percent"] is None
+    assert run("check", small(), "--json").payload["phases"][0]["fim_floor_percent"] == 0
+
+
 def test_names_of_flows() -> None:
     names = FlowNames(np.array([0, 0, 1, 1]), np.array([2, 2, 3, 3]), n_pairs=2)
     assert list(names) == ["0-2.0", "0-2.1", "1-3.0", "1-3.1"]

@@ -174,7 +174,7 @@ def test_groups_and_one_flow_hop_by_hop(files, run) -> None:
 def test_text_is_not_wrapped_and_names_what_was_done(run) -> None:
     out = run("flows", *EXAMPLE, "--policy", "ecmp", "--seed", "3").out
     assert out.startswith("ecmp (murmur hash), seed 3: 128 flows between 16 hosts, 4 leaves, 8 sp")
-    assert re.search(r"FIM between switches [0-9.]+ % \(no routing goes below 0.00 %\)", out)
+    assert re.search(r"FIM between switches [0-9.]+ % \(no routing of whole flows goes below 0.00 %\)", out)
     assert "\nBusiest links\n  " in out
     assert max(map(len, out.splitlines())) > 100
     out = run("flows", *EXAMPLE, "--seeds", "40", "--fim-only").out
@@ -224,6 +224,29 @@ def test_failed_links_and_spines(files, run) -> None:
     assert payload["makespan_s"]["p95"] == 2.0
     out = run("flows", *files(), "--fail-links", "1", "--seeds", "9").out
     assert "2 of 24 links failed" in out
+
+
+def test_the_floor_of_many_draws_of_failures_is_the_mean_of_theirs(run) -> None:
+    asked = ("flows", *EXAMPLE, "--fim-only", "--fail-links", "12")
+    floors = [
+        run(*asked, "--seed", str(seed), "--json").payload["fim_floor_percent"]
+        for seed in range(5)
+    ]
+    assert floors[0] != pytest.approx(sum(floors) / 5)
+    text = run(*asked, "--seeds", "5").out
+    assert f"(no routing of whole flows goes below {sum(floors) / 5:.2f} %)" in text
+
+
+def test_sprayed_packets_have_no_floor(run, files) -> None:
+    """One flow over two uplinks of each leaf: 100 % at best for whole flows, 0 % sprayed."""
+    flows = "flow_id,src,dst,bytes\na,0,4,1000000000\nb,5,1,1000000000\n"
+    for seeds in ("1", "2"):
+        asked = ("flows", *files(flows=flows), "--seeds", seeds)
+        assert "goes below 100.00 %" in run(*asked).out
+        result = run(*asked, "--policy", "spray")
+        assert "FIM between switches 0.00 %\n" in result.out
+    layers = run(*asked[:3], "--policy", "spray", "--json").payload["layers"]
+    assert [layer["fim_floor_percent"] for layer in layers[1:3]] == [None, None]
 
 
 def test_failures_that_cut_hosts_off_are_named(files, run) -> None:
