@@ -7,6 +7,7 @@ Modules are imported inside the commands, so that ``--help`` loads nothing and
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import io
 import os
@@ -22,6 +23,13 @@ CANNOT_WRITE = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
+    if sys.stderr is None:  # Closed: print would take None for stdout, the place of data.
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+            return _exit_code(arguments)
+    return _exit_code(arguments)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
     if sys.stdout is None:
         print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
         return CANNOT_WRITE

@@ -174,7 +174,9 @@ def test_groups_and_one_flow_hop_by_hop(files, run) -> None:
 def test_text_is_not_wrapped_and_names_what_was_done(run) -> None:
     out = run("flows", *EXAMPLE, "--policy", "ecmp", "--seed", "3").out
     assert out.startswith("ecmp (murmur hash), seed 3: 128 flows between 16 hosts, 4 leaves, 8 sp")
-    assert re.search(r"FIM between switches [0-9.]+ % \(no routing of whole flows goes below 0.00 %\)", out)
+    assert re.search(
+        r"FIM between switches [0-9.]+ % \(no routing of whole flows goes below 0.00 %\)", out
+    )
     assert "\nBusiest links\n  " in out
     assert max(map(len, out.splitlines())) > 100
     out = run("flows", *EXAMPLE, "--seeds", "40", "--fim-only").out
@@ -229,8 +231,7 @@ def test_failed_links_and_spines(files, run) -> None:
 def test_the_floor_of_many_draws_of_failures_is_the_mean_of_theirs(run) -> None:
     asked = ("flows", *EXAMPLE, "--fim-only", "--fail-links", "12")
     floors = [
-        run(*asked, "--seed", str(seed), "--json").payload["fim_floor_percent"]
-        for seed in range(5)
+        run(*asked, "--seed", str(seed), "--json").payload["fim_floor_percent"] for seed in range(5)
     ]
     assert floors[0] != pytest.approx(sum(floors) / 5)
     text = run(*asked, "--seeds", "5").out
