@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
+from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.errors import INTERRUPTED, PlannerError
 
 CANNOT_WRITE = 2
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_check(commands)
     _add_pareto(commands)
     _add_collective(commands)
+    add_sweep(commands, _command)
     _add_flows(commands)
     _add_report(commands)
     _add_list(commands)
@@ -316,7 +318,7 @@ def _add_list(commands: _Commands) -> None:
 def _add_schema(commands: _Commands) -> None:
     text = "Print the JSON Schema of a file format, for editors."
     parser = _command(commands, "schema", "schema", text)
-    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts")
+    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep")
     parser.add_argument("format", choices=formats)
 
 

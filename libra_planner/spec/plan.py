@@ -62,7 +62,17 @@ def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
     """
     document = read_document(path)
     apply_settings(document, [settings] if isinstance(settings, str) else settings)
-    beside = Path(path).parent
+    return build_plan(document, Path(path).parent)
+
+
+def build_plan(document: Document, beside: Path) -> Problem:
+    """:func:`load_plan` of a document; ``beside`` is the folder its paths are relative to.
+
+    Raises
+    ------
+    SpecError
+        With every fault found.
+    """
     try:
         spec = plan_spec(document)
     except SpecError as error:
@@ -167,6 +177,7 @@ class _Builder:
             notes=what.notes + base.notes,
             settings=what.settings + fidelity.settings(n_chunks) + base.settings,
             n_chunks=n_chunks,
+            n_sequences=built[0].workload.n_sequences if len(built) == 1 else None,
             evaluators=StepEvaluators()
             if slowdown
             else fidelity.evaluators(timed, weights, n_chunks),

@@ -24,6 +24,7 @@ LAYERS = [
     ["flows"],
     ["procurement"],
     ["spec"],
+    ["sweep"],
     ["interop"],
     ["report"],
     ["cli"],
@@ -129,6 +130,14 @@ def test_there_are_no_import_cycles() -> None:
             {"cvxpy", "scipy", "clarabel", "textual", "pandas"},
         ),
         (["optimize", "examples/01_gpt3_4d.yaml", "--json"], {"rich", "textual", "pandas"}),
+        (
+            ["sweep", "plan", "examples/sweeps/01_budgets.yaml"],
+            {"duckdb", "matplotlib", "distributed", "rich", "textual"},
+        ),
+        (
+            ["sweep", "show", "examples"],
+            {"cvxpy", "scipy", "pyarrow", "matplotlib", "distributed", "rich", "textual"},
+        ),
         (
             ["collective", "RI(4)", "--kind=ar", "--size=1MB", "--bandwidth=1", "--json"],
             {"cvxpy", "scipy", "clarabel", "pydantic", "yaml", "rich", "textual", "pandas"},
