@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
-from libra_planner.cli.routing import placed, policy_of, progress_of, seeds_of, traffic_of
+from libra_planner.cli.policies import policy_of
+from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.flows.check import LinkCheck, link_check
@@ -33,7 +34,7 @@ from libra_planner.timing.expression import Array
 def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print what the options ask for; ``console`` makes the place for people's text."""
     options.plan = options.plans[0]
-    policy = policy_of(options, Place(f"{options.plan}: --policy"))
+    policy = policy_of(options, file=options.plan)
     if len(options.plans) > 1:
         _answer_jobs(options, policy, console)
         return

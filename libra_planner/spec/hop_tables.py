@@ -91,6 +91,9 @@ def _read_interfaces(path: str | Path) -> Table:
     for column in columns:
         table.refuse(table.blank(column), column, f"expected a name of the {column}")
     table.faults.check()
+    if not table.n_rows:
+        got, expected = "got no interfaces", "expected one row or more"
+        raise SpecError(Fault(got, expected, "", "", Place(str(path))))
     return table
 
 

@@ -381,7 +381,11 @@ def test_routed_optimum_of_a_catalogue(run) -> None:
     ("arguments", "message"),
     [
         (["--policy", "ecpm"], ": --policy: got 'ecpm', .* did you mean ecmp"),
-        (["--time-limit", "0"], ": --policy: got a time limit of 0 s"),
+        (["--time-limit", "0", "--policy", "ilp"], ": --time-limit: got a time limit of 0 s"),
+        (["--time-limit", "1"], ": --time-limit: got --policy ecmp, expected ilp; leave one out"),
+        (["--policy", "spray", "--hash", "xor"], ": --hash: got --policy spray, expected ecmp"),
+        (["--per-collective"], ": --per-collective: got --policy ecmp, expected greedy or edge"),
+        (["--bandwidth", "-1,3"], ": --bandwidth: got '-1', expected 0 or a number from"),
         (["--bandwidth", "1,2,3"], ": --bandwidth: got 3 numbers, expected 2"),
         (["--bandwidth", "100,0"], ": --bandwidth: got 0 GB/s for dim2"),
         (["--bandwidth", "100,x"], ": --bandwidth: got 'x'"),
@@ -445,6 +449,13 @@ def test_options_of_a_routing_need_one(option: str, plan, run) -> None:
     result = run("optimize", plan(), option)
     assert (result.code, result.out) == (2, "")
     assert f"got {option.partition('=')[0]} without --routing" in result.err
+
+
+def test_options_of_another_policy_are_refused_by_optimize_too(plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    result = run("optimize", path, "--routing", "greedy", "--enhanced")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"{path}: --enhanced: got --routing greedy, expected ecmp")
 
 
 def test_relative_groups_are_not_rerouted(run) -> None:

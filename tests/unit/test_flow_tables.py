@@ -497,6 +497,7 @@ def test_a_trace_of_simulated_flows_gives_the_simulated_imbalance(write) -> None
             "f.csv:11: egress: got 'p1', expected an interface of layer spine_up, but it is of "
             "spine_down on line 3",
         ),
+        (HOPS, "switch,egress\n", "i.csv: got no interfaces, expected one row or more"),
         (
             HOPS,
             "switch,egress\nleaf0,up0\n",
