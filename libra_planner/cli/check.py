@@ -21,6 +21,7 @@ from libra_planner.flows.failures_study import (
     every_single_failure,
 )
 from libra_planner.flows.jobs import JobReport, SharedFabric, shared_fabric
+from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.report.check import CheckedPlan, check_payload
@@ -149,9 +150,28 @@ def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[
 def _jobs(
     options: argparse.Namespace, policy: Policy, problems: list[Problem], bandwidths: list[Array]
 ) -> tuple[SharedFabric, tuple[JobReport, ...]]:
-    traffic = traffic_of(options, problems[0])
+    traffic = _one_traffic(options, problems)
     shared = shared_fabric(problems, bandwidths, traffic=traffic, seed=options.seed)
     return shared, shared.reports(policy, seeds=list(seeds_of(options)))
+
+
+def _one_traffic(options: argparse.Namespace, problems: list[Problem]) -> TrafficSettings:
+    """How the NPUs of all jobs use their NICs, on which the plans have to agree."""
+    first = traffic_of(options, problems[0])
+    for plan, problem in zip(options.plans[1:], problems[1:], strict=True):
+        other = traffic_of(options, problem)
+        for key, name in (
+            ("placement", "placement"),
+            ("queue_pairs", "n_queue_pairs"),
+            ("npus_per_address", "npus_per_address"),
+        ):
+            mine, others = getattr(first, name), getattr(other, name)
+            if mine != others:
+                got = f"got {mine}, and {others} in {plan}"
+                fix = f"write the same in all plans, or give --{key.replace('_', '-')}"
+                path = f"fabric.realization.{key}"
+                raise SpecError(Fault(got, "expected one for all jobs", fix, path))
+    return first
 
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:

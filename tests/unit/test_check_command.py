@@ -435,6 +435,17 @@ def test_the_line_of_what_cannot_be_built(plan, run) -> None:
         assert ":8:7: fabric.realization (dim2).nics: got 1 NICs of 50 GB/s" in result.err
 
 
+def test_jobs_have_one_placement(small, run) -> None:
+    placed = ("    leaves: 2", "    leaves: 2\n    placement: rail")
+    wide = ("switch_radix: 4", "switch_radix: 8")
+    paths = small(wide, name="a.yaml"), small(wide, placed, name="b.yaml")
+    result = run("check", *paths)
+    assert (result.code, result.out) == (2, "")
+    assert "fabric.realization.placement: got contiguous, and rail in" in result.err
+    assert "or give --placement" in result.err
+    assert run("check", *paths, "--placement", "rail").code == 0
+
+
 def test_jobs_that_cannot_share(small, plan, run) -> None:
     paths = small(name="a.yaml"), plan(text=TWO_DIMS, name="b.yaml")
     result = run("check", *paths)
