@@ -490,6 +490,16 @@ def test_interruption_is_130(plan, run, monkeypatch) -> None:
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
 
 
+def test_counts_that_one_switch_has_no_use_for_are_noted(small, run) -> None:
+    wide = ("switch_radix: 4\n    leaves: 2", "switch_radix: 8\n    parallel_links: 2")
+    found = run("check", small(wide), "--json").payload
+    assert found["dimensions"][0]["n_switches"] == 1
+    note = "dim1: one switch holds all endpoints of a network, spines: 2 and parallel_links: 2 is"
+    assert any(line.startswith(note) for line in found["notes"])
+    plain = run("check", small(("    spines: 2\n", ""))).out
+    assert "is not used" not in plain
+
+
 def test_a_given_design_loads_no_solver(plan) -> None:
     program = (
         "import sys\nfrom libra_planner.cli.main import main\nmain(sys.argv[1:])\n"
