@@ -111,7 +111,7 @@ def _studies(
 
 
 def _failed(options: argparse.Namespace) -> str:
-    counts = {"link": options.fail_links, "spine": options.fail_spines}
+    counts = {"cable": options.fail_links, "spine": options.fail_spines}
     parts = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
     return " and ".join(parts)
 

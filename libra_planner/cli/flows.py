@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.cli.policies import POLICY_OPTIONS, flag_of, policy_of
-from libra_planner.errors import Fault, Place, SpecError, unknown_name
+from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
 from libra_planner.files import write_files
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.failures import fail
@@ -142,6 +142,7 @@ class _Runs:
     def report(self, seed: int) -> FlowReport:
         """One routing."""
         alone = self.options.seeds == 1 and sys.stderr.isatty()
+        drawn = "" if self.options.seeds == 1 else f": seed {seed}"
         try:
             return flow_report(
                 self.fabric(seed),
@@ -152,7 +153,7 @@ class _Runs:
                 progress=_flow_progress if alone else None,
             )
         except SpecError as error:
-            raise error.located(Place(self.options.flows)) from None
+            raise self._named(error, drawn) from None
 
     def _seed_reports(self, seeds: range) -> SeedReports:
         try:
@@ -165,7 +166,18 @@ class _Runs:
                 progress=self.progress,
             )
         except SpecError as error:
-            raise error.located(Place(self.options.flows)) from None
+            raise self._named(error) from None
+
+    def _named(self, error: SpecError, drawn: str = "") -> SpecError:
+        """The error with the file, and flows by their line and flow_id."""
+        file, faults = self.options.flows, []
+        for fault in error.faults:
+            place, path = Place(f"{file}{drawn}"), fault.path
+            if path.startswith("flow "):
+                i = int(path.removeprefix("flow "))
+                path = f"flow {self.listed.ids[i]!r} on line {self.listed.lines[i]}"
+            faults.append(replace(fault, path=path, place=fault.place or place))
+        return type(error)(*faults)
 
     def _failure_reports(self, seeds: range) -> RoutedList:
         """All draws of failures but those that cut hosts off, which are named."""
@@ -175,11 +187,11 @@ class _Runs:
             try:
                 report = self.report(seed)
                 reports.append(_without_flows(report) if reports else report)
-            except SpecError as error:
+            except Disconnected as error:
                 cut_off.append(seed)
                 if len(cut_off) == len(seeds):
                     raise
-                print(f"seed {seed}: {error}", file=sys.stderr)
+                print(error, file=sys.stderr)
             if self.progress is not None:
                 self.progress(seed - seeds[0] + 1, len(seeds))
         first = reports[0]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from libra_planner.collectives.algorithms import Algorithm
+from libra_planner.errors import Disconnected, Fault
 from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.failures import require_connected
 from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.loads import ranks
 from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
@@ -23,7 +25,7 @@ from libra_planner.flows.report import (
     layer_reports,
     overall_imbalance,
 )
-from libra_planner.flows.routing import Router, dealt
+from libra_planner.flows.routing import Router, Routing, dealt
 from libra_planner.flows.traffic import Members, rounds
 from libra_planner.flows.trees import reduction_trees, sprayed_trees
 from libra_planner.topology import Topology
@@ -193,8 +195,7 @@ class Phase:
     def _rounds(self, policy: Policy, seed: int) -> Iterator[RoundReport]:
         for name, share, own in self.flows(seed):
             flows = own if self.background is None else joined(own, self.background)
-            router = Router(self.fabric, flows, policy)
-            routing = router.routing(seed)
+            router, routing = self._routed(flows, policy, seed)
             alone = router if self.background is None else Router(self.fabric, own, policy)
             whole = policy.keeps_flows_whole
             layers = layer_reports(self.fabric, routing.counts, whole_flows=whole)
@@ -210,6 +211,26 @@ class Phase:
                 fim_floor_percent=floor,
                 gap=routing.gap,
             )
+
+    def _routed(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
+        """The flows' paths; those that failures cut off are named by their NPUs."""
+        try:
+            if self.fabric.failed.size:
+                npu, ends = self.built.npu_of_port, (flows.src, flows.dst)
+                require_connected(self.fabric, *ends, name="NPU", number_of=npu)
+            router = Router(self.fabric, flows, policy)
+            return router, router.routing(seed)
+        except Disconnected as error:
+            raise Disconnected(*(self._named(fault, flows) for fault in error.faults)) from None
+
+    def _named(self, fault: Fault, flows: Flows) -> Fault:
+        """The fault with the dimension, and NPUs in place of the number of a flow."""
+        label, npu = self.built.label, self.built.npu_of_port
+        _, _, number = fault.path.partition("flow ")
+        if not number:
+            return replace(fault, path=label)
+        src, dst = flows.src[int(number)], flows.dst[int(number)]
+        return replace(fault, path=f"{label}: NPU {npu[src]} -> NPU {npu[dst]}")
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
         """Trees of all groups at once, one per NIC."""

@@ -26,6 +26,7 @@ from libra_planner.report.flows_table import (
     print_histogram,
     print_hops,
     print_line,
+    timed,
 )
 from libra_planner.report.hotspot import Hotspot, link_rows
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
@@ -141,7 +142,7 @@ def _signed(fraction: float) -> str:
 
 def _print_seeds(console: Console, report: CheckReport) -> None:
     rows: list[tuple[str, Array]] = [
-        ("step time ms", report.effective_step_time_s * 1e3),
+        timed("step time", report.effective_step_time_s),
         ("slowdown", report.slowdown),
         ("FIM %", report.fim_percent),
     ]
@@ -154,7 +155,8 @@ def _print_seeds(console: Console, report: CheckReport) -> None:
     title = f"Over {len(report.seeds):,} seeds"
     console.print(plain_table(console, columns, title, left=("figure",), dispensable=()))
     if len(report.seeds) >= _LEAST_FOR_HISTOGRAM and np.ptp(report.effective_step_time_s) > 0:
-        print_histogram(console, report.effective_step_time_s * 1e3, "Seeds by step time, ms")
+        title, samples = timed("Seeds by step time,", report.effective_step_time_s)
+        print_histogram(console, samples, title)
 
 
 def _dimension_table(console: Console, checked: CheckedPlan) -> Table:
@@ -287,4 +289,5 @@ def print_failures(
         for line in lines:
             print_line(console, escape(line))
         if name == "failures" and len(study.step_time_s) >= _LEAST_FOR_HISTOGRAM:
-            print_histogram(console, study.step_time_s * 1e3, "Draws by step time, ms")
+            title, samples = timed("Draws by step time,", study.step_time_s)
+            print_histogram(console, samples, title)

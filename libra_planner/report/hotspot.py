@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.flows.check import LinkCheck, PhaseKey
 from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.fabric import Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.phases import PhaseReport, RoundReport
 from libra_planner.flows.realization import RealizedDimension
@@ -127,10 +127,7 @@ def _routed(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> 
 
 
 def _listed(built: RealizedDimension, flows: Flows, queue_pairs: int) -> FlowList:
-    fabric = built.fabric
-    n_hosts = fabric.n_hosts if isinstance(fabric, Clos) else len(built.port_of_npu)
-    npu_of_port = np.full(n_hosts, -1)
-    npu_of_port[built.port_of_npu] = np.arange(len(built.port_of_npu))[:, None]
+    npu_of_port = built.npu_of_port
     n_pairs = -(-queue_pairs // built.n_nics) * built.n_nics
     names = FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)
     groups = tuple(f"group {i}" for i in range(int(flows.collective.max(initial=0)) + 1))

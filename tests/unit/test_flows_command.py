@@ -225,7 +225,7 @@ def test_failed_links_and_spines(files, run) -> None:
     payload = run("flows", *files(), "--fail-links", "1", "--seeds", "9", "--json").payload
     assert payload["makespan_s"]["p95"] == 2.0
     out = run("flows", *files(), "--fail-links", "1", "--seeds", "9").out
-    assert "2 of 24 links failed" in out
+    assert "1 of 4 cables between switches failed" in out
 
 
 def test_the_floor_of_many_draws_of_failures_is_the_mean_of_theirs(run) -> None:
