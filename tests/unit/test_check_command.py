@@ -300,7 +300,7 @@ def test_failures_are_the_study_of_the_core(plan, run) -> None:
     assert found["whole_step_time_s"] == study.whole_step_time_s
     assert [case["name"] for case in found["cases"]] == ["seed 0", "seed 1", "seed 2"]
     text = run(*arguments, "--seeds", "3").out
-    assert "With 4 links and 1 spine failed, 3 cases: step time " in text
+    assert "With 4 cables and 1 spine failed, 3 cases: step time " in text
 
 
 def test_single_failures_are_worst_first(small, run) -> None:
@@ -317,10 +317,16 @@ def test_single_failures_are_worst_first(small, run) -> None:
 def test_failures_that_cut_hosts_off_are_named(small, run) -> None:
     found = run("check", small(ONE_UPLINK), "--fail-links", "1", "--json").payload["failures"]
     assert (found["n_disconnected"], found["step_time_s"]["mean"]) == (1, None)
-    assert "host 0 -> host 2" in found["cases"][0]["disconnected"]
+    assert "dim1: got 4 pairs of NPUs" in found["cases"][0]["disconnected"]
+    assert "NPU 0 -> NPU 2" in found["cases"][0]["disconnected"]
+    pinned = run("check", small(), "--fail-links", "1", "--policy", "pinned", "--json").payload
+    assert re.match(
+        r"dim1: NPU \d -> NPU \d: got a path pinned to .*, which failed",
+        pinned["failures"]["cases"][0]["disconnected"],
+    )
     text = run("check", small(ONE_UPLINK), "--n-1").out
     assert "3 cases: all cut hosts off" in text
-    assert "host 0 -> host 2" in text
+    assert "NPU 0 -> NPU 2" in text
 
 
 def test_several_jobs(small, run) -> None:

@@ -260,12 +260,44 @@ def test_failures_that_cut_hosts_off_are_named(files, run) -> None:
     assert lost
     assert len(lost) < 30
     assert payload.payload["n_seeds"] == 30 - len(lost)
-    assert payload.err.count("seed ") == len(lost)
+    assert payload.err.count(": seed ") == len(lost)
+    assert all("flows.csv: seed" in line for line in payload.err.splitlines())
+    text = run("flows", *files(), "--fail-links", "2", "--seeds", "30").out
+    assert f"{30 - len(lost)} of 30 seeds from 0 ({len(lost)} cut hosts off): 3 flows" in text
+    assert f"Left out: seeds {lost[0]}, {lost[1]}, " in text
     result = run("flows", *files(), "--fail-spines", "2", "--seeds", "3")
     assert result.code == 2
-    result = run("flows", *files(), "--fail-links", "5")
-    assert result.code == 2
-    assert "got 5 failed links" in result.err
+    for seeds in ("1", "3"):
+        result = run("flows", *files(), "--fail-links", "5", "--seeds", seeds)
+        assert result.code == 2
+        assert result.err.count("got 5 failed links") == 1
+
+
+def test_a_flow_pinned_to_a_failed_link_has_its_name_and_line(files, run) -> None:
+    fabric, flows = files(FABRIC + "failed: [[leaf 0, spine 0]]\n")
+    result = run("flows", fabric, flows, "--policy", "pinned")
+    assert (result.code, result.out) == (2, "")
+    message = f"{flows}: flow 'first' on line 2: got a path pinned to leaf 0 -> spine 0, which f"
+    assert result.err.startswith(message)
+
+
+def test_failures_are_cables_and_even_spraying_is_no_ideal(files, run) -> None:
+    broken = FABRIC + "failed: [[leaf 0, spine 0], [host 3, leaf 0]]\n"
+    text = run("flows", *files(broken, FLOWS.replace("third,2,3", "third,2,1"))).out
+    failed = ", 1 of 4 cables between switches failed, 1 of 8 cables to hosts failed\n"
+    assert failed in text
+    assert ", sprayed evenly 2.000 s: slowdown 1.000x" in text
+    assert ", ideal (sprayed) 1.000 s: slowdown" in run("flows", *files()).out
+
+
+def test_odd_figures_in_text(files, run) -> None:
+    flows = "flow_id,src,dst,bytes\na,0,4,0\n"
+    assert "slowdown -\n" in run("flows", *files(flows=flows)).out
+    flows = "flow_id,src,dst,bytes\n\x1b[31mred,0,4,20\n"
+    text = run("flows", *files(flows=flows), "--seeds", "3").out
+    assert "Seeds by FIM between switches, %: all 3 at 150.00\n" in text  # 1, 0, 0, 0
+    assert re.search(r" makespan ns +20.000 ", text)
+    assert ("\x1b" in text, r"\x1b[31mred" in text) == (False, True)
 
 
 HOPS = "flow,switch,egress\n1,leaf0,a\n1,spine0,x\n1,leaf1,h\n2,leaf0,b\n2,spine1,x\n2,leaf1,h\n"
