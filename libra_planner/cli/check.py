@@ -26,7 +26,13 @@ from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.report.check import CheckedPlan, check_payload
 from libra_planner.report.failures import study_payload
-from libra_planner.report.hotspot import FlowNames, Hotspot, hotspot, hotspot_payload
+from libra_planner.report.hotspot import (
+    Hotspot,
+    TracedFlow,
+    hotspot,
+    hotspot_payload,
+    traced_flow,
+)
 from libra_planner.report.jobs import jobs_payload
 from libra_planner.spec.plan import load_plan
 from libra_planner.timing.expression import Array
@@ -46,7 +52,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     except SpecError as error:
         raise placed(error, options.plan, problem) from None
     studies = _studies(options, checked.links, policy)
-    traced = None if options.trace is None else _flow_number(options, hot)
+    traced = _traced(options, checked, hot)
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
     if options.json:
         found = None if hot is None else hotspot_payload(hot, **wanted)
@@ -116,16 +122,20 @@ def _failed(options: argparse.Namespace) -> str:
     return " and ".join(parts)
 
 
-def _flow_number(options: argparse.Namespace, hot: Hotspot | None) -> int:
-    """The flow that ``--trace`` names, among those of the round that loses most."""
+def _traced(
+    options: argparse.Namespace, checked: CheckedPlan, hot: Hotspot | None
+) -> TracedFlow | None:
+    """The flow that ``--trace`` names, in the round that loses most or in another one."""
+    if options.trace is None:
+        return None
     place = Place(f"{options.plan}: --trace")
     if hot is None or hot.routed is None:
         got = "got no collective that loses time to its routing"
         raise SpecError(Fault(got, "expected one, whose flows can be followed", "", "", place))
-    names = hot.routed.flows.ids
-    found = names.number_of(options.trace) if isinstance(names, FlowNames) else None
+    found = traced_flow(checked.links, checked.report, options.trace)
     if found is None:
-        expected = f"expected a flow of {hot.worst.name} on {hot.phase.label}, such as {names[0]}"
+        name, label, first = hot.worst.name, hot.phase.label, hot.routed.flows.ids[0]
+        expected = f"expected a flow of {name} on {label}, such as {first}, or of another round"
         raise SpecError(Fault(f"got {options.trace!r}", expected, "", "", place))
     return found
 

@@ -28,7 +28,7 @@ from libra_planner.report.flows_table import (
     print_line,
     timed,
 )
-from libra_planner.report.hotspot import Hotspot, link_rows
+from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
 _LEAST_FOR_HISTOGRAM = 10
@@ -42,7 +42,7 @@ def print_check(
     *,
     n_busiest: int,
     groups: bool,
-    traced: int | None,
+    traced: TracedFlow | None,
 ) -> None:
     """Headline, step times, dimensions, parts, phases, what loses most, notes."""
     report = checked.report
@@ -64,8 +64,9 @@ def print_check(
         _print_hotspot(console, checked, hot, n_busiest)
         if hot.routed is not None and groups:
             print_groups(console, group_rows(hot.routed))
-        if hot.routed is not None and traced is not None:
-            print_hops(console, hot.routed, traced)
+        if traced is not None:
+            print_hops(console, traced.routed, traced.number)
+            print_line(console, f"  in {escape(traced.round_name)} on {traced.label}")
     _print_notes(console, checked)
 
 

@@ -239,6 +239,12 @@ def test_pinned_needs_a_via_between_leaves(faults) -> None:
     assert missing.startswith("f.csv:1: got no column via, but the flow on line 3")
 
 
+def test_the_ports_of_one_switch_are_not_those_of_a_leaf(write) -> None:
+    text = "kind: switch\nhosts: 4\nhost_link: 1 GB/s\nswitch_radix: 3\n"
+    with pytest.raises(SpecError, match="got 3, but a switch needs 4 ports"):
+        load_fabric(str(write(text, "f.yaml")))
+
+
 def test_via_between_pods_is_a_core(read, faults) -> None:
     fabric = Clos(2, 2, 2, 1.0, 1.0, n_pods=2, n_cores=3, core_Bps=1.0)
     text = VIA + "a,0,4,8,5\nb,0,2,8,1\n"
