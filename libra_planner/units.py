@@ -84,6 +84,9 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
     return f"{value / factor:,.{digits}f} {unit}".strip()
 
 
+_TIME_STEPS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
+
+
 def format_time(seconds: float, *, round_up: bool = False) -> str:
     """A time for people; rounded up where it is the least that is allowed.
 
@@ -92,11 +95,19 @@ def format_time(seconds: float, *, round_up: bool = False) -> str:
     """
     if math.isinf(seconds):
         return "endless time"
-    steps = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
-    unit_s = next((step for step, _ in steps if seconds >= step), steps[-1][0])
     if round_up:
+        unit_s = time_unit(seconds)[0]
         seconds = math.ceil(seconds / unit_s * 1000 * (1 - 1e-12)) / 1000 * unit_s
-    return _scaled(seconds, steps, 3)
+    return _scaled(seconds, _TIME_STEPS, 3)
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """The largest unit of which a time is one or more, in seconds, and its name.
+
+    >>> time_unit(0.25), time_unit(3.0), time_unit(0.0)
+    ((0.001, 'ms'), (1.0, 's'), (1e-09, 'ns'))
+    """
+    return next((step for step in _TIME_STEPS if seconds >= step[0]), _TIME_STEPS[-1])
 
 
 def format_bytes(n_bytes: float) -> str:

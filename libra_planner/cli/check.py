@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
-from libra_planner.cli.routing import placed, policy_of, progress_of, seeds_of, traffic_of
+from libra_planner.cli.policies import policy_of
+from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.flows.check import LinkCheck, link_check
@@ -20,11 +21,18 @@ from libra_planner.flows.failures_study import (
     every_single_failure,
 )
 from libra_planner.flows.jobs import JobReport, SharedFabric, shared_fabric
+from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.report.check import CheckedPlan, check_payload
 from libra_planner.report.failures import study_payload
-from libra_planner.report.hotspot import FlowNames, Hotspot, hotspot, hotspot_payload
+from libra_planner.report.hotspot import (
+    Hotspot,
+    TracedFlow,
+    hotspot,
+    hotspot_payload,
+    traced_flow,
+)
 from libra_planner.report.jobs import jobs_payload
 from libra_planner.spec.plan import load_plan
 from libra_planner.timing.expression import Array
@@ -33,7 +41,7 @@ from libra_planner.timing.expression import Array
 def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print what the options ask for; ``console`` makes the place for people's text."""
     options.plan = options.plans[0]
-    policy = policy_of(options, Place(f"{options.plan}: --policy"))
+    policy = policy_of(options, file=options.plan)
     if len(options.plans) > 1:
         _answer_jobs(options, policy, console)
         return
@@ -44,7 +52,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     except SpecError as error:
         raise placed(error, options.plan, problem) from None
     studies = _studies(options, checked.links, policy)
-    traced = None if options.trace is None else _flow_number(options, hot)
+    traced = _traced(options, checked, hot)
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
     if options.json:
         found = None if hot is None else hotspot_payload(hot, **wanted)
@@ -109,21 +117,25 @@ def _studies(
 
 
 def _failed(options: argparse.Namespace) -> str:
-    counts = {"link": options.fail_links, "spine": options.fail_spines}
+    counts = {"cable": options.fail_links, "spine": options.fail_spines}
     parts = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
     return " and ".join(parts)
 
 
-def _flow_number(options: argparse.Namespace, hot: Hotspot | None) -> int:
-    """The flow that ``--trace`` names, among those of the round that loses most."""
+def _traced(
+    options: argparse.Namespace, checked: CheckedPlan, hot: Hotspot | None
+) -> TracedFlow | None:
+    """The flow that ``--trace`` names, in the round that loses most or in another one."""
+    if options.trace is None:
+        return None
     place = Place(f"{options.plan}: --trace")
     if hot is None or hot.routed is None:
         got = "got no collective that loses time to its routing"
         raise SpecError(Fault(got, "expected one, whose flows can be followed", "", "", place))
-    names = hot.routed.flows.ids
-    found = names.number_of(options.trace) if isinstance(names, FlowNames) else None
+    found = traced_flow(checked.links, checked.report, options.trace)
     if found is None:
-        expected = f"expected a flow of {hot.worst.name} on {hot.phase.label}, such as {names[0]}"
+        name, label, first = hot.worst.name, hot.phase.label, hot.routed.flows.ids[0]
+        expected = f"expected a flow of {name} on {label}, such as {first}, or of another round"
         raise SpecError(Fault(f"got {options.trace!r}", expected, "", "", place))
     return found
 
@@ -148,9 +160,28 @@ def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[
 def _jobs(
     options: argparse.Namespace, policy: Policy, problems: list[Problem], bandwidths: list[Array]
 ) -> tuple[SharedFabric, tuple[JobReport, ...]]:
-    traffic = traffic_of(options, problems[0])
+    traffic = _one_traffic(options, problems)
     shared = shared_fabric(problems, bandwidths, traffic=traffic, seed=options.seed)
     return shared, shared.reports(policy, seeds=list(seeds_of(options)))
+
+
+def _one_traffic(options: argparse.Namespace, problems: list[Problem]) -> TrafficSettings:
+    """How the NPUs of all jobs use their NICs, on which the plans have to agree."""
+    first = traffic_of(options, problems[0])
+    for plan, problem in zip(options.plans[1:], problems[1:], strict=True):
+        other = traffic_of(options, problem)
+        for key, name in (
+            ("placement", "placement"),
+            ("queue_pairs", "n_queue_pairs"),
+            ("npus_per_address", "npus_per_address"),
+        ):
+            mine, others = getattr(first, name), getattr(other, name)
+            if mine != others:
+                got = f"got {mine}, and {others} in {plan}"
+                fix = f"write the same in all plans, or give --{key.replace('_', '-')}"
+                path = f"fabric.realization.{key}"
+                raise SpecError(Fault(got, "expected one for all jobs", fix, path))
+    return first
 
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:

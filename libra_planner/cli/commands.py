@@ -62,11 +62,11 @@ def optimize(options: argparse.Namespace) -> None:
 def _refuse_without_routing(options: argparse.Namespace) -> None:
     """Refuse settings of a routing policy without one."""
     usual = {
-        "hash": "murmur",
+        "hash": None,
         "shared_seed": False,
         "enhanced": False,
         "per_collective": False,
-        "time_limit": 10.0,
+        "time_limit": None,
         "seeds": 1,
         "seed": 0,
         "queue_pairs": None,

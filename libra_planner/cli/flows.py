@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.errors import Fault, Place, SpecError, unknown_name
+from libra_planner.cli.policies import POLICY_OPTIONS, flag_of, policy_of
+from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
 from libra_planner.files import write_files
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.failures import fail
@@ -24,6 +25,9 @@ from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops
 
+_USUAL = {"policy": "ecmp", "seeds": 1, "seed": 0, "fail_links": 0, "fail_spines": 0}
+"""What stands for options that are not given."""
+
 _MANY_FLOWS = 20_000
 """Flows that take long enough to be followed to their ends for progress to be shown."""
 
@@ -32,9 +36,13 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print what the options ask for; ``console`` makes the place for people's text."""
     _check_options(options)
     if options.hops is not None:
+        _refuse_routing(options)
         _answer_measured(options, console)
         return
-    policy = _policy(options)
+    for name, value in _USUAL.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    policy = policy_of(options)
     fabric = load_fabric(options.fabric)
     flows = read_flows(options.flows, fabric, pinned=policy.name == "pinned")
     traced = None if options.trace is None else _flow_number(flows.ids, options)
@@ -60,27 +68,33 @@ def _check_options(options: argparse.Namespace) -> None:
         raise _misuse("libra-planner flows", f"got no {missing}", "expected both files", fix)
     if options.hops is None and options.interfaces is not None:
         raise _misuse("--interfaces", "got no --hops", "expected a hop table", "add --hops TABLE")
-    if options.rates is not None and (options.fim_only or options.hops is not None):
-        other = "--fim-only" if options.fim_only else "--hops"
+    if options.rates is not None:
+        _check_rates(options)
+
+
+def _check_rates(options: argparse.Namespace) -> None:
+    """Refuse rates that are not computed, or that would overwrite an input."""
+    if options.hops is not None or options.fim_only:
+        other = "--hops" if options.hops is not None else "--fim-only"
         raise _misuse("--rates", f"got {other} too, which has no rates", "", "leave one out")
+    for name in (options.fabric, options.flows):
+        if Path(options.rates).resolve() == Path(name).resolve():
+            expected = "expected a file of its own"
+            raise _misuse("--rates", f"got {name}, which is read", expected, "write another one")
+
+
+def _refuse_routing(options: argparse.Namespace) -> None:
+    """Refuse what is about routing: measured hops are routed already."""
+    of_routing = (*_USUAL, *POLICY_OPTIONS, "fim_only", "trace")
+    values = {name: getattr(options, name) for name in of_routing}
+    given = [name for name, value in values.items() if not (value is None or value is False)]
+    if given:
+        got, expected = "got --hops too, whose flows have their paths", "expected flows to route"
+        raise _misuse(flag_of(given[0]), got, expected, "leave one out")
 
 
 def _misuse(option: str, got: str, expected: str, fix: str) -> SpecError:
     return SpecError(Fault(got, expected, fix, "", Place(option)))
-
-
-def _policy(options: argparse.Namespace) -> Policy:
-    try:
-        return Policy(
-            options.policy,
-            hash=options.hash,
-            shared_seed=options.shared_seed,
-            enhanced=options.enhanced,
-            per_collective=options.per_collective,
-            time_limit_s=options.time_limit,
-        )
-    except SpecError as error:
-        raise error.located(Place("--policy")) from None
 
 
 def _flow_number(ids: Any, options: argparse.Namespace) -> int:
@@ -128,6 +142,7 @@ class _Runs:
     def report(self, seed: int) -> FlowReport:
         """One routing."""
         alone = self.options.seeds == 1 and sys.stderr.isatty()
+        drawn = "" if self.options.seeds == 1 else f": seed {seed}"
         try:
             return flow_report(
                 self.fabric(seed),
@@ -138,7 +153,7 @@ class _Runs:
                 progress=_flow_progress if alone else None,
             )
         except SpecError as error:
-            raise error.located(Place(self.options.flows)) from None
+            raise self._named(error, drawn) from None
 
     def _seed_reports(self, seeds: range) -> SeedReports:
         try:
@@ -151,7 +166,18 @@ class _Runs:
                 progress=self.progress,
             )
         except SpecError as error:
-            raise error.located(Place(self.options.flows)) from None
+            raise self._named(error) from None
+
+    def _named(self, error: SpecError, drawn: str = "") -> SpecError:
+        """The error with the file, and flows by their line and flow_id."""
+        file, faults = self.options.flows, []
+        for fault in error.faults:
+            place, path = Place(f"{file}{drawn}"), fault.path
+            if path.startswith("flow "):
+                i = int(path.removeprefix("flow "))
+                path = f"flow {self.listed.ids[i]!r} on line {self.listed.lines[i]}"
+            faults.append(replace(fault, path=path, place=fault.place or place))
+        return type(error)(*faults)
 
     def _failure_reports(self, seeds: range) -> RoutedList:
         """All draws of failures but those that cut hosts off, which are named."""
@@ -161,11 +187,11 @@ class _Runs:
             try:
                 report = self.report(seed)
                 reports.append(_without_flows(report) if reports else report)
-            except SpecError as error:
+            except Disconnected as error:
                 cut_off.append(seed)
                 if len(cut_off) == len(seeds):
                     raise
-                print(f"seed {seed}: {error}", file=sys.stderr)
+                print(error, file=sys.stderr)
             if self.progress is not None:
                 self.progress(seed - seeds[0] + 1, len(seeds))
         first = reports[0]

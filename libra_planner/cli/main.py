@@ -7,14 +7,16 @@ Modules are imported inside the commands, so that ``--help`` loads nothing and
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
+from libra_planner.cli.numbers import joined_negatives, whole
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.errors import INTERRUPTED, PlannerError
 
@@ -23,6 +25,13 @@ CANNOT_WRITE = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
+    if sys.stderr is None:  # Closed: print would take None for stdout, the place of data.
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+            return _exit_code(arguments)
+    return _exit_code(arguments)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
     if sys.stdout is None:
         print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
         return CANNOT_WRITE
@@ -31,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
     options = argparse.Namespace()
     try:
-        options = _parser().parse_args(arguments)
+        options = _parser().parse_args(
+            joined_negatives(sys.argv[1:] if arguments is None else arguments)
+        )
         options.run(options)
         sys.stdout.flush()
     except PlannerError as error:
@@ -154,7 +165,7 @@ def _add_check(commands: _Commands) -> None:
         ("--fail-spines", 0, "spines that fail, drawn for every seed"),
         ("--busiest", 5, "busiest links to show; default 5"),
     ):
-        numbers = _whole(0, 10**6)
+        numbers = whole(0, 10**6)
         parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
     what = "also every single cable and spine failed, worst first"
     parser.add_argument("--n-1", dest="single_failures", action="store_true", help=what)
@@ -165,10 +176,10 @@ def _add_check(commands: _Commands) -> None:
 def _add_traffic(parser: argparse.ArgumentParser) -> None:
     """Draws of the routing, and how NPUs use their NICs."""
     for flag, default, numbers, what in (
-        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; default 1"),
-        ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
-        ("--queue-pairs", None, _whole(1, 128), "per connection (default: the plan's, else 1)"),
-        ("--npus-per-address", None, _whole(1, 1024), "that share an IP address (default: same)"),
+        ("--seeds", 1, whole(1, 1_000_000), "routings with seeds from --seed on; default 1"),
+        ("--seed", 0, whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--queue-pairs", None, whole(1, 128), "per connection (default: the plan's, else 1)"),
+        ("--npus-per-address", None, whole(1, 1024), "that share an IP address (default: same)"),
     ):
         parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
     parser.add_argument(
@@ -185,24 +196,11 @@ def _add_pareto(commands: _Commands) -> None:
     parser.add_argument("--csv", action="store_true", help="print CSV (instead of --json)")
     parser.add_argument(
         "--points",
-        type=_whole(2, 1000),
+        type=whole(2, 1000),
         default=25,
         metavar="N",
         help="2 to 1000 points; default 25",
     )
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    """What reads a whole number of an option."""
-
-    def read(text: str) -> int:
-        digits = text.isascii() and text.isdigit() and len(text) < 20
-        if not (digits and least <= int(text) <= most):
-            expected = f"expected a whole number from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"got {text!r}, {expected}")
-        return int(text)
-
-    return read
 
 
 def _add_collective(commands: _Commands) -> None:
@@ -246,13 +244,13 @@ def _add_flows(commands: _Commands) -> None:
         (
             "--seeds",
             1,
-            _whole(1, 1_000_000),
+            whole(1, 1_000_000),
             "route with N seeds, from --seed on; gives statistics",
         ),
-        ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
-        ("--fail-links", 0, _whole(0, 10**6), "cables between switches that fail, drawn per seed"),
-        ("--fail-spines", 0, _whole(0, 10**6), "spines that fail, drawn per seed"),
-        ("--busiest", 5, _whole(0, 1000), "busiest links to show; default 5"),
+        ("--seed", 0, whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--fail-links", 0, whole(0, 10**6), "cables between switches that fail, drawn per seed"),
+        ("--fail-spines", 0, whole(0, 10**6), "spines that fail, drawn per seed"),
+        ("--busiest", 5, whole(0, 1000), "busiest links to show; default 5"),
     ):
         parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
     for flag, metavar, what in (
@@ -263,6 +261,8 @@ def _add_flows(commands: _Commands) -> None:
     ):
         parser.add_argument(flag, metavar=metavar, help=what)
     _add_policy(parser)
+    # None, so that what is given can be told from what is not: cli/flows.py knows the defaults.
+    parser.set_defaults(policy=None, seeds=None, seed=None, fail_links=None, fail_spines=None)
     parser.add_argument("--fim-only", action="store_true", help="no rates and completion times")
     parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -277,7 +277,6 @@ def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: s
     parser.add_argument(
         "--hash",
         choices=("murmur", "crc32", "crc16", "xor"),
-        default="murmur",
         help="of ecmp; crc and xor are linear, so that a seed only shifts them (default murmur)",
     )
     for flag, what in (
@@ -286,9 +285,7 @@ def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: s
         ("--per-collective", "greedy, edge_coloring: balance each collective by itself"),
     ):
         parser.add_argument(flag, action="store_true", help=what)
-    parser.add_argument(
-        "--time-limit", type=float, default=10.0, metavar="S", help="of ilp; default 10 s"
-    )
+    parser.add_argument("--time-limit", type=float, metavar="S", help="of ilp; default 10 s")
 
 
 def _add_report(commands: _Commands) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from libra_planner.cli.given import given
-from libra_planner.cli.routing import placed, policy_of, seeds_of, traffic_of
-from libra_planner.errors import Place, SpecError
+from libra_planner.cli.policies import policy_of
+from libra_planner.cli.routing import placed, seeds_of, traffic_of
+from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.flows.rerouted import routed_optimum
 from libra_planner.problem import Problem, fastest_alternative
@@ -19,7 +20,7 @@ from libra_planner.report.routed import routed_payload
 
 def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], Any]) -> None:
     """Print the best design that was checked; ``console`` makes the place for people's text."""
-    policy = policy_of(options, Place(f"{options.plan}: --routing"))
+    policy = policy_of(options, flag="--routing", file=options.plan)
     traffic = traffic_of(options, problem)
     progress = _progress if sys.stderr.isatty() else None
     try:

@@ -1,4 +1,4 @@
-"""What ``check`` and ``optimize --routing`` have in common: policy, seeds, places of faults."""
+"""What ``check`` and ``optimize --routing`` have in common: seeds, traffic, places of faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
-from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem
 from libra_planner.realization import default_realization
 from libra_planner.spec.document import Document, read_document
@@ -18,27 +17,6 @@ from libra_planner.spec.realization import KEY
 
 _BUILT = re.compile(r"fabric\.realization \((?P<label>\w+)\)(\.(?P<key>\w+))?")
 """Path of a fault of a dimension that cannot be built."""
-
-
-def policy_of(options: argparse.Namespace, place: Place) -> Policy:
-    """The routing policy that the options name.
-
-    Raises
-    ------
-    SpecError
-        For an unknown one.
-    """
-    try:
-        return Policy(
-            options.policy,
-            hash=options.hash,
-            shared_seed=options.shared_seed,
-            enhanced=options.enhanced,
-            per_collective=options.per_collective,
-            time_limit_s=options.time_limit,
-        )
-    except SpecError as error:
-        raise error.located(place) from None
 
 
 def seeds_of(options: argparse.Namespace) -> range:

@@ -26,7 +26,7 @@ class DimensionReport:
     efficiency : the same under the policy, shape (n_seeds,).
     fim_percent : mean over the collectives' rounds by bytes, shape (n_seeds,); nan where no
         flow crosses switches.
-    fim_floor_percent : the least that any routing can reach.
+    fim_floor_percent : the least that any routing of whole flows can reach; nan for ``spray``.
     """
 
     label: str

@@ -12,7 +12,7 @@ import numpy as np
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.greedy import placed
-from libra_planner.flows.loads import choice_of, groups, no_picks, ranks
+from libra_planner.flows.loads import by_tier, choice_of, groups, no_picks, ranks
 from libra_planner.flows.paths import Choice, Hops, hops, links_of
 
 
@@ -25,8 +25,9 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     out of its pod: then they are nearly even, without a proof. Flows count one each; among
     assignments with these counts, larger flows are spread first.
 
-    If links have failed, the flows on them are placed anew by the greedy rule; nothing is
-    proven then.
+    On two tiers spines without a link that works are no colours, so all this holds where spines
+    fail as a whole. The flows on other failed links are placed anew by the greedy rule, or
+    all flows if that makes the largest count smaller; nothing is proven then.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     crossing = np.flatnonzero(where.leaves_leaf)
     crossing = crossing[np.argsort(-flows.size_bytes[crossing], kind="stable")]
     if crossing.size:
-        spine = _spines(fabric, where, group, crossing)
+        spine = _live_spines(fabric, where, group, crossing)
         picks[crossing, 0], picks[crossing, 3] = _leaf_links(fabric, where, group, crossing, spine)
         inter = where.leaves_pod[crossing]
         if inter.any():
@@ -69,15 +70,44 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
 
 
 def _mended(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> Indices:
-    """The picks with flows over failed links placed anew."""
-    if not fabric.failed.size:
-        return picks
+    """The picks with flows over failed links, or all flows, placed anew."""
     links = links_of(fabric, flows, choice_of(picks))[:, 1:-1]
-    picks[np.any((links >= 0) & ~fabric.alive[links], axis=1)] = -1
-    return placed(fabric, flows, group, picks)
+    is_lost = np.any((links >= 0) & ~fabric.alive[links], axis=1)
+    is_proven = not (fabric.failed.size and fabric.n_cores)
+    if is_proven and not is_lost.any():
+        return picks
+    picks[is_lost] = -1
+    both = [placed(fabric, flows, group, one) for one in (picks, no_picks(flows))]
+    return min(both, key=lambda one: _largest_count(fabric, flows, group, one))
 
 
-def _spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices) -> Indices:
+def _largest_count(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> int:
+    """Most flows of one group on a link between switches."""
+    links = links_of(fabric, flows, choice_of(picks))[:, 1:-1]
+    keys = group[:, None] * fabric.n_links + links
+    return int(np.unique(keys[links >= 0], return_counts=True)[1].max(initial=0))
+
+
+def _live_spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices) -> Indices:
+    """Spine of each flow: on two tiers one that works, wherever the flow's plane has any."""
+    if not fabric.failed.size or fabric.n_cores:
+        return _spines(fabric, where, group, crossing, fabric.n_spines)
+    alive = by_tier(fabric, fabric.alive.astype(np.int64))
+    shape = (fabric.total_pods, fabric.n_leaves, fabric.n_spines, fabric.n_parallel)
+    up, down = (x.reshape(shape).sum(axis=(1, 3)) > 0 for x in (alive.leaf_up, alive.spine_down))
+    lives = up & down
+    lives[~lives.any(axis=1)] = True
+    spine = np.empty_like(crossing)
+    kinds, kind = np.unique(lives, axis=0, return_inverse=True)
+    for i, live in enumerate(kinds):  # Planes with the same spines at once.
+        mine = kind.ravel()[where.src_pod[crossing]] == i
+        if mine.any():
+            colors = _spines(fabric, where, group, crossing[mine], int(live.sum()))
+            spine[mine] = np.flatnonzero(live)[colors]
+    return spine
+
+
+def _spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices, n_spines: int) -> Indices:
     """Spine of each flow; levels: kinds of a leaf, leaves, kinds of a pod."""
     inter = where.leaves_pod[crossing].astype(np.int64)
     levels, mixed = [], False
@@ -87,7 +117,7 @@ def _spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices) -> Ind
         levels.append([2 * of_leaf + inter, of_leaf, 2 * of_pod + inter])
         kinds = np.unique(levels[-1][0])
         mixed |= bool(np.any(np.diff(kinds // 2) == 0))
-    return _colors(levels, fabric.n_spines, n_exact=2 if mixed else 3)
+    return _colors(levels, n_spines, n_exact=2 if mixed else 3)
 
 
 def _cores(fabric: Clos, where: Hops, group: Indices, crossing: Indices, spine: Indices) -> Indices:

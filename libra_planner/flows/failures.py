@@ -151,8 +151,21 @@ def _pods_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
     return np.asarray(joined[which.ravel()], dtype=np.bool_)
 
 
-def require_connected(fabric: Clos, src: Indices, dst: Indices) -> None:
+def require_connected(
+    fabric: Clos,
+    src: Indices,
+    dst: Indices,
+    *,
+    name: str = "host",
+    number_of: Indices | None = None,
+) -> None:
     """Name the pairs of hosts that no working path joins.
+
+    Parameters
+    ----------
+    fabric, src, dst : links, and hosts at the ends of each pair, shape (n_pairs,).
+    name, number_of : what is at the hosts, such as NPU, and its number by host; the hosts
+        themselves by default.
 
     Raises
     ------
@@ -162,8 +175,10 @@ def require_connected(fabric: Clos, src: Indices, dst: Indices) -> None:
     cut = np.flatnonzero(disconnected(fabric, src, dst))
     if not cut.size:
         return
-    pairs = np.unique(np.stack([np.asarray(src)[cut], np.asarray(dst)[cut]], axis=1), axis=0)
-    shown = ", ".join(f"host {a} -> host {b}" for a, b in pairs[:_SHOWN])
+    ends = np.stack([np.asarray(src)[cut], np.asarray(dst)[cut]], axis=1)
+    pairs = np.unique(ends if number_of is None else number_of[ends], axis=0)
+    shown = ", ".join(f"{name} {a} -> {name} {b}" for a, b in pairs[:_SHOWN])
     more = ", ..." if len(pairs) > _SHOWN else ""
-    got = f"got {len(pairs):,} pairs of hosts that no path joins: {shown}{more}"
+    n_pairs = "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
+    got = f"got {n_pairs} of {name}s that no path joins: {shown}{more}"
     raise Disconnected(Fault(got, "expected a fabric that joins them", "repair links or spines"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from libra_planner.flows.messages import TrafficSettings, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.realization import SwitchSettings, default_realization
 from libra_planner.topology import Block, Topology
 
 _ENDLESS = 1e6
@@ -100,7 +101,7 @@ def shared_fabric(
     ------
     SpecError
         For jobs that cannot share a fabric, in-network reduction on what they share, or a
-        fabric that cannot be built.
+        fabric that cannot be built; for plans that say different things of it.
     """
     _check_alike(problems, bandwidths_Bps)
     sizes = [problem.topology.sizes[-1] for problem in problems]
@@ -138,12 +139,47 @@ def _check_alike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -
             got = f"got {topology} beside {first}"
             faults.append(Fault(got, "expected topologies that differ in the outermost size only"))
         elif not math.isclose(bandwidth[-1], bandwidths_Bps[0][-1], rel_tol=1e-9):
-            got = f"got {bandwidth[-1] / 1e9:.6g} and {bandwidths_Bps[0][-1] / 1e9:.6g} GB/s"
+            got = f"got {bandwidths_Bps[0][-1] / 1e9:.6g} and {bandwidth[-1] / 1e9:.6g} GB/s"
             fix = "give --bandwidth, or bound the dimension in the plans"
             expected = f"expected one bandwidth in the shared {topology.labels[-1]}"
             faults.append(Fault(got, expected, fix))
+        else:
+            faults += _differences(problems[0], problem)
     if faults:
         raise SpecError(*faults)
+
+
+_KEYS = {
+    "n_failed_links": "failed_links",
+    "n_failed_spines": "failed_links",
+    "failure_seed": "failed_links",
+    "port_speed_Bps": "port_speed",
+    "n_parallel": "parallel_links",
+}
+"""Keys of a plan for settings of other names; others lose ``n_``."""
+
+
+def _differences(first: Problem, other: Problem) -> Iterator[Fault]:
+    """What two plans say differently of the network that their jobs share."""
+    mine, others = (
+        (one.realization or default_realization(one.topology)).switches[-1]
+        for one in (first, other)
+    )
+    label = first.topology.labels[-1]
+    if mine is None or others is None:
+        return
+    for one in fields(SwitchSettings):
+        a, b = getattr(mine, one.name), getattr(others, one.name)
+        if a != b:
+            key = _KEYS.get(one.name, one.name.removeprefix("n_"))
+            got = f"got {_shown(a)}, and {_shown(b)} in another plan"
+            expected = f"expected one network for all jobs in {label}"
+            path = f"fabric.realization ({label}).{key}"
+            yield Fault(got, expected, "write the same in all plans", path)
+
+
+def _shown(value: object) -> str:
+    return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _require_flows(checks: Sequence[LinkCheck], dim: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Array, Clos, Indices
@@ -106,7 +107,7 @@ def measured_report(trace: Trace, fabric: Clos | None = None) -> MeasuredReport:
     Raises
     ------
     SpecError
-        For a trace with more links in a layer than the fabric has.
+        For a trace with a layer that the fabric does not have, or with more links in one.
 
     Examples
     --------
@@ -122,7 +123,8 @@ def measured_report(trace: Trace, fabric: Clos | None = None) -> MeasuredReport:
     counts = trace.counts
     n_links = _links_by_layer(trace, fabric)
     order = sorted(range(len(trace.layers)), key=lambda i: _rank(trace.layers[i]))
-    layers = tuple(_layer_report(trace, i, counts, n_links[i]) for i in order)
+    floors = [_layer_floor(trace, i, fabric, n_links[i]) for i in range(len(n_links))]
+    layers = tuple(_layer_report(trace, i, n_links[i], floors[i]) for i in order)
     inside = [i for i in order if not is_host_layer(trace.layers[i])]
     overall, floor = _NAN, _NAN
     if inside:
@@ -141,12 +143,24 @@ def _rank(name: str) -> int:
 def _links_by_layer(trace: Trace, fabric: Clos | None) -> list[int]:
     """Links of each layer of a trace, idle ones included as far as they are known."""
     seen = np.bincount(trace.layer, minlength=len(trace.layers)).tolist()
-    alive = {x.name: int(fabric.alive[x.links].sum()) for x in fabric.layers} if fabric else {}
+    if fabric is None:
+        return [int(n) for n in seen]
+    alive = {layer.name: int(fabric.alive[layer.links].sum()) for layer in fabric.layers}
+    _check_layers(trace, list(alive))
     for name, n_seen in zip(trace.layers, seen, strict=True):
-        if n_seen > alive.get(name, n_seen):
-            got = f"got {n_seen} links with flows in layer {name}"
+        if n_seen > alive[name]:
+            got = f"got {n_seen} links in layer {name}"
             raise SpecError(Fault(got, f"expected at most the {alive[name]} of the fabric"))
-    return [alive.get(name, n) for name, n in zip(trace.layers, seen, strict=True)]
+    return [alive[name] for name in trace.layers]
+
+
+def _check_layers(trace: Trace, known: Sequence[str]) -> None:
+    """Refuse layers of which the fabric does not say how many links they have."""
+    other = [name for name in trace.layers if name not in known]
+    if other:
+        got = f"got layers called {', '.join(other)}"
+        fix = "name the layers in a column layer, or call the switches leaf, spine and core"
+        raise SpecError(Fault(got, f"expected those of the fabric: {', '.join(known)}", fix))
 
 
 def _padded(counts: Indices, n_links: int) -> Array:
@@ -154,9 +168,8 @@ def _padded(counts: Indices, n_links: int) -> Array:
     return np.concatenate([counts, np.zeros(n_links - len(counts))]).astype(np.float64)
 
 
-def _layer_report(trace: Trace, index: int, counts: Indices, n_links: int) -> LayerReport:
-    mine = trace.layer == index
-    padded = _padded(counts[mine], n_links)
+def _layer_report(trace: Trace, index: int, n_links: int, floor: float) -> LayerReport:
+    padded = _padded(trace.counts[trace.layer == index], n_links)
     is_host = is_host_layer(trace.layers[index])
     fim = float(fim_percent(padded))
     return LayerReport(
@@ -164,7 +177,7 @@ def _layer_report(trace: Trace, index: int, counts: Indices, n_links: int) -> La
         n_links=n_links,
         n_flows=int(padded.sum()),
         fim_percent=fim,
-        fim_floor_percent=fim if is_host else _floor(trace.group[mine], counts[mine], n_links),
+        fim_floor_percent=fim if is_host else floor,
         max_over_mean=float(max_over_mean(padded)),
         max_flows=float(padded.max(initial=0.0)),
         n_idle=int((padded == 0).sum()),
@@ -172,16 +185,37 @@ def _layer_report(trace: Trace, index: int, counts: Indices, n_links: int) -> La
     )
 
 
-def _floor(group: Indices, counts: Indices, n_links: int) -> float:
+def _layer_floor(trace: Trace, index: int, fabric: Clos | None, n_links: int) -> float:
     """The least FIM with each group's flows given; nan where groups or their links are not known.
 
-    Links that are not in the trace could be any group's, so they have to be known too.
+    Idle links could be any group's, unless a fabric without failures says how many each has.
     """
-    if n_links != len(group) or not len(group) or group.min() < 0:
+    mine = trace.layer == index
+    if fabric is None:
+        return _floor(trace, mine, None)
+    if fabric.failed.size:
         return _NAN
-    numbers = np.unique(group, return_inverse=True)[1]
-    demand = np.bincount(numbers, weights=counts).astype(np.int64)
-    return fim_floor_percent(demand, np.bincount(numbers))
+    return _floor(trace, mine & (trace.counts > 0), (fabric.total_leaves, n_links))
+
+
+def _floor(trace: Trace, links: NDArray[np.bool_], shape: tuple[int, int] | None) -> float:
+    """The floor of a layer from its links, or from those in use and the fabric's groups and links.
+
+    nan for links of unknown groups, or more of them than the fabric has.
+    """
+    if not links.any() or trace.group[links].min() < 0:
+        return _NAN
+    numbers = np.unique(trace.group[links], return_inverse=True)[1]
+    demand = np.bincount(numbers, weights=trace.counts[links]).astype(np.int64)
+    n_links = np.bincount(numbers)
+    if shape is not None:
+        n_groups, n_links_of_all = shape
+        per_group = n_links_of_all // n_groups
+        if len(demand) > n_groups or n_links.max() > per_group:
+            return _NAN
+        demand = np.pad(demand, (0, n_groups - len(demand)))
+        n_links = np.full(n_groups, per_group)
+    return fim_floor_percent(demand, n_links)
 
 
 def _overall_floor(layers: list[LayerReport]) -> float:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from libra_planner.collectives.algorithms import Algorithm
+from libra_planner.errors import Disconnected, Fault
 from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.failures import require_connected
 from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.loads import ranks
 from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
@@ -23,7 +25,7 @@ from libra_planner.flows.report import (
     layer_reports,
     overall_imbalance,
 )
-from libra_planner.flows.routing import Router, dealt
+from libra_planner.flows.routing import Router, Routing, dealt
 from libra_planner.flows.traffic import Members, rounds
 from libra_planner.flows.trees import reduction_trees, sprayed_trees
 from libra_planner.topology import Topology
@@ -47,7 +49,8 @@ class RoundReport:
     time_s, ideal_s : until its last flow ends, for one unit of traffic; the same when every
         packet is sprayed.
     layers : imbalance by layer.
-    fim_percent, fim_floor_percent : over the links between switches; nan if none is used.
+    fim_percent, fim_floor_percent : over the links between switches; nan if none is used, and
+        for the floor where packets are sprayed.
     gap : of ``ilp``: what might be saved of the largest count, relative.
     """
 
@@ -108,7 +111,7 @@ class PhaseReport:
 
     @property
     def fim_floor_percent(self) -> float:
-        """Mean of the least that any routing can reach."""
+        """Mean of the least that any routing of whole flows can reach."""
         return self._mean("fim_floor_percent")
 
     @cached_property
@@ -192,10 +195,10 @@ class Phase:
     def _rounds(self, policy: Policy, seed: int) -> Iterator[RoundReport]:
         for name, share, own in self.flows(seed):
             flows = own if self.background is None else joined(own, self.background)
-            router = Router(self.fabric, flows, policy)
-            routing = router.routing(seed)
+            router, routing = self._routed(flows, policy, seed)
             alone = router if self.background is None else Router(self.fabric, own, policy)
-            layers = layer_reports(self.fabric, routing.counts)
+            whole = policy.keeps_flows_whole
+            layers = layer_reports(self.fabric, routing.counts, whole_flows=whole)
             fim, floor = overall_imbalance(self.fabric, layers, routing.counts)
             yield RoundReport(
                 name=name,
@@ -209,6 +212,26 @@ class Phase:
                 gap=routing.gap,
             )
 
+    def _routed(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
+        """The flows' paths; those that failures cut off are named by their NPUs."""
+        try:
+            if self.fabric.failed.size:
+                npu, ends = self.built.npu_of_port, (flows.src, flows.dst)
+                require_connected(self.fabric, *ends, name="NPU", number_of=npu)
+            router = Router(self.fabric, flows, policy)
+            return router, router.routing(seed)
+        except Disconnected as error:
+            raise Disconnected(*(self._named(fault, flows) for fault in error.faults)) from None
+
+    def _named(self, fault: Fault, flows: Flows) -> Fault:
+        """The fault with the dimension, and NPUs in place of the number of a flow."""
+        label, npu = self.built.label, self.built.npu_of_port
+        _, _, number = fault.path.partition("flow ")
+        if not number:
+            return replace(fault, path=label)
+        src, dst = flows.src[int(number)], flows.dst[int(number)]
+        return replace(fault, path=f"{label}: NPU {npu[src]} -> NPU {npu[dst]}")
+
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
         """Trees of all groups at once, one per NIC."""
         members = Members(self.topology, self.dim, self.group)
@@ -217,12 +240,12 @@ class Phase:
         group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
         even = sprayed_trees(fabric, host.ravel(), group)
         trees = even
-        if policy.name != "spray":
+        if policy.keeps_flows_whole:
             root = _roots(fabric, host.ravel(), group, policy, seed)
             trees = reduction_trees(fabric, host.ravel(), group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
         share = _BYTES / n_nics
-        layers = layer_reports(fabric, trees.counts)
+        layers = layer_reports(fabric, trees.counts, whole_flows=policy.keeps_flows_whole)
         fim, floor = overall_imbalance(fabric, layers, trees.counts)
         n_groups = even.routes.n_flows
         return RoundReport("trees", 1.0, n_groups, share / rate, share / best, layers, fim, floor)

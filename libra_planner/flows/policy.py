@@ -59,6 +59,11 @@ class Policy:
             raise SpecError(Fault(f"got a time limit of {self.time_limit_s:g} s", "expected > 0"))
 
     @property
+    def keeps_flows_whole(self) -> bool:
+        """Whether all packets of a flow take one path, so that FIM has a floor."""
+        return self.name != "spray"
+
+    @property
     def is_drawn(self) -> bool:
         """Whether another seed gives other paths."""
         return self.name in ("ecmp", "annealing")

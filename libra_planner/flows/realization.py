@@ -55,6 +55,15 @@ class RealizedDimension:
         """Host ports per NPU."""
         return int(self.port_of_npu.shape[1])
 
+    @property
+    def npu_of_port(self) -> Indices:
+        """NPU at each host port of a switch dimension, -1 at those left over, shape (n_hosts,)."""
+        n_npus = len(self.port_of_npu)
+        n_hosts = self.fabric.n_hosts if isinstance(self.fabric, Clos) else n_npus
+        npu_of_port = np.full(n_hosts, -1)
+        npu_of_port[self.port_of_npu] = np.arange(n_npus)[:, None]
+        return npu_of_port
+
 
 @dataclass(frozen=True)
 class RealizedDesign:

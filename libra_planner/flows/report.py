@@ -33,7 +33,8 @@ class LayerReport:
     n_links : links that work.
     n_flows : flows that cross the layer.
     fim_percent : C10; nan without flows.
-    fim_floor_percent : the least that any routing can reach; nan without flows.
+    fim_floor_percent : the least that any routing of whole flows can reach; nan without flows,
+        and between switches where packets are sprayed, which can be below it.
     max_over_mean : busiest link over its fair share; nan without flows.
     max_flows : flows on the busiest link.
     n_idle : links without flows.
@@ -126,7 +127,7 @@ def flow_report(
     """
     router = Router(fabric, flows, policy)
     routing = router.routing(seed)
-    layers = layer_reports(fabric, routing.counts)
+    layers = layer_reports(fabric, routing.counts, whole_flows=policy.keeps_flows_whole)
     overall, floor = overall_imbalance(fabric, layers, routing.counts)
     nothing = np.zeros(0)
     rate = max_min_rates(routing.routes, routing.capacity_Bps) if with_rates else nothing
@@ -159,17 +160,27 @@ def ideal_makespan_s(router: Router) -> float:
     return float(followed(router.sprayed(), router.flows).max(initial=0.0))
 
 
-def layer_reports(fabric: Clos, counts: Array) -> tuple[LayerReport, ...]:
-    """Imbalance of every layer, from the flows on each link, shape (n_links,)."""
-    return tuple(_layer_report(fabric, layer, counts[layer.links]) for layer in fabric.layers)
+def layer_reports(
+    fabric: Clos, counts: Array, *, whole_flows: bool = True
+) -> tuple[LayerReport, ...]:
+    """Imbalance of every layer.
+
+    Parameters
+    ----------
+    counts : flows on each link, shape (n_links,).
+    whole_flows : whether all packets of a flow take one path; otherwise there is no floor.
+    """
+    return tuple(
+        _layer_report(fabric, layer, counts[layer.links], whole_flows) for layer in fabric.layers
+    )
 
 
-def _layer_report(fabric: Clos, layer: Layer, counts: Array) -> LayerReport:
+def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) -> LayerReport:
     capacity = _unequal_capacity(fabric, layer)
     demand = _demand(fabric, layer, counts)
     fim = float(fim_percent(counts, capacity))
-    floor = fim
-    if not layer.is_host:
+    floor = fim if layer.is_host else _NAN
+    if whole_flows and not layer.is_host:
         n_links = np.full(len(demand), layer.n_links // len(demand))
         floor = fim_floor_percent(demand, n_links, capacity=capacity)
     alive = fabric.alive[layer.links]

@@ -218,5 +218,6 @@ def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None
     dead = (links >= 0) & ~fabric.alive[links]
     if dead.any():
         i, layer = (int(x[0]) for x in np.nonzero(dead))
-        got = f"got flow {i} pinned to {fabric.link_name(int(links[i, layer]))}, which failed"
-        raise Disconnected(Fault(got, "expected links that work", "pin it elsewhere"))
+        got = f"got a path pinned to {fabric.link_name(int(links[i, layer]))}, which failed"
+        fix = "pin it elsewhere"
+        raise Disconnected(Fault(got, "expected links that work", fix, path=f"flow {i}"))

@@ -215,7 +215,7 @@ def _given(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape
         got = f"got {leaves} leaves for {n_rails} rails"
         raise SpecError(Fault(got, "expected a multiple of the rails", "", "leaves"))
     hosts = -(-hosts_per_rail // (leaves // n_rails))
-    if leaves == 1 and settings.n_spines is None:
+    if leaves == 1:  # Spines would join nothing.
         _check_ports(settings, f"a switch with {hosts:,} endpoints", hosts)
         return Shape(hosts)
     n_up, n_spines, parallel = _n_uplinks(settings, hosts), settings.n_spines, settings.n_parallel

@@ -14,6 +14,7 @@ from libra_planner.flows.fabric import Array, Clos
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DimensionParts, design_parts
 from libra_planner.flows.phases import PhaseReport
+from libra_planner.flows.realization import RealizedDimension
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.report.flows import layer_row, number, spread
 from libra_planner.units import format_bandwidth, gigabytes_per_s
@@ -218,6 +219,15 @@ def _switches(checked: CheckedPlan) -> list[bool]:
     return [isinstance(one.fabric, Clos) for one in checked.report.design.dimensions]
 
 
+def _ignored(built: RealizedDimension) -> Iterator[str]:
+    """Counts of a plan that one switch has no use for."""
+    if built.settings is not None:
+        counts = {"spines": built.settings.n_spines, "parallel_links": built.settings.n_parallel}
+        given = " and ".join(f"{key}: {n}" for key, n in counts.items() if n is not None)
+        if given:
+            yield f"{built.label}: one switch holds all endpoints of a network, {given} is not used"
+
+
 def _built_notes(checked: CheckedPlan) -> Iterator[str]:
     """How the links differ from the design, and where there is nothing to choose."""
     built = checked.report.design.dimensions
@@ -230,6 +240,7 @@ def _built_notes(checked: CheckedPlan) -> Iterator[str]:
     for one in built:
         if isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
             yield f"{one.label}: one switch per network offers no choice of path: no FIM"
+            yield from _ignored(one)
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
             nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
             speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)

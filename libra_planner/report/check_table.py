@@ -26,8 +26,9 @@ from libra_planner.report.flows_table import (
     print_histogram,
     print_hops,
     print_line,
+    timed,
 )
-from libra_planner.report.hotspot import Hotspot, link_rows
+from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
 _LEAST_FOR_HISTOGRAM = 10
@@ -41,7 +42,7 @@ def print_check(
     *,
     n_busiest: int,
     groups: bool,
-    traced: int | None,
+    traced: TracedFlow | None,
 ) -> None:
     """Headline, step times, dimensions, parts, phases, what loses most, notes."""
     report = checked.report
@@ -63,8 +64,9 @@ def print_check(
         _print_hotspot(console, checked, hot, n_busiest)
         if hot.routed is not None and groups:
             print_groups(console, group_rows(hot.routed))
-        if hot.routed is not None and traced is not None:
-            print_hops(console, hot.routed, traced)
+        if traced is not None:
+            print_hops(console, traced.routed, traced.number)
+            print_line(console, f"  in {escape(traced.round_name)} on {traced.label}")
     _print_notes(console, checked)
 
 
@@ -141,7 +143,7 @@ def _signed(fraction: float) -> str:
 
 def _print_seeds(console: Console, report: CheckReport) -> None:
     rows: list[tuple[str, Array]] = [
-        ("step time ms", report.effective_step_time_s * 1e3),
+        timed("step time", report.effective_step_time_s),
         ("slowdown", report.slowdown),
         ("FIM %", report.fim_percent),
     ]
@@ -154,7 +156,8 @@ def _print_seeds(console: Console, report: CheckReport) -> None:
     title = f"Over {len(report.seeds):,} seeds"
     console.print(plain_table(console, columns, title, left=("figure",), dispensable=()))
     if len(report.seeds) >= _LEAST_FOR_HISTOGRAM and np.ptp(report.effective_step_time_s) > 0:
-        print_histogram(console, report.effective_step_time_s * 1e3, "Seeds by step time, ms")
+        title, samples = timed("Seeds by step time,", report.effective_step_time_s)
+        print_histogram(console, samples, title)
 
 
 def _dimension_table(console: Console, checked: CheckedPlan) -> Table:
@@ -287,4 +290,5 @@ def print_failures(
         for line in lines:
             print_line(console, escape(line))
         if name == "failures" and len(study.step_time_s) >= _LEAST_FOR_HISTOGRAM:
-            print_histogram(console, study.step_time_s * 1e3, "Draws by step time, ms")
+            title, samples = timed("Draws by step time,", study.step_time_s)
+            print_histogram(console, samples, title)

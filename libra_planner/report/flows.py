@@ -41,6 +41,11 @@ class RoutedList:
     draws: tuple[FlowReport, ...] = field(default=(), repr=False)
     disconnected_seeds: tuple[int, ...] = ()
 
+    @property
+    def floor_percent(self) -> float:
+        """The least mean FIM of whole flows; it depends on the seed where that draws failures."""
+        return float(np.mean([one.fim_floor_percent for one in self.draws or (self.report,)]))
+
 
 def flows_payload(
     routed: RoutedList, *, n_busiest: int, groups: bool, traced: int | None

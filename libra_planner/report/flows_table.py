@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from libra_planner.flows.fabric import Array
+from libra_planner.flows.fabric import Array, Clos
+from libra_planner.flows.failures import cable_failures
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.measured import MeasuredReport
-from libra_planner.flows.report import FlowReport, LayerReport, SeedReports
+from libra_planner.flows.report import LayerReport, SeedReports
 from libra_planner.report.flows import (
     RoutedList,
     busiest_interfaces,
@@ -21,7 +22,7 @@ from libra_planner.report.flows import (
     group_rows,
     hop_rows,
 )
-from libra_planner.units import format_bandwidth, format_time
+from libra_planner.units import format_bandwidth, format_time, time_unit
 
 _BAR_CELLS = 40
 _N_BINS = 12
@@ -39,13 +40,14 @@ def print_flows(
     if routed.seeds is None:
         console.print(layer_table(console, routed.report.layers))
         console.print()
-        _print_totals(console, routed.report)
+        _print_totals(console, routed)
     else:
-        _print_seeds(console, routed.seeds)
+        _print_seeds(console, routed.seeds, routed.floor_percent)
     if routed.disconnected_seeds:
         shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
         n = len(routed.disconnected_seeds)
-        print_line(console, f"{n} draws of failures cut hosts off, left out: seeds {shown}")
+        more = ", ..." if n > 10 else ""
+        print_line(console, f"Left out: {plural('seed', n)} {shown}{more}, which cut hosts off")
     if groups:
         print_groups(console, group_rows(routed))
     title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.seeds else "")
@@ -81,16 +83,35 @@ def _headline(routed: RoutedList) -> str:
     report, fabric = routed.report, routed.fabric
     policy = report.policy
     tiers = ", ".join(f"{n:,} {plural(tier, n)}" for tier, n in fabric.n_switches.items())
-    failed = np.unique(fabric.failed).size
-    broken = f", {failed:,} of {fabric.n_links:,} links failed" if failed else ""
     hashed = f" ({policy.hash} hash)" if policy.name == "ecmp" else ""
     seeds = f"seed {report.seed}"
     if routed.seeds is not None:
-        seeds = f"{len(routed.seeds.seeds):,} seeds from {report.seed}"
+        seeds = _seeds_text(routed)
     return (
         f"[bold]{policy.name}[/]{hashed}, {seeds}: {report.n_flows:,} flows between "
-        f"{fabric.n_hosts:,} hosts, {tiers}{broken}"
+        f"{fabric.n_hosts:,} hosts, {tiers}{_failed_text(fabric)}"
     )
+
+
+def _seeds_text(routed: RoutedList) -> str:
+    """How many seeds, and how many of them failures left without a figure."""
+    found = [] if routed.seeds is None else routed.seeds.seeds.tolist()
+    cut = routed.disconnected_seeds
+    seeds = f"{len(found) + len(cut):,} seeds from {min([*found, *cut])}"
+    cuts = "cuts" if len(cut) == 1 else "cut"
+    return f"{len(found):,} of {seeds} ({len(cut):,} {cuts} hosts off)" if cut else seeds
+
+
+def _failed_text(fabric: Clos) -> str:
+    """Cables that are down, if there are any."""
+    hosts = np.arange(fabric.n_hosts)
+    kinds = {
+        "cables between switches": cable_failures(fabric),
+        "cables to hosts": np.stack([hosts, fabric.reverse(hosts)], axis=1),
+    }
+    down = {name: int((~fabric.alive[cables]).any(axis=1).sum()) for name, cables in kinds.items()}
+    parts = [f"{n:,} of {len(kinds[name]):,} {name} failed" for name, n in down.items() if n]
+    return "".join(f", {part}" for part in parts)
 
 
 def plural(tier: str, n: int) -> str:
@@ -101,17 +122,21 @@ def plural(tier: str, n: int) -> str:
 def _overall(fim: float, floor: float, what: str = "FIM") -> str:
     if np.isnan(fim):
         return "No flows between switches: FIM is not defined"
-    best = "" if np.isnan(floor) else f" (no routing goes below {floor:.2f} %)"
+    best = "" if np.isnan(floor) else f" (no routing of whole flows goes below {floor:.2f} %)"
     return f"{what} between switches [bold]{fim:.2f} %[/]{best}"
 
 
-def _print_totals(console: Console, report: FlowReport) -> None:
+def _print_totals(console: Console, routed: RoutedList) -> None:
+    report = routed.report
     print_line(console, _overall(report.fim_percent, report.fim_floor_percent))
+    # Where links have failed another division of the packets may be faster than an even one.
+    even = "sprayed evenly" if routed.fabric.failed.size else "ideal (sprayed)"
+    slowdown = "-" if np.isnan(report.slowdown) else f"{report.slowdown:.3f}x"
     if not np.isnan(report.makespan_s):
         print_line(
             console,
-            f"Makespan [bold]{format_time(report.makespan_s)}[/], ideal (sprayed) "
-            f"{format_time(report.ideal_makespan_s)}: slowdown [bold]{report.slowdown:.3f}x[/]",
+            f"Makespan [bold]{format_time(report.makespan_s)}[/], {even} "
+            f"{format_time(report.ideal_makespan_s)}: slowdown [bold]{slowdown}[/]",
         )
     if report.gap is not None:
         print_line(console, f"Proven within {report.gap:.1%} of the least possible maximum")
@@ -155,11 +180,11 @@ def plain_table(
     for name in columns:
         table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
-        table.add_row(*map(escape, cells))
+        table.add_row(*(escape(cell.translate(_CONTROLS)) for cell in cells))
     return table
 
 
-def _print_seeds(console: Console, seeds: SeedReports) -> None:
+def _print_seeds(console: Console, seeds: SeedReports, floor: float) -> None:
     rows: list[tuple[str, Array]] = [
         (f"FIM {layer.name} %", seeds.layer_fim_percent[i])
         for i, layer in enumerate(seeds.first.layers)
@@ -167,7 +192,7 @@ def _print_seeds(console: Console, seeds: SeedReports) -> None:
     ]
     rows += [
         ("FIM between switches %", seeds.fim_percent),
-        ("makespan ms", seeds.makespan_s * 1e3),
+        timed("makespan", seeds.makespan_s),
         ("slowdown", seeds.slowdown),
     ]
     found = [(name, distribution(samples)) for name, samples in rows]
@@ -180,15 +205,23 @@ def _print_seeds(console: Console, seeds: SeedReports) -> None:
     if np.isnan(seeds.fim_percent).all():
         print_line(console, _overall(np.nan, np.nan))
         return
-    mean, floor = float(seeds.fim_percent.mean()), seeds.first.fim_floor_percent
-    print_line(console, _overall(mean, floor, "Mean FIM"))
+    print_line(console, _overall(float(seeds.fim_percent.mean()), floor, "Mean FIM"))
     print_histogram(console, seeds.fim_percent, "Seeds by FIM between switches, %")
+
+
+def timed(name: str, seconds: Array) -> tuple[str, Array]:
+    """Times in a unit that fits their mean, which the name then ends with."""
+    unit_s, unit = time_unit(float(seconds.mean()))
+    return f"{name} {unit}", seconds / unit_s
 
 
 def print_histogram(console: Console, samples: Array, title: str) -> None:
     """Seeds by a figure."""
-    found = distribution(samples, n_bins=_N_BINS)
     console.print()
+    if np.ptp(samples) == 0:
+        print_line(console, f"{title}: all {len(samples):,} at {samples[0]:.2f}")
+        return
+    found = distribution(samples, n_bins=_N_BINS)
     print_line(console, title)
     most = int(found.counts.max())
     cells = min(_BAR_CELLS, max(console.width - 30, 5))
@@ -255,6 +288,10 @@ def print_hops(console: Console, routed: RoutedList, flow: int) -> None:
         print_line(console, escape(f"  {row['link']}  {n:,.6g} {plural('flow', n)}"))
 
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+"""What a terminal would obey, and how it is shown."""
+
+
 def print_line(console: Console, text: str) -> None:
     """One paragraph: wrapped on a terminal, one line anywhere else."""
-    console.print(text, soft_wrap=not console.is_terminal)
+    console.print(text.translate(_CONTROLS), soft_wrap=not console.is_terminal)

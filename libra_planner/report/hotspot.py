@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.flows.check import LinkCheck, PhaseKey
 from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.fabric import Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.phases import PhaseReport, RoundReport
 from libra_planner.flows.realization import RealizedDimension
@@ -90,6 +90,54 @@ class Hotspot:
     routed: RoutedList | None = field(repr=False)
 
 
+@dataclass(frozen=True)
+class TracedFlow:
+    """A flow to be shown hop by hop.
+
+    Parameters
+    ----------
+    label, round_name : the dimension and the round that it is in.
+    routed, number : the round's flows on their links, and which of them it is.
+    """
+
+    label: str
+    round_name: str
+    routed: RoutedList = field(repr=False)
+    number: int
+
+
+def traced_flow(links: LinkCheck, report: CheckReport, name: str) -> TracedFlow | None:
+    """The first flow of a name: in the round that loses most, else in any that has it.
+
+    Parameters
+    ----------
+    links, report : the check and what came of it.
+    name : as in :class:`FlowNames`.
+    """
+    losses = [_lost_s(links, phase, users) for phase, users in report.phases]
+    for i in np.argsort(-np.array(losses), kind="stable").tolist():
+        phase, key = report.phases[i][0], links.keys[i]
+        if key[2] is None:
+            continue
+        found = _rounds_with(links, key, int(report.seeds[0]), name)
+        if found:
+            first = phase.worst.name if phase.worst.name in found else next(iter(found))
+            routed = _routed(links, report, key, first)
+            return TracedFlow(phase.label, first, routed, found[first])
+    return None
+
+
+def _rounds_with(links: LinkCheck, key: PhaseKey, seed: int, name: str) -> dict[str, int]:
+    """Rounds of a phase that have a flow of this name, and its number there."""
+    phase, found = links.phase(key), {}
+    for round_name, _, flows in phase.flows(seed):
+        names = _listed(phase.built, flows, links.traffic.n_queue_pairs).ids
+        number = names.number_of(name) if isinstance(names, FlowNames) else None
+        if number is not None:
+            found[round_name] = number
+    return found
+
+
 def hotspot(links: LinkCheck, report: CheckReport) -> Hotspot | None:
     """What loses most against sprayed packets; ``None`` where nothing does.
 
@@ -127,10 +175,7 @@ def _routed(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> 
 
 
 def _listed(built: RealizedDimension, flows: Flows, queue_pairs: int) -> FlowList:
-    fabric = built.fabric
-    n_hosts = fabric.n_hosts if isinstance(fabric, Clos) else len(built.port_of_npu)
-    npu_of_port = np.full(n_hosts, -1)
-    npu_of_port[built.port_of_npu] = np.arange(len(built.port_of_npu))[:, None]
+    npu_of_port = built.npu_of_port
     n_pairs = -(-queue_pairs // built.n_nics) * built.n_nics
     names = FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)
     groups = tuple(f"group {i}" for i in range(int(flows.collective.max(initial=0)) + 1))
@@ -138,7 +183,7 @@ def _listed(built: RealizedDimension, flows: Flows, queue_pairs: int) -> FlowLis
 
 
 def hotspot_payload(
-    hot: Hotspot, *, n_busiest: int, groups: bool = False, traced: int | None = None
+    hot: Hotspot, *, n_busiest: int, groups: bool = False, traced: TracedFlow | None = None
 ) -> dict[str, Any]:
     """The key ``hotspot`` of ``check --json``."""
     payload: dict[str, Any] = {
@@ -150,9 +195,13 @@ def hotspot_payload(
     }
     if hot.routed is not None and groups:
         payload["groups"] = group_rows(hot.routed)
-    if hot.routed is not None and traced is not None:
-        hops = hop_rows(hot.routed, traced)
-        payload["trace"] = {"flow": hot.routed.flows.ids[traced], "hops": hops}
+    if traced is not None:
+        payload["trace"] = {
+            "flow": traced.routed.flows.ids[traced.number],
+            "dimension": traced.label,
+            "round": traced.round_name,
+            "hops": hop_rows(traced.routed, traced.number),
+        }
     return payload
 
 

@@ -192,7 +192,10 @@ def ports_used(fabric: Clos) -> dict[str, int]:
 def _check_radix(fabric: Clos, radix: int | None) -> None:
     over = {tier: n for tier, n in ports_used(fabric).items() if radix is not None and n > radix}
     if over:
-        needs = " and ".join(f"a {tier} needs {n:,} ports" for tier, n in over.items())
+        names = {"leaf": "leaf" if fabric.n_spines else "switch"}
+        needs = " and ".join(
+            f"a {names.get(tier, tier)} needs {n:,} ports" for tier, n in over.items()
+        )
         fix = "use larger switches, fewer links, or another tier"
         raise SpecError(Fault(f"got {radix}, but {needs}", "expected ports enough", fix))
 

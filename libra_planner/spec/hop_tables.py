@@ -27,6 +27,9 @@ _LAYERS = {
 }
 """Names of the layers of a design, by the tier a link leaves and the one it reaches."""
 
+_OF_PODS = ("spine_up", "core_down")
+"""Layers whose switches share what they carry with the other spines of a pod."""
+
 _BELOW = {"spine": "leaf", "core": "spine"}
 """Where a path that ends at a switch in the middle of a fabric must have gone on to."""
 
@@ -88,6 +91,9 @@ def _read_interfaces(path: str | Path) -> Table:
     for column in columns:
         table.refuse(table.blank(column), column, f"expected a name of the {column}")
     table.faults.check()
+    if not table.n_rows:
+        got, expected = "got no interfaces", "expected one row or more"
+        raise SpecError(Fault(got, expected, "", "", Place(str(path))))
     return table
 
 
@@ -217,15 +223,18 @@ def _layer_of_idle(listed: Table, rows: _Hops, seen: dict[int, str]) -> dict[int
 
 
 def _groups(rows: _Hops, onward: Indices, layer: dict[int, str]) -> Indices:
-    """Switch whose demand each interface shares: its own going up, the next one going down."""
+    """Switch whose demand each interface shares: its own going up, the next one going down.
+
+    Between spines and cores it is a pod, which a trace does not tell: -1.
+    """
     group = np.full(len(rows.interface_names), -1, dtype=np.int64)
     for interface, name in layer.items():
-        if name.endswith("_up"):
+        if name.endswith("_up") and name not in _OF_PODS:
             group[interface] = rows.switch_of[interface]
     inner = np.flatnonzero(onward >= 0)
     for row in inner[np.unique(rows.interface[inner], return_index=True)[1]].tolist():
         interface = int(rows.interface[row])
-        if layer[interface].endswith("_down"):
+        if layer[interface].endswith("_down") and layer[interface] not in _OF_PODS:
             group[interface] = rows.switch[onward[row]]
     return group
 

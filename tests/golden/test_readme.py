@@ -13,13 +13,14 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GROUPS = (ROOT / "docs" / "groups.md").read_text(encoding="utf-8")
 COLLECTIVES = (ROOT / "docs" / "collectives.md").read_text(encoding="utf-8")
+FLOWS = (ROOT / "docs" / "flows.md").read_text(encoding="utf-8")
+CHECK = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
 OBJECTIVES = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 
 
 def _consoles() -> list[tuple[str, list[str]]]:
-    blocks = re.findall(
-        r"```console\n\$ (.*?)\n(.*?)```", README + GROUPS + COLLECTIVES + OBJECTIVES, re.DOTALL
-    )
+    texts = README + GROUPS + COLLECTIVES + OBJECTIVES + FLOWS + CHECK
+    blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", texts, re.DOTALL)
     return [(command, output.splitlines()) for command, output in blocks]
 
 

@@ -19,6 +19,7 @@ from libra_planner.flows.assignment import (
     two_level_max_min,
 )
 from libra_planner.flows.fabric import Clos
+from libra_planner.flows.failures import spine_failures, with_failed
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.loads import by_tier, imbalance, link_counts
 from libra_planner.flows.paths import Choice, hops
@@ -107,6 +108,42 @@ def _mixes(fabric: Clos, flows: Flows) -> bool:
     return any(
         max(Counter(leaf for leaf, _ in ends).values(), default=0) > 1 for ends in (up, down)
     )
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data(), st.booleans())
+def test_coloring_divides_evenly_over_the_spines_that_are_left(
+    data: st.DataObject, per_collective: bool
+) -> None:
+    whole = data.draw(fabrics())
+    assume(not whole.n_cores)
+    spines = np.arange(whole.total_pods * whole.n_spines).reshape(whole.total_pods, -1)
+    down = [data.draw(st.sets(st.sampled_from(sorted(row[1:])))) if len(row) > 1 else set()
+            for row in spines.tolist()]  # fmt: skip
+    lost = sorted(set().union(*down))
+    fabric = with_failed(whole, spine_failures(whole)[lost])
+    flows = data.draw(flows_on(fabric, max_flows=100))
+    choice = edge_coloring(fabric, flows, per_collective=per_collective)
+    check_paths(fabric, flows, choice)
+    alive = by_tier(fabric, fabric.alive.astype(np.int64))
+    for chosen in np.unique(flows.collective) if per_collective else [None]:
+        keep = np.ones(flows.n_flows, bool) if chosen is None else flows.collective == chosen
+        some = Flows(flows.src[keep], flows.dst[keep], flows.size_bytes[keep])
+        part = Choice(*(x[keep] for x in vars(choice).values()))
+        tiers = by_tier(fabric, link_counts(fabric, some, part))
+        for counts, lives in zip(tiers, alive, strict=True):
+            for leaf, live in zip(counts, lives, strict=True):
+                _check_even(leaf[live > 0].reshape(1, -1))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_coloring_on_other_failures_is_not_worse_than_greedy(data: st.DataObject) -> None:
+    fabric = data.draw(fabrics(n_failed=4))
+    flows = data.draw(flows_on(fabric, max_flows=100))
+    assume(_is_joined(fabric, flows))
+    found, other = (imbalance(fabric, flows, f(fabric, flows)) for f in (edge_coloring, greedy))
+    assert found[0] <= other[0]
 
 
 @settings(deadline=None, max_examples=40)

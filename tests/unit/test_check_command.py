@@ -24,7 +24,7 @@ from libra_planner.flows.policy import Policy
 from libra_planner.flows.rerouted import routed_optimum
 from libra_planner.report.check import CheckedPlan
 from libra_planner.report.check_table import print_check
-from libra_planner.report.hotspot import FlowNames, hotspot
+from libra_planner.report.hotspot import FlowNames, hotspot, traced_flow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -144,7 +144,26 @@ def test_the_hotspot_names_the_flows_that_meet(small, run) -> None:
     text = run(*arguments, "--trace", busiest["flows"][0]).out
     assert f"{busiest['link']}  2 flows: NPUs {', '.join(busiest['flows'])}" in text
     assert f"Flow {busiest['flows'][0]}, host" in text
+    assert "  in step 2 of 2 on dim1" in text
+    # Neighbours talk in the first round, which loses nothing.
+    other = run(*arguments, "--trace", "0-1", "--json").payload["hotspot"]["trace"]
+    assert (other["flow"], other["dimension"], other["round"]) == ("0-1", "dim1", "step 1 of 2")
+    assert [hop["link"] for hop in other["hops"]] == ["host 0 -> leaf 0", "leaf 0 -> host 1"]
+    assert "  in step 1 of 2 on dim1" in run(*arguments, "--trace", "0-1").out
+    result = run(*arguments, "--trace", "0-3")
+    assert result.code == 2
+    assert (
+        "--trace: got '0-3', expected a flow of step 2 of 2 on dim1, such as 0-2, or" in result.err
+    )
     assert "ECMP groups" in text
+
+
+def test_sprayed_packets_have_no_floor(small, run) -> None:
+    found = run("check", small(), "--policy", "spray", "--json").payload
+    assert found["dimensions"][0]["fim_percent"] == 0
+    assert found["dimensions"][0]["fim_floor_percent"] is None
+    assert found["phases"][0]["fim_floor_percent"] is None
+    assert run("check", small(), "--json").payload["phases"][0]["fim_floor_percent"] == 0
 
 
 def test_names_of_flows() -> None:
@@ -256,7 +275,10 @@ def test_text_names_every_dimension_and_fits(width: int, plan) -> None:
     checked = CheckedPlan(links, links.report(Policy("ecmp"), seeds=range(12)), optimized=False)
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
     hot = hotspot(links, checked.report)
-    print_check(console, checked, hot, n_busiest=3, groups=True, traced=0)
+    assert hot is not None
+    assert hot.routed is not None
+    traced = traced_flow(links, checked.report, hot.routed.flows.ids[0])
+    print_check(console, checked, hot, n_busiest=3, groups=True, traced=traced)
     text = console.file.getvalue()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
@@ -292,7 +314,7 @@ def test_failures_are_the_study_of_the_core(plan, run) -> None:
     assert found["whole_step_time_s"] == study.whole_step_time_s
     assert [case["name"] for case in found["cases"]] == ["seed 0", "seed 1", "seed 2"]
     text = run(*arguments, "--seeds", "3").out
-    assert "With 4 links and 1 spine failed, 3 cases: step time " in text
+    assert "With 4 cables and 1 spine failed, 3 cases: step time " in text
 
 
 def test_single_failures_are_worst_first(small, run) -> None:
@@ -309,10 +331,16 @@ def test_single_failures_are_worst_first(small, run) -> None:
 def test_failures_that_cut_hosts_off_are_named(small, run) -> None:
     found = run("check", small(ONE_UPLINK), "--fail-links", "1", "--json").payload["failures"]
     assert (found["n_disconnected"], found["step_time_s"]["mean"]) == (1, None)
-    assert "host 0 -> host 2" in found["cases"][0]["disconnected"]
+    assert "dim1: got 4 pairs of NPUs" in found["cases"][0]["disconnected"]
+    assert "NPU 0 -> NPU 2" in found["cases"][0]["disconnected"]
+    pinned = run("check", small(), "--fail-links", "1", "--policy", "pinned", "--json").payload
+    assert re.match(
+        r"dim1: NPU \d -> NPU \d: got a path pinned to .*, which failed",
+        pinned["failures"]["cases"][0]["disconnected"],
+    )
     text = run("check", small(ONE_UPLINK), "--n-1").out
     assert "3 cases: all cut hosts off" in text
-    assert "host 0 -> host 2" in text
+    assert "NPU 0 -> NPU 2" in text
 
 
 def test_several_jobs(small, run) -> None:
@@ -373,11 +401,18 @@ def test_routed_optimum_of_a_catalogue(run) -> None:
     ("arguments", "message"),
     [
         (["--policy", "ecpm"], ": --policy: got 'ecpm', .* did you mean ecmp"),
-        (["--time-limit", "0"], ": --policy: got a time limit of 0 s"),
+        (["--time-limit", "0", "--policy", "ilp"], ": --time-limit: got a time limit of 0 s"),
+        (["--time-limit", "1"], ": --time-limit: got --policy ecmp, expected ilp; leave one out"),
+        (["--policy", "spray", "--hash", "xor"], ": --hash: got --policy spray, expected ecmp"),
+        (["--per-collective"], ": --per-collective: got --policy ecmp, expected greedy or edge"),
+        (["--bandwidth", "-1,3"], ": --bandwidth: got '-1', expected 0 or a number from"),
         (["--bandwidth", "1,2,3"], ": --bandwidth: got 3 numbers, expected 2"),
         (["--bandwidth", "100,0"], ": --bandwidth: got 0 GB/s for dim2"),
         (["--bandwidth", "100,x"], ": --bandwidth: got 'x'"),
-        (["--trace", "0-1"], ": --trace: got '0-1', expected a flow of step "),
+        (
+            ["--trace", "0-1"],
+            ": --trace: got '0-1', expected a flow of step .*, or of another round",
+        ),
         (["--fail-links", "9999"], ": --fail-links, .*got 9999 failed links"),
         (["--set", "fabric.realization.nics=1"], r":5:\d+: .*dim2.*got 1 NICs of 50 GB/s"),
         (["--set", "fabric.realization.switch_radix=2"], r":5:\d+: .*dim2.*got 512 endpoints"),
@@ -423,6 +458,17 @@ def test_the_line_of_what_cannot_be_built(plan, run) -> None:
         assert ":8:7: fabric.realization (dim2).nics: got 1 NICs of 50 GB/s" in result.err
 
 
+def test_jobs_have_one_placement(small, run) -> None:
+    placed = ("    leaves: 2", "    leaves: 2\n    placement: rail")
+    wide = ("switch_radix: 4", "switch_radix: 8")
+    paths = small(wide, name="a.yaml"), small(wide, placed, name="b.yaml")
+    result = run("check", *paths)
+    assert (result.code, result.out) == (2, "")
+    assert "fabric.realization.placement: got contiguous, and rail in" in result.err
+    assert "or give --placement" in result.err
+    assert run("check", *paths, "--placement", "rail").code == 0
+
+
 def test_jobs_that_cannot_share(small, plan, run) -> None:
     paths = small(name="a.yaml"), plan(text=TWO_DIMS, name="b.yaml")
     result = run("check", *paths)
@@ -437,6 +483,13 @@ def test_options_of_a_routing_need_one(option: str, plan, run) -> None:
     result = run("optimize", plan(), option)
     assert (result.code, result.out) == (2, "")
     assert f"got {option.partition('=')[0]} without --routing" in result.err
+
+
+def test_options_of_another_policy_are_refused_by_optimize_too(plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    result = run("optimize", path, "--routing", "greedy", "--enhanced")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"{path}: --enhanced: got --routing greedy, expected ecmp")
 
 
 def test_relative_groups_are_not_rerouted(run) -> None:
@@ -458,6 +511,16 @@ def test_interruption_is_130(plan, run, monkeypatch) -> None:
     monkeypatch.setattr(LinkCheck, "report", interrupted)
     result = run("check", plan(text=TWO_DIMS), "--bandwidth", "150,50")
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
+
+
+def test_counts_that_one_switch_has_no_use_for_are_noted(small, run) -> None:
+    wide = ("switch_radix: 4\n    leaves: 2", "switch_radix: 8\n    parallel_links: 2")
+    found = run("check", small(wide), "--json").payload
+    assert found["dimensions"][0]["n_switches"] == 1
+    note = "dim1: one switch holds all endpoints of a network, spines: 2 and parallel_links: 2 is"
+    assert any(line.startswith(note) for line in found["notes"])
+    plain = run("check", small(("    spines: 2\n", ""))).out
+    assert "is not used" not in plain
 
 
 def test_a_given_design_loads_no_solver(plan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shlex
 import signal
@@ -172,3 +173,28 @@ def test_an_interrupt_at_any_moment_is_an_interrupt(after_s: float) -> None:
     started = "interrupted" in err or "Traceback" not in err
     assert process.returncode in ((130, 0, -signal.SIGINT) if started else (1, -signal.SIGINT))
     assert "libra_planner/optimizer" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("flows flowtracer-16x400G no.csv", 2),
+        ("flows --nonsense", 2),
+        ("flows {flows} --seeds 2 --json", 0),
+        ("check {plan} --seeds 2 --json", 0),
+        ("pareto {plan} --points 2 --json", 0),
+        ("optimize {plan} --routing greedy --json", 0),
+    ],
+)
+def test_a_closed_stderr_leaves_stdout_to_data(arguments: str, code: int, plan) -> None:
+    examples = Path(__file__).parents[2] / "examples" / "flows"
+    flows = f"{examples}/flowtracer_fabric.yaml {examples}/flowtracer_flows.csv"
+    command = f"{sys.executable} -m libra_planner {arguments.format(flows=flows, plan=plan())}"
+    found = subprocess.run(
+        f"{command} 2>&-", shell=True, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == code
+    if code:
+        assert found.stdout == ""
+    else:
+        json.loads(found.stdout)

@@ -57,7 +57,7 @@ def test_hosts_that_are_cut_off_are_named(tmp_path) -> None:
     assert (study.n_disconnected, study.step_time_s.size, study.fim_percent.size) == (2, 0, 0)
     for case in study.cases:
         # Ring hops 0 -> 4 -> 1 -> 5 ... cross both ways: 8 pairs, 5 of them shown.
-        assert "got 8 pairs of hosts that no path joins: host 0 -> host 4" in case.disconnected
+        assert "dim1: got 8 pairs of NPUs that no path joins: NPU 0 -> NPU 4" in case.disconnected
         assert (case.step_time_s, np.isnan(case.fim_percent)) == (float("inf"), True)
 
 

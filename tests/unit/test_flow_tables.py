@@ -239,6 +239,12 @@ def test_pinned_needs_a_via_between_leaves(faults) -> None:
     assert missing.startswith("f.csv:1: got no column via, but the flow on line 3")
 
 
+def test_the_ports_of_one_switch_are_not_those_of_a_leaf(write) -> None:
+    text = "kind: switch\nhosts: 4\nhost_link: 1 GB/s\nswitch_radix: 3\n"
+    with pytest.raises(SpecError, match="got 3, but a switch needs 4 ports"):
+        load_fabric(str(write(text, "f.yaml")))
+
+
 def test_via_between_pods_is_a_core(read, faults) -> None:
     fabric = Clos(2, 2, 2, 1.0, 1.0, n_pods=2, n_cores=3, core_Bps=1.0)
     text = VIA + "a,0,4,8,5\nb,0,2,8,1\n"
@@ -399,8 +405,41 @@ def test_a_known_fabric_gives_the_same_counts_of_idle_links(write) -> None:
     by_fabric = measured_report(trace, fabric)
     by_list = measured_report(read_hops(write(HOPS), write(INTERFACES, "i.csv")))
     assert by_fabric.fim_percent == pytest.approx(by_list.fim_percent)
-    with pytest.raises(SpecError, match="got 2 links with flows in layer leaf_up"):
+    with pytest.raises(SpecError, match="got 2 links in layer leaf_up"):
         measured_report(trace, Clos(4, 1, 1, 1.0, 1.0))
+
+
+def test_the_floor_of_a_known_fabric_counts_its_idle_links(write) -> None:
+    """Three flows of leaf 0 on its two of four uplinks, ideal 3/4: 2, 1, 0, 0 is the best."""
+    trace = read_hops(write(HOPS))
+    up, down, _ = measured_report(trace, Clos(2, 2, 2, 1.0, 1.0)).layers
+    floor = 100 / 4 * (2 - 0.75 + 0.25 + 0.75 * 2) / 0.75
+    assert up.fim_floor_percent == down.fim_floor_percent == pytest.approx(floor)
+    broken = Clos(2, 2, 2, 1.0, 1.0, failed=np.array([7, 11]))
+    assert np.isnan(measured_report(trace, broken).fim_floor_percent)
+    narrow = Clos(2, 4, 1, 1.0, 1.0)  # One uplink per leaf: the trace has two of leaf 0.
+    assert np.isnan(measured_report(trace, narrow).fim_floor_percent)
+
+
+def test_a_known_fabric_refuses_layers_that_it_does_not_have(write) -> None:
+    other = HOPS.replace("leaf", "tor").replace("spine", "agg")
+    message = "got layers called tor_to_agg, agg_to_tor, tor_to_host, expected those of the fabric"
+    with pytest.raises(SpecError, match=f"{message}.*; name the layers in a column layer, or"):
+        measured_report(read_hops(write(other)), Clos(2, 2, 2, 1.0, 1.0))
+
+
+def test_a_trace_does_not_tell_the_pods_whose_demand_core_links_share(write) -> None:
+    text = "flow,switch,egress\na,leaf0,u\na,spine0,c\na,core0,p\na,spine2,l\na,leaf2,h\n"
+    report = measured_report(read_hops(write(text)))
+    known = {layer.name: not np.isnan(layer.fim_floor_percent) for layer in report.layers}
+    assert known == {
+        "leaf_up": True,
+        "spine_up": False,
+        "core_down": False,
+        "spine_down": True,
+        "host_down": True,
+    }
+    assert np.isnan(report.fim_floor_percent)
 
 
 def test_other_names_of_columns_and_tiers(write) -> None:
@@ -464,6 +503,7 @@ def test_a_trace_of_simulated_flows_gives_the_simulated_imbalance(write) -> None
             "f.csv:11: egress: got 'p1', expected an interface of layer spine_up, but it is of "
             "spine_down on line 3",
         ),
+        (HOPS, "switch,egress\n", "i.csv: got no interfaces, expected one row or more"),
         (
             HOPS,
             "switch,egress\nleaf0,up0\n",

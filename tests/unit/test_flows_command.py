@@ -174,7 +174,9 @@ def test_groups_and_one_flow_hop_by_hop(files, run) -> None:
 def test_text_is_not_wrapped_and_names_what_was_done(run) -> None:
     out = run("flows", *EXAMPLE, "--policy", "ecmp", "--seed", "3").out
     assert out.startswith("ecmp (murmur hash), seed 3: 128 flows between 16 hosts, 4 leaves, 8 sp")
-    assert re.search(r"FIM between switches [0-9.]+ % \(no routing goes below 0.00 %\)", out)
+    assert re.search(
+        r"FIM between switches [0-9.]+ % \(no routing of whole flows goes below 0.00 %\)", out
+    )
     assert "\nBusiest links\n  " in out
     assert max(map(len, out.splitlines())) > 100
     out = run("flows", *EXAMPLE, "--seeds", "40", "--fim-only").out
@@ -223,7 +225,29 @@ def test_failed_links_and_spines(files, run) -> None:
     payload = run("flows", *files(), "--fail-links", "1", "--seeds", "9", "--json").payload
     assert payload["makespan_s"]["p95"] == 2.0
     out = run("flows", *files(), "--fail-links", "1", "--seeds", "9").out
-    assert "2 of 24 links failed" in out
+    assert "1 of 4 cables between switches failed" in out
+
+
+def test_the_floor_of_many_draws_of_failures_is_the_mean_of_theirs(run) -> None:
+    asked = ("flows", *EXAMPLE, "--fim-only", "--fail-links", "12")
+    floors = [
+        run(*asked, "--seed", str(seed), "--json").payload["fim_floor_percent"] for seed in range(5)
+    ]
+    assert floors[0] != pytest.approx(sum(floors) / 5)
+    text = run(*asked, "--seeds", "5").out
+    assert f"(no routing of whole flows goes below {sum(floors) / 5:.2f} %)" in text
+
+
+def test_sprayed_packets_have_no_floor(run, files) -> None:
+    """One flow over two uplinks of each leaf: 100 % at best for whole flows, 0 % sprayed."""
+    flows = "flow_id,src,dst,bytes\na,0,4,1000000000\nb,5,1,1000000000\n"
+    for seeds in ("1", "2"):
+        asked = ("flows", *files(flows=flows), "--seeds", seeds)
+        assert "goes below 100.00 %" in run(*asked).out
+        result = run(*asked, "--policy", "spray")
+        assert "FIM between switches 0.00 %\n" in result.out
+    layers = run(*asked[:3], "--policy", "spray", "--json").payload["layers"]
+    assert [layer["fim_floor_percent"] for layer in layers[1:3]] == [None, None]
 
 
 def test_failures_that_cut_hosts_off_are_named(files, run) -> None:
@@ -236,12 +260,44 @@ def test_failures_that_cut_hosts_off_are_named(files, run) -> None:
     assert lost
     assert len(lost) < 30
     assert payload.payload["n_seeds"] == 30 - len(lost)
-    assert payload.err.count("seed ") == len(lost)
+    assert payload.err.count(": seed ") == len(lost)
+    assert all("flows.csv: seed" in line for line in payload.err.splitlines())
+    text = run("flows", *files(), "--fail-links", "2", "--seeds", "30").out
+    assert f"{30 - len(lost)} of 30 seeds from 0 ({len(lost)} cut hosts off): 3 flows" in text
+    assert f"Left out: seeds {lost[0]}, {lost[1]}, " in text
     result = run("flows", *files(), "--fail-spines", "2", "--seeds", "3")
     assert result.code == 2
-    result = run("flows", *files(), "--fail-links", "5")
-    assert result.code == 2
-    assert "got 5 failed links" in result.err
+    for seeds in ("1", "3"):
+        result = run("flows", *files(), "--fail-links", "5", "--seeds", seeds)
+        assert result.code == 2
+        assert result.err.count("got 5 failed links") == 1
+
+
+def test_a_flow_pinned_to_a_failed_link_has_its_name_and_line(files, run) -> None:
+    fabric, flows = files(FABRIC + "failed: [[leaf 0, spine 0]]\n")
+    result = run("flows", fabric, flows, "--policy", "pinned")
+    assert (result.code, result.out) == (2, "")
+    message = f"{flows}: flow 'first' on line 2: got a path pinned to leaf 0 -> spine 0, which f"
+    assert result.err.startswith(message)
+
+
+def test_failures_are_cables_and_even_spraying_is_no_ideal(files, run) -> None:
+    broken = FABRIC + "failed: [[leaf 0, spine 0], [host 3, leaf 0]]\n"
+    text = run("flows", *files(broken, FLOWS.replace("third,2,3", "third,2,1"))).out
+    failed = ", 1 of 4 cables between switches failed, 1 of 8 cables to hosts failed\n"
+    assert failed in text
+    assert ", sprayed evenly 2.000 s: slowdown 1.000x" in text
+    assert ", ideal (sprayed) 1.000 s: slowdown" in run("flows", *files()).out
+
+
+def test_odd_figures_in_text(files, run) -> None:
+    flows = "flow_id,src,dst,bytes\na,0,4,0\n"
+    assert "slowdown -\n" in run("flows", *files(flows=flows)).out
+    flows = "flow_id,src,dst,bytes\n\x1b[31mred,0,4,20\n"
+    text = run("flows", *files(flows=flows), "--seeds", "3").out
+    assert "Seeds by FIM between switches, %: all 3 at 150.00\n" in text  # 1, 0, 0, 0
+    assert re.search(r" makespan ns +20.000 ", text)
+    assert ("\x1b" in text, r"\x1b[31mred" in text) == (False, True)
 
 
 HOPS = "flow,switch,egress\n1,leaf0,a\n1,spine0,x\n1,leaf1,h\n2,leaf0,b\n2,spine1,x\n2,leaf1,h\n"
@@ -277,7 +333,11 @@ def test_measured_hops_on_a_known_fabric(files, run, tmp_path) -> None:
     fabric.write_text(FABRIC.replace("leaves: 2", "leaves: 1").replace("spines: 2", "spines: 1"))
     result = run("flows", fabric, "--hops", table)
     assert result.code == 2
-    assert "hops.csv: got 2 links with flows in layer leaf_up" in result.err
+    assert "hops.csv: got 2 links in layer leaf_up" in result.err
+    table.write_text(HOPS.replace("spine", "agg"))
+    result = run("flows", files()[0], "--hops", table)
+    assert (result.code, result.out) == (2, "")
+    assert "hops.csv: got layers called leaf_to_agg, agg_to_leaf, expected" in result.err
 
 
 @pytest.mark.parametrize(
@@ -293,8 +353,30 @@ def test_measured_hops_on_a_known_fabric(files, run, tmp_path) -> None:
         (["flowtracer-16x400G", "no.csv"], "no.csv: got no such file"),
         (["flowtracer", "f.csv"], "flowtracer: got 'flowtracer', expected a known fabric preset"),
         (["f.yaml", "f.csv", "--policy", "ecpm"], "--policy: got 'ecpm'"),
-        (["f.yaml", "f.csv", "--time-limit", "0"], "--policy: got a time limit of 0 s"),
-        (["f.yaml", "f.csv", "--time-limit", "nan"], "--policy: got a time limit of nan s"),
+        (
+            ["f.yaml", "f.csv", "--policy=ilp", "--time-limit", "0"],
+            "--time-limit: got a time limit of 0",
+        ),
+        (["f.yaml", "f.csv", "--time-limit", "3"], "--time-limit: got --policy ecmp, expected ilp"),
+        (
+            ["f.yaml", "f.csv", "--policy", "greedy", "--hash", "murmur"],
+            "--hash: got --policy greedy, expected ecmp; leave one out",
+        ),
+        (["f.yaml", "f.csv", "--policy=spray", "--shared-seed"], "--shared-seed: got --policy spr"),
+        (["f.yaml", "f.csv", "--policy=ilp", "--enhanced"], "--enhanced: got --policy ilp"),
+        (
+            ["f.yaml", "f.csv", "--per-collective"],
+            "--per-collective: got --policy ecmp, expected greedy or edge_coloring; ",
+        ),
+        (["f.yaml", "f.csv", "--rates", "f.csv"], "--rates: got f.csv, which is read"),
+        (["f.yaml", "f.csv", "--rates", "./f.yaml"], "--rates: got f.yaml, which is read"),
+        (["--hops", "h.csv", "--policy", "ecmp"], "--policy: got --hops too"),
+        (["--hops", "h.csv", "--seed", "0"], "--seed: got --hops too"),
+        (["--hops", "h.csv", "--seeds", "1"], "--seeds: got --hops too"),
+        (["--hops", "h.csv", "--hash", "crc32"], "--hash: got --hops too"),
+        (["--hops", "h.csv", "--fail-links", "0"], "--fail-links: got --hops too"),
+        (["--hops", "h.csv", "--fim-only"], "--fim-only: got --hops too"),
+        (["--hops", "h.csv", "--trace", "a"], "--trace: got --hops too, whose flows have their"),
         (["f.yaml", "f.csv", "--seeds", "0"], "got '0', expected a whole number from 1"),
         (["f.yaml", "f.csv", "--hash", "md5"], "invalid choice: 'md5'"),
     ],

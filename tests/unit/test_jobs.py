@@ -156,6 +156,27 @@ def test_failures_are_those_of_the_shared_fabric(tmp_path) -> None:
     assert fabric.failed.size == 6
 
 
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            {"switch_radix": 16},
+            r"\(dim1\)\.switch_radix: got 8, and 16 in another plan, expected one",
+        ),
+        ({"leaves": 4}, r"\(dim1\)\.leaves: got 2, and 4 in"),
+        ({"spines": 1}, r"\(dim1\)\.spines: got auto, and 1 in"),
+        ({"parallel_links": 2}, r"\(dim1\)\.parallel_links: got auto, and 2 in"),
+        ({"oversubscription": 1}, r"\(dim1\)\.oversubscription: got 2, and 1 in"),
+        ({"failed_links": 1}, r"\(dim1\)\.failed_links: got 0, and 1 in"),
+        ({"port_speed": "25 GB/s"}, r"\(dim1\)\.port_speed: got 5e\+10, and 2\.5e\+10 in"),
+    ],
+)
+def test_plans_that_say_different_things_of_what_they_share(other, message, tmp_path) -> None:
+    jobs = [job(tmp_path / "a"), job(tmp_path / "b", realization=TWO_LEAVES | other)]
+    with pytest.raises(SpecError, match=message):
+        shared(jobs, "rail")
+
+
 def test_in_network_reduction_of_jobs_is_refused(tmp_path) -> None:
     """Trees are not flows: other jobs would not see them."""
     jobs = [job(tmp_path / "a"), job(tmp_path / "b", in_network_reduction=["pod"])]
@@ -185,7 +206,7 @@ def test_jobs_that_cannot_share_are_named(topologies, message, tmp_path) -> None
 
 def test_jobs_have_one_bandwidth_on_what_they_share(tmp_path) -> None:
     jobs = [job(tmp_path / name) for name in "ab"]
-    with pytest.raises(SpecError, match="got 40 and 50 GB/s"):
+    with pytest.raises(SpecError, match="got 50 and 40 GB/s"):
         shared_fabric(
             jobs, [np.array([50e9]), np.array([40e9])], traffic=TrafficSettings("contiguous")
         )

@@ -138,6 +138,8 @@ def test_given_leaves_and_spines_replace_the_automatic_shape() -> None:
     # 6 spines: 6 hosts and 6 uplinks fit 16 ports, 8 and 12 do not; 20 hosts need 4 leaves.
     assert plane_shape(SwitchSettings(switch_radix=16, n_spines=6), 20) == Shape(5, 4, 6, 1)
     assert plane_shape(SwitchSettings(n_leaves=1), 16) == Shape(16)
+    for counts in ({"n_leaves": 1, "n_spines": 1}, {"n_spines": 1}, {"n_spines": 2}):
+        assert plane_shape(SwitchSettings(**counts, n_parallel=2), 16) == Shape(16)
 
 
 @pytest.mark.parametrize(
