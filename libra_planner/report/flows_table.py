@@ -62,7 +62,10 @@ def print_measured(
     """The same from a trace, which has no rates."""
     trace = measured.trace
     n_flows, n_hops = len(trace.flow_ids), len(trace.flow)
-    print_line(console, f"[bold]Measured[/]: {n_flows:,} flows over {n_hops:,} hops")
+    print_line(
+        console,
+        f"[bold]Measured[/]: {_counted(n_flows, 'flow')} over {_counted(n_hops, 'hop')}",
+    )
     console.print()
     console.print(layer_table(console, measured.layers))
     console.print()
@@ -82,14 +85,14 @@ def print_measured(
 def _headline(routed: RoutedList) -> str:
     report, fabric = routed.report, routed.fabric
     policy = report.policy
-    tiers = ", ".join(f"{n:,} {plural(tier, n)}" for tier, n in fabric.n_switches.items())
+    tiers = ", ".join(_counted(n, tier) for tier, n in fabric.n_switches.items())
     hashed = f" ({policy.hash} hash)" if policy.name == "ecmp" else ""
     seeds = f"seed {report.seed}"
     if routed.seeds is not None:
         seeds = _seeds_text(routed)
     return (
-        f"[bold]{policy.name}[/]{hashed}, {seeds}: {report.n_flows:,} flows between "
-        f"{fabric.n_hosts:,} hosts, {tiers}{_failed_text(fabric)}"
+        f"[bold]{policy.name}[/]{hashed}, {seeds}: {_counted(report.n_flows, 'flow')} between "
+        f"{_counted(fabric.n_hosts, 'host')}, {tiers}{_failed_text(fabric)}"
     )
 
 
@@ -117,6 +120,10 @@ def _failed_text(fabric: Clos) -> str:
 def plural(tier: str, n: int) -> str:
     """A noun in the number that fits."""
     return tier if n == 1 else {"leaf": "leaves"}.get(tier, f"{tier}s")
+
+
+def _counted(n: int, name: str) -> str:
+    return f"{n:,} {plural(name, n)}"
 
 
 def _overall(fim: float, floor: float, what: str = "FIM") -> str:

@@ -290,9 +290,25 @@ def test_failures_are_cables_and_even_spraying_is_no_ideal(files, run) -> None:
     assert ", ideal (sprayed) 1.000 s: slowdown" in run("flows", *files()).out
 
 
+def test_whole_flows_can_beat_even_spraying_where_cables_failed(files, run) -> None:
+    """Leaf 0 has lost spine 1, so that its flow needs spine 0 for itself.
+
+    Evenly sprayed, half of the other flow goes there too: 1 + 1/2 on one link, 1.5 s. Apart both
+    take 1 s.
+    """
+    fabric = FABRIC.replace("leaves: 2", "leaves: 3") + "failed: [[leaf 0, spine 1]]\n"
+    flows = "flow_id,src,dst,bytes\na,0,8,1000000000\nb,4,9,1000000000\n"
+    found = run("flows", *files(fabric, flows), "--policy", "greedy", "--json").payload
+    assert (found["makespan_s"], found["ideal_makespan_s"]) == pytest.approx((1.0, 1.5))
+    text = run("flows", *files(fabric, flows), "--policy", "greedy").out
+    assert "Makespan 1.000 s, sprayed evenly 1.500 s: slowdown 0.667x" in text
+
+
 def test_odd_figures_in_text(files, run) -> None:
     flows = "flow_id,src,dst,bytes\na,0,4,0\n"
-    assert "slowdown -\n" in run("flows", *files(flows=flows)).out
+    text = run("flows", *files(flows=flows)).out
+    assert "slowdown -\n" in text
+    assert "seed 0: 1 flow between 8 hosts, 2 leaves, 2 spines\n" in text
     flows = "flow_id,src,dst,bytes\n\x1b[31mred,0,4,20\n"
     text = run("flows", *files(flows=flows), "--seeds", "3").out
     assert "Seeds by FIM between switches, %: all 3 at 150.00\n" in text  # 1, 0, 0, 0
