@@ -31,7 +31,7 @@ from libra_planner.optimizer.program import (
     scaled_program,
     weighted,
 )
-from libra_planner.optimizer.solution import Basis, Solution
+from libra_planner.optimizer.solution import Solution
 from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.weighted import Optimum, certified, interior
 from libra_planner.optimizer.wellposed import (
@@ -63,7 +63,7 @@ def performance(problem: Problem, lower: Array, upper: Array) -> Solution:
         choice = _tie_broken(start, best)
         bound = start.program.constant_s + start.program.time_unit_s * best.bound
         design = exact_design(problem, start.program, choice.b, bound, unique=choice.unique)
-        solution = Solution(design, problem, Basis(start.program, best))
+        solution = Solution(design, problem, has_neighbors=True)
     else:
         solution = _without_traffic(problem, typical, upper)
     for limit in problem.step_time_limits:
@@ -85,7 +85,7 @@ def cost(problem: Problem, lower: Array, upper: Array) -> Solution:
         best = _fastest_of_the_cheapest(start, best.value) or best
     choice = _tie_broken(start, best)
     design = exact_design(problem, program, choice.b, bound, unique=choice.unique)
-    return Solution(design, problem, Basis(program, best))
+    return Solution(design, problem, has_neighbors=True)
 
 
 def performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Solution:
@@ -137,7 +137,7 @@ def _least_product(problem: Problem, lower: Array, upper: Array) -> Solution:
     program = scaled_program(problem, np.where(b > 0, b, b.max() or 1.0), upper)
     bound = start.program.constant_s + start.program.time_unit_s * best.bound
     design = exact_design(problem, program, b / program.bandwidth_unit, bound, unique=choice.unique)
-    return Solution(design, problem, Basis(start.program, best, per_cost=True))
+    return Solution(design, problem, has_neighbors=True)
 
 
 def _tightest(problem: Problem) -> StepTimeLimit | None:

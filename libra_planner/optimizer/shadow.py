@@ -1,23 +1,24 @@
 """Shadow prices: what one unit more of a rule, a dimension or a price changes at the optimum.
 
 Each is a one-sided derivative of the re-optimised optimum: the rule, dimension or price
-is moved a little, the neighboring problem is solved by Newton steps from the known optimum
-and proven again, and step time and cost are evaluated exactly there. At a kink, where
-dimensions tie, the two sides differ and both are given, to second order; a side beyond
-which there is no design, or only one that is far away, is left out.
+is moved a little and the neighboring problem solved, to 30 digits (see ``neighbors``), so
+that the difference of two optima is their derivative and nothing else. At a kink, where
+dimensions tie, the two sides differ and both are given; a side beyond which there is no
+design, or only one that is far away, is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 
 import numpy as np
 
-from libra_planner.errors import PlannerError, SolverFailed
-from libra_planner.optimizer.cheapest import cheapest
-from libra_planner.optimizer.convex import ConvexPoint
-from libra_planner.optimizer.design import Design
-from libra_planner.optimizer.feasibility import restored
+from libra_planner.evaluation import OBJECTIVES
+from libra_planner.optimizer.design import CERTIFIED_GAP, Design
+from libra_planner.optimizer.exact import N_DIGITS
+from libra_planner.optimizer.neighborhood import ExactOptimum, Neighborhood
 from libra_planner.optimizer.neighbors import (
     Neighbor,
     given,
@@ -26,30 +27,28 @@ from libra_planner.optimizer.neighbors import (
     repriced,
     spent,
 )
-from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem
-from libra_planner.optimizer.program import scaled_program, weighted
-from libra_planner.optimizer.solution import Basis, Solution
-from libra_planner.optimizer.weighted import certified, polished, usable
-from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
-from libra_planner.timing.expression import Array, Constant, Sum, TimeExpression, add
+from libra_planner.optimizer.solution import Solution
+from libra_planner.problem import Problem, Rule
+from libra_planner.timing.expression import Array
+from libra_planner.units import gigabytes_per_s
 
-_STEP = 2e-5
+_STEP = Decimal("1e-8")
 """Move of a bound, bandwidth or price, relative to its size."""
 
-_SAME_SIDES = 1e-3
+_SAME_SIDES = 1e-5
 """Relative difference up to which left and right derivatives are one."""
 
 _LOOSE = 1e-3
 """Relative room beyond which a rule is worth nothing: it does not bind."""
 
-_NOISE = 2e-9
-"""Relative change of time or cost per step that is rounding."""
+_NOISE = 1e-7
+"""Relative change of time or cost, per relative move, that counts as none."""
 
-_JUMP = 0.65
+_STEEP = 1e4
+"""The same, beyond which it may be a jump."""
+
+_JUMP = 0.75
 """Share of a step's change that half the step makes where there is no derivative."""
-
-_LINE_GAP = 1e-8
 
 
 @dataclass(frozen=True)
@@ -82,46 +81,61 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
 
     The price of a rule is per unit of its bound; of a dimension, per GB/s given free
     outside the rules. Rules with room to spare are worth nothing. ``None`` where the
-    optimum has no neighbors of its kind: a catalogue's, a relative group's, no traffic's.
+    optimum has no neighbors of its kind (a catalogue's, a relative group's, no traffic's), or
+    the exact one is not the certified one, so that no price could be trusted.
     """
-    if solution.basis is None:
+    if not solution.has_neighbors:
         return None
-    walker = _Walker(problem, solution, solution.basis)
-    found: list[ShadowPrice] = []
-    for i, rule in enumerate(problem.rules):
-        subject = ShadowPrice("rule", rule.text, rule.line, _bound(rule), rule.unit, 0.0, 0.0, "")
-        size = max(abs(rule.bound), walker.terms(rule)) / rule.unit_factor
-        found += walker.prices(subject, size, moved_rule(problem, i), slack=walker.slack(rule))
-    for i, limit in enumerate(problem.step_time_limits):
-        subject = ShadowPrice(
-            "rule", limit.text, limit.line, f"<= {limit.limit_s:g} s", "s", 0.0, 0.0, ""
-        )
-        found += walker.prices(subject, limit.limit_s, moved_limit(problem, i))
-    for i, label in enumerate(problem.topology.labels):
-        subject = ShadowPrice("dimension", label, None, "", "GB/s", 0.0, 0.0, "")
-        size = float(solution.design.bandwidth_GBps[i]) or max(solution.design.bandwidth_GBps)
-        found += walker.prices(subject, size, given(problem, i))
-    if problem.objective != "cost":
-        cost_usd = problem.fixed_cost_usd + float(walker.base[1])
-        subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
-        found += walker.prices(subject, cost_usd, spent(problem, cost_usd))
-    return tuple(found)
+    with localcontext() as context:
+        context.prec = N_DIGITS
+        walker = _walker(problem, solution)
+        return tuple(_worth(problem, walker)) if walker else None
 
 
 def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
     """Change of the optimum per USD per GB/s of every price in the book that the fabric uses."""
-    if solution.basis is None:
+    if not solution.has_neighbors:
         return None
     if problem.objective == "performance" and not _rules_about_cost(problem):
         return _bought(problem, solution.design)
-    walker = _Walker(problem, solution, solution.basis)
-    found: list[ShadowPrice] = []
+    with localcontext() as context:
+        context.prec = N_DIGITS
+        walker = _walker(problem, solution)
+        return tuple(_of_prices(problem, walker)) if walker else None
+
+
+def _worth(problem: Problem, walker: _Walker) -> Iterator[ShadowPrice]:
+    """Entries of rules, dimensions and a dollar."""
+    base, bandwidth = walker.nearby.amounts, walker.base.bandwidth.astype(np.float64)
+    for i, rule in enumerate(problem.rules):
+        subject = ShadowPrice("rule", rule.text, rule.line, _bound(rule), rule.unit, 0.0, 0.0, "")
+        if _room(rule, bandwidth) > _LOOSE:
+            yield replace(subject, side="both")
+        else:
+            size = _size(rule, bandwidth) / rule.unit_factor
+            yield from walker.prices(subject, size, moved_rule(problem, base, i))
+    for i, limit in enumerate(problem.step_time_limits):
+        bound = f"<= {limit.limit_s:g} s"
+        subject = ShadowPrice("rule", limit.text, limit.line, bound, "s", 0.0, 0.0, "")
+        size = min(float(walker.base.communication_s), limit.limit_s)
+        yield from walker.prices(subject, size, moved_limit(problem, base, i))
+    for i, label in enumerate(problem.topology.labels):
+        subject = ShadowPrice("dimension", label, None, "", "GB/s", 0.0, 0.0, "")
+        size = gigabytes_per_s(float(bandwidth[i]) or float(bandwidth.max()))
+        yield from walker.prices(subject, size, given(base, i))
+    if problem.objective != "cost":
+        cost_usd = walker.base.cost_usd
+        subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
+        network_usd = cost_usd - base.fixed_usd
+        yield from walker.prices(subject, float(network_usd), spent(base, network_usd))
+
+
+def _of_prices(problem: Problem, walker: _Walker) -> Iterator[ShadowPrice]:
     for part in problem.price_parts:
         name = f"{part.tier} {part.part}"
         subject = ShadowPrice("price", name, None, "", "USD per GB/s", 0.0, 0.0, "")
         size = part.usd_per_GBps or max(p.usd_per_GBps for p in problem.price_parts)
-        found += walker.prices(subject, size, repriced(problem, part))
-    return tuple(found)
+        yield from walker.prices(subject, size, repriced(problem, walker.nearby.amounts, part))
 
 
 def _rules_about_cost(problem: Problem) -> bool:
@@ -149,130 +163,83 @@ def _bound(rule: Rule) -> str:
     return f"{rule.sense} {rule.bound / rule.unit_factor:g} {rule.unit}"
 
 
-@dataclass
+def _size(rule: Rule, bandwidth: Array) -> float:
+    """Size of a rule at a design: of its bound or of its terms."""
+    return max(abs(rule.bound), float(np.abs(rule.coefficients) @ bandwidth))
+
+
+def _room(rule: Rule, bandwidth: Array) -> float:
+    """Room a rule leaves, relative to its size."""
+    left = float(np.dot(rule.coefficients, bandwidth))
+    return abs(left - rule.bound) / (_size(rule, bandwidth) or 1.0)
+
+
+def _walker(problem: Problem, solution: Solution) -> _Walker | None:
+    """Neighbors of the optimum; ``None`` where the exact one is not the one that was proven."""
+    nearby = Neighborhood(problem, solution.design.bandwidth_bytes_per_s)
+    base = nearby.optimum(nearby.amounts)
+    if base is None:
+        return None
+    step_time_s = nearby.constant_s + float(base.communication_s)
+    objective = OBJECTIVES[problem.objective](step_time_s, float(base.cost_usd))
+    design = solution.design
+    proven = abs(objective - design.objective) <= CERTIFIED_GAP * design.objective
+    return _Walker(nearby, base) if proven else None
+
+
+@dataclass(frozen=True)
 class _Walker:
-    """Neighbors of one optimum."""
+    """Neighbors of one optimum.
 
-    problem: Problem
-    solution: Solution
-    basis: Basis
+    Parameters
+    ----------
+    nearby : solves them.
+    base : the optimum.
+    """
 
-    def __post_init__(self) -> None:
-        # Polished as its neighbors are: what both have of rounding cancels.
-        self.variable_time = _without_compute(self.problem.step_time)
-        figures = self._at(self.problem)
-        if figures is None:
-            figures = self._figures(self.problem, self.solution.design.bandwidth_bytes_per_s)
-        self.base = figures
+    nearby: Neighborhood
+    base: ExactOptimum
 
-    def terms(self, rule: Rule) -> float:
-        """Size of a rule's left side at the optimum."""
-        bandwidth = self.solution.design.bandwidth_bytes_per_s
-        return float(np.abs(rule.coefficients) @ bandwidth)
-
-    def slack(self, rule: Rule) -> float:
-        """Room a rule leaves at the optimum, relative to its size."""
-        left = float(np.dot(rule.coefficients, self.solution.design.bandwidth_bytes_per_s))
-        return abs(left - rule.bound) / (max(abs(rule.bound), self.terms(rule)) or 1.0)
-
-    def prices(
-        self, subject: ShadowPrice, size: float, neighbor: Neighbor, *, slack: float = 0.0
-    ) -> list[ShadowPrice]:
+    def prices(self, subject: ShadowPrice, size: float, neighbor: Neighbor) -> list[ShadowPrice]:
         """The derivative, as one entry where both sides agree and as two where not."""
         if not size:
             return []
-        if slack > _LOOSE:
-            return [replace(subject, side="both")]
-        step = _STEP * size
-        noise = _NOISE * self.base / step
-        sides = self._slopes(neighbor, step)
-        if not _same(sides, noise):
-            sides = self._extrapolated(neighbor, step, sides, noise)
-        if _same(sides, noise):
+        network_usd = self.base.cost_usd - self.nearby.amounts.fixed_usd
+        least = np.array([float(self.base.communication_s), float(network_usd)]) * _NOISE / size
+        sides = self._slopes(neighbor, _STEP * Decimal(size))
+        steep = any((np.abs(slope) > least * (_STEEP / _NOISE)).any() for slope in sides.values())
+        if steep:
+            sides = self._smooth(sides, neighbor, _STEP * Decimal(size) / 2)
+        if _same(sides, least):
             sides = {"both": (sides["left"] + sides["right"]) / 2}
-        sides = {side: np.where(np.abs(s) <= noise, 0.0, s) for side, s in sides.items()}
+        sides = {side: np.where(np.abs(s) <= least, 0.0, s) for side, s in sides.items()}
         return [
             replace(subject, d_step_time_s=float(slope[0]), d_cost_usd=float(slope[1]), side=side)
             for side, slope in sides.items()
         ]
 
-    def _slopes(self, neighbor: Neighbor, step: float) -> dict[str, Array]:
+    def _slopes(self, neighbor: Neighbor, step: Decimal) -> dict[str, Array]:
         """Difference quotients of step time and cost by side, of those that exist."""
         sides = {}
         for side, move in (("left", -step), ("right", step)):
-            figures = self._at(neighbor(move))
-            if figures is not None:
-                sides[side] = (figures - self.base) / move
+            moved = neighbor(move)
+            found = None if moved is None else self.nearby.optimum(moved, self.base)
+            if found is not None:
+                time_s = (found.communication_s - self.base.communication_s) / move
+                cost_usd = (found.cost_usd - self.base.cost_usd) / move
+                sides[side] = np.array([float(time_s), float(cost_usd)])
         return sides
 
-    def _extrapolated(
-        self, neighbor: Neighbor, step: float, whole: dict[str, Array], noise: Array
+    def _smooth(
+        self, sides: dict[str, Array], neighbor: Neighbor, half: Decimal
     ) -> dict[str, Array]:
-        """Quotients without their first-order error, where there is a derivative."""
-        halves = self._slopes(neighbor, step / 2)
+        """The quotients that are derivatives: half the step makes half the change."""
+        halves = self._slopes(neighbor, half)
         return {
-            side: 2 * halves[side] - slope
-            for side, slope in whole.items()
-            if side in halves
-            and (np.abs(halves[side]) <= 2 * _JUMP * np.abs(slope) + 4 * noise).all()
+            side: slope
+            for side, slope in sides.items()
+            if side in halves and (np.abs(halves[side]) <= 2 * _JUMP * np.abs(slope)).all()
         }
-
-    def _at(self, problem: Problem | None) -> Array | None:
-        """Step time and cost of a neighbor's optimum; ``None`` where it has none."""
-        if problem is None:
-            return None
-        try:
-            bandwidth = self._near_optimum(problem)
-        except SolverFailed:
-            bandwidth = None
-        try:
-            if bandwidth is None or _late(problem, bandwidth):
-                bandwidth = optimize(problem).bandwidth_bytes_per_s
-        except PlannerError:
-            return None
-        return self._figures(problem, bandwidth)
-
-    def _figures(self, problem: Problem, bandwidth: Array) -> Array:
-        """Step time without compute, and cost without this plan's fixed cost."""
-        more_fixed = problem.fixed_cost_usd - self.problem.fixed_cost_usd
-        cost_usd = float(problem.network_cost_usd(bandwidth)) + more_fixed
-        return np.array([float(self.variable_time.seconds(bandwidth)), cost_usd])
-
-    def _near_optimum(self, problem: Problem) -> Array | None:
-        """The optimum by Newton steps; ``None`` where they do not lead there."""
-        program, optimum = self.basis.program, self.basis.optimum
-        weights = optimum.model.weights
-        base = per_cost_problem(problem) if self.basis.per_cost else problem
-        limited = np.isfinite(program.time_limit)
-        limit_s = min((limit.limit_s for limit in problem.step_time_limits), default=np.inf)
-        near = scaled_program(
-            base,
-            program.bandwidth_unit,
-            program.b_upper * program.bandwidth_unit * 2,
-            limit_s=limit_s if limited else np.inf,
-        )
-        start = polished(near, weights, ConvexPoint(optimum.b, optimum.form_weights))
-        if not usable(near, start.b):
-            return None
-        best = certified(near, weights, start.b)
-        if best.value - best.bound > _LINE_GAP * abs(weighted(near, weights, best.b)):
-            return None
-        b = restored(near, cheapest(near, best.model, best.b, best.form_weights).b)
-        point = b * near.bandwidth_unit
-        return from_per_cost(point) if self.basis.per_cost else point
-
-
-def _without_compute(step: TimeExpression) -> TimeExpression:
-    """Step time but for its constant, in whose digits a small change would drown."""
-    root = step.merged
-    terms = root.terms if isinstance(root, Sum) else (root,)
-    return TimeExpression(add(t for t in terms if not isinstance(t, Constant)), step.n_dims)
-
-
-def _late(problem: Problem, bandwidth: Array) -> bool:
-    """Whether a design misses a step-time bound."""
-    step_time_s = float(problem.step_time.seconds(bandwidth))
-    return any(step_time_s > x.limit_s * (1 + RULE_TOLERANCE) for x in problem.step_time_limits)
 
 
 def _same(sides: dict[str, Array], noise: Array) -> bool:

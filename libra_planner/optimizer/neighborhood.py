@@ -1,0 +1,193 @@
+"""Optima next to an optimum, to 30 digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+
+from libra_planner.optimizer.exact import (
+    ONE,
+    ZERO,
+    Exact,
+    ExactPoint,
+    ExactProgram,
+    exact,
+    exact_optimum,
+    filled,
+    zeros,
+)
+from libra_planner.optimizer.neighbors import Amounts, amounts
+from libra_planner.optimizer.per_cost import per_cost_problem
+from libra_planner.problem import Problem
+from libra_planner.timing.expression import Array
+from libra_planner.timing.lifted import Lifted, lift
+
+_TIE, _NEXT_TIE = Decimal("1e-22"), Decimal("1e-3")
+"""Weight of what decides between equal objectives; of each bandwidth over the one before."""
+
+_UNUSED = 1e-4
+"""Share of the largest bandwidth that stands for none as a unit."""
+
+
+@dataclass(frozen=True)
+class ExactOptimum:
+    """An optimum, exact.
+
+    Parameters
+    ----------
+    bandwidth : shape (n_dims,), bytes/s.
+    communication_s : step time without its constant, ``Neighborhood.constant_s``.
+    cost_usd : network and fixed cost.
+    point : where neighbors are solved from.
+    per_cost : the point is over (B/C, 1/C), see ``per_cost``.
+    """
+
+    bandwidth: Exact
+    communication_s: Decimal
+    cost_usd: Decimal
+    point: ExactPoint
+    per_cost: bool
+
+
+class Neighborhood:
+    """Solver of problems next to one problem.
+
+    Parameters
+    ----------
+    problem : with one step time and linear prices.
+    typical : its optimum, shape (n_dims,), bytes/s: the units of the solver.
+    """
+
+    def __init__(self, problem: Problem, typical: Array) -> None:
+        self.problem, self.amounts = problem, amounts(problem)
+        self._unit = exact(np.maximum(typical, _UNUSED * typical.max()))
+        self._plain = _System(lift(problem.step_time), self._unit)
+        self.constant_s = self._plain.lifted.constant_s
+
+    def optimum(self, at: Amounts, near: ExactOptimum | None = None) -> ExactOptimum | None:
+        """The optimum, ties broken as in C9; ``None`` without one.
+
+        Time x cost is quasi-convex: where its optimum is too slow, the best design is the
+        cheapest that is not. A neighbor's optimum is a good start.
+        """
+        if self.problem.objective == "performance_per_cost":
+            point = self._least_product(at, near.point if near and near.per_cost else None)
+            found = self._optimum(at, point, per_cost=True)
+            if found is None or at.limit_s is None or found.communication_s <= at.limit_s:
+                return found
+        point = self._least(at, near.point if near and not near.per_cost else None)
+        return self._optimum(at, point, per_cost=False)
+
+    def _optimum(
+        self, at: Amounts, point: ExactPoint | None, *, per_cost: bool
+    ) -> ExactOptimum | None:
+        if point is None:
+            return None
+        n_dims = len(at.price)
+        b = point.x[:n_dims] / (point.x[n_dims] if per_cost else ONE)
+        time_s = self._plain.time_s(b)
+        return ExactOptimum(b, time_s, at.fixed_usd + at.price @ b, point, per_cost)
+
+    @cached_property
+    def _product(self) -> _System:
+        """The step time of the problem over (B/C, 1/C)."""
+        cost_usd = self.amounts.price @ self._unit + self.amounts.fixed_usd
+        unit = filled([*self._unit, ONE]) / cost_usd
+        return _System(lift(per_cost_problem(self.problem).step_time), unit)
+
+    def _least(self, at: Amounts, near: ExactPoint | None) -> ExactPoint | None:
+        """The fastest or the cheapest design within the step-time limit."""
+        system, rows = self._plain, at.rows[list(at.equal)]
+        time, price = system.time, system.over_b(at.price)
+        first, second = (time, price) if self.problem.objective == "performance" else (price, time)
+        limits = [] if at.limit_s is None else [at.limit_s]
+        return system.optimum(
+            system.ranked(first, second, len(at.price)),
+            np.vstack([system.over_b(np.vstack([at.rows, -rows])), *[-time for _ in limits]]),
+            filled([*at.least, *-at.least[list(at.equal)], *[-limit for limit in limits]]),
+            floors=(exact(np.eye(len(at.floor))), at.floor),
+            near=near,
+        )
+
+    def _least_product(self, at: Amounts, near: ExactPoint | None) -> ExactPoint | None:
+        """The least T C, over (B/C, 1/C): see ``per_cost``."""
+        system, n_dims = self._product, len(at.price)
+        smallest_cost = system.over_b(filled([*[ZERO] * n_dims, -ONE]))
+        rules = np.column_stack([at.rows, -at.least])
+        unit_cost = filled([*at.price, at.fixed_usd])
+        rows = np.vstack([rules, -rules[list(at.equal)], unit_cost, -unit_cost])
+        axes = exact(np.eye(n_dims + 1))
+        axes[:n_dims, n_dims] = -at.floor
+        return system.optimum(
+            system.ranked(system.time, smallest_cost, n_dims),
+            system.over_b(rows),
+            filled([*[ZERO] * (len(rows) - 2), ONE, -ONE]),
+            floors=(axes, zeros(n_dims + 1)),
+            near=near,
+        )
+
+
+class _System:
+    """A lifted step time over x = (b, w), with its unit."""
+
+    def __init__(self, lifted: Lifted, unit_b: Exact) -> None:
+        self.lifted, self.n_b, self.n_w = lifted, len(unit_b), len(lifted.objective)
+        self.forms, self.w_rows = exact(lifted.forms), exact(lifted.rows)
+        self.w_least = exact(lifted.offsets)
+        self.time = np.concatenate([zeros(self.n_b), exact(lifted.objective)])
+        self.unit = np.concatenate([unit_b, filled(x or ONE for x in self._least_w(unit_b))])
+
+    def over_b(self, rows: Exact) -> Exact:
+        """Rows over b, or one of them, as rows over (b, w)."""
+        return np.concatenate([rows, zeros(*rows.shape[:-1], self.n_w)], axis=-1)
+
+    def time_s(self, b: Exact) -> Decimal:
+        """Communication time."""
+        return Decimal(self.time[self.n_b :] @ self._least_w(b))
+
+    def ranked(self, first: Exact, second: Exact, n_dims: int) -> Exact:
+        """One objective before the other, then every bandwidth in turn, by tiny weights."""
+        total: Exact = _sized(first, self.unit) + _TIE * _sized(second, self.unit)
+        for i in range(n_dims):
+            total[i] += _TIE * _NEXT_TIE ** (i + 1) / self.unit[i]
+        return total
+
+    def optimum(
+        self,
+        cost: Exact,
+        rows: Exact,
+        least: Exact,
+        *,
+        floors: tuple[Exact, Exact],
+        near: ExactPoint | None,
+    ) -> ExactPoint | None:
+        """The optimum under the rules, given as rows over x, and floors, as rows over b."""
+        epigraph = np.hstack([zeros(len(self.w_rows), self.n_b), -self.w_rows])
+        program = ExactProgram(
+            cost=cost,
+            rows=np.vstack([epigraph, rows, self.over_b(floors[0])]),
+            least=np.concatenate([self.w_least, least, floors[1]]),
+            n_firm=len(floors[0]),
+            forms=self.over_b(self.forms),
+            first=self.n_b,
+        )
+        return exact_optimum(program, self.unit, near)
+
+    def _least_w(self, b: Exact) -> Exact:
+        """Reciprocals, then each maximum from its rows."""
+        reciprocals = [ONE / x if x else ZERO for x in self.forms @ b]
+        w = filled([*reciprocals, *[ZERO] * (self.n_w - len(reciprocals))])
+        for k in range(len(reciprocals), len(w)):
+            own = np.flatnonzero(self.lifted.rows[:, k] < 0)
+            rows = self.w_rows[own]
+            w[k] = max((rows @ w + self.w_least[own]) / -rows[:, k])
+        return w
+
+
+def _sized(row: Exact, unit: Exact) -> Exact:
+    """A row whose largest term is 1 at the unit."""
+    sized: Exact = row / (max(abs(row * unit)) or ONE)
+    return sized
