@@ -14,8 +14,8 @@ MAX_BYTES = 1_000_000
 """Largest file read; plans and workload tables are kilobytes."""
 
 
-def read_text(path: str | Path) -> str:
-    """The text of a user's file.
+def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
+    """The text of a user's file of at most ``most_bytes``.
 
     Raises
     ------
@@ -27,9 +27,9 @@ def read_text(path: str | Path) -> str:
     here = Place(str(path))
     try:
         with Path(path).open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            expected = f"expected at most {MAX_BYTES:,} bytes"
+            data = file.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            expected = f"expected at most {most_bytes:,} bytes"
             raise SpecError(Fault("got a larger file", expected, "split it", "", here))
         return data.decode("utf-8-sig")
     except FileNotFoundError:

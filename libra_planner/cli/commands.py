@@ -11,16 +11,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
-from libra_planner.units import BYTES_PER_S_PER_GBPS
-
-if TYPE_CHECKING:
-    from libra_planner.problem import Problem
-
-_LEAST_GBPS, _MOST_GBPS = 1e-12, 1e9
-"""Sizes of a bandwidth beyond which a number is a slip of the keyboard."""
 
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
@@ -32,7 +25,13 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.evaluation import evaluated
         from libra_planner.spec.plan import load_plan
 
+    _refuse_without_routing(options)
     problem = load_plan(options.plan, options.settings)
+    if options.policy is not None:
+        with _uncollected():
+            from libra_planner.cli.routed import answer
+        answer(options, problem, _console)
+        return
     with _uncollected():
         from libra_planner.optimizer.catalogue import CatalogueDesign
         from libra_planner.optimizer.optimize import solve
@@ -57,6 +56,27 @@ def optimize(options: argparse.Namespace) -> None:
         print_result(_console(), problem, evaluation, design, shadow)
         if isinstance(design, CatalogueDesign):
             print_catalogue(_console(), problem, design)
+
+
+def _refuse_without_routing(options: argparse.Namespace) -> None:
+    """Refuse settings of a routing policy without one."""
+    usual = {
+        "hash": "murmur",
+        "shared_seed": False,
+        "enhanced": False,
+        "per_collective": False,
+        "time_limit": 10.0,
+        "seeds": 1,
+        "seed": 0,
+        "queue_pairs": None,
+        "npus_per_address": None,
+        "placement": None,
+    }
+    given = [name for name, value in usual.items() if getattr(options, name) != value]
+    if options.policy is None and given:
+        got = f"got --{given[0].replace('_', '-')} without --routing"
+        place = Place(options.plan)
+        raise SpecError(Fault(got, "expected a policy", "add --routing ecmp", "", place))
 
 
 @contextmanager
@@ -85,13 +105,14 @@ def _leave(_signal: int, _frame: object) -> None:
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
     with _uncollected():
+        from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
         from libra_planner.evaluation import evaluated
         from libra_planner.problem import fastest_alternative
         from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
     place = Place(f"{options.plan}: --bandwidth")
-    bandwidth = _bandwidth_bytes_per_s(options.bandwidth, problem, place)
+    bandwidth = bandwidth_bytes_per_s(options.bandwidth, problem, place)
     try:
         problem = fastest_alternative(problem, bandwidth)
         evaluation = evaluated(problem, bandwidth)
@@ -105,31 +126,6 @@ def evaluate(options: argparse.Namespace) -> None:
         from libra_planner.report.terminal import print_result
 
         print_result(_console(), problem, evaluation)
-
-
-def _bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Any:
-    import numpy as np
-
-    parts = text.split(",")
-    n_dims = problem.topology.n_dims
-    if len(parts) != n_dims:
-        expected = f"expected {n_dims}, one for each dimension of {problem.topology}"
-        fix = "separate GB/s by commas, innermost first"
-        raise SpecError(Fault(f"got {len(parts)} numbers", expected, fix, "", place))
-    values = [_gigabytes_per_s(part, place) for part in parts]
-    return np.array(values) * BYTES_PER_S_PER_GBPS
-
-
-def _gigabytes_per_s(text: str, place: Place) -> float:
-    from libra_planner.spec.document import scalar
-
-    value = scalar(text.strip())
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
-        fix = "write GB/s without a unit, such as 300,100,75,25"
-        expected = f"expected 0 or a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}"
-        raise SpecError(Fault(f"got {text!r}", expected, fix, "", place))
-    return abs(float(value))
 
 
 def pareto(options: argparse.Namespace) -> None:
@@ -146,6 +142,24 @@ def collective(options: argparse.Namespace) -> None:
     with _uncollected():
         from libra_planner.cli.collective import answer
 
+    answer(options, _console)
+
+
+def flows(options: argparse.Namespace) -> None:
+    """``libra-planner flows``."""
+    with _uncollected():
+        from libra_planner.cli.flows import answer
+
+    answer(options, _console)
+
+
+def check(options: argparse.Namespace) -> None:
+    """``libra-planner check``."""
+    with _uncollected():
+        from libra_planner.cli.check import answer
+
+        if options.bandwidth is None:
+            import libra_planner.optimizer.optimize  # noqa: F401
     answer(options, _console)
 
 

@@ -11,7 +11,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
@@ -71,8 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_optimize(commands)
     _add_evaluate(commands)
+    _add_check(commands)
     _add_pareto(commands)
     _add_collective(commands)
+    _add_flows(commands)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -99,6 +101,10 @@ def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.Ar
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="plan file (YAML)")
+    _add_settings(parser)
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         dest="settings",
@@ -112,7 +118,10 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 def _add_optimize(commands: _Commands) -> None:
     text = "Find the bandwidth of every dimension that is best for the plan's objective."
-    _add_plan(_command(commands, "optimize", "optimize", text))
+    parser = _command(commands, "optimize", "optimize", text)
+    _add_plan(parser)
+    _add_policy(parser, "--routing", "of the designs' links: iterate with what they deliver; ")
+    _add_traffic(parser)
 
 
 def _add_evaluate(commands: _Commands) -> None:
@@ -127,20 +136,70 @@ def _add_evaluate(commands: _Commands) -> None:
     )
 
 
+def _add_check(commands: _Commands) -> None:
+    text = "Step time of a design on real links, as a routing policy loads them."
+    parser = _command(commands, "check", "check", text)
+    what = "plan file (YAML); several are jobs that share the outermost dimension"
+    parser.add_argument("plans", metavar="PLAN", nargs="+", help=what)
+    _add_settings(parser)
+    what = "GB/s per NPU of every dimension, innermost first; without it the plan's optimum"
+    parser.add_argument("--bandwidth", metavar="B1,B2,...", help=what)
+    _add_policy(parser)
+    _add_traffic(parser)
+    for flag, default, what in (
+        ("--fail-links", 0, "cables between switches that fail, drawn for every seed"),
+        ("--fail-spines", 0, "spines that fail, drawn for every seed"),
+        ("--busiest", 5, "busiest links to show; default 5"),
+    ):
+        numbers = _whole(0, 10**6)
+        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
+    what = "also every single cable and spine failed, worst first"
+    parser.add_argument("--n-1", dest="single_failures", action="store_true", help=what)
+    parser.add_argument("--trace", metavar="SRC-DST", help="show one flow hop by hop")
+    parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
+
+
+def _add_traffic(parser: argparse.ArgumentParser) -> None:
+    """Draws of the routing, and how NPUs use their NICs."""
+    for flag, default, numbers, what in (
+        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; default 1"),
+        ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--queue-pairs", None, _whole(1, 128), "per connection (default: the plan's, else 1)"),
+        ("--npus-per-address", None, _whole(1, 1024), "that share an IP address (default: same)"),
+    ):
+        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
+    parser.add_argument(
+        "--placement",
+        choices=("contiguous", "rail", "random"),
+        help="of the job's NPUs (default: the plan's, else contiguous)",
+    )
+
+
 def _add_pareto(commands: _Commands) -> None:
     text = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
     parser = _command(commands, "pareto", "pareto", text)
     _add_plan(parser)
     parser.add_argument("--csv", action="store_true", help="print CSV (instead of --json)")
     parser.add_argument(
-        "--points", type=_n_points, default=25, metavar="N", help="2 to 1000 points; default 25"
+        "--points",
+        type=_whole(2, 1000),
+        default=25,
+        metavar="N",
+        help="2 to 1000 points; default 25",
     )
 
 
-def _n_points(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 2 <= int(text[:6]) <= 1000):
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number from 2 to 1000")
-    return int(text)
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    """What reads a whole number of an option."""
+
+    def read(text: str) -> int:
+        digits = text.isascii() and text.isdigit() and len(text) < 20
+        if not (digits and least <= int(text) <= most):
+            expected = f"expected a whole number from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"got {text!r}, {expected}")
+        return int(text)
+
+    return read
 
 
 def _add_collective(commands: _Commands) -> None:
@@ -172,6 +231,56 @@ def _add_collective(commands: _Commands) -> None:
         help="balanced: also the best split of the data over orders of the dimensions",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_flows(commands: _Commands) -> None:
+    text = "Imbalance, rates and completion times of a list of flows over a fabric."
+    parser = _command(commands, "flows", "flows", text)
+    parser.add_argument("fabric", metavar="FABRIC", nargs="?", help="fabric file (YAML) or preset")
+    what = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
+    parser.add_argument("flows", metavar="FLOWS", nargs="?", help=what)
+    for flag, default, numbers, what in (
+        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; statistics"),
+        ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--fail-links", 0, _whole(0, 10**6), "cables between switches that fail, drawn per seed"),
+        ("--fail-spines", 0, _whole(0, 10**6), "spines that fail, drawn per seed"),
+        ("--busiest", 5, _whole(0, 1000), "busiest links to show; default 5"),
+    ):
+        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
+    for flag, metavar, what in (
+        ("--rates", "OUT.csv", "write flow_id,rate_GBps,finish_s of every flow"),
+        ("--trace", "FLOW_ID", "show one flow hop by hop"),
+        ("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
+        ("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),
+    ):
+        parser.add_argument(flag, metavar=metavar, help=what)
+    _add_policy(parser)
+    parser.add_argument("--fim-only", action="store_true", help="no rates and completion times")
+    parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_policy(parser: argparse.ArgumentParser, flag: str = "--policy", goal: str = "") -> None:
+    """How flows find their paths."""
+    policies = "ecmp, pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or annealing"
+    default = None if goal else "ecmp"
+    text = f"{goal}{policies}" + ("" if goal else "; default ecmp")
+    parser.add_argument(flag, dest="policy", default=default, metavar="POLICY", help=text)
+    parser.add_argument(
+        "--hash",
+        choices=("murmur", "crc32", "crc16", "xor"),
+        default="murmur",
+        help="of ecmp; crc and xor are linear, so that a seed only shifts them (default murmur)",
+    )
+    for flag, what in (
+        ("--shared-seed", "ecmp: one hash seed for all switches, which polarizes"),
+        ("--enhanced", "ecmp: hash the queue pair too"),
+        ("--per-collective", "greedy, edge_coloring: balance each collective by itself"),
+    ):
+        parser.add_argument(flag, action="store_true", help=what)
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="S", help="of ilp; default 10 s"
+    )
 
 
 def _add_list(commands: _Commands) -> None:

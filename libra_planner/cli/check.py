@@ -1,0 +1,167 @@
+"""``libra-planner check``: a design on its real links, under a routing policy."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
+from libra_planner.cli.routing import placed, policy_of, progress_of, seeds_of, traffic_of
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.evaluation import evaluated
+from libra_planner.flows.check import LinkCheck, link_check
+from libra_planner.flows.failures_study import (
+    FailureStudy,
+    drawn_failures,
+    every_single_failure,
+)
+from libra_planner.flows.jobs import JobReport, SharedFabric, shared_fabric
+from libra_planner.flows.policy import Policy
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.report.check import CheckedPlan, check_payload
+from libra_planner.report.failures import study_payload
+from libra_planner.report.hotspot import FlowNames, Hotspot, hotspot, hotspot_payload
+from libra_planner.report.jobs import jobs_payload
+from libra_planner.spec.plan import load_plan
+from libra_planner.timing.expression import Array
+
+
+def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
+    """Print what the options ask for; ``console`` makes the place for people's text."""
+    options.plan = options.plans[0]
+    policy = policy_of(options, Place(f"{options.plan}: --policy"))
+    if len(options.plans) > 1:
+        _answer_jobs(options, policy, console)
+        return
+    problem, bandwidth_Bps = _design(options, options.plan)
+    try:
+        checked = _checked(options, problem, policy, bandwidth_Bps)
+        hot = hotspot(checked.links, checked.report)
+        studies = _studies(options, checked.links, policy)
+    except SpecError as error:
+        raise placed(error, options.plan, problem) from None
+    traced = None if options.trace is None else _flow_number(options, hot)
+    wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
+    if options.json:
+        found = None if hot is None else hotspot_payload(hot, **wanted)
+        payload = check_payload(checked, found)
+        _print_json(payload | {name: study_payload(study) for name, study in studies.items()})
+        return
+    from libra_planner.report.check_table import print_check, print_failures
+
+    print_check(console(), checked, hot, **wanted)
+    failed = _failed(options)
+    print_failures(console(), studies, failed, n_worst=options.busiest)
+
+
+def _design(options: argparse.Namespace, plan: str) -> tuple[Problem, Array]:
+    """A plan with its chunks chosen, and the design: as given, or the plan's optimum."""
+    problem = load_plan(plan, options.settings)
+    if options.bandwidth is None:
+        from libra_planner.optimizer.optimize import solve
+
+        solution = solve(problem)
+        return solution.problem, np.asarray(solution.design.bandwidth_bytes_per_s)
+    place = Place(f"{plan}: --bandwidth")
+    bandwidth_Bps = bandwidth_bytes_per_s(options.bandwidth, problem, place)
+    return fastest_alternative(problem, bandwidth_Bps), bandwidth_Bps
+
+
+def _checked(
+    options: argparse.Namespace, problem: Problem, policy: Policy, bandwidth_Bps: Array
+) -> CheckedPlan:
+    try:
+        violated = evaluated(problem, bandwidth_Bps).violated
+    except SpecError as error:
+        raise error.located(Place(f"{options.plan}: --bandwidth")) from None
+    links = link_check(problem, bandwidth_Bps, traffic=traffic_of(options, problem))
+    report = links.report(policy, seeds=seeds_of(options), progress=progress_of("seeds"))
+    return CheckedPlan(links, report, options.bandwidth is None, violated)
+
+
+def _studies(
+    options: argparse.Namespace, links: LinkCheck, policy: Policy
+) -> dict[str, FailureStudy]:
+    """Studies of failures that the options ask for, by their key."""
+    studies = {}
+    n_links, n_spines, seeds = options.fail_links, options.fail_spines, seeds_of(options)
+    if n_links or n_spines:
+        progress = progress_of("draws of failures")
+        studies["failures"] = drawn_failures(
+            links, policy, n_links=n_links, n_spines=n_spines, seeds=seeds, progress=progress
+        )
+    if options.single_failures:
+        progress = progress_of("single failures")
+        studies["single_failures"] = every_single_failure(
+            links, policy, seed=options.seed, progress=progress
+        )
+    return studies
+
+
+def _failed(options: argparse.Namespace) -> str:
+    counts = {"link": options.fail_links, "spine": options.fail_spines}
+    parts = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
+    return " and ".join(parts)
+
+
+def _flow_number(options: argparse.Namespace, hot: Hotspot | None) -> int:
+    """The flow that ``--trace`` names, among those of the round that loses most."""
+    place = Place(f"{options.plan}: --trace")
+    if hot is None or hot.routed is None:
+        got = "got no collective that loses time to its routing"
+        raise SpecError(Fault(got, "expected one, whose flows can be followed", "", "", place))
+    names = hot.routed.flows.ids
+    found = names.number_of(options.trace) if isinstance(names, FlowNames) else None
+    if found is None:
+        expected = f"expected a flow of {hot.worst.name} on {hot.phase.label}, such as {names[0]}"
+        raise SpecError(Fault(f"got {options.trace!r}", expected, "", "", place))
+    return found
+
+
+def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[[], Any]) -> None:
+    """Several plans: jobs that share a fabric."""
+    _refuse_for_jobs(options)
+    pairs = [_design(options, plan) for plan in options.plans]
+    problems, bandwidths_Bps = zip(*pairs, strict=True)
+    try:
+        shared, jobs = _jobs(options, policy, list(problems), list(bandwidths_Bps))
+    except SpecError as error:
+        raise placed(error, options.plan, problems[0]) from None
+    if options.json:
+        _print_json(jobs_payload(shared, jobs, options.plans))
+        return
+    from libra_planner.report.jobs_table import print_jobs
+
+    print_jobs(console(), shared, jobs, options.plans)
+
+
+def _jobs(
+    options: argparse.Namespace, policy: Policy, problems: list[Problem], bandwidths: list[Array]
+) -> tuple[SharedFabric, tuple[JobReport, ...]]:
+    traffic = traffic_of(options, problems[0])
+    shared = shared_fabric(problems, bandwidths, traffic=traffic, seed=options.seed)
+    return shared, shared.reports(policy, seeds=list(seeds_of(options)))
+
+
+def _refuse_for_jobs(options: argparse.Namespace) -> None:
+    """Refuse what is told of one plan only."""
+    given = {
+        "--fail-links": options.fail_links,
+        "--fail-spines": options.fail_spines,
+        "--n-1": options.single_failures,
+        "--trace": options.trace,
+        "--groups": options.groups,
+    }
+    for flag, value in given.items():
+        if value:
+            got = f"got {flag} with {len(options.plans)} plans"
+            fix = "leave it out, or check one plan at a time"
+            raise SpecError(Fault(got, "expected one plan", fix, "", Place(options.plan)))
+
+
+def _print_json(payload: dict[str, Any]) -> None:
+    print(json.dumps(payload, indent=2, allow_nan=False))

@@ -1,0 +1,224 @@
+"""``libra-planner flows``: flow lists over a fabric, or hops that a tracer measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from libra_planner.errors import Fault, Place, SpecError, unknown_name
+from libra_planner.files import write_files
+from libra_planner.flows.fabric import Clos
+from libra_planner.flows.failures import fail
+from libra_planner.flows.measured import measured_report
+from libra_planner.flows.policy import Policy
+from libra_planner.flows.report import FlowReport, SeedReports, flow_report, seed_reports
+from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
+from libra_planner.spec.fabric_files import load_fabric
+from libra_planner.spec.flow_tables import FlowList, read_flows
+from libra_planner.spec.hop_tables import read_hops
+
+
+def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
+    """Print what the options ask for; ``console`` makes the place for people's text."""
+    _check_options(options)
+    if options.hops is not None:
+        _answer_measured(options, console)
+        return
+    policy = _policy(options)
+    fabric = load_fabric(options.fabric)
+    flows = read_flows(options.flows, fabric, pinned=policy.name == "pinned")
+    traced = None if options.trace is None else _flow_number(flows.ids, options)
+    routed = _Runs(options, fabric, flows, policy).routed()
+    if options.rates is not None:
+        _write_rates(options, routed)
+    wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
+    if options.json:
+        _print_json(flows_payload(routed, **wanted))
+        return
+    from libra_planner.report.flows_table import print_flows
+
+    print_flows(console(), routed, **wanted)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse what is missing or does not go together."""
+    if options.hops is not None and options.flows is not None:
+        raise _misuse("--hops", "got a flow list too", "expected one of them", "leave one out")
+    if options.hops is None and options.flows is None:
+        missing = "FABRIC and FLOWS" if options.fabric is None else "FLOWS"
+        fix = "give them, or measured hops with --hops"
+        raise _misuse("libra-planner flows", f"got no {missing}", "expected both files", fix)
+    if options.hops is None and options.interfaces is not None:
+        raise _misuse("--interfaces", "got no --hops", "expected a hop table", "add --hops TABLE")
+    if options.rates is not None and (options.fim_only or options.hops is not None):
+        other = "--fim-only" if options.fim_only else "--hops"
+        raise _misuse("--rates", f"got {other} too, which has no rates", "", "leave one out")
+
+
+def _misuse(option: str, got: str, expected: str, fix: str) -> SpecError:
+    return SpecError(Fault(got, expected, fix, "", Place(option)))
+
+
+def _policy(options: argparse.Namespace) -> Policy:
+    try:
+        return Policy(
+            options.policy,
+            hash=options.hash,
+            shared_seed=options.shared_seed,
+            enhanced=options.enhanced,
+            per_collective=options.per_collective,
+            time_limit_s=options.time_limit,
+        )
+    except SpecError as error:
+        raise error.located(Place("--policy")) from None
+
+
+def _flow_number(ids: Any, options: argparse.Namespace) -> int:
+    found = [i for i, name in enumerate(ids) if name == options.trace]
+    if not found:
+        error = unknown_name("flow_id of the flow list", options.trace, ids[:20])
+        raise error.located(Place("--trace"))
+    return found[0]
+
+
+class _Runs:
+    """The routings that the options ask for; failures are drawn anew for every seed."""
+
+    def __init__(
+        self, options: argparse.Namespace, fabric: Clos, flows: FlowList, policy: Policy
+    ) -> None:
+        self.options, self.whole, self.listed, self.policy = options, fabric, flows, policy
+        self.draws_failures = bool(options.fail_links or options.fail_spines)
+        self.with_rates = not options.fim_only
+        self.progress = _progress if sys.stderr.isatty() else None
+
+    def routed(self) -> RoutedList:
+        """The flow list routed with one seed or with many."""
+        if self.options.seeds == 1:
+            report = self.report(self.options.seed)
+            return RoutedList(self.fabric(report.seed), self.listed, report)
+        seeds = range(self.options.seed, self.options.seed + self.options.seeds)
+        if self.draws_failures:
+            return self._failure_reports(seeds)
+        found = self._seed_reports(seeds)
+        return RoutedList(self.whole, self.listed, found.first, found)
+
+    def fabric(self, seed: int) -> Clos:
+        """The fabric with the failures of a seed."""
+        n_links, n_spines = self.options.fail_links, self.options.fail_spines
+        if not self.draws_failures:
+            return self.whole
+        try:
+            return fail(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
+        except SpecError as error:
+            raise error.located(
+                Place(f"{self.options.fabric}: --fail-links, --fail-spines")
+            ) from None
+
+    def report(self, seed: int) -> FlowReport:
+        """One routing."""
+        flows, policy = self.listed.flows, self.policy
+        try:
+            return flow_report(
+                self.fabric(seed), flows, policy, seed=seed, with_rates=self.with_rates
+            )
+        except SpecError as error:
+            raise error.located(Place(self.options.flows)) from None
+
+    def _seed_reports(self, seeds: range) -> SeedReports:
+        try:
+            return seed_reports(
+                self.whole,
+                self.listed.flows,
+                self.policy,
+                seeds=seeds,
+                with_rates=self.with_rates,
+                progress=self.progress,
+            )
+        except SpecError as error:
+            raise error.located(Place(self.options.flows)) from None
+
+    def _failure_reports(self, seeds: range) -> RoutedList:
+        """All draws of failures but those that cut hosts off, which are named."""
+        reports: list[FlowReport] = []
+        cut_off: list[int] = []
+        for seed in seeds:
+            try:
+                report = self.report(seed)
+                reports.append(_without_flows(report) if reports else report)
+            except SpecError as error:
+                cut_off.append(seed)
+                if len(cut_off) == len(seeds):
+                    raise
+                print(f"seed {seed}: {error}", file=sys.stderr)
+            if self.progress is not None:
+                self.progress(seed - seeds[0] + 1, len(seeds))
+        first = reports[0]
+        return RoutedList(
+            fabric=self.fabric(first.seed),
+            flows=self.listed,
+            report=first,
+            seeds=_gathered(reports),
+            draws=tuple(reports),
+            disconnected_seeds=tuple(cut_off),
+        )
+
+
+def _without_flows(report: FlowReport) -> FlowReport:
+    """A report without what it says of single flows, which a thousand of could not be kept."""
+    nothing = np.zeros(0)
+    return replace(report, rate_Bps=nothing, finish_s=nothing, counts=nothing, links=None)
+
+
+def _gathered(reports: list[FlowReport]) -> SeedReports:
+    """Reports of fabrics that differ in their failures, as those of many seeds."""
+    layers = [[r.layers[i] for r in reports] for i in range(len(reports[0].layers))]
+    return SeedReports(
+        first=reports[0],
+        seeds=np.array([report.seed for report in reports]),
+        fim_percent=np.array([report.fim_percent for report in reports]),
+        makespan_s=np.array([report.makespan_s for report in reports]),
+        slowdown=np.array([report.slowdown for report in reports]),
+        layer_fim_percent=np.array([[x.fim_percent for x in layer] for layer in layers]),
+        layer_max_over_mean=np.array([[x.max_over_mean for x in layer] for layer in layers]),
+        layer_max_flows=np.array([[x.max_flows for x in layer] for layer in layers]),
+    )
+
+
+def _progress(done: int, n_seeds: int) -> None:
+    end = "\n" if done >= n_seeds else ""
+    print(f"\r{done:,} of {n_seeds:,} seeds", end=end, file=sys.stderr, flush=True)
+
+
+def _write_rates(options: argparse.Namespace, routed: RoutedList) -> None:
+    for path in write_files({Path(options.rates): rates_csv(routed.flows.ids, routed.report)}):
+        print(f"Kept what was there as {path}.", file=sys.stderr)
+    if routed.seeds is not None:
+        print(f"{options.rates} has the rates of seed {routed.report.seed}.", file=sys.stderr)
+
+
+def _answer_measured(options: argparse.Namespace, console: Callable[[], Any]) -> None:
+    trace = read_hops(options.hops, options.interfaces)
+    fabric = None if options.fabric is None else load_fabric(options.fabric)
+    try:
+        measured = measured_report(trace, fabric)
+    except SpecError as error:
+        raise error.located(Place(options.hops)) from None
+    wanted = {"n_busiest": options.busiest, "groups": options.groups}
+    if options.json:
+        _print_json(measured_payload(measured, **wanted))
+        return
+    from libra_planner.report.flows_table import print_measured
+
+    print_measured(console(), measured, **wanted)
+
+
+def _print_json(payload: dict[str, Any]) -> None:
+    print(json.dumps(payload, indent=2, allow_nan=False))

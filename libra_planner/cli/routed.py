@@ -1,0 +1,42 @@
+"""``libra-planner optimize --routing``: the best design on its links that is found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from libra_planner.cli.routing import placed, policy_of, seeds_of, traffic_of
+from libra_planner.errors import Place, SpecError
+from libra_planner.evaluation import evaluated
+from libra_planner.flows.rerouted import routed_optimum
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.report.routed import routed_payload
+
+
+def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], Any]) -> None:
+    """Print the best design that was checked; ``console`` makes the place for people's text."""
+    policy = policy_of(options, Place(f"{options.plan}: --routing"))
+    traffic = traffic_of(options, problem)
+    progress = _progress if sys.stderr.isatty() else None
+    try:
+        routed = routed_optimum(
+            problem, policy, traffic=traffic, seeds=seeds_of(options), progress=progress
+        )
+    except SpecError as error:
+        raise placed(error, options.plan, problem) from None
+    chosen = fastest_alternative(problem, routed.best.bandwidth_Bps)
+    evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
+    if options.json:
+        payload = routed_payload(chosen, routed, evaluation, traffic)
+        print(json.dumps(payload, indent=2, allow_nan=False))
+        return
+    from libra_planner.report.routed_table import print_routed
+
+    print_routed(console(), chosen, evaluation, routed)
+
+
+def _progress(n_checked: int) -> None:
+    print(f"{n_checked} designs checked", file=sys.stderr, flush=True)

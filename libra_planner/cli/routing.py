@@ -1,0 +1,90 @@
+"""What ``check`` and ``optimize --routing`` have in common: policy, seeds, places of faults."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.flows.messages import TrafficSettings, traffic_settings
+from libra_planner.flows.policy import Policy
+from libra_planner.problem import Problem
+from libra_planner.realization import default_realization
+from libra_planner.spec.document import Document, read_document
+from libra_planner.spec.realization import KEY
+
+_BUILT = re.compile(r"fabric\.realization \((?P<label>\w+)\)(\.(?P<key>\w+))?")
+"""Path of a fault of a dimension that cannot be built."""
+
+
+def policy_of(options: argparse.Namespace, place: Place) -> Policy:
+    """The routing policy that the options name.
+
+    Raises
+    ------
+    SpecError
+        For an unknown one, or ``pinned``: a plan's collectives name no spines.
+    """
+    try:
+        if options.policy == "pinned":
+            fix = "greedy and edge_coloring are static too; pin flows with libra-planner flows"
+            raise SpecError(Fault("got pinned", "expected a policy that finds paths", fix))
+        return Policy(
+            options.policy,
+            hash=options.hash,
+            shared_seed=options.shared_seed,
+            enhanced=options.enhanced,
+            per_collective=options.per_collective,
+            time_limit_s=options.time_limit,
+        )
+    except SpecError as error:
+        raise error.located(place) from None
+
+
+def seeds_of(options: argparse.Namespace) -> range:
+    """The seeds that the options ask for."""
+    return range(options.seed, options.seed + options.seeds)
+
+
+def traffic_of(options: argparse.Namespace, problem: Problem) -> TrafficSettings:
+    """How NPUs use their NICs: as the options say, else the plan, else the defaults."""
+    planned = traffic_settings(problem.realization or default_realization(problem.topology))
+    given = {
+        "placement": options.placement,
+        "n_queue_pairs": options.queue_pairs,
+        "npus_per_address": options.npus_per_address,
+    }
+    return replace(planned, **{name: value for name, value in given.items() if value is not None})
+
+
+def progress_of(what: str) -> Callable[[int, int], None] | None:
+    """What writes progress to stderr; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def write(done: int, n: int) -> None:
+        end = "\n" if done >= n else ""
+        print(f"\r{done:,} of {n:,} {what}", end=end, file=sys.stderr, flush=True)
+
+    return write
+
+
+def placed(error: SpecError, plan: str, problem: Problem) -> SpecError:
+    """The error with a place on every fault: the plan, and the line of what cannot be built."""
+    document = read_document(plan)
+    return SpecError(*(_placed(fault, document, problem) for fault in error.faults))
+
+
+def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
+    found = _BUILT.match(fault.path)
+    if fault.place is not None or found is None:
+        return fault.located(Place(document.file))
+    labels = list(problem.topology.labels)
+    names = [found["label"], problem.topology.tiers[labels.index(found["label"])]]
+    keys = [(*KEY, name, found["key"]) for name in names] + [(*KEY, found["key"])]
+    keys += [(*KEY, name) for name in names] + [KEY, ("fabric", "topology")]
+    place = next((document.key_places[key] for key in keys if key in document.key_places), None)
+    return replace(fault, place=place or Place(document.file))

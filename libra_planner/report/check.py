@@ -1,0 +1,220 @@
+"""Checks of designs on their links as JSON-ready values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from libra_planner.evaluation import Violation
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.check_report import CheckReport
+from libra_planner.flows.direct import Direct
+from libra_planner.flows.fabric import Array, Clos
+from libra_planner.flows.imbalance import distribution
+from libra_planner.flows.parts import DimensionParts, design_parts
+from libra_planner.flows.phases import PhaseReport
+from libra_planner.report.flows import layer_row, number, spread
+from libra_planner.units import format_bandwidth, gigabytes_per_s
+from libra_planner.workload.communication import Communication
+
+_ROUNDING = 1e-9
+"""Relative difference of bandwidths that is no more than rounding."""
+
+
+@dataclass(frozen=True)
+class CheckedPlan:
+    """A plan's design and what its links make of it.
+
+    Parameters
+    ----------
+    links : the plan, the design and its links.
+    report : what came of it.
+    optimized : whether the design is the plan's own optimum; else it was given.
+    violated : rules that the design breaks.
+    """
+
+    links: LinkCheck = field(repr=False)
+    report: CheckReport
+    optimized: bool
+    violated: tuple[Violation, ...] = ()
+
+    @property
+    def blocks(self) -> list[str]:
+        """Block of each dimension, such as SW(32)."""
+        return [str(dimension) for dimension in self.links.problem.topology.dimensions]
+
+
+def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[str, Any]:
+    """What ``check --json`` prints."""
+    report, problem = checked.report, checked.links.problem
+    traffic = checked.links.traffic
+    return {
+        **routing_keys(report),
+        "placement": traffic.placement,
+        "queue_pairs": traffic.n_queue_pairs,
+        "npus_per_address": traffic.npus_per_address,
+        "workload": problem.workload_name,
+        "topology": str(problem.topology),
+        "tiers": list(problem.topology.tiers),
+        "n_npus": problem.topology.n_npus,
+        "optimized": checked.optimized,
+        "bandwidth_GBps": [gigabytes_per_s(value) for value in checked.links.bandwidth_Bps],
+        "realized_GBps": [gigabytes_per_s(value) for value in report.design.bandwidth_Bps],
+        **time_keys(report),
+        "dimensions": _dimensions(checked),
+        "phases": [_phase(phase, users) for phase, users in report.phases],
+        "hotspot": hotspot,
+        "settings": list(problem.settings),
+        "violated": [
+            {"rule": broken.rule, "line": broken.line, "by": broken.by, "unit": broken.unit}
+            for broken in checked.violated
+        ],
+        "notes": list(check_notes(checked)),
+    }
+
+
+def routing_keys(report: CheckReport) -> dict[str, Any]:
+    """Which policy and seeds."""
+    policy = report.policy
+    keys: dict[str, Any] = {
+        "policy": policy.name,
+        "hash": policy.hash if policy.name == "ecmp" else None,
+        "seed": int(report.seeds[0]),
+    }
+    return keys if len(report.seeds) == 1 else keys | {"n_seeds": len(report.seeds)}
+
+
+def time_keys(report: CheckReport) -> dict[str, Any]:
+    """Step times, slowdown and FIM; statistics where there are several seeds."""
+    keys = {
+        "ideal_step_time_s": number(report.ideal_step_time_s),
+        "spray_step_time_s": number(report.spray_step_time_s),
+        "effective_step_time_s": figure(report.effective_step_time_s),
+        "slowdown": figure(report.slowdown),
+        "fim_percent": figure(report.fim_percent),
+    }
+    if len(report.seeds) > 1:
+        found = distribution(report.effective_step_time_s)
+        counts, edges = found.counts.tolist(), found.edges.tolist()
+        keys["step_time_histogram"] = {"counts": counts, "edges": edges}
+    return keys
+
+
+def figure(samples: Array | Sequence[float]) -> float | dict[str, float | None] | None:
+    """One number, or the statistics of several seeds."""
+    return number(float(samples[0])) if len(samples) == 1 else spread(samples)
+
+
+def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
+    report = checked.report
+    parts = design_parts(report.design).dimensions
+    return [
+        {
+            "dimension": one.label,
+            "tier": one.tier,
+            "block": block,
+            "asked_GBps": gigabytes_per_s(one.asked_Bps),
+            "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
+            "ideal_efficiency": number(one.ideal_efficiency),
+            "efficiency": figure(one.efficiency),
+            "fim_percent": figure(one.fim_percent),
+            "fim_floor_percent": number(one.fim_floor_percent),
+            **parts_payload(built),
+        }
+        for one, block, built in zip(report.dimensions, checked.blocks, parts, strict=True)
+    ]
+
+
+def parts_payload(built: DimensionParts) -> dict[str, Any]:
+    """Switches, ports, cables and optics of a dimension."""
+    return {
+        "n_nics": built.n_nics,
+        "n_switches": built.n_switches,
+        "n_cables": built.n_cables,
+        "n_optics": built.n_optics,
+        "switches": [
+            {
+                "tier": part.tier,
+                "n_switches": part.n_switches,
+                "n_ports_used": part.n_ports_used,
+                "n_ports_free": part.n_ports_free,
+            }
+            for part in built.switches
+        ],
+        "cables": [
+            {
+                "joins": part.joins,
+                "n_cables": part.n_cables,
+                "speed_GBps": gigabytes_per_s(part.speed_Bps),
+                "n_optics": part.n_optics,
+            }
+            for part in built.cables
+        ],
+    }
+
+
+def _phase(phase: PhaseReport, users: Sequence[Communication]) -> dict[str, Any]:
+    worst = phase.worst
+    return {
+        "dimension": phase.label,
+        "collectives": [user.label for user in users],
+        "group_size": phase.group_size,
+        "algorithm": phase.algorithm,
+        "n_rounds": len(phase.rounds),
+        "n_flows": sum(one.n_flows for one in phase.rounds),
+        "efficiency": number(phase.efficiency),
+        "slowdown": number(phase.slowdown),
+        "fim_percent": number(phase.fim_percent),
+        "fim_floor_percent": number(phase.fim_floor_percent),
+        "worst_round": {
+            "name": worst.name,
+            "share": worst.share,
+            "n_flows": worst.n_flows,
+            "slowdown": number(worst.time_s / worst.ideal_s),
+            "layers": [layer_row(layer) for layer in worst.layers],
+        },
+    }
+
+
+def check_notes(checked: CheckedPlan) -> Iterator[str]:
+    """What a check takes for granted, worth printing beside it."""
+    realization = checked.links.problem.realization
+    if realization is None and any(_switches(checked)):
+        yield (
+            "the plan has no fabric.realization: a network for every group of a switch dimension, "
+            "switches of 64 ports, 1:1, NICs of exactly the design's speed"
+        )
+    if any(isinstance(one.fabric, Clos) for one in checked.report.design.dimensions):
+        yield (
+            "all groups of a collective run in step, and a round ends for all NPUs when its last "
+            "flow does"
+        )
+    yield from _built_notes(checked)
+    if realization is not None:
+        yield from (f"preset: {note}" for note in realization.notes)
+    yield from checked.links.problem.notes
+
+
+def _switches(checked: CheckedPlan) -> list[bool]:
+    return [isinstance(one.fabric, Clos) for one in checked.report.design.dimensions]
+
+
+def _built_notes(checked: CheckedPlan) -> Iterator[str]:
+    """How the links differ from the design, and where there is nothing to choose."""
+    built = checked.report.design.dimensions
+    direct = [one.label for one in built if isinstance(one.fabric, Direct)]
+    if direct:
+        yield (
+            f"{', '.join(direct)}: direct links offer no choice of path, so that FIM is not "
+            f"defined; a group in only a part of the dimension has only its own links"
+        )
+    for one in built:
+        if isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
+            yield f"{one.label}: one switch per network offers no choice of path: no FIM"
+        if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
+            nics = f"{one.n_nics} NIC{'s' if one.n_nics > 1 else ''}"
+            yield (
+                f"{one.label}: {nics} per NPU give {format_bandwidth(one.bandwidth_Bps)}, "
+                f"{format_bandwidth(one.asked_Bps)} is asked for; step times use all of it"
+            )

@@ -1,0 +1,265 @@
+"""Routings of flow lists as JSON-ready values and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from libra_planner.flows.fabric import Array, Clos
+from libra_planner.flows.imbalance import Distribution, distribution, fim_percent
+from libra_planner.flows.measured import MeasuredReport
+from libra_planner.flows.report import FlowReport, LayerReport, SeedReports
+from libra_planner.spec.flow_tables import FlowList
+from libra_planner.units import gigabytes_per_s
+
+MOST_NAMED = 10
+"""Flows of a link that are named."""
+
+
+@dataclass(frozen=True)
+class RoutedList:
+    """A flow list on a fabric, and what came of it.
+
+    Parameters
+    ----------
+    fabric, flows, report : the fabric that ``report`` is about, failures included.
+    seeds : reports of many seeds, of which ``report`` is the first; ``None`` for a single one.
+    draws : where failures are drawn for every seed, the report of each.
+    disconnected_seeds : seeds left out, whose failures cut hosts off.
+    """
+
+    fabric: Clos
+    flows: FlowList = field(repr=False)
+    report: FlowReport
+    seeds: SeedReports | None = None
+    draws: tuple[FlowReport, ...] = field(default=(), repr=False)
+    disconnected_seeds: tuple[int, ...] = ()
+
+
+def flows_payload(
+    routed: RoutedList, *, n_busiest: int, groups: bool, traced: int | None
+) -> dict[str, Any]:
+    """What ``flows --json`` prints."""
+    report, policy = routed.report, routed.report.policy
+    payload: dict[str, Any] = {
+        "policy": policy.name,
+        "hash": policy.hash if policy.name == "ecmp" else None,
+        "seed": report.seed,
+        "n_flows": report.n_flows,
+    }
+    if routed.seeds is None:
+        payload |= {
+            "layers": [layer_row(layer) for layer in report.layers],
+            "fim_percent": number(report.fim_percent),
+            "fim_floor_percent": number(report.fim_floor_percent),
+            "makespan_s": number(report.makespan_s),
+            "ideal_makespan_s": number(report.ideal_makespan_s),
+            "slowdown": number(report.slowdown),
+        }
+    else:
+        payload |= {"n_seeds": len(routed.seeds.seeds), **_statistics(routed.seeds, routed.draws)}
+    if routed.disconnected_seeds:
+        payload["disconnected_seeds"] = list(routed.disconnected_seeds)
+    if report.gap is not None:
+        payload["gap"] = number(report.gap)
+    payload["n_failed_links"] = int(np.unique(routed.fabric.failed).size)
+    payload["busiest_links"] = busiest_links(routed, n_busiest)
+    if groups:
+        payload["groups"] = group_rows(routed)
+    if traced is not None:
+        payload["trace"] = {"flow_id": routed.flows.ids[traced], "hops": hop_rows(routed, traced)}
+    return payload
+
+
+def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) -> dict[str, Any]:
+    """What ``flows --hops --json`` prints: the same keys, and what a trace cannot tell as null."""
+    payload = {
+        "policy": "measured",
+        "n_flows": len(measured.trace.flow_ids),
+        "layers": [layer_row(layer) for layer in measured.layers],
+        "fim_percent": number(measured.fim_percent),
+        "fim_floor_percent": number(measured.fim_floor_percent),
+        "makespan_s": None,
+        "ideal_makespan_s": None,
+        "slowdown": None,
+        "idle_links_known": measured.counts_idle,
+        "busiest_links": busiest_interfaces(measured, n_busiest),
+    }
+    if groups:
+        payload["groups"] = [
+            {
+                "layer": group.layer,
+                "group": group.switch,
+                "n_links": group.n_links,
+                "n_flows": group.n_flows,
+                "fim_percent": number(group.fim_percent),
+                "max_flows": group.max_flows,
+            }
+            for group in measured.groups
+        ]
+    return payload
+
+
+def number(value: float) -> float | None:
+    """A figure for JSON: null for what is not defined."""
+    return float(value) if math.isfinite(value) else None
+
+
+def count(value: float) -> float | int:
+    """A number of flows: whole unless packets are sprayed."""
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def layer_row(layer: LayerReport) -> dict[str, Any]:
+    """One layer of a report."""
+    return {
+        "name": layer.name,
+        "n_links": layer.n_links,
+        "n_flows": layer.n_flows,
+        "fim_percent": number(layer.fim_percent),
+        "fim_floor_percent": number(layer.fim_floor_percent),
+        "max_over_mean": number(layer.max_over_mean),
+        "max_flows": count(layer.max_flows),
+        "idle_links": layer.n_idle,
+    }
+
+
+def _statistics(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, Any]:
+    """The figures of a report as statistics over seeds.
+
+    Floors and ideals depend on the seed only where it draws failures.
+    """
+    reports = draws or [seeds.first]
+    layers = [
+        {
+            "name": layer.name,
+            "n_links": layer.n_links,
+            "n_flows": layer.n_flows,
+            "fim_percent": spread(seeds.layer_fim_percent[i]),
+            "fim_floor_percent": spread([r.layers[i].fim_floor_percent for r in reports]),
+            "max_over_mean": spread(seeds.layer_max_over_mean[i]),
+            "max_flows": spread(seeds.layer_max_flows[i]),
+        }
+        for i, layer in enumerate(seeds.first.layers)
+    ]
+    overall = distribution(seeds.fim_percent)
+    return {
+        "layers": layers,
+        "fim_percent": spread(seeds.fim_percent),
+        "fim_floor_percent": spread([report.fim_floor_percent for report in reports]),
+        "makespan_s": spread(seeds.makespan_s),
+        "ideal_makespan_s": spread([report.ideal_makespan_s for report in reports]),
+        "slowdown": spread(seeds.slowdown),
+        "fim_histogram": {"counts": overall.counts.tolist(), "edges": overall.edges.tolist()},
+    }
+
+
+def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
+    """Statistics over seeds."""
+    found: Distribution = distribution(samples)
+    return {
+        "mean": number(found.mean),
+        "sd": number(found.sd),
+        "p5": number(found.p5),
+        "p50": number(found.p50),
+        "p95": number(found.p95),
+    }
+
+
+def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:
+    """The links with the most flows for their capacity, and the first flows on them."""
+    report, fabric = routed.report, routed.fabric
+    capacity = fabric.capacity_Bps
+    load = np.divide(report.counts, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+    order = np.argsort(-load, kind="stable")[:n]
+    return [_link_row(routed, int(link)) for link in order if report.counts[link] > 0]
+
+
+def _link_row(routed: RoutedList, link: int) -> dict[str, Any]:
+    report, fabric, flows = routed.report, routed.fabric, routed.flows
+    layer = next(x for x in fabric.layers if x.start <= link < x.start + x.n_links)
+    row: dict[str, Any] = {
+        "link": fabric.link_name(link),
+        "layer": layer.name,
+        "n_flows": count(report.counts[link]),
+        "capacity_GBps": gigabytes_per_s(fabric.capacity_Bps[link]),
+    }
+    if report.links is None:  # Sprayed: every flow of the group is on every link of it.
+        return row | {"flows": []}
+    on_link = np.flatnonzero((report.links == link).any(axis=1))
+    if report.rate_Bps.size:
+        row["load_GBps"] = gigabytes_per_s(report.rate_Bps[on_link].sum())
+    row["flows"] = [flows.ids[i] for i in on_link[:MOST_NAMED]]
+    if flows.collectives:
+        numbers, per = np.unique(flows.flows.collective[on_link], return_counts=True)
+        pairs = zip(numbers.tolist(), per.tolist(), strict=True)
+        row["collectives"] = {flows.collectives[i]: n for i, n in pairs}
+    return row
+
+
+def busiest_interfaces(measured: MeasuredReport, n: int) -> list[dict[str, Any]]:
+    """The interfaces of a trace with the most flows, and the first flows on them."""
+    trace, counts = measured.trace, measured.trace.counts
+    return [
+        {
+            "link": trace.interface_names[i],
+            "layer": trace.layers[trace.layer[i]],
+            "n_flows": int(counts[i]),
+            "flows": [trace.flow_ids[f] for f in trace.flow[trace.interface == i][:MOST_NAMED]],
+        }
+        for i in np.argsort(-counts, kind="stable")[:n].tolist()
+        if counts[i]
+    ]
+
+
+def group_rows(routed: RoutedList) -> list[dict[str, Any]]:
+    """FIM of each ECMP group: the links of a switch to the tier above, in each direction."""
+    rows = []
+    for layer in routed.fabric.layers:
+        if layer.is_host:
+            continue
+        n_groups = layer.n_links // layer.n_per_group
+        tier = "leaf" if layer.name in ("leaf_up", "spine_down") else "spine"
+        counts = routed.report.counts[layer.links].reshape(n_groups, -1)
+        capacity = routed.fabric.capacity_Bps[layer.links].reshape(n_groups, -1)
+        fims = fim_percent(counts, capacity)
+        rows += [
+            {
+                "layer": layer.name,
+                "group": f"{tier} {i}",
+                "n_links": int((capacity[i] > 0).sum()),
+                "n_flows": count(round(float(counts[i].sum()), 9)),
+                "fim_percent": number(float(fims[i])),
+                "max_flows": count(counts[i].max()),
+            }
+            for i in range(n_groups)
+        ]
+    return rows
+
+
+def hop_rows(routed: RoutedList, flow: int) -> list[dict[str, Any]]:
+    """The links of one flow in order, and how many flows are on each; none when sprayed."""
+    report, fabric = routed.report, routed.fabric
+    if report.links is None:
+        return []
+    return [
+        {"layer": layer.name, "link": fabric.link_name(link), "n_flows": count(report.counts[link])}
+        for layer, link in zip(fabric.layers, report.links[flow].tolist(), strict=True)
+        if link >= 0
+    ]
+
+
+def rates_csv(ids: Sequence[str], report: FlowReport) -> str:
+    """Text of ``--rates``: ``flow_id,rate_GBps,finish_s`` in the order of the input."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["flow_id", "rate_GBps", "finish_s"])
+    rates = (repr(gigabytes_per_s(rate)) for rate in report.rate_Bps.tolist())
+    writer.writerows(zip(ids, rates, map(repr, report.finish_s.tolist()), strict=True))
+    return text.getvalue()

@@ -1,0 +1,259 @@
+"""Routings of flow lists as terminal text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from libra_planner.flows.fabric import Array
+from libra_planner.flows.imbalance import distribution
+from libra_planner.flows.measured import MeasuredReport
+from libra_planner.flows.report import FlowReport, LayerReport, SeedReports
+from libra_planner.report.flows import (
+    RoutedList,
+    busiest_interfaces,
+    busiest_links,
+    group_rows,
+    hop_rows,
+)
+from libra_planner.units import format_bandwidth, format_time
+
+_BAR_CELLS = 40
+_N_BINS = 12
+_MOST_GROUPS = 20
+_DISPENSABLE = ("idle links", "floor %", "max/mean")
+"""Columns that a narrow terminal loses, in this order."""
+
+
+def print_flows(
+    console: Console, routed: RoutedList, *, n_busiest: int, groups: bool, traced: int | None
+) -> None:
+    """Headline, layers, what it costs, busiest links; with many seeds their spread."""
+    print_line(console, _headline(routed))
+    console.print()
+    if routed.seeds is None:
+        console.print(layer_table(console, routed.report.layers))
+        console.print()
+        _print_totals(console, routed.report)
+    else:
+        _print_seeds(console, routed.seeds)
+    if routed.disconnected_seeds:
+        shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
+        n = len(routed.disconnected_seeds)
+        print_line(console, f"{n} draws of failures cut hosts off, left out: seeds {shown}")
+    if groups:
+        print_groups(console, group_rows(routed))
+    title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.seeds else "")
+    _print_busiest(console, busiest_links(routed, n_busiest), title)
+    if traced is not None:
+        print_hops(console, routed, traced)
+
+
+def print_measured(
+    console: Console, measured: MeasuredReport, *, n_busiest: int, groups: bool
+) -> None:
+    """The same from a trace, which has no rates."""
+    trace = measured.trace
+    n_flows, n_hops = len(trace.flow_ids), len(trace.flow)
+    print_line(console, f"[bold]Measured[/]: {n_flows:,} flows over {n_hops:,} hops")
+    console.print()
+    console.print(layer_table(console, measured.layers))
+    console.print()
+    print_line(console, _overall(measured.fim_percent, measured.fim_floor_percent))
+    if not measured.counts_idle:
+        print_line(
+            console,
+            "Note: a trace does not show idle links, so they are not counted; list all "
+            "interfaces between switches with --interfaces, or give the fabric",
+        )
+    if groups:
+        rows = [vars(group) | {"group": group.switch} for group in measured.groups]
+        print_groups(console, rows)
+    _print_busiest(console, busiest_interfaces(measured, n_busiest), "Busiest interfaces")
+
+
+def _headline(routed: RoutedList) -> str:
+    report, fabric = routed.report, routed.fabric
+    policy = report.policy
+    tiers = ", ".join(f"{n:,} {plural(tier, n)}" for tier, n in fabric.n_switches.items())
+    failed = np.unique(fabric.failed).size
+    broken = f", {failed:,} of {fabric.n_links:,} links failed" if failed else ""
+    hashed = f" ({policy.hash} hash)" if policy.name == "ecmp" else ""
+    seeds = f"seed {report.seed}"
+    if routed.seeds is not None:
+        seeds = f"{len(routed.seeds.seeds):,} seeds from {report.seed}"
+    return (
+        f"[bold]{policy.name}[/]{hashed}, {seeds}: {report.n_flows:,} flows between "
+        f"{fabric.n_hosts:,} hosts, {tiers}{broken}"
+    )
+
+
+def plural(tier: str, n: int) -> str:
+    """A noun in the number that fits."""
+    return tier if n == 1 else {"leaf": "leaves"}.get(tier, f"{tier}s")
+
+
+def _overall(fim: float, floor: float) -> str:
+    if np.isnan(fim):
+        return "No flows between switches: FIM is not defined"
+    best = "" if np.isnan(floor) else f" (no routing goes below {floor:.2f} %)"
+    return f"FIM between switches [bold]{fim:.2f} %[/]{best}"
+
+
+def _print_totals(console: Console, report: FlowReport) -> None:
+    print_line(console, _overall(report.fim_percent, report.fim_floor_percent))
+    if not np.isnan(report.makespan_s):
+        print_line(
+            console,
+            f"Makespan [bold]{format_time(report.makespan_s)}[/], ideal (sprayed) "
+            f"{format_time(report.ideal_makespan_s)}: slowdown [bold]{report.slowdown:.3f}x[/]",
+        )
+    if report.gap is not None:
+        print_line(console, f"Proven within {report.gap:.1%} of the least possible maximum")
+
+
+def layer_table(console: Console, layers: Sequence[LayerReport]) -> Table:
+    """Imbalance of every layer."""
+    columns = {
+        "layer": [layer.name for layer in layers],
+        "links": [f"{layer.n_links:,}" for layer in layers],
+        "flows": [f"{layer.n_flows:,}" for layer in layers],
+        "FIM %": [figure_text(layer.fim_percent) for layer in layers],
+        "floor %": [figure_text(layer.fim_floor_percent) for layer in layers],
+        "max flows": [f"{layer.max_flows:,.6g}" for layer in layers],
+        "max/mean": [figure_text(layer.max_over_mean) for layer in layers],
+        "idle links": [f"{layer.n_idle:,}" for layer in layers],
+    }
+    return plain_table(console, columns, "Layers", left=("layer",))
+
+
+def figure_text(value: float) -> str:
+    """Two digits, or - for what is not defined."""
+    return "-" if np.isnan(value) else f"{value:.2f}"
+
+
+def plain_table(
+    console: Console,
+    columns: dict[str, list[str]],
+    title: str,
+    *,
+    left: Sequence[str],
+    dispensable: Sequence[str] = _DISPENSABLE,
+) -> Table:
+    """A table without lines; a narrow terminal loses what it can do without."""
+    for name in dispensable:
+        widths = [max(map(len, [header, *cells])) + 2 for header, cells in columns.items()]
+        if sum(widths) > console.width:
+            columns.pop(name, None)
+    table = Table(title=title, box=None)
+    table.title_justify = "left"
+    for name in columns:
+        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _print_seeds(console: Console, seeds: SeedReports) -> None:
+    rows: list[tuple[str, Array]] = [
+        (f"FIM {layer.name} %", seeds.layer_fim_percent[i])
+        for i, layer in enumerate(seeds.first.layers)
+        if not layer.is_host
+    ]
+    rows += [
+        ("FIM between switches %", seeds.fim_percent),
+        ("makespan ms", seeds.makespan_s * 1e3),
+        ("slowdown", seeds.slowdown),
+    ]
+    found = [(name, distribution(samples)) for name, samples in rows]
+    found = [(name, one) for name, one in found if not np.isnan(one.mean)]
+    columns = {"figure": [name for name, _ in found]}
+    for key in ("mean", "sd", "p5", "p50", "p95"):
+        columns[key] = [f"{getattr(one, key):,.3f}" for _, one in found]
+    console.print(plain_table(console, columns, "Over the seeds", left=("figure",)))
+    console.print()
+    if np.isnan(seeds.fim_percent).all():
+        print_line(console, _overall(np.nan, np.nan))
+        return
+    print_line(console, _overall(float(seeds.fim_percent.mean()), seeds.first.fim_floor_percent))
+    print_histogram(console, seeds.fim_percent, "Seeds by FIM between switches, %")
+
+
+def print_histogram(console: Console, samples: Array, title: str) -> None:
+    """Seeds by a figure."""
+    found = distribution(samples, n_bins=_N_BINS)
+    console.print()
+    print_line(console, title)
+    most = int(found.counts.max())
+    cells = min(_BAR_CELLS, max(console.width - 30, 5))
+    for i, n in enumerate(found.counts.tolist()):
+        bar = "#" * max(round(cells * n / most), int(n > 0))
+        low, high = found.edges[i], found.edges[i + 1]
+        print_line(console, f"{low:8.2f} - {high:8.2f}  {n:>6,}  {bar}".rstrip())
+
+
+def print_groups(console: Console, rows: list[dict[str, Any]]) -> None:
+    """The worst groups; all of them are in the JSON."""
+    ranked = [row for row in rows if row["n_flows"]]
+    ranked.sort(key=lambda row: -(row["fim_percent"] or 0.0))
+    shown = ranked[:_MOST_GROUPS]
+    if not shown:
+        return
+    columns = {
+        "layer": [row["layer"] for row in shown],
+        "switch": [row["group"] for row in shown],
+        "links": [f"{row['n_links']:,}" for row in shown],
+        "flows": [f"{row['n_flows']:,.6g}" for row in shown],
+        "FIM %": [figure_text(row["fim_percent"]) for row in shown],
+        "max flows": [f"{row['max_flows']:,.6g}" for row in shown],
+    }
+    worst = f", the worst {len(shown)} of {len(ranked)}" if len(shown) < len(ranked) else ""
+    console.print()
+    title = f"ECMP groups{worst}"
+    console.print(plain_table(console, columns, title, left=("layer", "switch")))
+
+
+def _print_busiest(console: Console, rows: list[dict[str, Any]], title: str) -> None:
+    if not rows:
+        return
+    console.print()
+    print_line(console, title)
+    for row in rows:
+        load = ""
+        if "load_GBps" in row:
+            load = f", {row['load_GBps']:.2f} of {row['capacity_GBps']:.2f} GB/s"
+        names = ", ".join(row["flows"])
+        more = "" if len(row["flows"]) >= row["n_flows"] else ", ..."
+        named = f": {names}{more}" if names else ""
+        flows = f"{row['n_flows']:,.6g} {plural('flow', row['n_flows'])}"
+        print_line(console, escape(f"  {row['link']}  {flows}{load}{named}"))
+        if "collectives" in row:
+            parts = ", ".join(f"{name or '(none)'} {n:,}" for name, n in row["collectives"].items())
+            print_line(console, escape(f"    by collective: {parts}"))
+
+
+def print_hops(console: Console, routed: RoutedList, flow: int) -> None:
+    """One flow, link by link."""
+    report, flows = routed.report, routed.flows
+    console.print()
+    rate = ""
+    if report.rate_Bps.size:
+        finish = format_time(float(report.finish_s[flow]))
+        rate = f", {format_bandwidth(float(report.rate_Bps[flow]))} at first, ends at {finish}"
+    hosts = f"host {flows.flows.src[flow]} to host {flows.flows.dst[flow]}"
+    print_line(console, escape(f"Flow {flows.ids[flow]}, {hosts}{rate}"))
+    if report.links is None:
+        print_line(console, "  sprayed over all its paths")
+    for row in hop_rows(routed, flow):
+        n = row["n_flows"]
+        print_line(console, escape(f"  {row['link']}  {n:,.6g} {plural('flow', n)}"))
+
+
+def print_line(console: Console, text: str) -> None:
+    """One paragraph: wrapped on a terminal, one line anywhere else."""
+    console.print(text, soft_wrap=not console.is_terminal)

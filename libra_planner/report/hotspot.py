@@ -1,0 +1,168 @@
+"""The round that costs a step most: its flows, layers and busiest links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+
+from libra_planner.flows.check import LinkCheck, PhaseKey
+from libra_planner.flows.check_report import CheckReport
+from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.flow import Flows
+from libra_planner.flows.phases import PhaseReport, RoundReport
+from libra_planner.flows.realization import RealizedDimension
+from libra_planner.flows.report import flow_report
+from libra_planner.report.flows import (
+    MOST_NAMED,
+    RoutedList,
+    busiest_links,
+    group_rows,
+    hop_rows,
+    number,
+)
+from libra_planner.spec.flow_tables import FlowList
+from libra_planner.workload.communication import Communication
+
+_NEGLIGIBLE = 1e-9
+"""Share of a phase's time below which nothing is lost."""
+
+
+@dataclass(frozen=True)
+class FlowNames(Sequence[str]):
+    """Names of a round's flows, made when they are asked for: ``3-67``, from NPU to NPU.
+
+    Parameters
+    ----------
+    src, dst : NPU of the fabric at each end, shape (n_flows,).
+    n_pairs : queue pairs per message; with several the name ends with the pair's number.
+
+    Examples
+    --------
+    >>> FlowNames(np.array([3, 3]), np.array([67, 67]), n_pairs=2)[1]
+    '3-67.1'
+    """
+
+    src: Indices
+    dst: Indices
+    n_pairs: int = 1
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[str]: ...
+    def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(len(self))[i]]
+        pair = f".{i % self.n_pairs}" if self.n_pairs > 1 else ""
+        return f"{self.src[i]}-{self.dst[i]}{pair}"
+
+    def number_of(self, name: str) -> int | None:
+        """The first flow of a name, whole or without its queue pair."""
+        ends, _, pair = name.partition(".")
+        src, _, dst = ends.partition("-")
+        if not (src.isdecimal() and dst.isdecimal() and (pair.isdecimal() or not pair)):
+            return None
+        found = np.flatnonzero((self.src == int(src)) & (self.dst == int(dst)))
+        place = int(pair or 0)
+        return int(found[place]) if place < len(found) else None
+
+
+@dataclass(frozen=True)
+class Hotspot:
+    """The phase that loses most time, and its worst round.
+
+    Parameters
+    ----------
+    phase, users : of the first seed, and the collectives that it serves.
+    worst : its round that loses most.
+    routed : that round's flows on their links; ``None`` where switches reduce.
+    """
+
+    phase: PhaseReport
+    users: tuple[Communication, ...]
+    worst: RoundReport
+    routed: RoutedList | None = field(repr=False)
+
+
+def hotspot(links: LinkCheck, report: CheckReport) -> Hotspot | None:
+    """What loses most against sprayed packets; ``None`` where nothing does.
+
+    Parameters
+    ----------
+    links, report : the check and what came of it.
+    """
+    losses = [_lost_s(links, phase, users) for phase, users in report.phases]
+    if not losses or max(losses) <= 0:
+        return None
+    found = int(np.argmax(losses))
+    phase, users = report.phases[found]
+    routed = None
+    if links.keys[found][2] is not None:
+        routed = _routed(links, report, links.keys[found], phase.worst.name)
+    return Hotspot(phase, users, phase.worst, routed)
+
+
+def _lost_s(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
+    """Time of the phase's collectives beyond that of sprayed packets, overlap aside."""
+    if phase.slowdown <= 1 + _NEGLIGIBLE:
+        return 0.0
+    dim = links.problem.topology.labels.index(phase.label)
+    sent = [links.bytes_of(one)[dim] * one.count for one in users]
+    ideal_s = float(np.sum(sent)) / phase.asked_Bps
+    return ideal_s * (phase.time_factor - phase.ideal_factor)
+
+
+def _routed(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:
+    seed, phase = int(report.seeds[0]), links.phase(key)
+    flows = next(flows for found, _, flows in phase.flows(seed) if found == name)
+    routing = flow_report(phase.fabric, flows, report.policy, seed=seed, with_rates=False)
+    listed = _listed(phase.built, flows, links.traffic.n_queue_pairs)
+    return RoutedList(phase.fabric, listed, routing)
+
+
+def _listed(built: RealizedDimension, flows: Flows, queue_pairs: int) -> FlowList:
+    fabric = built.fabric
+    n_hosts = fabric.n_hosts if isinstance(fabric, Clos) else len(built.port_of_npu)
+    npu_of_port = np.full(n_hosts, -1)
+    npu_of_port[built.port_of_npu] = np.arange(len(built.port_of_npu))[:, None]
+    n_pairs = -(-queue_pairs // built.n_nics) * built.n_nics
+    names = FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)
+    groups = tuple(f"group {i}" for i in range(int(flows.collective.max(initial=0)) + 1))
+    return FlowList(flows, names, groups, np.arange(flows.n_flows))
+
+
+def hotspot_payload(
+    hot: Hotspot, *, n_busiest: int, groups: bool = False, traced: int | None = None
+) -> dict[str, Any]:
+    """The key ``hotspot`` of ``check --json``."""
+    payload: dict[str, Any] = {
+        "dimension": hot.phase.label,
+        "collectives": [user.label for user in hot.users],
+        "round": hot.worst.name,
+        "slowdown": number(hot.worst.time_s / hot.worst.ideal_s),
+        "busiest_links": link_rows(hot, n_busiest),
+    }
+    if hot.routed is not None and groups:
+        payload["groups"] = group_rows(hot.routed)
+    if hot.routed is not None and traced is not None:
+        hops = hop_rows(hot.routed, traced)
+        payload["trace"] = {"flow": hot.routed.flows.ids[traced], "hops": hops}
+    return payload
+
+
+def link_rows(hot: Hotspot, n: int) -> list[dict[str, Any]]:
+    """The busiest links, with the number of groups whose flows are on them."""
+    if hot.routed is None:
+        return []
+    return [_with_groups(row) for row in busiest_links(hot.routed, n)]
+
+
+def _with_groups(row: dict[str, Any]) -> dict[str, Any]:
+    found = row.pop("collectives", {})
+    return row | {"n_groups": len(found), "groups": dict(list(found.items())[:MOST_NAMED])}

@@ -1,0 +1,54 @@
+"""Several jobs on one fabric as terminal text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from libra_planner.flows.fabric import Array
+from libra_planner.flows.imbalance import distribution
+from libra_planner.flows.jobs import JobReport, SharedFabric
+from libra_planner.report.check_table import routed_by
+from libra_planner.report.flows_table import figure_text, plain_table, print_line
+from libra_planner.report.jobs import JOB_NOTES
+from libra_planner.units import format_time
+
+
+def print_jobs(
+    console: Console, shared: SharedFabric, jobs: Sequence[JobReport], plans: Sequence[str]
+) -> None:
+    """Headline, one row per job, what is taken for granted."""
+    topology, traffic = shared.topology, shared.checks[0].traffic
+    print_line(
+        console,
+        f"[bold]{len(jobs)} jobs[/] on {topology}, {topology.n_npus:,} NPUs, sharing "
+        f"{topology.labels[-1]} ({topology.tiers[-1]})",
+    )
+    print_line(console, f"Routed by {routed_by(jobs[0].alone)}; placement {traffic.placement}")
+    console.print()
+    columns = {
+        "plan": list(plans),
+        "workload": [job.name for job in jobs],
+        "NPUs": [f"{job.n_npus:,}" for job in jobs],
+        "ideal": [format_time(job.alone.ideal_step_time_s) for job in jobs],
+        "alone": [_mean_time(job.alone.effective_step_time_s) for job in jobs],
+        "beside": [_mean_time(job.shared.effective_step_time_s) for job in jobs],
+        "slowdown": [f"{job.slowdown.mean():.3f}x" for job in jobs],
+        "FIM %": [figure_text(float(job.shared.fim_percent.mean())) for job in jobs],
+    }
+    several = len(jobs[0].alone.seeds) > 1
+    if several:
+        columns["p95"] = [f"{distribution(job.slowdown).p95:.3f}x" for job in jobs]
+    title = "Step time of each job" + (", mean over the seeds" if several else "")
+    dispensable = ("FIM %", "workload", "ideal", "NPUs")
+    console.print(
+        plain_table(console, columns, title, left=("plan", "workload"), dispensable=dispensable)
+    )
+    console.print()
+    for note in JOB_NOTES:
+        print_line(console, f"Note: {note}")
+
+
+def _mean_time(samples: Array) -> str:
+    return format_time(distribution(samples).mean)

@@ -1,0 +1,90 @@
+"""The best design that was checked under a routing policy, as JSON-ready values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from libra_planner.evaluation import Evaluation, max_violation
+from libra_planner.flows.messages import TrafficSettings
+from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
+from libra_planner.optimizer.catalogue import CatalogueDesign
+from libra_planner.problem import Problem
+from libra_planner.report.catalogue import catalogue_payload
+from libra_planner.report.check import figure, routing_keys, time_keys
+from libra_planner.report.payload import evaluate_payload
+from libra_planner.units import gigabytes_per_s
+
+NO_CLAIM = (
+    "the best of the designs that were checked: no optimality is claimed under a routing policy, "
+    "whose efficiency jumps with whole links"
+)
+NO_SHADOW_PRICES = (
+    "no shadow prices: the step time under a routing policy has no slope to take them from"
+)
+
+
+def routed_payload(
+    problem: Problem, routed: RoutedOptimum, evaluation: Evaluation, traffic: TrafficSettings
+) -> dict[str, Any]:
+    """What ``optimize --routing --json`` prints.
+
+    The keys of ``optimize`` hold the plan's model at the chosen design, those that prove an
+    optimum are null; what the links make of it is under ``routing``.
+    """
+    figures = evaluate_payload(problem, evaluation)
+    figures["notes"] = [*figures["notes"], NO_CLAIM, NO_SHADOW_PRICES]
+    proofs = {
+        "status": "checked",
+        "optimality_gap": None,
+        "lower_bound": None,
+        "unique": None,
+        "max_violation": max_violation(problem, evaluation.bandwidth_bytes_per_s),
+    }
+    bought = bought_options(routed)
+    return {
+        "objective": figures.pop("objective"),
+        **proofs,
+        **figures,
+        "shadow_prices": None,
+        "price_sensitivity": None,
+        "routing": _routing(routed, traffic),
+        **(catalogue_payload(problem, bought) if bought is not None else {}),
+    }
+
+
+def bought_options(routed: RoutedOptimum) -> CatalogueDesign | None:
+    """What the chosen design buys of a catalogue, without a continuous optimum to compare with."""
+    design = routed.best.solution.design
+    if not isinstance(design, CatalogueDesign):
+        return None
+    return replace(design, continuous=None, no_continuous="it was chosen under a routing policy")
+
+
+def _routing(routed: RoutedOptimum, traffic: TrafficSettings) -> dict[str, Any]:
+    best = routed.best
+    return {
+        **routing_keys(best.check),
+        "placement": traffic.placement,
+        "queue_pairs": traffic.n_queue_pairs,
+        "npus_per_address": traffic.npus_per_address,
+        "converged": routed.converged,
+        "n_rounds": len(routed.rounds),
+        "meets_limits": best.meets_limits,
+        "objective": best.objective,
+        **time_keys(best.check),
+        "efficiency": [figure(one.efficiency) for one in best.check.dimensions],
+        "gain_vs_blind": routed.blind.objective / best.objective if best.objective else None,
+        "blind": _design(routed.blind),
+        "rounds": [_design(one) for one in routed.rounds],
+    }
+
+
+def _design(checked: CheckedDesign) -> dict[str, Any]:
+    return {
+        "bandwidth_GBps": [gigabytes_per_s(value) for value in checked.bandwidth_Bps],
+        "cost_usd": checked.cost_usd,
+        "objective": checked.objective,
+        "meets_limits": checked.meets_limits,
+        **time_keys(checked.check),
+    }

@@ -1,0 +1,247 @@
+"""Hop tables: CSV files that a tracer writes on a live cluster, one row per hop of a flow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.flows.fabric import Indices
+from libra_planner.flows.measured import Trace
+from libra_planner.spec.tables import Table, read_table
+
+SPELLINGS = {"flow_id": "flow", "interface": "egress", "egress_interface": "egress"}
+
+_TIER = re.compile(r"(.*?)[\W_]*[0-9]+\D*")
+_LAYERS = {
+    ("host", "leaf"): "host_up",
+    ("leaf", "spine"): "leaf_up",
+    ("spine", "core"): "spine_up",
+    ("core", "spine"): "core_down",
+    ("spine", "leaf"): "spine_down",
+    ("leaf", "host"): "host_down",
+}
+"""Names of the layers of a design, by the tier a link leaves and the one it reaches."""
+
+_BELOW = {"spine": "leaf", "core": "spine"}
+"""Where a path that ends at a switch in the middle of a fabric must have gone on to."""
+
+
+@dataclass(frozen=True)
+class _Hops:
+    """The rows of both files, with numbers for names; a row of the second is no hop."""
+
+    flow: Indices
+    switch: Indices
+    interface: Indices
+    flow_ids: Sequence[str]
+    switches: Sequence[str]
+    interface_names: Sequence[str]
+    switch_of: Indices
+    n_hops: int
+
+
+def read_hops(path: str | Path, interfaces: str | Path | None = None) -> Trace:
+    """Read a hop table ``flow,switch,egress[,layer]``, each flow's rows in the order of its path.
+
+    A layer without a column follows from the names: ``leaf3`` before ``spine1`` is ``leaf_up``,
+    the last switch leads to a host, and tiers of other names give e.g. ``tor_to_agg``.
+
+    Parameters
+    ----------
+    path : the table; ``flow_id`` means ``flow``, ``interface`` means ``egress``.
+    interfaces : table ``switch,egress[,layer]`` of all interfaces between switches, idle ones
+        too.
+
+    Raises
+    ------
+    SpecError
+        With the first faults and how many more there are, each with file and line.
+    """
+    columns = ["flow", "switch", "egress"]
+    table = read_table(path, required=columns, optional=["layer"], spellings=SPELLINGS)
+    listed = _read_interfaces(interfaces) if interfaces is not None else None
+    for column in columns:
+        table.refuse(table.blank(column), column, f"expected a name of the {column}")
+    table.faults.check()
+    if not table.n_rows:
+        got, expected = "got no hops", "expected one row or more"
+        raise SpecError(Fault(got, expected, "", "", Place(str(path))))
+    rows = _numbered_rows(table, listed)
+    _check_repeated(table, rows)
+    onward = _next_rows(rows)
+    names = _layer_of_hops(table, rows, onward)
+    by_interface, first_row = _layer_of_seen(table, rows, names)
+    if listed is not None:
+        _check_listed(table, rows, listed, by_interface, first_row)
+        by_interface |= _layer_of_idle(listed, rows, by_interface)
+    return _trace(rows, by_interface, _groups(rows, onward, by_interface), listed is not None)
+
+
+def _read_interfaces(path: str | Path) -> Table:
+    columns = ["switch", "egress"]
+    table = read_table(path, required=columns, optional=["layer"], spellings=SPELLINGS)
+    for column in columns:
+        table.refuse(table.blank(column), column, f"expected a name of the {column}")
+    table.faults.check()
+    return table
+
+
+def _numbered(cells: Sequence[str]) -> tuple[Indices, list[str]]:
+    numbers: dict[str, int] = {}
+    found = [numbers.setdefault(cell.strip(), len(numbers)) for cell in cells]
+    return np.array(found, dtype=np.int64), list(numbers)
+
+
+def _numbered_rows(table: Table, listed: Table | None) -> _Hops:
+    """Numbers for flows, switches and interfaces, those of the list after those of the trace."""
+    more = listed.cells if listed is not None else {"switch": [], "egress": []}
+    flow, flow_ids = _numbered(table.cells["flow"])
+    switch, switches = _numbered([*table.cells["switch"], *more["switch"]])
+    egress, ports = _numbered([*table.cells["egress"], *more["egress"]])
+    key, interface = np.unique(switch * len(ports) + egress, return_inverse=True)
+    switch_of, port_of = np.divmod(key, len(ports))
+    names = [f"{switches[s]} {ports[p]}" for s, p in zip(switch_of, port_of, strict=True)]
+    return _Hops(flow, switch, interface, flow_ids, switches, names, switch_of, len(flow))
+
+
+def _check_repeated(table: Table, rows: _Hops) -> None:
+    hop = rows.flow * len(rows.interface_names) + rows.interface[: rows.n_hops]
+    repeated = np.ones(rows.n_hops, dtype=np.bool_)
+    repeated[np.unique(hop, return_index=True)[1]] = False
+    table.refuse(repeated, "egress", "expected each hop of a flow once")
+
+
+def _next_rows(rows: _Hops) -> Indices:
+    """The row of each hop's next hop, -1 for the last of a flow, shape (n_hops,)."""
+    order = np.argsort(rows.flow, kind="stable")
+    goes_on = rows.flow[order[1:]] == rows.flow[order[:-1]]
+    onward = np.full(rows.n_hops, -1, dtype=np.int64)
+    onward[order[:-1][goes_on]] = order[1:][goes_on]
+    return onward
+
+
+def _tier(switch: str) -> str:
+    """The part of a name before its number, in small letters.
+
+    >>> _tier("Leaf3"), _tier("spine-12"), _tier("core")
+    ('leaf', 'spine', 'core')
+    """
+    match = _TIER.fullmatch(switch)
+    return (match[1] if match and match[1] else switch).casefold()
+
+
+def _layer_of_hops(table: Table, rows: _Hops, onward: Indices) -> list[str]:
+    """Name of each hop's layer: given, or from the tiers of its switch and the next."""
+    tiers = [_tier(name) for name in rows.switches]
+    given = table.cells.get("layer") or [""] * rows.n_hops
+    names: dict[tuple[int, int], str] = {}
+    found = []
+    switch = rows.switch.tolist()
+    for row, (name, following) in enumerate(zip(given, onward.tolist(), strict=True)):
+        if name and name.strip():
+            found.append(name.strip())
+            continue
+        pair = switch[row], switch[following] if following >= 0 else -1
+        if pair not in names:
+            names[pair] = _layer_name(tiers[pair[0]], tiers[pair[1]] if pair[1] >= 0 else None)
+        found.append(names[pair])
+    return found
+
+
+def _layer_name(tier: str, following: str | None) -> str:
+    following = following or _BELOW.get(tier, "host")
+    return _LAYERS.get((tier, following), f"{tier}_to_{following}")
+
+
+def _layer_of_seen(
+    table: Table, rows: _Hops, names: list[str]
+) -> tuple[dict[int, str], dict[int, int]]:
+    """Layer of each interface with flows, and the first row that has it."""
+    layer: dict[int, str] = {}
+    first: dict[int, int] = {}
+    interfaces = rows.interface[: rows.n_hops].tolist()
+    wrong = np.zeros(rows.n_hops, dtype=np.bool_)
+    for row, (interface, name) in enumerate(zip(interfaces, names, strict=True)):
+        first.setdefault(interface, row)
+        wrong[row] = layer.setdefault(interface, name) != name
+
+    def expected(row: int) -> str:
+        at = table.lines[first[interfaces[row]]]
+        return (
+            f"expected an interface of layer {names[row]}, but it is of {layer[interfaces[row]]} "
+            f"on line {at}: list each flow's hops in the order of its path, or add a column layer"
+        )
+
+    table.refuse(wrong, "egress", expected)
+    table.faults.check()
+    return layer, first
+
+
+def _check_listed(
+    table: Table, rows: _Hops, listed: Table, seen: dict[int, str], first: dict[int, int]
+) -> None:
+    """In a layer that is listed at all, interfaces with flows have to be listed."""
+    in_list = set(rows.interface[rows.n_hops :].tolist())
+    layers = {seen[i] for i in in_list if i in seen}
+    missing = np.zeros(rows.n_hops, dtype=np.bool_)
+    missing[[first[i] for i, name in seen.items() if name in layers and i not in in_list]] = True
+    file = listed.faults.file
+    table.refuse(missing, "egress", f"expected an interface that {file} lists")
+    table.faults.check()
+
+
+def _layer_of_idle(listed: Table, rows: _Hops, seen: dict[int, str]) -> dict[int, str]:
+    """Layer of the listed interfaces without flows: given, or the only one of their tier."""
+    interfaces = rows.interface[rows.n_hops :].tolist()
+    tiers = [_tier(rows.switches[s]) for s in rows.switch[rows.n_hops :].tolist()]
+    of_tier: dict[str, set[str]] = {}
+    for interface, tier in zip(interfaces, tiers, strict=True):
+        of_tier.setdefault(tier, set()).update({seen[interface]} if interface in seen else ())
+    given = listed.cells.get("layer") or [""] * len(interfaces)
+    found: dict[int, str] = {}
+    unknown = np.zeros(len(interfaces), dtype=np.bool_)
+    for row, (interface, tier) in enumerate(zip(interfaces, tiers, strict=True)):
+        names = {given[row].strip()} if given[row].strip() else of_tier[tier]
+        unknown[row] = len(names) != 1 and interface not in seen
+        if interface not in seen and len(names) == 1:
+            found[interface] = next(iter(names))
+    expected = "expected its layer in a column layer: it carries no flow that would tell"
+    listed.refuse(unknown, "egress", expected)
+    listed.faults.check()
+    return found
+
+
+def _groups(rows: _Hops, onward: Indices, layer: dict[int, str]) -> Indices:
+    """Switch whose demand each interface shares: its own going up, the next one going down."""
+    group = np.full(len(rows.interface_names), -1, dtype=np.int64)
+    for interface, name in layer.items():
+        if name.endswith("_up"):
+            group[interface] = rows.switch_of[interface]
+    inner = np.flatnonzero(onward >= 0)
+    for row in inner[np.unique(rows.interface[inner], return_index=True)[1]].tolist():
+        interface = int(rows.interface[row])
+        if layer[interface].endswith("_down"):
+            group[interface] = rows.switch[onward[row]]
+    return group
+
+
+def _trace(rows: _Hops, layer: dict[int, str], group: Indices, is_complete: bool) -> Trace:
+    names = list(dict.fromkeys(layer[i] for i in range(len(rows.interface_names))))
+    numbers = {name: i for i, name in enumerate(names)}
+    return Trace(
+        flow=rows.flow,
+        interface=rows.interface[: rows.n_hops],
+        flow_ids=rows.flow_ids,
+        switches=rows.switches,
+        layers=names,
+        interface_names=rows.interface_names,
+        switch=rows.switch_of,
+        layer=np.array([numbers[layer[i]] for i in range(len(rows.interface_names))]),
+        group=group,
+        is_complete=is_complete,
+    )

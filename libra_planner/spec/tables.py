@@ -1,0 +1,204 @@
+"""CSV tables of up to millions of rows: columns by name, faults with the numbers of their lines.
+
+Unlike :mod:`libra_planner.spec.case_files` a table is checked column by column, and only
+the first faults are spelt out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.files import read_text
+from libra_planner.spec.document import shown
+
+MOST_BYTES = 1_000_000_000
+"""Largest table read."""
+
+MOST_FAULTS = 10
+"""Faults of a table that are listed; the rest is counted."""
+
+_NUMBER = re.compile(r"\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*", re.ASCII)
+_NOT_IN_NUMBERS = re.compile(r"[^-+.0-9eE,]")
+
+
+@dataclass
+class TableFaults:
+    """Faults found so far in a table: all are counted, the first are kept."""
+
+    file: str
+    n_faults: int = 0
+    kept: list[tuple[int, Fault]] = field(default_factory=list)
+
+    def add(self, lines: NDArray[np.int64], fault: Callable[[int], Fault]) -> None:
+        """Note one fault for each of ``lines``, in order; ``fault(i)`` is that of the i-th."""
+        self.n_faults += len(lines)
+        for i, line in enumerate(lines[:MOST_FAULTS].tolist()):
+            self.kept.append((line, fault(i).located(Place(self.file, line))))
+
+    def check(self) -> None:
+        """Raise :class:`SpecError` if there are any, in the order of the file."""
+        if not self.n_faults:
+            return
+        self.kept.sort(key=lambda pair: pair[0])
+        faults = [fault for _, fault in self.kept[:MOST_FAULTS]]
+        if self.n_faults > len(faults):
+            got = f"got {self.n_faults - len(faults):,} more faults like these"
+            faults.append(Fault(got, place=Place(self.file)))
+        raise SpecError(*faults)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a CSV file, column by column.
+
+    Parameters
+    ----------
+    cells : text of every row by the name of its column.
+    lines : line of the file that each row begins on, shape (n_rows,).
+    faults : of rows that were left out, to which those of the values are added.
+    """
+
+    cells: Mapping[str, Sequence[str]] = field(repr=False)
+    lines: NDArray[np.int64] = field(repr=False)
+    faults: TableFaults = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with as many cells as there are columns."""
+        return int(self.lines.size)
+
+    def refuse(
+        self, bad: NDArray[np.bool_], column: str, expected: str | Callable[[int], str]
+    ) -> None:
+        """Note the cells of a column where ``bad``, shape (n_rows,), as faults."""
+        rows = np.flatnonzero(bad)
+
+        def fault(i: int) -> Fault:
+            row = int(rows[i])
+            text = expected if isinstance(expected, str) else expected(row)
+            cell = self.cells[column][row]
+            return Fault(f"got {shown(cell) if cell else 'nothing'}", text, "", column)
+
+        self.faults.add(self.lines[rows], fault)
+
+    def refuse_repeated(self, column: str) -> None:
+        """Note every cell of a column that an earlier row has too."""
+        cells = self.cells[column]
+        if len(set(cells)) == len(cells):
+            return
+        first: dict[str, int] = {}
+        at = np.array([first.setdefault(cell, row) for row, cell in enumerate(cells)])
+        self.refuse(
+            at != np.arange(len(cells)),
+            column,
+            lambda row: f"expected it once (first on line {self.lines[at[row]]})",
+        )
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Cells as plain decimal numbers, shape (n_rows,); NaN where one is not."""
+        cells = self.cells[column]
+        if not _NOT_IN_NUMBERS.search(",".join(cells)):
+            try:
+                return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
+            except ValueError:
+                return self._numbers_one_by_one(cells)
+        return self._numbers_one_by_one(cells)
+
+    @staticmethod
+    def _numbers_one_by_one(cells: Sequence[str]) -> NDArray[np.float64]:
+        match = _NUMBER.fullmatch
+        values = (float(cell) if match(cell) else np.nan for cell in cells)
+        return np.fromiter(values, dtype=np.float64, count=len(cells))
+
+    def blank(self, column: str) -> NDArray[np.bool_]:
+        """Where a column has nothing, shape (n_rows,)."""
+        cells = self.cells[column]
+        return np.fromiter((not cell.strip() for cell in cells), np.bool_, count=len(cells))
+
+
+def read_table(
+    path: str | Path,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    spellings: Mapping[str, str] | None = None,
+) -> Table:
+    """Read a CSV file whose first line names the columns, in any order.
+
+    Parameters
+    ----------
+    path : the file. A byte-order mark, any line ends, quotes and blank lines are fine.
+    required, optional : columns by name; others are refused.
+    spellings : other names of these.
+
+    Raises
+    ------
+    SpecError
+        For malformed CSV, no header, or wrong columns. Rows of the wrong length are noted in
+        the table's faults: its user adds to them and calls ``faults.check()``.
+    """
+    file = str(path)
+    rows = _rows(read_text(path, most_bytes=MOST_BYTES), file)
+    header = next(rows, None)
+    if header is None:
+        raise SpecError(Fault("got an empty file", "expected column names", "", "", Place(file)))
+    place, known = Place(file, header[0]), [*required, *optional]
+    columns = [(spellings or {}).get(name.strip(), name.strip()) for name in header[1]]
+    _check_columns(columns, required, known, place)
+    flat: list[str] = []
+    lines, ragged, lengths = [], [], []
+    for line, cells in rows:  # A list of rows would keep the garbage collector busy for seconds.
+        if len(cells) == len(columns):
+            lines.append(line)
+            flat += cells
+        else:
+            ragged.append(line)
+            lengths.append(len(cells))
+    faults, expected = TableFaults(file), f"expected {len(columns)}, as the first line has"
+    faults.add(np.array(ragged), lambda i: Fault(f"got {lengths[i]} cells", expected))
+    by_name = {name: flat[i :: len(columns)] for i, name in enumerate(columns)}
+    return Table(by_name, np.array(lines, dtype=np.int64), faults)
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line it begins on; a cell may hold line breaks."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if any(cells) and any(map(str.strip, cells)):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        place = Place(file, line)
+        raise SpecError(Fault(f"got malformed CSV ({error})", "", "", "", place)) from None
+
+
+def _check_columns(
+    columns: Sequence[str], required: Sequence[str], known: Sequence[str], place: Place
+) -> None:
+    faults = [
+        Fault(f"got the column {name!r} twice", "expected it once")
+        for name in dict.fromkeys(columns)
+        if columns.count(name) > 1
+    ]
+    missing = [name for name in required if name not in columns]
+    if missing:
+        expected = f"expected the columns {', '.join(required)}"
+        faults.append(Fault(f"got no column {', '.join(missing)}", expected))
+    absent = [name for name in known if name not in columns]
+    for name in dict.fromkeys(columns):
+        if name not in known:
+            fix = closest(name, absent or known) if name else "name it"
+            faults.append(Fault(f"got the column {name!r}", "expected a known column", fix))
+    if faults:
+        raise SpecError(*(fault.located(place) for fault in faults))
