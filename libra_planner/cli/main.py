@@ -78,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
+    _add_tui(commands)
     return parser
 
 
@@ -308,3 +309,15 @@ def _add_import(commands: _Commands) -> None:
     ):
         libra.add_argument(f"--{name}", required=True, metavar="FILE", help=f"LIBRA's {what}")
     libra.add_argument("-o", "--output", required=True, metavar="PLAN", help="plan to write")
+
+
+def _add_tui(commands: _Commands) -> None:
+    text = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
+    parser = _command(commands, "tui", "cockpit", text)
+    parser.add_argument(
+        "plan", metavar="PLAN", nargs="?", help="plan file (YAML); example 01 without it"
+    )
+    parser.add_argument(
+        "--web", action="store_true", help="serve it to browsers on this machine (extra [web])"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="of --web; default 8000")
