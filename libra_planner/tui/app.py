@@ -20,7 +20,7 @@ from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.recent import state_folder
 from libra_planner.tui.screens.design import DesignPane
-from libra_planner.tui.session import Bandwidth, Edits, Reading, Session, read_plan
+from libra_planner.tui.session import Bandwidth, Edits, Pin, Reading, Session, read_plan
 from libra_planner.tui.widgets.tab_bar import TabBar
 from libra_planner.tui.work import Finished, Progress, Workshop, error_text
 
@@ -47,8 +47,15 @@ class Cockpit(Commands, App[int]):
     #status { height: 1; background: $panel; padding: 0 1; }
     DataTable { scrollbar-size: 1 1; }
     VerticalScroll { scrollbar-size: 1 1; }
+    .-wide #frontier-split { layout: horizontal; }
+    .-wide #frontier-left { height: 1fr; width: 3fr; }
+    .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
+    .-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
+    .-wide #fabric-left, .-wide #fabric-right { height: 1fr; width: 1fr; }
+    .-wide FabricPane DataTable { max-height: 24; }
     """
     ENABLE_COMMAND_PALETTE = True
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (120, "-wide")]
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key, action.call, action.name, show=action.in_footer and i == 0)
@@ -208,10 +215,10 @@ class Cockpit(Commands, App[int]):
             self._show_status()
 
     def on_finished(self, event: Finished) -> None:
-        wanted = self.workshop.finish(event)
+        error = self.workshop.finish(event)
         self._show_status()
-        if wanted and event.error is not None:
-            self.show_error(event.ticket.label or event.ticket.kind, event.error)
+        if error is not None:
+            self.show_error(event.ticket.label or event.ticket.kind, error)
 
     def show_error(self, title: str, error: Exception) -> None:
         """A readable panel; work that failed changes nothing."""
@@ -249,14 +256,24 @@ class Cockpit(Commands, App[int]):
 
     # Opening
 
-    def open_plan(self, path: Path) -> None:
+    def open_plan(self, path: Path, edits: Edits | None = None) -> None:
         """Open another plan; pins stay."""
         before = self.session
-        self.session = Session(path, Edits(), pins=before.pins, baseline=before.baseline)
+        self.session = Session(path, edits or Edits(), pins=before.pins, baseline=before.baseline)
         self.evaluation, self.no_figures = None, "reading the plan ..."
         for ticket in self.workshop.running():
             self.workshop.cancel(ticket.kind)
         self.read(opening=True)
+
+    def load_pin(self, pin: Pin) -> None:
+        """Go back to a pinned design and its plan."""
+        edits = Edits(pin.settings_now(), pin.bandwidth_GBps)
+        if pin.path == self.session.path:
+            self.session.restore(edits)
+            self.reread()
+        else:
+            self.guard(lambda: self.open_plan(pin.path, edits))
+        self.say(f"loaded {pin.name}")
 
 
 def _new_pane(name: str) -> Container:

@@ -233,7 +233,7 @@ class Commands:
 
     def action_open(self) -> None:
         """Open another plan."""
-        self._guard(self._ask_open)
+        self.guard(self._ask_open)
 
     def _ask_open(self) -> None:
         from libra_planner.spec import bundled
@@ -249,7 +249,7 @@ class Commands:
 
         self._app.push_screen(OpenDialog(listed), done)
 
-    def _guard(self, then: Callable[[], None]) -> None:
+    def guard(self, then: Callable[[], None]) -> None:
         """Ask what to do with unsaved edits first."""
         app = self._app
         app.design.flush()
@@ -269,7 +269,7 @@ class Commands:
 
     def action_leave(self) -> None:
         """Leave the cockpit."""
-        self._guard(self._leave)
+        self.guard(self._leave)
 
     async def action_quit(self) -> None:
         """Textual's own way out, guarded."""

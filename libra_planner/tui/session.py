@@ -70,11 +70,18 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Pin:
-    """A design that was kept for comparison, with the plan it was made under."""
+    """A design that was kept for comparison, with the plan it was made under.
+
+    Parameters
+    ----------
+    name, path : what it is called, and the plan's file.
+    value : the plan as it stood, edits included.
+    problem, evaluation : in numbers, and what the design is worth there.
+    """
 
     name: str
     path: Path
-    settings: tuple[str, ...]
+    value: dict[str, Any] = field(repr=False)
     problem: Problem = field(repr=False)
     evaluation: Evaluation = field(repr=False)
 
@@ -84,6 +91,22 @@ class Pin:
         from libra_planner.units import gigabytes_per_s
 
         return tuple(gigabytes_per_s(b) for b in self.evaluation.bandwidth_bytes_per_s)
+
+    def settings_now(self) -> tuple[str, ...]:
+        """Settings that make the file, as it is now, the plan of this design again."""
+        document = _document(self.path, ())
+        value = document.value if document and isinstance(document.value, dict) else {}
+        return settings_between(value, self.value)
+
+
+def settings_between(value: dict[str, Any], wanted: dict[str, Any]) -> tuple[str, ...]:
+    """Settings that turn one plan's values into another's.
+
+    >>> settings_between({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": ["x"]})
+    ('b=["x"]', 'c=null')
+    """
+    keys = [key for key in (*wanted, *value) if value.get(key) != wanted.get(key)]
+    return tuple(f"{key}={json.dumps(wanted.get(key))}" for key in dict.fromkeys(keys))
 
 
 def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
@@ -151,6 +174,8 @@ class Session:
     _undo: list[Edits] = field(default_factory=list)
     _redo: list[Edits] = field(default_factory=list)
     _subject: str | None = None
+    _read: tuple[str, ...] = ()
+    _n_pinned: int = 0
 
     @property
     def dirty(self) -> bool:
@@ -179,9 +204,9 @@ class Session:
         """Put another design on screen; repeated changes of one subject are undone at once."""
         self._change(replace(self.edits, bandwidth_GBps=tuple(bandwidth_GBps)), subject)
 
-    def restore(self, settings: tuple[str, ...], bandwidth_GBps: Bandwidth) -> None:
-        """Go to a design with the plan that it was made under."""
-        self._change(Edits(settings, bandwidth_GBps), None)
+    def restore(self, edits: Edits) -> None:
+        """Go to other edits, such as those of a pinned design."""
+        self._change(edits, None)
 
     def settle(self) -> None:
         """Begin a new step for undo, even if the next edit is of the same subject."""
@@ -223,8 +248,6 @@ class Session:
             known = equal_split_GBps(reading.problem)
         self.edits = replace(self.edits, bandwidth_GBps=known)
 
-    _read: tuple[str, ...] = ()
-
     def file_written(self, path: Path) -> None:
         """The edits are in a file now: the history begins anew there."""
         self.path, self._undo, self._redo = path, [], []
@@ -256,11 +279,19 @@ class Session:
         return evaluated(fastest_alternative(problem, bandwidth), bandwidth)
 
     def pin(self, evaluation: Evaluation) -> Pin:
-        """Keep the design on screen for comparison."""
-        if self.problem is None:
+        """Keep the design on screen for comparison.
+
+        Raises
+        ------
+        ValueError
+            Without a valid plan.
+        """
+        document = self.reading.document if self.reading else None
+        if self.problem is None or document is None:
             raise ValueError("no valid plan to pin a design of")
-        name = f"{len(self.pins) + 1} {self.path.stem}"
-        pinned = Pin(name, self.path, self._read, self.problem, evaluation)
+        self._n_pinned += 1
+        name = f"{self._n_pinned} {self.path.stem}"
+        pinned = Pin(name, self.path, dict(document.value), self.problem, evaluation)
         self.pins.append(pinned)
         return pinned
 

@@ -51,6 +51,13 @@ class Finished(Message):
         self.ticket, self.result, self.error = ticket, result, error
 
 
+@dataclass(frozen=True)
+class _Job:
+    ticket: Ticket
+    done: Callable[[Any], None]
+    failed: Callable[[Exception], None] | None
+
+
 class Workshop:
     """At most one current piece of work of each kind; a new one makes the old one stale.
 
@@ -64,37 +71,50 @@ class Workshop:
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._numbers = itertools.count()
-        self._current: dict[str, tuple[Ticket, Callable[[Any], None]]] = {}
+        self._current: dict[str, _Job] = {}
 
     def start(
-        self, kind: str, label: str, *, call: Callable[[Ticket], Any], done: Callable[[Any], None]
+        self,
+        kind: str,
+        label: str,
+        *,
+        call: Callable[[Ticket], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Begin; ``done`` gets the result on the interface's thread, unless it is stale by then."""
+        """Begin; on the interface's thread ``done`` gets the result, unless it is stale by then.
+
+        ``failed`` gets an error; without it a panel shows it.
+        """
         self.cancel(kind)
         ticket = Ticket(kind, next(self._numbers), label, self._post)
-        self._current[kind] = ticket, done
+        self._current[kind] = _Job(ticket, done, failed)
         threading.Thread(target=self._run, args=(ticket, call), name=kind, daemon=True).start()
 
     def cancel(self, kind: str) -> bool:
         """Make the current work of a kind stale; whether there was any."""
-        ticket, _ = self._current.pop(kind, (None, None))
-        if ticket is not None:
-            ticket.cancelled = True
-        return ticket is not None
+        job = self._current.pop(kind, None)
+        if job is not None:
+            job.ticket.cancelled = True
+        return job is not None
 
     def running(self) -> list[Ticket]:
         """What is under way, in the order it began."""
-        return [ticket for ticket, _ in self._current.values()]
+        return [job.ticket for job in self._current.values()]
 
-    def finish(self, message: Finished) -> bool:
-        """Hand the result over if it is still wanted; whether the work was current."""
-        ticket, done = self._current.get(message.ticket.kind, (None, None))
-        if ticket is not message.ticket or done is None:
-            return False
+    def finish(self, message: Finished) -> Exception | None:
+        """Hand the result over if it is still wanted; returns an error that nobody handles."""
+        job = self._current.get(message.ticket.kind)
+        if job is None or job.ticket is not message.ticket:
+            return None
         del self._current[message.ticket.kind]
         if message.error is None:
-            done(message.result)
-        return True
+            job.done(message.result)
+        elif job.failed is not None:
+            job.failed(message.error)
+        else:
+            return message.error
+        return None
 
     def _run(self, ticket: Ticket, call: Callable[[Ticket], Any]) -> None:
         try:
