@@ -41,9 +41,9 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     try:
         checked = _checked(options, problem, policy, bandwidth_Bps)
         hot = hotspot(checked.links, checked.report)
-        studies = _studies(options, checked.links, policy)
     except SpecError as error:
         raise placed(error, options.plan, problem) from None
+    studies = _studies(options, checked.links, policy)
     traced = None if options.trace is None else _flow_number(options, hot)
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
     if options.json:
@@ -88,17 +88,23 @@ def _studies(
 ) -> dict[str, FailureStudy]:
     """Studies of failures that the options ask for, by their key."""
     studies = {}
-    n_links, n_spines, seeds = options.fail_links, options.fail_spines, seeds_of(options)
-    if n_links or n_spines:
-        progress = progress_of("draws of failures")
-        studies["failures"] = drawn_failures(
-            links, policy, n_links=n_links, n_spines=n_spines, seeds=seeds, progress=progress
-        )
-    if options.single_failures:
-        progress = progress_of("single failures")
-        studies["single_failures"] = every_single_failure(
-            links, policy, seed=options.seed, progress=progress
-        )
+    try:
+        if options.fail_links or options.fail_spines:
+            studies["failures"] = drawn_failures(
+                links,
+                policy,
+                n_links=options.fail_links,
+                n_spines=options.fail_spines,
+                seeds=seeds_of(options),
+                progress=progress_of("draws of failures"),
+            )
+        if options.single_failures:
+            progress = progress_of("single failures")
+            studies["single_failures"] = every_single_failure(
+                links, policy, seed=options.seed, progress=progress
+            )
+    except SpecError as error:
+        raise error.located(Place(f"{options.plan}: --fail-links, --fail-spines, --n-1")) from None
     return studies
 
 

@@ -167,6 +167,9 @@ def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled
 
+    if options.kind == "fabrics":
+        _list_fabrics(options)
+        return
     folder = bundled.folder(options.kind)
     rows = {name: folder / f"{name}.yaml" for name in bundled.names(options.kind)}
     if options.json:
@@ -176,6 +179,19 @@ def list_bundled(options: argparse.Namespace) -> None:
     for name, path in rows.items():
         text = str(path) if options.kind == "examples" else _first_comment(path)
         print(f"{name:<{width}}  {text}")
+
+
+def _list_fabrics(options: argparse.Namespace) -> None:
+    """Fabrics by name, for ``flows`` and for ``fabric.realization.preset``."""
+    from libra_planner.flows.presets import PRESETS
+
+    rows = {name: {"note": one.note, "assumed": one.assumed} for name, one in PRESETS.items()}
+    if options.json:
+        _print_json({"fabrics": rows})
+        return
+    width = max(len(name) for name in rows)
+    for name, row in rows.items():
+        print(f"{name:<{width}}  {row['note']} (assumed: {row['assumed']})")
 
 
 def _first_comment(path: Path) -> str:

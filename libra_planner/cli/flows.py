@@ -24,6 +24,9 @@ from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops
 
+_MANY_FLOWS = 20_000
+"""Flows that take long enough to be followed to their ends for progress to be shown."""
+
 
 def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print what the options ask for; ``console`` makes the place for people's text."""
@@ -124,10 +127,15 @@ class _Runs:
 
     def report(self, seed: int) -> FlowReport:
         """One routing."""
-        flows, policy = self.listed.flows, self.policy
+        alone = self.options.seeds == 1 and sys.stderr.isatty()
         try:
             return flow_report(
-                self.fabric(seed), flows, policy, seed=seed, with_rates=self.with_rates
+                self.fabric(seed),
+                self.listed.flows,
+                self.policy,
+                seed=seed,
+                with_rates=self.with_rates,
+                progress=_flow_progress if alone else None,
             )
         except SpecError as error:
             raise error.located(Place(self.options.flows)) from None
@@ -195,6 +203,12 @@ def _gathered(reports: list[FlowReport]) -> SeedReports:
 def _progress(done: int, n_seeds: int) -> None:
     end = "\n" if done >= n_seeds else ""
     print(f"\r{done:,} of {n_seeds:,} seeds", end=end, file=sys.stderr, flush=True)
+
+
+def _flow_progress(n_ended: int, n_flows: int) -> None:
+    if n_flows >= _MANY_FLOWS:
+        end = "\n" if n_ended >= n_flows else ""
+        print(f"\r{n_ended:,} of {n_flows:,} flows", end=end, file=sys.stderr, flush=True)
 
 
 def _write_rates(options: argparse.Namespace, routed: RoutedList) -> None:

@@ -241,7 +241,12 @@ def _add_flows(commands: _Commands) -> None:
     what = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
     parser.add_argument("flows", metavar="FLOWS", nargs="?", help=what)
     for flag, default, numbers, what in (
-        ("--seeds", 1, _whole(1, 1_000_000), "routings with seeds from --seed on; statistics"),
+        (
+            "--seeds",
+            1,
+            _whole(1, 1_000_000),
+            "route with N seeds, from --seed on; gives statistics",
+        ),
         ("--seed", 0, _whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
         ("--fail-links", 0, _whole(0, 10**6), "cables between switches that fail, drawn per seed"),
         ("--fail-spines", 0, _whole(0, 10**6), "spines that fail, drawn per seed"),
@@ -261,12 +266,12 @@ def _add_flows(commands: _Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _add_policy(parser: argparse.ArgumentParser, flag: str = "--policy", goal: str = "") -> None:
+def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
     """How flows find their paths."""
     policies = "ecmp, pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or annealing"
     default = None if goal else "ecmp"
     text = f"{goal}{policies}" + ("" if goal else "; default ecmp")
-    parser.add_argument(flag, dest="policy", default=default, metavar="POLICY", help=text)
+    parser.add_argument(name, dest="policy", default=default, metavar="POLICY", help=text)
     parser.add_argument(
         "--hash",
         choices=("murmur", "crc32", "crc16", "xor"),
@@ -284,9 +289,12 @@ def _add_policy(parser: argparse.ArgumentParser, flag: str = "--policy", goal: s
     )
 
 
+_LISTED = ("workloads", "cost-models", "npu-catalogues", "fabrics", "examples")
+
+
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    parser.add_argument("kind", choices=("workloads", "cost-models", "npu-catalogues", "examples"))
+    parser.add_argument("kind", choices=_LISTED)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

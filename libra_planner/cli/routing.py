@@ -26,12 +26,9 @@ def policy_of(options: argparse.Namespace, place: Place) -> Policy:
     Raises
     ------
     SpecError
-        For an unknown one, or ``pinned``: a plan's collectives name no spines.
+        For an unknown one.
     """
     try:
-        if options.policy == "pinned":
-            fix = "greedy and edge_coloring are static too; pin flows with libra-planner flows"
-            raise SpecError(Fault("got pinned", "expected a policy that finds paths", fix))
         return Policy(
             options.policy,
             hash=options.hash,

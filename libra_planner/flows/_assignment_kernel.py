@@ -107,7 +107,7 @@ class _Walk(NamedTuple):
     Parameters
     ----------
     load, ends, picks : as for the greedy policy.
-    n_links_at : working links by load, shape (n_movable + 2,).
+    n_links_at : working links by load, shape (n_flows + 2,).
     found : loads of a flow's links, shape (4,).
     """
 
@@ -175,50 +175,22 @@ def _try(w: _Walk, f: int, most: int, temperature: float, rng: np.random.Generat
     return 0
 
 
-@part
-def _count_links(w: _Walk) -> int:
-    """Count the links by load; the largest load."""
-    most = 0
-    for tier in (w.load.leaf_up, w.load.spine_down):
-        for n in tier.ravel():
-            if n < DEAD:
-                w.n_links_at[n] += 1
-                most = max(most, int(n))
-    for tier in (w.load.spine_up, w.load.core_down):
-        for n in tier.ravel():
-            if n < DEAD:
-                w.n_links_at[n] += 1
-                most = max(most, int(n))
-    return int(most)
-
-
 @kept
-def anneal(
+def sweep(
     tiers: Arrays,
     hops: Arrays,
     picks: Ints,
+    n_links_at: Ints,
     movable: Ints,
-    temperatures: NDArray[np.float64],
+    temperature: float,
     rng: np.random.Generator,
-) -> Ints:
-    """Best picks seen: least maximum, then least sum of squared loads.
-
-    Each sweep tries as many random moves as there are flows; the maximum never rises.
-    """
-    n_links_at = np.zeros(movable.shape[0] + 2, dtype=np.int64)
-    found = np.empty(4, dtype=np.int64)
-    w = _Walk(Tiers(*tiers), Ends(*hops), picks, n_links_at, found)
-    for f in movable:
-        _add(w.load, w.ends, picks, f, 1)
-    most = _count_links(w)
-    best, change, least = picks.copy(), 0, 0
-    for temperature in temperatures:
-        was = most
-        for _ in range(movable.shape[0]):
-            f = movable[int(rng.random() * movable.shape[0])]
-            change += _try(w, f, most, temperature, rng)
-            while most and not n_links_at[most]:
-                most -= 1
-        if most < was or change < least:
-            best[:], least = picks, change
-    return best
+) -> int:
+    """Try as many random moves as there are flows; change of the sum of squared loads."""
+    w = _Walk(Tiers(*tiers), Ends(*hops), picks, n_links_at, np.empty(4, dtype=np.int64))
+    change, most = 0, n_links_at.shape[0] - 1
+    for _ in range(movable.shape[0]):
+        while most and not n_links_at[most]:
+            most -= 1
+        f = movable[int(rng.random() * movable.shape[0])]
+        change += _try(w, f, most, temperature, rng)
+    return change

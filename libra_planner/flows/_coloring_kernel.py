@@ -44,6 +44,7 @@ class _Work(NamedTuple):
     label : half of each element, -1 for none, shape (n_elements,).
     walk : elements of a path or cycle, shape (n_elements,).
     weight : binary digits of a share, shape (n_elements,).
+    some : elements to be halved, shape (n_elements,).
     """
 
     sets: Ints
@@ -53,6 +54,7 @@ class _Work(NamedTuple):
     label: Ints
     walk: Ints
     weight: Ints
+    some: Ints
 
 
 @part
@@ -115,17 +117,17 @@ def _halve(w: _Work, members: Ints) -> None:
 @part
 def _part(w: _Work, members: Ints) -> int:
     """Move the members of label 0 to the front, in order; how many they are."""
-    n = 0
-    ones = np.empty_like(members)
-    for i in range(members.shape[0]):
-        e = members[i]
+    n_zeros = n_ones = 0
+    for e in members:
         if w.label[e]:
-            ones[i - n] = e
+            w.walk[n_ones] = e
+            n_ones += 1
         else:
-            members[n] = e
-            n += 1
-    members[n:] = ones[: members.shape[0] - n]
-    return n
+            members[n_zeros] = e
+            n_zeros += 1
+    for i in range(n_ones):
+        members[n_zeros + i] = w.walk[i]
+    return n_zeros
 
 
 @part
@@ -134,16 +136,16 @@ def _share(w: _Work, members: Ints, n_first: int, n_colors: int) -> None:
     if 2 * n_first == n_colors:
         _halve(w, members)
         return
-    w.weight[members] = round(n_first / n_colors * (1 << _N_BITS))
-    some = np.empty_like(members)
+    for e in members:
+        w.weight[e] = (n_first << _N_BITS) // n_colors
     for bit in range(_N_BITS):
         n = 0
         for e in members:
             if w.weight[e] >> bit & 1:
-                some[n] = e
+                w.some[n] = e
                 n += 1
-        _halve(w, some[:n])
-        for e in some[:n]:
+        _halve(w, w.some[:n])
+        for e in w.some[:n]:
             w.weight[e] += (1 - 2 * w.label[e]) << bit
     for e in members:
         w.label[e] = 0 if w.weight[e] else 1
@@ -159,12 +161,26 @@ def _count(w: _Work, e: int, color: int, step: int, counts: Ints) -> None:
 @part
 def _halve_pair(w: _Work, a: int, b: int, color: Ints, counts: Ints) -> None:
     """Divide the elements of two colours anew."""
-    both = np.flatnonzero((color == a) | (color == b))
-    _halve(w, both)
-    for e in both:
-        _count(w, int(e), int(color[e]), -1, counts)
+    n = 0
+    for e in range(color.shape[0]):
+        if color[e] == a or color[e] == b:
+            w.some[n] = e
+            n += 1
+    _halve(w, w.some[:n])
+    for e in w.some[:n]:
+        _count(w, e, color[e], -1, counts)
         color[e] = b if w.label[e] else a
-        _count(w, int(e), int(color[e]), 1, counts)
+        _count(w, e, color[e], 1, counts)
+
+
+@part
+def _extremes(of_set: Ints) -> tuple[int, int]:
+    """Colours of which a set has least and most."""
+    a = b = 0
+    for i in range(of_set.shape[0]):
+        a = i if of_set[i] < of_set[a] else a
+        b = i if of_set[i] > of_set[b] else b
+    return a, b
 
 
 @part
@@ -177,40 +193,49 @@ def _even_out(w: _Work, color: Ints, counts: Ints) -> None:
         is_even = True
         for side in range(2):
             for level in range(counts.shape[1]):
-                for of_set in counts[side, level]:
-                    a, b = of_set.argmin(), of_set.argmax()
+                for s in range(counts.shape[2]):
+                    of_set = counts[side, level, s]
+                    a, b = _extremes(of_set)
                     if of_set[b] - of_set[a] > 1:
                         is_even = False
                         _halve_pair(w, a, b, color, counts)
 
 
+@part
+def _push(todo: Ints, i: int, start: int, end: int, first: int, n_colors: int) -> None:
+    todo[i, 0], todo[i, 1], todo[i, 2], todo[i, 3] = start, end, first, n_colors
+
+
 @kept
-def color_evenly(sets: Ints, members: Ints, n_colors: int, n_exact: int) -> Ints:
+def color_evenly(sets: Ints, waiting: Ints, members: Ints, n_colors: int, n_exact: int) -> Ints:
     """Colour of each element: every set of the first n_exact levels gets floor or ceil of each.
 
     Parameters
     ----------
     sets : number of the set of each element, from 0, shape (2 sides, n_levels, n_elements).
+    waiting : -1 for each set, shape (n_sets,).
     members : all elements, in the order in which they are paired; overwritten.
     n_exact : levels whose sets are unions of sets of the level below, 1 or more.
     """
-    n, n_sets = members.shape[0], sets.max() + 1
-    waiting, tally = np.full(n_sets, -1), np.zeros((2, n_sets), dtype=np.int64)
-    rows = np.empty((5, n), dtype=np.int64)
-    w = _Work(sets, waiting, tally, rows[:2], rows[2], rows[3], rows[4])
+    n, n_sets = members.shape[0], waiting.shape[0]
+    tally, rows = np.zeros((2, n_sets), dtype=np.int64), np.empty((6, n), dtype=np.int64)
+    w = _Work(sets, waiting, tally, rows[:2], rows[2], rows[3], rows[4], rows[5])
     color = np.zeros(n, dtype=np.int64)
-    todo = [(0, n, 0, n_colors)]
-    while todo:
-        start, end, first, n_left = todo.pop()
-        part = members[start:end]
+    todo, n_todo = np.zeros((64, 4), dtype=np.int64), 1  # Halves of halves: never 64 deep.
+    todo[0, 1], todo[0, 3] = n, n_colors
+    while n_todo:
+        n_todo -= 1
+        start, end, first, n_left = todo[n_todo]
         if n_left == 1:
-            color[part] = first
+            for e in members[start:end]:
+                color[e] = first
         elif end > start:
             n_first = n_left // 2
-            _share(w, part, n_first, n_left)
-            cut = start + _part(w, part)
-            todo.append((start, cut, first, n_first))
-            todo.append((cut, end, first + n_first, n_left - n_first))
+            _share(w, members[start:end], n_first, n_left)
+            cut = start + _part(w, members[start:end])
+            _push(todo, n_todo, start, cut, first, n_first)
+            _push(todo, n_todo + 1, cut, end, first + n_first, n_left - n_first)
+            n_todo += 2
     if n_colors & (n_colors - 1):  # Shares other than halves may miss by one more.
         _even_out(w, color, np.zeros((2, n_exact, n_sets, n_colors), dtype=np.int64))
     return color

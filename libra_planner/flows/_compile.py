@@ -12,18 +12,19 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def part(function: _Function) -> _Function:
     """Compile as a part of the functions of the same module that are called from Python."""
-    return numba.njit(function)  # type: ignore[no-any-return]
+    return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
 
 
 def kept(function: _Function) -> _Function:
     """Compile on first use, and keep the machine code on disk where there is a folder for it.
 
-    Numba raises RuntimeError if it may write to none of its cache folders: then every process
-    compiles for itself. These functions take plain tuples, arrays and numbers only: the folder's
-    index names their types, and with a class of ours in it the index of an older version might
-    not be readable. Parts are of the same module, as numba looks for changes there only.
+    Numba looks for one in NUMBA_CACHE_DIR, beside the module, and in the user's cache folder, and
+    raises RuntimeError if it may write to none of them: then every process compiles for itself.
+    These functions take plain tuples, arrays and numbers only: the folder's index names their
+    types, and with a class of ours in it the index of an older version might not be readable.
+    Parts are of the same module, as numba looks for changes there only.
     """
     try:
-        return numba.njit(cache=True)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
     except RuntimeError:
         return part(function)

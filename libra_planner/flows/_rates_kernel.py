@@ -21,14 +21,12 @@ flow ends when it is due, so none is almost finished for ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from libra_planner.flows._compile import kept, part
 
 _ENDED, _FIXED, _OPEN = 0, 1, 2
 BLOCK = 256
@@ -77,26 +75,7 @@ class _State(NamedTuple):
 _EVENTS, _N_ENDED, _WORK = 0, 1, 2
 
 
-def _part(function: _Function) -> _Function:
-    """Compile as a part of the functions below that are called from Python."""
-    return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]
-
-
-def _kept(function: _Function) -> _Function:
-    """Compile on first use, and keep the machine code on disk where there is a folder for it.
-
-    Numba looks for one in NUMBA_CACHE_DIR, beside this file, and in the user's cache folder, and
-    raises RuntimeError if it may write to none of them: then every process compiles for itself.
-    These functions take plain tuples and numbers only: the folder's index names their types, and
-    with a class of ours in it the index of an older version might not be readable.
-    """
-    try:
-        return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
-    except RuntimeError:
-        return _part(function)
-
-
-@_part
+@part
 def _transpose(s: _State) -> None:
     """List the flows of every link."""
     for j in s.link:
@@ -113,7 +92,7 @@ def _transpose(s: _State) -> None:
                 s.row_end[j] += 1
 
 
-@_part
+@part
 def _enqueue(s: _State, f: int, n_queue: int) -> int:
     """Queue the links of a flow, each once per event."""
     for hop in range(s.start[f], s.start[f + 1]):
@@ -125,7 +104,7 @@ def _enqueue(s: _State, f: int, n_queue: int) -> int:
     return n_queue
 
 
-@_part
+@part
 def _open_flows(s: _State, n_queue: int, least_Bps: float) -> tuple[int, int]:
     """Open all flows of at least this rate that the queued links lead to; count flows, links."""
     n_flows = n_links = i = 0
@@ -157,7 +136,7 @@ def _open_flows(s: _State, n_queue: int, least_Bps: float) -> tuple[int, int]:
     return n_flows, n_links
 
 
-@_part
+@part
 def _sift_down(s: _State, i: int, n_heap: int) -> None:
     """Move one entry of the heap down; an infinite key after the last one spares a test."""
     j, key = s.heap[i], s.key[i]
@@ -173,7 +152,7 @@ def _sift_down(s: _State, i: int, n_heap: int) -> None:
     s.heap[i], s.key[i] = j, key
 
 
-@_part
+@part
 def _fix(s: _State, f: int, level_Bps: float, now_s: float) -> None:
     """Give an open flow its rate, and take it from the open ones of its links."""
     s.status[f] = _FIXED
@@ -189,7 +168,7 @@ def _fix(s: _State, f: int, level_Bps: float, now_s: float) -> None:
         s.n_open[j] -= 1
 
 
-@_part
+@part
 def _fill(s: _State, n_flows: int, n_heap: int, now_s: float) -> None:
     """Raise the level until every open flow is fixed."""
     for i in range(n_heap // 2 - 1, -1, -1):
@@ -210,7 +189,7 @@ def _fill(s: _State, n_flows: int, n_heap: int, now_s: float) -> None:
         _sift_down(s, 0, n_heap)
 
 
-@_part
+@part
 def _next_end_s(s: _State) -> float:
     """When the next flow is due to end; infinite if none is."""
     soonest = np.inf
@@ -225,7 +204,7 @@ def _next_end_s(s: _State) -> float:
     return soonest
 
 
-@_part
+@part
 def _end_flows(s: _State, now_s: float) -> tuple[int, float]:
     """End the flows that are due, queue their links; how many, and the least of their rates."""
     n_queue, slowest_Bps = 0, np.inf
@@ -242,7 +221,7 @@ def _end_flows(s: _State, now_s: float) -> tuple[int, float]:
     return n_queue, slowest_Bps
 
 
-@_kept
+@kept
 def start(arrays: tuple[NDArray[Any], ...]) -> None:
     """Fill once, with every flow that takes part; ``arrays`` as in the state."""
     s = _State(*arrays)
@@ -254,7 +233,7 @@ def start(arrays: tuple[NDArray[Any], ...]) -> None:
     _fill(s, n_flows, n_links, 0.0)
 
 
-@_kept
+@kept
 def follow(arrays: tuple[NDArray[Any], ...], max_work: int) -> bool:
     """Follow the flows through some events; whether there may be more."""
     s = _State(*arrays)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from libra_planner.flows.fabric import Clos
+from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.greedy import greedy
 from libra_planner.flows.loads import (
+    DEAD,
     by_tier,
     choice_of,
     ends_of,
     imbalance,
+    link_counts,
     no_load,
     picks_of,
 )
@@ -56,15 +58,27 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     >>> sorted(annealing(fabric, flows, seed=1).uplink.tolist())
     [0, 1]
     """
-    from libra_planner.flows._assignment_kernel import anneal
+    start = greedy(fabric, flows)
+    found = choice_of(_annealed(fabric, flows, start, np.random.default_rng(seed), n_sweeps))
+    return min(start, found, key=lambda choice: imbalance(fabric, flows, choice))
 
-    where, start = hops(fabric, flows), greedy(fabric, flows)
-    found = anneal(
-        tuple(by_tier(fabric, no_load(fabric))),
-        tuple(ends_of(where)),
-        picks_of(start),
-        np.flatnonzero(where.leaves_leaf),
-        np.geomspace(_FIRST, _LAST, n_sweeps),
-        np.random.default_rng(seed),
-    )
-    return min(start, choice_of(found), key=lambda choice: imbalance(fabric, flows, choice))
+
+def _annealed(
+    fabric: Clos, flows: Flows, start: Choice, rng: np.random.Generator, n_sweeps: int
+) -> Indices:
+    """Picks after the sweep with the least largest load, then least sum of squares."""
+    from libra_planner.flows._assignment_kernel import sweep
+
+    where = hops(fabric, flows)
+    tiers = by_tier(fabric, no_load(fabric) + link_counts(fabric, flows, start))
+    loads = np.concatenate([tier.ravel() for tier in tiers])
+    n_links_at = np.bincount(loads[loads < DEAD], minlength=flows.n_flows + 2)
+    fixed = (tuple(tiers), tuple(ends_of(where)))
+    picks, movable = picks_of(start), np.flatnonzero(where.leaves_leaf)
+    best, rank, change = picks.copy(), (flows.n_flows, 0), 0
+    for temperature in np.geomspace(_FIRST, _LAST, n_sweeps):
+        change += sweep(*fixed, picks, n_links_at, movable, temperature, rng)
+        now = (int(np.flatnonzero(n_links_at).max(initial=0)), change)
+        if now < rank:
+            best, rank = picks.copy(), now
+    return best

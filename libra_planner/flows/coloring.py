@@ -118,7 +118,8 @@ def _colors(levels: list[list[Indices]], n_colors: int, *, n_exact: int) -> Indi
     from libra_planner.flows._coloring_kernel import color_evenly
 
     sets = np.stack([np.stack([_numbered(keys) for keys in side]) for side in levels])
-    return color_evenly(sets, np.arange(sets.shape[2]), n_colors, n_exact)
+    waiting = np.full(int(sets.max()) + 1, -1, dtype=np.int64)
+    return color_evenly(sets, waiting, np.arange(sets.shape[2]), n_colors, n_exact)
 
 
 def _numbered(keys: Indices) -> Indices:

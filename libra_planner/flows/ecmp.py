@@ -24,29 +24,37 @@ from libra_planner.flows.policy import Policy
 QUEUE_PAIRS = 2**24
 """Numbers of queue pairs."""
 
+_PORTS, _FIRST_PAIRS, _FREE_PAIRS, _SWITCHES = range(4)
 
-def drawn_headers(flows: Flows, rng: np.random.Generator) -> Headers:
+
+def _stream(seed: int, purpose: int) -> np.random.Generator:
+    """A stream of its own for each kind of draw: what one needs does not move the others."""
+    return np.random.default_rng([seed, 0x45434D50, purpose])
+
+
+def drawn_headers(flows: Flows, seed: int) -> Headers:
     """Headers of the flows, with all that is not given drawn.
 
     Every address numbers its queue pairs from a start of its own; where a flow says which of
     them it is, its source port is Linux's function of the two ends' numbers. Other flows
-    draw source port and queue pair freely, no port twice between two addresses.
+    draw source port and queue pair freely, no port twice between two addresses. What a flow
+    draws does not depend on the flows after it.
     """
-    local, remote = _queue_pairs(flows, rng)
+    local, remote = _queue_pairs(flows, seed)
     ports = queue_pair_source_port(local, remote).astype(np.int64)
     if (flows.pair < 0).any():
-        drawn = drawn_source_ports(flows.src_address, flows.dst_address, rng)
+        drawn = drawn_source_ports(flows.src_address, flows.dst_address, _stream(seed, _PORTS))
         ports = np.where(flows.pair < 0, drawn, ports)
     ports = np.where(flows.src_port < 0, ports, flows.src_port)
     addresses = host_address(flows.src_address), host_address(flows.dst_address)
     return rocev2_headers(*addresses, src_port=ports, queue_pair=remote)
 
 
-def _queue_pairs(flows: Flows, rng: np.random.Generator) -> tuple[Indices, Indices]:
+def _queue_pairs(flows: Flows, seed: int) -> tuple[Indices, Indices]:
     """Numbers of each flow's queue pair at its sender and at its receiver."""
     n_addresses = 1 + max(flows.src_address.max(initial=0), flows.dst_address.max(initial=0))
-    first = rng.integers(QUEUE_PAIRS, size=n_addresses)
-    free = rng.integers(QUEUE_PAIRS, size=flows.n_flows)
+    first = _stream(seed, _FIRST_PAIRS).integers(QUEUE_PAIRS, size=n_addresses)
+    free = _stream(seed, _FREE_PAIRS).integers(QUEUE_PAIRS, size=flows.n_flows)
     local = np.where(flows.pair < 0, free, first[flows.src_address] + 2 * flows.pair)
     remote = np.where(flows.pair < 0, free, first[flows.dst_address] + 2 * flows.pair + 1)
     return local % QUEUE_PAIRS, remote % QUEUE_PAIRS
@@ -73,8 +81,7 @@ class Ecmp:
         none = np.full(self.flows.n_flows, -1, dtype=np.int64)
         if not where.leaves_leaf.any():
             return Choice(none, none, none, none)
-        rng = np.random.default_rng([seed, 0x45434D50])
-        switch = _Hashing(fabric, self.policy, drawn_headers(self.flows, rng), rng)
+        switch = _Hashing(fabric, self.policy, drawn_headers(self.flows, seed), seed)
         live = None if not fabric.failed.size else LiveLinks(fabric)
         at_leaf = switch.hashes("leaf", where.src_leaf)
         uplink = _pick(at_leaf, fabric.n_uplinks, live.uplinks(where) if live else None)
@@ -113,10 +120,9 @@ class Ecmp:
 class _Hashing:
     """The hash of every flow at a switch, which has a seed of its own unless it is shared."""
 
-    def __init__(
-        self, fabric: Clos, policy: Policy, headers: Headers, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, fabric: Clos, policy: Policy, headers: Headers, seed: int) -> None:
         self.policy, self.headers = policy, headers
+        rng = _stream(seed, _SWITCHES)
         n_seeds = {tier: 1 if policy.shared_seed else n for tier, n in fabric.n_switches.items()}
         shared = rng.integers(2**32, size=1, dtype=np.uint32)
         self.seeds = {

@@ -64,10 +64,10 @@ class LiveLinks:
             joined = np.any(up[where.src_pod] & down[where.dst_pod], axis=2)
             reaches = reaches & (joined | ~where.leaves_pod[:, None])
         live: Mask = self.leaf_up[where.src_leaf] & reaches[:, :, None]
-        return live.reshape(len(live), -1)
+        return live.reshape(len(live), self.fabric.n_uplinks)
 
     def core_links(self, where: Hops, spine: Indices) -> Mask:
         """Core links of each flow's spine that lead to the other pod, (n_flows, n_core_links)."""
         down = np.any(self.core_down, axis=3)[where.dst_pod, spine]
         live: Mask = self.spine_up[where.src_pod, spine] & down[:, :, None]
-        return live.reshape(len(live), -1)
+        return live.reshape(len(live), self.fabric.n_core_links)

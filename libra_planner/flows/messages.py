@@ -127,6 +127,8 @@ def message_flows(
     src, dst = npu_at[np.repeat(sent.src, n_pairs)], npu_at[np.repeat(sent.dst, n_pairs)]
     nic = pair % built.n_nics
     per_address = settings.npus_per_address
+    # Which of the NPUs behind the two addresses talk: each connection has its own queue pairs.
+    connection = src % per_address * per_address + dst % per_address
     return Flows(
         src=built.port_of_npu[src, nic],
         dst=built.port_of_npu[dst, nic],
@@ -134,5 +136,5 @@ def message_flows(
         src_address=src // per_address * built.n_nics + nic,
         dst_address=dst // per_address * built.n_nics + nic,
         collective=np.repeat(members.instance[sent.src], n_pairs),
-        pair=pair + n_pairs * (src % per_address),
+        pair=pair + n_pairs * connection,
     )

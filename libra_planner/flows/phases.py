@@ -22,7 +22,7 @@ from libra_planner.flows.report import (
     layer_reports,
     overall_imbalance,
 )
-from libra_planner.flows.routing import Router
+from libra_planner.flows.routing import Router, dealt
 from libra_planner.flows.traffic import Members, rounds
 from libra_planner.flows.trees import reduction_trees
 from libra_planner.topology import Topology
@@ -47,6 +47,7 @@ class RoundReport:
         packet is sprayed.
     layers : imbalance by layer.
     fim_percent, fim_floor_percent : over the links between switches; nan if none is used.
+    gap : of ``ilp``: what might be saved of the largest count, relative.
     """
 
     name: str
@@ -57,6 +58,7 @@ class RoundReport:
     layers: tuple[LayerReport, ...] = field(repr=False)
     fim_percent: float
     fim_floor_percent: float
+    gap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class Phase:
         )
 
     def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
-        """Name, share and flows of each round."""
+        """Name, share and flows of each round, with spines for ``pinned``."""
         members = Members(self.topology, self.dim, self.group)
         npu_at = self._placed(seed)
         for sent in rounds(members, self.algorithm or Algorithm.RING):
@@ -179,7 +181,7 @@ class Phase:
                 settings=self.settings,
                 size_bytes=_BYTES,
             )
-            yield sent.name, sent.share, flows
+            yield sent.name, sent.share, dealt(self.fabric, flows)
 
     def _placed(self, seed: int) -> Indices:
         if self.npu_at is not None:
@@ -191,7 +193,7 @@ class Phase:
             flows = own if self.background is None else joined(own, self.background)
             router = Router(self.fabric, flows, policy)
             routing = router.routing(seed)
-            alone = router if flows is own else Router(self.fabric, own, policy)
+            alone = router if self.background is None else Router(self.fabric, own, policy)
             layers = layer_reports(self.fabric, routing.counts)
             fim, floor = overall_imbalance(self.fabric, layers, routing.counts)
             yield RoundReport(
@@ -203,6 +205,7 @@ class Phase:
                 layers=layers,
                 fim_percent=fim,
                 fim_floor_percent=floor,
+                gap=routing.gap,
             )
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:

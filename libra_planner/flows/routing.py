@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.flows.ecmp import Ecmp
 from libra_planner.flows.fabric import Array, Clos, Indices
 from libra_planner.flows.failures import require_connected
@@ -176,6 +176,28 @@ def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:
     return chosen
 
 
+def dealt(fabric: Clos, flows: Flows) -> Flows:
+    """The flows with ``via`` dealt in order by every leaf to its spines (to the cores).
+
+    FlowTracer's static comparison: paths are fixed beforehand, without a look at the load.
+
+    Examples
+    --------
+    >>> fabric = Clos(hosts_per_leaf=4, n_leaves=2, n_spines=2, host_Bps=1.0, uplink_Bps=1.0)
+    >>> dealt(fabric, Flows(np.arange(4), np.array([4, 1, 5, 6]), np.ones(4))).via
+    array([ 0, -1,  1,  0])
+    """
+    where = hops(fabric, flows)
+    n_vias = np.where(where.leaves_pod, fabric.n_spines * fabric.n_cores, fabric.n_spines)
+    # One after the other over the spines first, so that both layers of links are used alike.
+    turn = _turns(where.src_leaf, where.leaves_leaf)
+    spine, core = turn % max(fabric.n_spines, 1), turn // max(fabric.n_spines, 1)
+    n_cores = max(fabric.n_cores, 1)
+    far = (spine * n_cores + (core + where.src_leaf) % n_cores) % np.maximum(n_vias, 1)
+    via = np.where(where.leaves_pod, far, spine)
+    return replace(flows, via=np.where(where.leaves_leaf, via, -1))
+
+
 def _turns(bundle: Indices, used: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Indices:
     """How many flows before each one use the same bundle."""
     key = np.where(used, bundle, -1)
@@ -197,4 +219,4 @@ def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None
     if dead.any():
         i, layer = (int(x[0]) for x in np.nonzero(dead))
         got = f"got flow {i} pinned to {fabric.link_name(int(links[i, layer]))}, which failed"
-        raise SpecError(Fault(got, "expected links that work", "pin it elsewhere"))
+        raise Disconnected(Fault(got, "expected links that work", "pin it elsewhere"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Array, Clos, Indices
@@ -102,24 +104,24 @@ def _host_links(fabric: Clos, flows: Flows) -> _Part:
 def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     """Shares of the links of each switch layer."""
     live = LiveLinks(fabric)
-    n = len(where.src_leaf)
     uplinks = live.uplinks(where) & where.leaves_leaf[:, None]
-    share = uplinks / np.maximum(uplinks.sum(axis=1, keepdims=True), 1)
-    at_spine = share.reshape(n, fabric.n_spines, fabric.n_parallel).sum(axis=2)
-    down = live.spine_down[where.dst_leaf]
-    down_share = at_spine[:, :, None] * down / np.maximum(down.sum(axis=2, keepdims=True), 1)
+    by_spine = uplinks.reshape(-1, fabric.n_spines, fabric.n_parallel)
+    share = _split(uplinks, 1)
+    # Whole numbers are added, not shares: n times 1/n can be over 1.
+    at_spine = _split(by_spine.sum(axis=2), 1)
+    down_share = at_spine[:, :, None] * _split(live.spine_down[where.dst_leaf], 2)
     parts = [
         _part(share, fabric.layer("leaf_up").start + where.src_leaf * fabric.n_uplinks),
         _part(down_share, fabric.layer("spine_down").start + where.dst_leaf * fabric.n_uplinks),
     ]
     if not fabric.n_cores:
         return parts
-    to_core = at_spine[:, :, None, None] * where.leaves_pod[:, None, None, None]
+    to_core = at_spine * where.leaves_pod[:, None]
     up, back = live.spine_up[where.src_pod], live.core_down[where.dst_pod]
     up = up & back.any(axis=3, keepdims=True)
-    up_share = to_core * up / np.maximum(up.sum(axis=(2, 3), keepdims=True), 1)
-    at_core = up_share.sum(axis=3, keepdims=True)
-    back_share = at_core * back / np.maximum(back.sum(axis=3, keepdims=True), 1)
+    up_share = to_core[:, :, None, None] * _split(up, 2, 3)
+    at_core = to_core[:, :, None] * _split(up.sum(axis=3), 2)
+    back_share = at_core[:, :, :, None] * _split(back, 3)
     n_per_pod = fabric.n_spines * fabric.n_core_links
     return [
         *parts,
@@ -128,8 +130,15 @@ def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     ]
 
 
+def _split(links: NDArray[np.generic], *axes: int) -> Array:
+    """Parts of a whole along some axes, as the numbers of links are; 0 where there is none."""
+    numbers = links.astype(np.float64)
+    whole = np.maximum(numbers.sum(axis=axes, keepdims=True), 1)
+    return np.asarray(numbers / whole)
+
+
 def _part(share: Array, first_link: Indices) -> _Part:
     """The pairs of flow and link with a share, from shares by flow and link of its group."""
-    flat = share.reshape(len(share), -1)
+    flat = share.reshape(len(share), math.prod(share.shape[1:]))
     flow, offset = np.nonzero(flat)
     return flow, first_link[flow] + offset, flat[flow, offset]

@@ -14,6 +14,7 @@ from libra_planner.flows.fabric import Array, Clos
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DimensionParts, design_parts
 from libra_planner.flows.phases import PhaseReport
+from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.report.flows import layer_row, number, spread
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 from libra_planner.workload.communication import Communication
@@ -38,6 +39,14 @@ class CheckedPlan:
     report: CheckReport
     optimized: bool
     violated: tuple[Violation, ...] = ()
+
+    @property
+    def late(self) -> list[tuple[StepTimeLimit, float]]:
+        """Bounds on the step time that its mean on the links exceeds, and by how many seconds."""
+        mean_s = float(self.report.effective_step_time_s.mean())
+        limits = self.links.problem.step_time_limits
+        over = [(limit, mean_s - limit.limit_s) for limit in limits]
+        return [(limit, s) for limit, s in over if s > limit.limit_s * RULE_TOLERANCE]
 
     @property
     def blocks(self) -> list[str]:
@@ -69,6 +78,10 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "violated": [
             {"rule": broken.rule, "line": broken.line, "by": broken.by, "unit": broken.unit}
             for broken in checked.violated
+        ],
+        "violated_on_links": [
+            {"rule": limit.text, "line": limit.line, "by": late_s, "unit": "s"}
+            for limit, late_s in checked.late
         ],
         "notes": list(check_notes(checked)),
     }
@@ -154,11 +167,16 @@ def parts_payload(built: DimensionParts) -> dict[str, Any]:
     }
 
 
+def labels(users: Sequence[Communication]) -> list[str]:
+    """Names of collectives; those that differ in size only have one."""
+    return list(dict.fromkeys(user.label for user in users))
+
+
 def _phase(phase: PhaseReport, users: Sequence[Communication]) -> dict[str, Any]:
     worst = phase.worst
     return {
         "dimension": phase.label,
-        "collectives": [user.label for user in users],
+        "collectives": labels(users),
         "group_size": phase.group_size,
         "algorithm": phase.algorithm,
         "n_rounds": len(phase.rounds),
@@ -213,8 +231,9 @@ def _built_notes(checked: CheckedPlan) -> Iterator[str]:
         if isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
             yield f"{one.label}: one switch per network offers no choice of path: no FIM"
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
-            nics = f"{one.n_nics} NIC{'s' if one.n_nics > 1 else ''}"
+            nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
+            speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
             yield (
-                f"{one.label}: {nics} per NPU give {format_bandwidth(one.bandwidth_Bps)}, "
+                f"{one.label}: {nics} of {speed} per NPU, "
                 f"{format_bandwidth(one.asked_Bps)} is asked for; step times use all of it"
             )

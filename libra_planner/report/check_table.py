@@ -14,7 +14,7 @@ from libra_planner.flows.fabric import Array
 from libra_planner.flows.failures_study import FailureStudy
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DesignParts, DimensionParts, design_parts
-from libra_planner.report.check import CheckedPlan, check_notes
+from libra_planner.report.check import CheckedPlan, check_notes, labels
 from libra_planner.report.failures import draw_lines, single_failure_lines
 from libra_planner.report.flows import group_rows
 from libra_planner.report.flows_table import (
@@ -30,7 +30,8 @@ from libra_planner.report.flows_table import (
 from libra_planner.report.hotspot import Hotspot, link_rows
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
-_MOST_PHASES = 20
+_LEAST_FOR_HISTOGRAM = 10
+"""Seeds below which a histogram says no more than the percentiles."""
 
 
 def print_check(
@@ -47,7 +48,8 @@ def print_check(
     for line in _headline(checked):
         print_line(console, line)
     console.print()
-    console.print(step_time_table(console, report))
+    console.print(_step_time_table(console, report))
+    print_line(console, _costs(report))
     if len(report.seeds) > 1:
         _print_seeds(console, report)
     console.print()
@@ -82,6 +84,10 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     for broken in checked.violated:
         line = f" (line {broken.line})" if broken.line else ""
         yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{line}"
+    for limit, late_s in checked.late:
+        line = f" (line {limit.line})" if limit.line else ""
+        text = f"{escape(limit.text)}{line}, by {format_time(late_s)}"
+        yield f"[red]Breaks a rule on its links:[/] {text}"
 
 
 def routed_by(report: CheckReport) -> str:
@@ -100,7 +106,7 @@ def routed_by(report: CheckReport) -> str:
     return f"[bold]{policy.name}[/]{hashed}, {seeds}"
 
 
-def step_time_table(console: Console, report: CheckReport) -> Table:
+def _step_time_table(console: Console, report: CheckReport) -> Table:
     """The three step times, each with its ratio to the first."""
     ideal_s, routed_s = report.ideal_step_time_s, report.effective_step_time_s
     rows = [
@@ -121,6 +127,18 @@ def step_time_table(console: Console, report: CheckReport) -> Table:
     return plain_table(console, columns, "Step time", left=("step time",), dispensable=())
 
 
+def _costs(report: CheckReport) -> str:
+    """What the links' shape and the routing add to the step time."""
+    routed_s = float(report.effective_step_time_s.mean())
+    links = report.spray_step_time_s / report.ideal_step_time_s - 1
+    routing = routed_s / report.spray_step_time_s - 1
+    return f"The links cost {_signed(links)} step time, {report.policy.name} {_signed(routing)}"
+
+
+def _signed(fraction: float) -> str:
+    return f"{round(fraction, 4) + 0.0:+.2%}"
+
+
 def _print_seeds(console: Console, report: CheckReport) -> None:
     rows: list[tuple[str, Array]] = [
         ("step time ms", report.effective_step_time_s * 1e3),
@@ -135,7 +153,7 @@ def _print_seeds(console: Console, report: CheckReport) -> None:
     console.print()
     title = f"Over {len(report.seeds):,} seeds"
     console.print(plain_table(console, columns, title, left=("figure",), dispensable=()))
-    if np.ptp(report.effective_step_time_s) > 0:
+    if len(report.seeds) >= _LEAST_FOR_HISTOGRAM and np.ptp(report.effective_step_time_s) > 0:
         print_histogram(console, report.effective_step_time_s * 1e3, "Seeds by step time, ms")
 
 
@@ -195,11 +213,11 @@ def _part_rows(dimension: DimensionParts) -> Iterator[tuple[str, ...]]:
 
 
 def _phase_table(console: Console, checked: CheckedPlan) -> Table:
-    rows = [(phase, user) for phase, users in checked.report.phases for user in users]
+    rows = [(phase, name) for phase, users in checked.report.phases for name in labels(users)]
     phases = [phase for phase, _ in rows]
     columns = {
         "dim": [phase.label for phase in phases],
-        "collective": [user.label for _, user in rows],
+        "collective": [name for _, name in rows],
         "size": [f"{phase.group_size:,}" for phase in phases],
         "algorithm": [phase.algorithm for phase in phases],
         "rounds": [f"{len(phase.rounds):,}" for phase in phases],
@@ -218,7 +236,8 @@ def _phase_table(console: Console, checked: CheckedPlan) -> Table:
 
 def _print_hotspot(console: Console, checked: CheckedPlan, hot: Hotspot, n_busiest: int) -> None:
     worst, n_rounds = hot.worst, len(hot.phase.rounds)
-    users = hot.users[0].label + (f" and {len(hot.users) - 1} more" if len(hot.users) > 1 else "")
+    names = labels(hot.users)
+    users = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
     which = f", {worst.name} ({worst.share:.1%} of its bytes)" if n_rounds > 1 else ""
     console.print()
     slower = worst.time_s / worst.ideal_s
@@ -267,5 +286,5 @@ def print_failures(
             lines = single_failure_lines(study, n_worst)
         for line in lines:
             print_line(console, escape(line))
-        if name == "failures" and len(study.step_time_s) > 1:
+        if name == "failures" and len(study.step_time_s) >= _LEAST_FOR_HISTOGRAM:
             print_histogram(console, study.step_time_s * 1e3, "Draws by step time, ms")

@@ -177,7 +177,8 @@ def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:
     report, fabric = routed.report, routed.fabric
     capacity = fabric.capacity_Bps
     load = np.divide(report.counts, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-    order = np.argsort(-load, kind="stable")[:n]
+    is_host = np.concatenate([np.full(layer.n_links, layer.is_host) for layer in fabric.layers])
+    order = np.lexsort((is_host, -load))[:n]  # Of equal links those that routing can change.
     return [_link_row(routed, int(link)) for link in order if report.counts[link] > 0]
 
 

@@ -98,11 +98,11 @@ def plural(tier: str, n: int) -> str:
     return tier if n == 1 else {"leaf": "leaves"}.get(tier, f"{tier}s")
 
 
-def _overall(fim: float, floor: float) -> str:
+def _overall(fim: float, floor: float, what: str = "FIM") -> str:
     if np.isnan(fim):
         return "No flows between switches: FIM is not defined"
     best = "" if np.isnan(floor) else f" (no routing goes below {floor:.2f} %)"
-    return f"FIM between switches [bold]{fim:.2f} %[/]{best}"
+    return f"{what} between switches [bold]{fim:.2f} %[/]{best}"
 
 
 def _print_totals(console: Console, report: FlowReport) -> None:
@@ -180,7 +180,8 @@ def _print_seeds(console: Console, seeds: SeedReports) -> None:
     if np.isnan(seeds.fim_percent).all():
         print_line(console, _overall(np.nan, np.nan))
         return
-    print_line(console, _overall(float(seeds.fim_percent.mean()), seeds.first.fim_floor_percent))
+    mean, floor = float(seeds.fim_percent.mean()), seeds.first.fim_floor_percent
+    print_line(console, _overall(mean, floor, "Mean FIM"))
     print_histogram(console, seeds.fim_percent, "Seeds by FIM between switches, %")
 
 

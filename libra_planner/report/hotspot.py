@@ -143,7 +143,7 @@ def hotspot_payload(
     """The key ``hotspot`` of ``check --json``."""
     payload: dict[str, Any] = {
         "dimension": hot.phase.label,
-        "collectives": [user.label for user in hot.users],
+        "collectives": list(dict.fromkeys(user.label for user in hot.users)),
         "round": hot.worst.name,
         "slowdown": number(hot.worst.time_s / hot.worst.ideal_s),
         "busiest_links": link_rows(hot, n_busiest),

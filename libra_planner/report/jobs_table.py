@@ -12,7 +12,7 @@ from libra_planner.flows.jobs import JobReport, SharedFabric
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.jobs import JOB_NOTES
-from libra_planner.units import format_time
+from libra_planner.units import format_time, gigabytes_per_s
 
 
 def print_jobs(
@@ -35,19 +35,24 @@ def print_jobs(
         "alone": [_mean_time(job.alone.effective_step_time_s) for job in jobs],
         "beside": [_mean_time(job.shared.effective_step_time_s) for job in jobs],
         "slowdown": [f"{job.slowdown.mean():.3f}x" for job in jobs],
+        "GB/s per NPU": [_vector(check.bandwidth_Bps) for check in shared.checks],
         "FIM %": [figure_text(float(job.shared.fim_percent.mean())) for job in jobs],
     }
     several = len(jobs[0].alone.seeds) > 1
     if several:
         columns["p95"] = [f"{distribution(job.slowdown).p95:.3f}x" for job in jobs]
     title = "Step time of each job" + (", mean over the seeds" if several else "")
-    dispensable = ("FIM %", "workload", "ideal", "NPUs")
+    dispensable = ("GB/s per NPU", "FIM %", "workload", "ideal", "NPUs")
     console.print(
         plain_table(console, columns, title, left=("plan", "workload"), dispensable=dispensable)
     )
     console.print()
     for note in JOB_NOTES:
         print_line(console, f"Note: {note}")
+
+
+def _vector(bandwidth_Bps: Array) -> str:
+    return ", ".join(f"{gigabytes_per_s(value):,.2f}" for value in bandwidth_Bps)
 
 
 def _mean_time(samples: Array) -> str:

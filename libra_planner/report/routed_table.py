@@ -11,13 +11,13 @@ from rich.table import Table
 from libra_planner.evaluation import Evaluation
 from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
+from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
-from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.routed import NO_CLAIM, NO_SHADOW_PRICES, bought_options
 from libra_planner.report.terminal import print_result
-from libra_planner.units import format_bandwidth, format_time
+from libra_planner.units import format_bandwidth, format_time, format_usd
 
 
 def print_routed(
@@ -28,8 +28,7 @@ def print_routed(
     bought = bought_options(routed)
     if bought is not None:
         console.print()
-        for line in catalogue_lines(problem, bought):
-            print_line(console, escape(line))
+        print_line(console, escape(_purchase(problem, bought)))
     console.print()
     print_line(console, f"On real links, routed by {routed_by(routed.best.check)}")
     console.print()
@@ -37,6 +36,15 @@ def print_routed(
     console.print()
     for line in _lines(problem, routed):
         print_line(console, line)
+
+
+def _purchase(problem: Problem, bought: CatalogueDesign) -> str:
+    pairs = zip(problem.topology.labels, bought.options, strict=True)
+    parts = [
+        f"{label} {option} ({format_usd(option.cost_usd)})" if option else f"{label} any bandwidth"
+        for label, option in pairs
+    ]
+    return f"Buy per NPU: {', '.join(parts)}"
 
 
 def _comparison(console: Console, routed: RoutedOptimum) -> Table:

@@ -1,0 +1,472 @@
+"""``libra-planner check`` and ``optimize --routing``."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import libra_planner as lp
+from libra_planner.flows.check import LinkCheck, link_check
+from libra_planner.flows.failures_study import drawn_failures
+from libra_planner.flows.messages import traffic_settings
+from libra_planner.flows.parts import design_parts
+from libra_planner.flows.policy import Policy
+from libra_planner.flows.rerouted import routed_optimum
+from libra_planner.report.check import CheckedPlan
+from libra_planner.report.check_table import print_check
+from libra_planner.report.hotspot import FlowNames, hotspot
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+# One all-reduce of 4 GB after a second of compute, on four NPUs and two leaves.
+WORKLOAD = """\
+kind: table
+source: by hand
+operations:
+  - {layer: a, phase: weight_grad, compute_ns: 1000000000,
+     collective: {kind: all-reduce, size_bytes: 4000000000}}
+"""
+SMALL = """\
+workload: hand.yaml
+fabric:
+  topology: SW(4)
+  tiers: [pod]
+  realization:
+    switch_radix: 4
+    leaves: 2
+    spines: 2
+parallelism: {dp: 4}
+cost_model: libra-ispass24
+constraints:
+  - total == 10 GB/s
+"""
+TWO_DIMS = """\
+workload: gpt3-libra
+fabric:
+  topology: FC(8)_SW(32)
+  tiers: [node, pod]
+  realization: {switch_radix: 16, port_speed: 400 Gbps, wiring: rail_optimized}
+parallelism: {tp: 8, dp: 32}
+cost_model: libra-ispass24
+constraints:
+  - total == 200 GB/s
+"""
+ONE_UPLINK = ("spines: 2", "spines: 1\n    oversubscription: 2")
+
+
+@pytest.fixture
+def small(plan, tmp_path) -> Callable[..., Path]:
+    """Four NPUs, all-reduce by halving-doubling: 6 GB per NPU at 10 GB/s take 0.6 s."""
+    (tmp_path / "hand.yaml").write_text(WORKLOAD)
+    return lambda *replacements, **named: plan(*replacements, text=SMALL, **named)
+
+
+@pytest.mark.parametrize(
+    ("placement", "seconds"),
+    [
+        # Two thirds of the bytes go to the neighbour on the leaf, 0.4 s; one third crosses,
+        # two flows on one uplink, 0.2 s twice over.
+        ("contiguous", 1 + 0.4 + 0.4),
+        # Neighbours are on different leaves: two thirds cross.
+        ("rail", 1 + 0.8 + 0.2),
+    ],
+)
+def test_half_the_uplinks_take_twice_the_time(placement, seconds, small, run) -> None:
+    found = run("check", small(ONE_UPLINK), "--placement", placement, "--json").payload
+    assert found["ideal_step_time_s"] == pytest.approx(1.6)
+    assert found["spray_step_time_s"] == pytest.approx(seconds)
+    assert found["effective_step_time_s"] == pytest.approx(seconds)
+    assert found["slowdown"] == pytest.approx(seconds / 1.6)
+    assert found["fim_percent"] == 0
+    [dimension] = found["dimensions"]
+    assert dimension["efficiency"] == pytest.approx(0.6 / (seconds - 1))
+    assert found["hotspot"] is None
+    text = run("check", small(ONE_UPLINK), "--placement", placement).out
+    assert f"The links cost {seconds / 1.6 - 1:+.2%} step time, ecmp +0.00%" in text
+
+
+def test_flows_that_meet_take_twice_the_time(small, run) -> None:
+    """Two flows of each leaf on two uplinks meet (0.4 s) or not (0.2 s).
+
+    Both leaves' flows part in a quarter of the draws: 1.75 s on average, and FIM is 0 or 100 for
+    each leaf, 50 on average. Greedy parts them always.
+    """
+    path = small()
+    found = run("check", path, "--seeds", "400", "--json").payload
+    seconds, n = found["effective_step_time_s"], 400
+    assert (seconds["p5"], seconds["p50"], seconds["p95"]) == pytest.approx((1.6, 1.8, 1.8))
+    assert abs(seconds["mean"] - 1.75) < 3 * np.sqrt(0.2**2 * 3 / 16 / n)
+    assert abs(found["fim_percent"]["mean"] - 50) < 3 * np.sqrt(50**2 / 2 / n)
+    assert found["slowdown"]["mean"] == pytest.approx(seconds["mean"] / 1.6)
+    assert (found["seed"], found["n_seeds"]) == (0, n)
+    assert sum(found["step_time_histogram"]["counts"]) == n
+    greedy = run("check", path, "--policy", "greedy", "--json").payload
+    assert greedy["effective_step_time_s"] == pytest.approx(1.6)
+    assert (greedy["hash"], greedy["fim_percent"], greedy["hotspot"]) == (None, 0, None)
+
+
+def test_seeds_are_those_of_single_runs(small, run) -> None:
+    singles = [
+        run("check", small(), "--seed", seed, "--json").payload["effective_step_time_s"]
+        for seed in (12, 13, 14)
+    ]
+    several = run("check", small(), "--seed", "12", "--seeds", "3", "--json").payload
+    assert several["effective_step_time_s"]["mean"] == pytest.approx(np.mean(singles))
+
+
+def test_the_hotspot_names_the_flows_that_meet(small, run) -> None:
+    path = small()
+    seed = next(
+        str(seed)
+        for seed in range(20)
+        if run("check", path, "--seed", str(seed), "--json").payload["hotspot"]
+    )
+    arguments = ("check", path, "--seed", seed, "--groups")
+    hot = run(*arguments, "--json").payload["hotspot"]
+    assert (hot["dimension"], hot["round"], hot["slowdown"]) == ("dim1", "step 2 of 2", 2.0)
+    assert hot["collectives"] == ["weight grad all-reduce, dp"]
+    busiest = hot["busiest_links"][0]
+    assert (busiest["n_flows"], busiest["layer"]) == (2, "leaf_up")
+    assert busiest["flows"] in (["0-2", "1-3"], ["2-0", "3-1"])
+    assert max(group["fim_percent"] for group in hot["groups"]) == 100
+    traced = run(*arguments, "--trace", busiest["flows"][0], "--json").payload["hotspot"]["trace"]
+    assert busiest["link"] in [hop["link"] for hop in traced["hops"]]
+    text = run(*arguments, "--trace", busiest["flows"][0]).out
+    assert f"{busiest['link']}  2 flows: NPUs {', '.join(busiest['flows'])}" in text
+    assert f"Flow {busiest['flows'][0]}, host" in text
+    assert "ECMP groups" in text
+
+
+def test_names_of_flows() -> None:
+    names = FlowNames(np.array([0, 0, 1, 1]), np.array([2, 2, 3, 3]), n_pairs=2)
+    assert list(names) == ["0-2.0", "0-2.1", "1-3.0", "1-3.1"]
+    assert [names.number_of(name) for name in names] == [0, 1, 2, 3]
+    assert names.number_of("1-3") == 2
+    for wrong in ("0-3", "0-2.2", "0", "a-b", "0-2.x", "0-2-4", ""):
+        assert names.number_of(wrong) is None
+
+
+def test_json_holds_the_numbers_of_the_core(plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    arguments = ("--bandwidth", "150,60", "--seeds", "3", "--seed", "5", "--queue-pairs", "2")
+    found = run("check", path, *arguments, "--json").payload
+    problem = lp.load_plan(path)
+    traffic = traffic_settings(problem.realization)
+    links = link_check(
+        problem,
+        np.array([150e9, 60e9]),
+        traffic=replace(traffic, n_queue_pairs=2),
+    )
+    report = links.report(Policy("ecmp"), seeds=[5, 6, 7])
+    assert found["effective_step_time_s"]["mean"] == pytest.approx(
+        report.effective_step_time_s.mean(), rel=1e-12
+    )
+    assert found["spray_step_time_s"] == report.spray_step_time_s
+    assert found["ideal_step_time_s"] == report.ideal_step_time_s
+    assert found["fim_percent"]["p50"] == np.median(report.fim_percent)
+    assert (found["bandwidth_GBps"], found["realized_GBps"]) == ([150, 60], [150, 100])
+    assert not found["optimized"]
+    [broken] = found["violated"]
+    assert (broken["rule"], broken["line"]) == ("total == 200 GB/s", 9)
+    parts = design_parts(report.design).dimensions
+    for row, one, part in zip(found["dimensions"], report.dimensions, parts, strict=True):
+        assert (row["dimension"], row["tier"]) == (one.label, one.tier)
+        assert row["n_switches"] == part.n_switches == sum(x["n_switches"] for x in row["switches"])
+        assert row["n_optics"] == part.n_optics
+    node, pod = found["dimensions"]
+    assert node["fim_percent"] == {"mean": None, "sd": None, "p5": None, "p50": None, "p95": None}
+    assert pod["efficiency"]["mean"] == pytest.approx(
+        report.dimensions[1].efficiency.mean(), rel=1e-12
+    )
+    [(phase, users)] = report.phases
+    [row] = found["phases"]
+    assert (row["slowdown"], row["fim_percent"]) == (phase.slowdown, phase.fim_percent)
+    assert row["collectives"] == [user.label for user in users]
+    layers = {layer["name"]: layer for layer in row["worst_round"]["layers"]}
+    assert layers["leaf_up"]["fim_percent"] == phase.worst.layers[1].fim_percent
+
+
+def test_the_plan_is_optimised_first(plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    optimum = run("optimize", path, "--json").payload
+    found = run("check", path, "--json").payload
+    assert found["optimized"]
+    assert found["bandwidth_GBps"] == optimum["bandwidth_GBps"]
+    assert found["ideal_step_time_s"] == pytest.approx(optimum["step_time_s"])
+    assert "the plan's own optimum, found first" in run("check", path).out
+    vector = ",".join(map(repr, optimum["bandwidth_GBps"]))
+    assert "per NPU: as given" in run("check", path, "--bandwidth", vector).out
+
+
+def test_bounds_on_the_step_time_hold_on_the_links(small, run) -> None:
+    bound = ("  - total == 10 GB/s", "  - total == 10 GB/s\n  - step_time <= 1.7 s")
+    found = run("check", small(ONE_UPLINK, bound), "--json").payload
+    assert found["violated"] == []
+    [late] = found["violated_on_links"]
+    assert (late["rule"], late["line"]) == ("step_time <= 1.7 s", 14)
+    assert late["by"] == pytest.approx(0.1)
+    text = run("check", small(ONE_UPLINK, bound)).out
+    assert "Breaks a rule on its links: step_time <= 1.7 s (line 14), by 100.000 ms" in text
+    assert "Breaks a rule" not in run("check", small(bound), "--policy", "greedy").out
+
+
+def test_same_plan_same_bytes(plan, run) -> None:
+    arguments = ("check", plan(text=TWO_DIMS), "--seeds", "2", "--fail-links", "3", "--json")
+    assert run(*arguments).out == run(*arguments).out
+
+
+def test_direct_links_have_no_imbalance(plan, run) -> None:
+    path = plan(("RI(4)_FC(8)_RI(4)_SW(32)", "RI(4)_FC(8)_RI(4)_FC(32)"))
+    found = run("check", path, "--json").payload
+    assert (found["fim_percent"], found["phases"], found["hotspot"]) == (None, [], None)
+    assert found["effective_step_time_s"] == found["spray_step_time_s"]
+    assert "direct links offer no choice of path" in found["notes"][0]
+    # TP 16 has 4 of FC(8): its own links are 3 of 7 (C6), which the optimum does not know.
+    assert found["slowdown"] > 1.1
+    several = run("check", path, "--seeds", "2").out
+    assert "FIM %" in several
+    assert "Loses most" not in several
+
+
+def test_a_switch_by_itself_has_no_imbalance(plan, run) -> None:
+    found = run("check", plan(), "--json").payload
+    assert found["fim_percent"] is None
+    assert found["dimensions"][3]["switches"] == [
+        {"tier": "leaf", "n_switches": 128, "n_ports_used": 4096, "n_ports_free": 4096}
+    ]
+    notes = "\n".join(found["notes"])
+    assert "dim4: one switch per network offers no choice of path: no FIM" in notes
+    assert "the plan has no fabric.realization" in notes
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_text_names_every_dimension_and_fits(width: int, plan) -> None:
+    problem = lp.load_plan(plan(text=TWO_DIMS))
+    links = link_check(problem, np.array([150e9, 60e9]))
+    checked = CheckedPlan(links, links.report(Policy("ecmp"), seeds=range(12)), optimized=False)
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
+    hot = hotspot(links, checked.report)
+    print_check(console, checked, hot, n_busiest=3, groups=True, traced=0)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for name in ("ideal: all bandwidth", "every packet sprayed", "ecmp, mean", "ecmp, p95"):
+        assert name in text
+    for row in ("dim1", "dim2"):
+        assert any(line.startswith(f" {row}") for line in text.splitlines())
+    for name in ("Seeds by step time", "leaf-spine", "npu-npu", "weight grad all-reduce, dp"):
+        assert name in text
+
+
+def test_nothing_wraps_off_a_terminal(run) -> None:
+    text = run("check", EXAMPLES / "07_check.yaml").out
+    assert any(len(line) > 130 for line in text.splitlines() if line.startswith("Note:"))
+    assert "3 NICs of 50.00 GB/s per NPU, 129.01 GB/s is asked for" in text
+
+
+def test_ecmp_costs_time_in_the_example(run) -> None:
+    found = run("check", EXAMPLES / "07_check.yaml", "--seeds", "3", "--json").payload
+    assert found["spray_step_time_s"] < found["ideal_step_time_s"]  # NICs come whole.
+    assert found["slowdown"]["mean"] > 1.03
+    greedy = run("check", EXAMPLES / "07_check.yaml", "--policy", "greedy", "--json").payload
+    assert greedy["effective_step_time_s"] == pytest.approx(found["spray_step_time_s"])
+
+
+def test_failures_are_the_study_of_the_core(plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    arguments = ("check", path, "--bandwidth", "150,50", "--fail-links", "4", "--fail-spines", "1")
+    found = run(*arguments, "--seeds", "3", "--json").payload["failures"]
+    links = link_check(lp.load_plan(path), np.array([150e9, 50e9]))
+    study = drawn_failures(links, Policy("ecmp"), n_links=4, n_spines=1, seeds=range(3))
+    assert found["step_time_s"]["mean"] == pytest.approx(study.step_time_s.mean(), rel=1e-12)
+    assert found["whole_step_time_s"] == study.whole_step_time_s
+    assert [case["name"] for case in found["cases"]] == ["seed 0", "seed 1", "seed 2"]
+    text = run(*arguments, "--seeds", "3").out
+    assert "With 4 links and 1 spine failed, 3 cases: step time " in text
+
+
+def test_single_failures_are_worst_first(small, run) -> None:
+    found = run("check", small(), "--policy", "spray", "--n-1", "--json").payload["single_failures"]
+    # Any cable or spine: one of two uplinks of a leaf is left for the crossing third.
+    assert (found["n_cases"], found["n_disconnected"]) == (6, 0)
+    assert [case["step_time_s"] for case in found["cases"]] == pytest.approx([1.8] * 6)
+    assert found["whole_step_time_s"] == pytest.approx(1.6)
+    text = run("check", small(), "--policy", "spray", "--n-1", "--busiest", "2").out
+    assert "With any one cable or spine failed (N-1), 6 cases: step time 1.800 s" in text
+    assert text.count("dim1: ") == 2
+
+
+def test_failures_that_cut_hosts_off_are_named(small, run) -> None:
+    found = run("check", small(ONE_UPLINK), "--fail-links", "1", "--json").payload["failures"]
+    assert (found["n_disconnected"], found["step_time_s"]["mean"]) == (1, None)
+    assert "host 0 -> host 2" in found["cases"][0]["disconnected"]
+    text = run("check", small(ONE_UPLINK), "--n-1").out
+    assert "3 cases: all cut hosts off" in text
+    assert "host 0 -> host 2" in text
+
+
+def test_several_jobs(small, run) -> None:
+    """Two jobs of four on four leaves of two: apart they lose nothing, mixed they meet."""
+    automatic = ("    leaves: 2\n    spines: 2\n", "")
+    plans = small(automatic, name="a.yaml"), small(automatic, name="b.yaml")
+    arguments = ("check", *plans, "--policy", "spray", "--bandwidth", "10")
+    apart = run(*arguments, "--json").payload
+    assert [job["slowdown"] for job in apart["jobs"]] == pytest.approx([1, 1])
+    assert [job["plan"] for job in apart["jobs"]] == [str(path) for path in plans]
+    assert (apart["topology"], apart["n_npus"], apart["shared"]["dimension"]) == (
+        "SW(8)",
+        8,
+        "dim1",
+    )
+    text = run(*arguments, "--placement", "rail").out
+    assert "2 jobs on SW(8), 8 NPUs, sharing dim1 (pod)" in text
+    assert all(path.name in text for path in plans)
+
+
+def test_routed_optimum_is_that_of_the_core(plan, run) -> None:
+    path = EXAMPLES / "07_check.yaml"
+    found = run("optimize", path, "--routing", "ecmp", "--json").payload
+    core = routed_optimum(lp.load_plan(path), Policy("ecmp"))
+    routing = found["routing"]
+    assert routing["effective_step_time_s"] == core.best.check.effective_step_time_s[0]
+    assert (routing["converged"], routing["n_rounds"]) == (core.converged, len(core.rounds))
+    assert found["bandwidth_GBps"] == [value / 1e9 for value in core.best.bandwidth_Bps]
+    assert found["step_time_s"] == pytest.approx(routing["ideal_step_time_s"])
+    blind = run("optimize", path, "--json").payload
+    assert routing["blind"]["bandwidth_GBps"] == blind["bandwidth_GBps"]
+    assert found.keys() >= blind.keys()
+    # Nothing is claimed.
+    assert found["status"] == "checked"
+    proofs = ("optimality_gap", "lower_bound", "unique", "shadow_prices", "price_sensitivity")
+    assert [found[key] for key in proofs] == [None] * 5
+    assert any("no optimality is claimed" in note for note in found["notes"])
+    # The effective step time of the example is 2 to 3 % better than that of the blind optimum.
+    ratio = routing["effective_step_time_s"] / routing["blind"]["effective_step_time_s"]
+    assert 0.97 < ratio < 0.98
+    assert routing["gain_vs_blind"] == pytest.approx(1 / ratio)
+    text = run("optimize", path, "--routing", "ecmp").out
+    assert f"On its links this design takes {ratio - 1:+.2%} step time" in text
+    assert "no optimality is claimed" in text
+    assert "Proven optimal" not in text
+
+
+def test_routed_optimum_of_a_catalogue(run) -> None:
+    path = EXAMPLES / "06_catalogue.yaml"
+    found = run("optimize", path, "--routing", "greedy", "--json").payload
+    assert found["catalogue"]["continuous"] is None
+    text = run("optimize", path, "--routing", "greedy").out
+    assert "Buy per NPU: dim1 " in text
+    assert "the best of" not in text.replace("the best of the designs that were checked", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "ecpm"], ": --policy: got 'ecpm', .* did you mean ecmp"),
+        (["--time-limit", "0"], ": --policy: got a time limit of 0 s"),
+        (["--bandwidth", "1,2,3"], ": --bandwidth: got 3 numbers, expected 2"),
+        (["--bandwidth", "100,0"], ": --bandwidth: got 0 GB/s for dim2"),
+        (["--bandwidth", "100,x"], ": --bandwidth: got 'x'"),
+        (["--trace", "0-1"], ": --trace: got '0-1', expected a flow of step "),
+        (["--fail-links", "9999"], ": --fail-links, .*got 9999 failed links"),
+        (["--set", "fabric.realization.nics=1"], r":5:\d+: .*dim2.*got 1 NICs of 50 GB/s"),
+        (["--set", "fabric.realization.switch_radix=2"], r":5:\d+: .*dim2.*got 512 endpoints"),
+        (["--set", "fabric.topology=FC(8)_FC(32)", "--n-1"], "got .*realization|no links between"),
+        (["--set", "workload=nothing"], "nothing"),
+    ],
+)
+def test_bad_input_is_2_and_names_the_plan(arguments, message, plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    result = run("check", path, *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(str(path))
+    assert re.search(message, result.err), result.err
+
+
+@pytest.mark.parametrize("flag", ["--seeds=0", "--seeds=x", "--placement=up", "--busiest=-1"])
+def test_bad_options_are_2(flag: str, plan, run) -> None:
+    result = run("check", plan(text=TWO_DIMS), flag)
+    assert result.code == 2
+    assert "usage:" in result.err
+
+
+def test_infeasible_is_3(plan, run) -> None:
+    path = plan(
+        ("  - total == 200 GB/s", "  - total == 200 GB/s\n  - dim1 >= 300 GB/s"), text=TWO_DIMS
+    )
+    for command in (["check"], ["optimize", "--routing", "ecmp"]):
+        result = run(*command, path)
+        assert (result.code, result.out) == (3, "")
+        assert result.err.startswith(str(path))
+
+
+def test_the_line_of_what_cannot_be_built(plan, run) -> None:
+    text = TWO_DIMS.replace(
+        "{switch_radix: 16, port_speed: 400 Gbps, wiring: rail_optimized}",
+        "\n    port_speed: 400 Gbps\n    pod:\n      nics: 1",
+    )
+    for command in (["check"], ["optimize", "--routing", "ecmp"]):
+        result = run(
+            *command, plan(text=text), "--set", "constraints=[dim2 == 120 GB/s, dim1 == 9 GB/s]"
+        )
+        assert result.code == 2
+        assert ":8:7: fabric.realization (dim2).nics: got 1 NICs of 50 GB/s" in result.err
+
+
+def test_jobs_that_cannot_share(small, plan, run) -> None:
+    paths = small(name="a.yaml"), plan(text=TWO_DIMS, name="b.yaml")
+    result = run("check", *paths)
+    assert (result.code, result.out) == (2, "")
+    assert "expected topologies that differ in the outermost size only" in result.err
+    result = run("check", *paths, "--trace", "0-1")
+    assert (result.code, "got --trace with 2 plans" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--seeds=2", "--hash=crc32", "--queue-pairs=2", "--enhanced"])
+def test_options_of_a_routing_need_one(option: str, plan, run) -> None:
+    result = run("optimize", plan(), option)
+    assert (result.code, result.out) == (2, "")
+    assert f"got {option.partition('=')[0]} without --routing" in result.err
+
+
+def test_relative_groups_are_not_rerouted(run) -> None:
+    path = EXAMPLES / "03_group.yaml"
+    result = run("optimize", path, "--routing", "ecmp", "--set", "group_objective=worst_case")
+    assert result.code == 2
+    assert result.err.startswith(f"{path}: got group_objective worst_case with a routing policy")
+
+
+def test_groups_of_workloads_are_checked(run) -> None:
+    found = run("check", EXAMPLES / "03_group.yaml", "--json").payload
+    assert found["effective_step_time_s"] >= found["spray_step_time_s"] > 0
+
+
+def test_interruption_is_130(plan, run, monkeypatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LinkCheck, "report", interrupted)
+    result = run("check", plan(text=TWO_DIMS), "--bandwidth", "150,50")
+    assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
+
+
+def test_a_given_design_loads_no_solver(plan) -> None:
+    program = (
+        "import sys\nfrom libra_planner.cli.main import main\nmain(sys.argv[1:])\n"
+        "print(*sorted({m.split('.')[0] for m in sys.modules}), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "check", plan(text=TWO_DIMS)]
+    command += ["--bandwidth", "150,50", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["policy"] == "ecmp"
+    assert not {"cvxpy", "clarabel", "rich"} & set(result.stderr.split())
