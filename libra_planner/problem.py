@@ -150,6 +150,7 @@ class Problem:
     network : the fabric as these collectives meet it; ``None`` for a problem of another source.
     at_slowdown : the same problem where collectives take longer in a dimension than the
         model says, as a check of its links finds; ``None`` where that cannot be told.
+    n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
     """
 
     source: str
@@ -178,6 +179,7 @@ class Problem:
     at_slowdown: Callable[[Slowdown], Problem] | None = field(
         default=None, repr=False, compare=False
     )
+    n_sequences: int | None = None
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:

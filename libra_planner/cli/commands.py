@@ -163,6 +163,14 @@ def check(options: argparse.Namespace) -> None:
     answer(options, _console)
 
 
+def sweep(options: argparse.Namespace) -> None:
+    """``libra-planner sweep``."""
+    with _uncollected():
+        from libra_planner.cli import sweep as actions
+
+    getattr(actions, options.action)(options)
+
+
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled
@@ -202,6 +210,11 @@ def schema(options: argparse.Namespace) -> None:
     """``libra-planner schema``."""
     from libra_planner.spec.schema import json_schema
 
+    if options.format == "sweep":
+        from libra_planner.sweep.models import sweep_schema
+
+        _print_json(sweep_schema())
+        return
     _print_json(json_schema(options.format))
 
 

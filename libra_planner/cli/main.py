@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
+from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.errors import INTERRUPTED, PlannerError
 
 CANNOT_WRITE = 2
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_pareto(commands)
     _add_collective(commands)
     _add_flows(commands)
+    add_sweep(commands, _command)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -301,7 +303,9 @@ def _add_list(commands: _Commands) -> None:
 def _add_schema(commands: _Commands) -> None:
     text = "Print the JSON Schema of a file format, for editors."
     parser = _command(commands, "schema", "schema", text)
-    parser.add_argument("format", choices=("plan", "workload", "price-book", "npu-catalogue"))
+    parser.add_argument(
+        "format", choices=("plan", "workload", "price-book", "npu-catalogue", "sweep")
+    )
 
 
 def _add_import(commands: _Commands) -> None:

@@ -62,7 +62,17 @@ def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
     """
     document = read_document(path)
     apply_settings(document, [settings] if isinstance(settings, str) else settings)
-    beside = Path(path).parent
+    return build_plan(document, Path(path).parent)
+
+
+def build_plan(document: Document, beside: Path) -> Problem:
+    """:func:`load_plan` of a document; ``beside`` is the folder its paths are relative to.
+
+    Raises
+    ------
+    SpecError
+        With every fault found.
+    """
     try:
         spec = plan_spec(document)
     except SpecError as error:
@@ -173,6 +183,7 @@ class _Builder:
             communications=tuple(c for training in trainings for c in training.communications),
             network=fidelity.network,
             at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
+            n_sequences=built[0].workload.n_sequences if len(built) == 1 else None,
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ LAYERS = [
     ["optimizer"],
     ["flows"],
     ["spec"],
+    ["sweep"],
     ["interop"],
     ["report"],
     ["cli"],

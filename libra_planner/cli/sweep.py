@@ -1,0 +1,208 @@
+"""``libra-planner sweep``: plan, run and show sweeps, and turn their rows into plans."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.files import write_files
+from libra_planner.sweep.designs import design_plan
+from libra_planner.sweep.results import Answer, Results
+from libra_planner.sweep.runner import Progress, probe, run_sweep
+from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweep.store import RunDirectory, writing
+from libra_planner.units import format_bytes, format_time
+
+if TYPE_CHECKING:
+    from libra_planner.sweep.runner import Watch
+
+_MOST_SHOWN = 200
+"""Rows that a table shows of an answer."""
+
+
+def plan(options: argparse.Namespace) -> None:
+    """``sweep plan``: count and estimate."""
+    from libra_planner.sweep.chunks import job_of
+    from libra_planner.sweep.estimate import estimated
+
+    sweep = load_sweep(options.plan)
+    probe(sweep, job_of(sweep))
+    found = estimated(sweep)
+    if options.json:
+        print(json.dumps(vars(found) | {"seed": sweep.seed}, indent=2, allow_nan=False))
+        return
+    print(f"{found.n_designs:,} designs of {found.n_combinations:,} combinations")
+    for axis in sweep.axes:
+        values = axis.values
+        shown = f"{values[0]} to {values[-1]}" if len(values) > 1 else f"{values[0]}"
+        print(f"  {axis.name}: {len(values):,} values, {shown}")
+    if sweep.sample:
+        print(f"Sample: {sweep.sample.method} of {sweep.sample.n:,}, seed {sweep.seed}")
+    print(f"Structures that are built one by one: up to {found.n_structures:,}")
+    tried = ", ".join(f"{n} {status}" for status, n in found.statuses.items())
+    print(f"Tried: {tried}")
+    print(f"About {format_time(found.core_s)} on one core, over the number of workers")
+    print(f"About {format_bytes(found.size_bytes)} in {found.n_parts:,} files")
+
+
+def run(options: argparse.Namespace) -> None:
+    """``sweep run``: solve what is missing."""
+    sweep = load_sweep(options.plan)
+    try:
+        with _watched(options) as watch:
+            progress = run_sweep(
+                sweep,
+                options.output,
+                n_workers=options.workers,
+                scheduler=options.scheduler,
+                watch=watch,
+            )
+    except KeyboardInterrupt:
+        kept = f"What is done is kept in {options.output}; run the same command again to go on."
+        print(kept, file=sys.stderr)
+        raise
+    if options.json_progress:
+        _print_line({"event": "done", "seed": sweep.seed, **_figures(progress)})
+        return
+    counts = ", ".join(f"{n:,} {status}" for status, n in sorted(progress.statuses.items()))
+    before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
+    print(f"{progress.n_designs:,} designs in {options.output}{before}")
+    if progress.n_solved:
+        print(f"{counts}; {progress.n_resolved:,} solved by the reference, one by one")
+        rate = f"{progress.designs_per_s:,.0f} designs/s"
+        print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
+
+
+@contextmanager
+def _watched(options: argparse.Namespace) -> Iterator[Watch | None]:
+    """Progress as JSON lines on stdout, or for people where stderr is a terminal."""
+    if options.json_progress:
+        yield lambda progress: _print_line({"event": "progress", **_figures(progress)})
+    elif sys.stderr.isatty():
+        with _bar() as watch:
+            yield watch
+    else:
+        yield None
+
+
+def _print_line(payload: dict[str, Any]) -> None:
+    print(json.dumps(payload, allow_nan=False), flush=True)
+
+
+def _figures(progress: Progress) -> dict[str, Any]:
+    return {
+        "n_designs": progress.n_designs,
+        "n_done": progress.n_before + progress.n_solved,
+        "n_parts": progress.n_parts,
+        "n_parts_done": progress.n_parts_done,
+        "n_resolved": progress.n_resolved,
+        "statuses": dict(progress.statuses),
+        "elapsed_s": progress.elapsed_s,
+        "designs_per_s": progress.designs_per_s,
+        "left_s": progress.left_s,
+    }
+
+
+@contextmanager
+def _bar() -> Iterator[Watch]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    rate = TextColumn("{task.fields[rate]:,.0f} designs/s")
+    columns = (BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None, rate=0.0)
+
+        def watch(progress: Progress) -> None:
+            done = progress.n_before + progress.n_solved
+            rate = progress.designs_per_s
+            bar.update(task, total=progress.n_designs, completed=done, rate=rate)
+
+        yield watch
+
+
+def show(options: argparse.Namespace) -> None:
+    """``sweep show``: answers as a table, CSV, JSON or a figure."""
+    results = Results.at(options.directory)
+    left = results.manifest["n_parts"] - results.n_parts_done
+    if left > 0:
+        print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
+    if options.plot:
+        from libra_planner.sweep.plots import plot
+
+        plot(results, options.plot, x=options.x, y=options.y)
+        for file in options.plot:
+            print(file)
+    if options.csv:
+        _write_csv(_answer(results, options), options.csv)
+    elif options.json:
+        rows = _answer(results, options).dicts()
+        print(json.dumps({"rows": rows}, indent=2, allow_nan=False, default=str))
+    elif not options.plot:
+        _print_table(_answer(results, options))
+
+
+def _answer(results: Results, options: argparse.Namespace) -> Answer:
+    if options.sql:
+        return results.sql(options.sql)
+    if options.group_by:
+        return results.grouped(options.group_by)
+    if options.pareto:
+        return results.pareto()
+    if options.csv and options.top is None:
+        return results.everything()
+    return results.top(options.top or 10)
+
+
+def _write_csv(answer: Answer, file: str) -> None:
+    if file == "-":
+        _write_rows(answer, sys.stdout)
+        return
+    with writing(Place(file)), Path(file).open("w", encoding="utf-8", newline="") as out:
+        _write_rows(answer, out)
+    print(file)
+
+
+def _write_rows(answer: Answer, out: Any) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(answer.columns)
+    writer.writerows(answer.rows)
+
+
+def _print_table(answer: Answer) -> None:
+    """Columns lined up, numbers to six digits; never wrapped."""
+    if not answer.rows:
+        print("no designs", file=sys.stderr)
+        return
+    cells = [answer.columns, *(tuple(map(_cell, row)) for row in answer.rows[:_MOST_SHOWN])]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    if len(answer.rows) > _MOST_SHOWN:
+        print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else str(value)
+
+
+def design(options: argparse.Namespace) -> None:
+    """``sweep design``: a row as a plan."""
+    text = design_plan(RunDirectory(Path(options.directory)), options.row)
+    file = Path(options.output)
+    if file.suffix not in (".yaml", ".yml"):
+        place = Place("-o")
+        raise SpecError(Fault(f"got {options.output!r}", "expected a .yaml file", "", "", place))
+    for kept in write_files({file: text}):
+        print(f"Kept what was there as {kept}.", file=sys.stderr)
+    print(file)

@@ -1,0 +1,217 @@
+"""Thousands of designs solved at once, each with the proof that one design has (C9).
+
+Problems of one structure (the same tree of the step time, the same senses of the rules) are
+solved together by a vectorised interior-point method. Every design is judged as a single one
+is: rules met at the vector printed, figures from NumPy there, a proven bound, a gap of at most
+1e-6. What fails is solved again by ``optimize``, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
+from libra_planner.optimizer.batch_objectives import BatchDesigns, solve_designs
+from libra_planner.optimizer.batch_program import BatchProgram, rest_of_key
+from libra_planner.optimizer.batch_scaled import Index
+from libra_planner.optimizer.batch_structure import Key, shape_key
+from libra_planner.optimizer.optimize import optimize
+from libra_planner.problem import Problem
+from libra_planner.timing.expression import Array, Mask
+
+CHUNK = 1000
+"""Designs solved at a time: their arrays stay in the cache, and memory flat."""
+
+OPTIMAL, INFEASIBLE, ILL_POSED = "optimal", "infeasible", "ill_posed"
+UNCERTIFIED = "uncertified"
+_STATUS: Mapping[type[PlannerError], str] = MappingProxyType(
+    {Infeasible: INFEASIBLE, IllPosed: ILL_POSED, SolverFailed: UNCERTIFIED}
+)
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """Optima of n designs, in the order they were given.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n, n_dims); NaN where there is no optimum, and beyond the
+        dimensions of a smaller fabric.
+    objective, lower_bound : value of the objective there and a proven bound on it (C9), (n,).
+    step_time_s, cost_usd : exact figures at the vector, shape (n,).
+    unique : no other design ties, shape (n,).
+    status : optimal, infeasible, ill_posed or uncertified, shape (n,).
+    resolved : solved by the reference, one by one, shape (n,).
+    messages : what the reference said of designs that it found without an optimum, by index;
+        :func:`reason` asks it about others.
+    """
+
+    bandwidth_bytes_per_s: Array
+    objective: Array
+    lower_bound: Array
+    step_time_s: Array
+    cost_usd: Array
+    unique: Mask
+    status: NDArray[np.str_]
+    resolved: Mask
+    messages: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def n_designs(self) -> int:
+        """How many designs."""
+        return len(self.objective)
+
+    @property
+    def n_resolved(self) -> int:
+        """How many of them the reference solved."""
+        return int(self.resolved.sum())
+
+    @property
+    def optimality_gap(self) -> Array:
+        """(objective - lower_bound) / lower_bound (C9), shape (n,)."""
+        gap: Array = (self.objective - self.lower_bound) / self.lower_bound
+        return gap
+
+
+def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
+    """The optimum of every problem, those of one structure at once.
+
+    Problems that no batch can hold (purchasable options, a number of chunks left open, groups
+    with a relative objective) are solved one by one and count as ``resolved``.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> rules = ('constraints=["total == 500 GB/s"]', 'constraints=["total == 9 GB/s"]')
+    >>> plans = [lp.load_plan(lp.example("01_gpt3_4d"), [rule]) for rule in rules]
+    >>> result = batch_optimize(plans)
+    >>> result.status.tolist(), result.step_time_s.round(6).tolist()
+    (['optimal', 'optimal'], [0.722412, 2.793534])
+    """
+    n_dims = max((problem.topology.n_dims for problem in problems), default=0)
+    result = _empty(len(problems), n_dims)
+    for members in _groups(problems):
+        if _is_supported(problems[members[0]]):
+            for part in np.array_split(members, -(-len(members) // CHUNK)):
+                program = BatchProgram.of([problems[i] for i in part])
+                _solve(result, part, program, [problems[i] for i in part].__getitem__)
+        else:
+            for i in members:
+                _resolve(result, int(i), problems[i])
+    return result
+
+
+def optimize_program(program: BatchProgram) -> BatchResult:
+    """The optimum of every design of a batch.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> from dataclasses import replace
+    >>> base = lp.load_plan(lp.example("01_gpt3_4d"))
+    >>> sweep = BatchProgram.repeated(base, 1000)
+    >>> sweep = replace(sweep, bounds=np.linspace(1e11, 1e12, 1000)[:, None])
+    >>> result = optimize_program(sweep)
+    >>> int((result.status == "optimal").sum()), result.n_resolved
+    (1000, 0)
+    """
+    result = _empty(program.n, program.template.topology.n_dims)
+    for start in range(0, program.n, CHUNK):
+        rows = np.arange(start, min(start + CHUNK, program.n))
+        part = program.part(slice(start, start + CHUNK))
+        _solve(result, rows, part, part.problem)
+    return result
+
+
+def reason(problem: Problem) -> str:
+    """What the reference says of a problem without a certified optimum; empty if it has one.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plan = lp.load_plan(lp.example("01_gpt3_4d"), ["constraints=[]"])
+    >>> batch_optimize([plan]).status.tolist(), "more is always faster" in reason(plan)
+    (['ill_posed'], True)
+    """
+    try:
+        optimize(problem)
+    except (Infeasible, IllPosed, SolverFailed) as error:
+        return str(error)
+    return ""
+
+
+def _empty(n: int, n_dims: int) -> BatchResult:
+    return BatchResult(
+        bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
+        objective=np.full(n, np.nan),
+        lower_bound=np.full(n, np.nan),
+        step_time_s=np.full(n, np.nan),
+        cost_usd=np.full(n, np.nan),
+        unique=np.zeros(n, dtype=bool),
+        status=np.full(n, UNCERTIFIED),
+        resolved=np.zeros(n, dtype=bool),
+    )
+
+
+def _groups(problems: Sequence[Problem]) -> list[Index]:
+    """Indices of problems of one structure; trees that are one object are looked at once."""
+    shapes: dict[int, Key] = {}
+    groups: dict[Key, list[int]] = {}
+    for i, problem in enumerate(problems):
+        supported = _is_supported(problem)
+        tree = id(problem.step_time)
+        if supported and tree not in shapes:
+            shapes[tree] = shape_key(problem.step_time.merged)
+        key = (shapes[tree], *rest_of_key(problem)) if supported else ()
+        groups.setdefault(key, []).append(i)
+    return [np.array(members) for members in groups.values()]
+
+
+def _is_supported(problem: Problem) -> bool:
+    return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
+
+
+def _solve(
+    result: BatchResult,
+    rows: Index,
+    program: BatchProgram,
+    problem: Callable[[int], Problem],
+) -> None:
+    """Solve a batch into some rows of a result; ``problem`` gives design i's problem."""
+    designs = solve_designs(program)
+    n_dims = len(designs.bandwidth_bytes_per_s)
+    _put(result, rows, designs, n_dims)
+    for i in np.flatnonzero(~designs.certified & ~designs.infeasible):
+        _resolve(result, int(rows[i]), problem(int(i)))
+
+
+def _put(result: BatchResult, rows: Index, designs: BatchDesigns, n_dims: int) -> None:
+    fine = designs.certified
+    found = rows[fine]
+    result.bandwidth_bytes_per_s[found, :n_dims] = designs.bandwidth_bytes_per_s.T[fine]
+    for name in ("objective", "lower_bound", "step_time_s", "cost_usd", "unique"):
+        getattr(result, name)[found] = getattr(designs, name)[fine]
+    result.status[found] = OPTIMAL
+    result.status[rows[designs.infeasible]] = INFEASIBLE
+
+
+def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
+    """One design by the reference."""
+    result.resolved[row] = True
+    try:
+        design = optimize(problem)
+    except (Infeasible, IllPosed, SolverFailed) as error:
+        result.status[row] = _STATUS[type(error)]
+        result.messages[row] = str(error)
+        return
+    bandwidth = design.bandwidth_bytes_per_s
+    result.bandwidth_bytes_per_s[row, : len(bandwidth)] = bandwidth
+    result.objective[row], result.lower_bound[row] = design.objective, design.lower_bound
+    result.step_time_s[row] = float(problem.step_time.seconds(bandwidth))
+    result.cost_usd[row] = float(problem.cost_usd(bandwidth))
+    result.unique[row], result.status[row] = design.unique, OPTIMAL

@@ -1,0 +1,131 @@
+"""Dimensionless programs of a batch solved, made feasible, certified and freed of ties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from libra_planner.optimizer.batch_certificate import lower_bound, restored
+from libra_planner.optimizer.batch_interior import solve_interior
+from libra_planner.optimizer.batch_newton import BatchPoint
+from libra_planner.optimizer.batch_scaled import (
+    Index,
+    ScaledBatch,
+    communication,
+    weighted_value,
+)
+from libra_planner.optimizer.batch_ties import chosen_among_ties
+from libra_planner.timing.expression import Array, Mask
+
+_GOOD_GAP = 1e-8
+"""Gap of a design that needs no second attempt; C9 asks for 1e-6."""
+
+_GIVEN_AWAY = 1e-9
+"""Share of the value that a choice among ties may give away."""
+
+_TILT = 1e-7
+"""Weight of cost that breaks ties where the set of optima is no polyhedron."""
+
+_TILTED_AWAY = 1e-7
+_TIME_TILTS = (1e-2, 1e-4, 1e-6)
+"""Weights of time beside cost that find the fastest of the cheapest designs (``objectives``)."""
+
+Build: TypeAlias = Callable[[Index, Array], ScaledBatch]
+"""The programs of some designs, by index, near typical bandwidths, shape (n_dims, n)."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Designs of a batch, the designs on the last axis.
+
+    Parameters
+    ----------
+    bandwidth : shape (n_dims, n), in the unit of the typical designs.
+    bound : proven bound on what is minimised, in units of the program, shape (n,).
+    scale : that unit, seconds or USD.
+    unique : no other design ties.
+    good : solved to 1e-8; the others are nothing to go by.
+    """
+
+    bandwidth: Array
+    bound: Array
+    scale: Array
+    unique: Mask
+    good: Mask
+
+
+def solve_all(build: Build, typical: Array) -> Solved:
+    """Solve every program from its typical design, in long steps."""
+    return _attempt(build(np.arange(typical.shape[1]), typical), careful=False)
+
+
+def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> None:
+    """Solve some of the programs in careful steps, into ``solved``."""
+    if not len(which):
+        return
+    second = _attempt(build(which, typical[:, which]), careful=True)
+    for field in fields(solved):
+        getattr(solved, field.name)[..., which] = getattr(second, field.name)
+
+
+def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
+    with np.errstate(all="ignore"):
+        point = solve_interior(batch, careful=careful)
+        b = restored(batch, point.b)
+        value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
+        good = np.abs(value - bound) <= _GOOD_GAP * value
+        unique, sound = np.zeros(batch.n, dtype=bool), np.flatnonzero(good)
+        if len(sound):
+            chosen = _chosen(batch.take(sound), point.take(sound), b[:, sound])
+            b[:, sound], unique[sound] = chosen
+    scale = np.where(batch.time_weight > 0, batch.time_unit_s, batch.cost_unit_usd)
+    return Solved(b * batch.bandwidth_unit, bound, scale, unique, np.asarray(good))
+
+
+def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mask]:
+    """The design to print among those as good as b, and whether it is the only one."""
+    if not batch.time_weight.any():
+        batch, point, b = _fastest_of_the_cheapest(batch, point, b)
+    choice, value = chosen_among_ties(batch, point, b), weighted_value(batch, b)
+    lost = weighted_value(batch, choice.b) - value
+    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * value)
+    rest = np.flatnonzero(open_)
+    if len(rest):
+        choice.b[:, rest] = _tilted(batch.take(rest), b[:, rest])
+    return choice.b, choice.unique & ~open_
+
+
+def _fastest_of_the_cheapest(
+    batch: ScaledBatch, point: BatchPoint, b: Array
+) -> tuple[ScaledBatch, BatchPoint, Array]:
+    """Where the step-time limit has room, optima with a little weight on time.
+
+    The largest weight that leaves the cost as it is; their weights, points and vectors.
+    """
+    weights, b = batch.time_weight.copy(), b.copy()
+    open_ = communication(batch, b) < batch.time_limit * (1 - _GIVEN_AWAY)
+    for weight in _TIME_TILTS:
+        which = np.flatnonzero(open_)
+        if not len(which):
+            break
+        tilted = batch.take(which).weighted(weight, 1.0)
+        found = solve_interior(tilted)
+        faster, cost = restored(tilted, found.b), (batch.price * b).sum(axis=0)[which]
+        value, bound = weighted_value(tilted, faster), lower_bound(tilted, found, faster)
+        cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
+        fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)
+        done = which[fine]
+        point.put(done, found.take(fine))
+        b[:, done], weights[done], open_[done] = faster[:, fine], weight, False
+    return replace(batch, time_weight=weights), point, b
+
+
+def _tilted(batch: ScaledBatch, b: Array) -> Array:
+    """Optima with a little weight on cost: the cheapest of the optima to about 1e-7."""
+    tilted = replace(batch, cost_weight=batch.cost_weight + _TILT)
+    cheaper = restored(tilted, solve_interior(tilted).b)
+    lost = weighted_value(batch, cheaper) - weighted_value(batch, b)
+    return np.where(lost <= _TILTED_AWAY * weighted_value(batch, b), cheaper, b)

@@ -1,0 +1,218 @@
+"""Among equally good designs the cheapest, then the lexicographically first (C9), in a batch.
+
+The set of optima is a polyhedron (``cheapest``, ``face``): every form with a positive
+multiplier has one value in it, and the others must keep up with the maxima they are in. It
+lies in b >= 0, so its lexicographic minimum is a vertex, and with the one to three dimensions
+that are free in practice all vertices can be listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from libra_planner.optimizer.batch_newton import BatchPoint
+from libra_planner.optimizer.batch_scaled import (
+    Index,
+    ScaledBatch,
+    form_values,
+    least_w,
+    weighted_value,
+)
+from libra_planner.timing.expression import Array, Mask
+
+_PRICED = 1e-7
+"""Share of the value above which a multiplier counts as positive."""
+
+_TIED = 1e-6
+"""Relative spread of a bandwidth above which another design ties."""
+
+_MET = 1e-8
+"""Violation, in units of the row, up to which a vertex belongs to the polyhedron."""
+
+_KEEP = 1e-10
+"""Relative cost, or bandwidth, that a step of the choice may give away."""
+
+_PARALLEL = 1e-7
+_MOST_VERTICES = 400
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class TieChoice:
+    """Chosen vectors (n_dims, n), whether each is unique, and which remain undecided."""
+
+    b: Array
+    unique: Mask
+    undecided: Mask
+
+
+@dataclass(frozen=True)
+class _Face:
+    """``upper b <= limit``, ``equal b == target`` of n designs; ``fixed`` where b is given."""
+
+    upper: Array
+    limit: Array
+    equal: Array
+    target: Array
+    fixed: Mask
+    undecided: Mask
+
+
+def chosen_among_ties(batch: ScaledBatch, point: BatchPoint, b: Array) -> TieChoice:
+    """The cheapest, then lexicographically first, of designs as good as b, shape (n_dims, n)."""
+    pull = multipliers(batch, point)
+    value = weighted_value(batch, b)
+    priced = pull[: batch.n_forms] / form_values(batch, b) > _PRICED * value
+    alone = (batch.forms > 0).sum(axis=1) == 1
+    fixed = ((priced & alone)[:, None] & (batch.forms > 0)).any(axis=0)
+    free = ~fixed.all(axis=0)
+    choice = TieChoice(b.copy(), ~free, np.zeros(batch.n, dtype=bool))
+    codes = (fixed.T @ (1 << np.arange(batch.n_dims))) * free
+    for code in np.unique(codes[free]):
+        which = np.flatnonzero(free & (codes == code))
+        part = batch.take(which)
+        face = _face(part, point.take(which), b[:, which], fixed[:, which])
+        chosen = _first_vertex(part, face, b[:, which])
+        for target, found in zip(
+            (choice.b, choice.unique, choice.undecided),
+            (chosen.b, chosen.unique, chosen.undecided),
+            strict=True,
+        ):
+            target[..., which] = found
+    return choice
+
+
+def multipliers(batch: ScaledBatch, point: BatchPoint) -> Array:
+    """What a unit of each w costs, shape (n_w, n); for a maximum what its own rows are worth."""
+    n_forms, row_dual = batch.n_forms, np.maximum(point.dual[: len(batch.rows)], 0.0)
+    pull: Array = batch.time_weight * batch.time
+    for row, dual in zip(batch.rows, row_dual, strict=True):
+        own = row[n_forms:] < 0
+        share = np.concatenate([row[:n_forms], np.where(own, 0.0, row[n_forms:])])
+        pull = pull + share * dual
+    return pull
+
+
+def _face(batch: ScaledBatch, point: BatchPoint, b: Array, fixed: Mask) -> _Face:
+    values = form_values(batch, b)
+    w = least_w(1 / values, batch.rows, batch.offsets)
+    priced = multipliers(batch, point) * w > _PRICED * weighted_value(batch, b)
+    n_forms = batch.n_forms
+    settled = ~((batch.forms > 0) & ~fixed).any(axis=1)
+    known = np.concatenate([priced[:n_forms] | settled, priced[n_forms:]])
+    required, undecided = _required(batch, w, known)
+    required = np.minimum(required, values)
+    kept = priced[:n_forms] & ~settled
+    loose = ~known[:n_forms]
+    axes = np.repeat(np.eye(batch.n_dims)[:, :, None], batch.n, axis=2)
+    upper = [batch.upper, -batch.forms * loose[:, None], -axes]
+    limit = [batch.limit, np.where(loose, -required, 0.0), np.zeros_like(b)]
+    equal = [batch.equal, batch.forms * kept[:, None]]
+    return _Face(
+        np.concatenate(upper),
+        np.concatenate(limit),
+        np.concatenate(equal),
+        np.concatenate([batch.target, np.where(kept, values, 0.0)]),
+        fixed,
+        undecided,
+    )
+
+
+def _required(batch: ScaledBatch, w: Array, known: Mask) -> tuple[Array, Mask]:
+    """Least values of the forms that keep every known maximum; where that is no simple bound.
+
+    From the outermost maximum inwards: a row with one unknown bounds it, one with several
+    trades them off, which no vertex of a polyhedron can express.
+    """
+    n_forms = batch.n_forms
+    most = np.where(known, w, np.inf)
+    undecided = np.zeros(batch.n, dtype=bool)
+    for row, offset in sorted(
+        zip(batch.rows, batch.offsets, strict=True), key=lambda pair: -_own(pair[0], n_forms)
+    ):
+        own = _own(row, n_forms)
+        unknown = (row > 0) & ~known
+        spent = np.where((row > 0) & known, row * w, 0.0).sum(axis=0) + offset
+        room = (most[own] * -row[own] if own < len(w) else 0.0) - spent
+        several = unknown.sum(axis=0) > 1
+        undecided |= several & np.isfinite(room)
+        allowed = np.where(unknown, np.maximum(room, 0.0) / np.where(unknown, row, 1.0), np.inf)
+        most = np.minimum(most, allowed)
+    with np.errstate(divide="ignore"):
+        return 1 / most[:n_forms], undecided
+
+
+def _own(row: Array, n_forms: int) -> int:
+    """The maximum that a row belongs to; past the end for the time limit."""
+    negative = np.flatnonzero(row[n_forms:, 0] < 0)
+    return n_forms + int(negative[0]) if len(negative) else len(row)
+
+
+def _first_vertex(batch: ScaledBatch, face: _Face, b: Array) -> TieChoice:
+    """The lexicographically first vertex by cost, then bandwidth in order."""
+    free = np.flatnonzero(~face.fixed[:, 0])
+    rows = np.concatenate([face.equal, face.upper])
+    bounds = np.concatenate([face.target, face.limit])
+    bounds = bounds - (rows * np.where(face.fixed, b, 0.0)[None]).sum(axis=1)
+    rows = rows[:, free]
+    size = np.abs(rows).max(axis=1)
+    useful = np.flatnonzero((size > 0).any(axis=1))
+    n_equal = int((useful < len(face.equal)).sum())
+    size = np.where(size > 0, size, 1.0)
+    rows, bounds = (rows / size[:, None])[useful], (bounds / size)[useful]
+    if comb(len(rows), len(free)) > _MOST_VERTICES:
+        return TieChoice(b, np.zeros(batch.n, dtype=bool), np.ones(batch.n, dtype=bool))
+    x, feasible = _vertices(rows, bounds, n_equal, len(free))
+    pick, unique = _lexicographic(batch.price[free], x, feasible)
+    best = np.take_along_axis(x, pick[None, None], axis=0)[0]
+    chosen = b.copy()
+    chosen[free] = best
+    same = np.isclose(chosen, b, rtol=_SAME, atol=0.0).all(axis=0)
+    chosen[:, same] = b[:, same]
+    undecided = face.undecided | ~feasible.any(axis=0)
+    endless = (np.isinf(batch.b_upper[free]) & (batch.price[free] <= 0)).any(axis=0)
+    return TieChoice(np.where(undecided, b, chosen), unique & ~endless, undecided)
+
+
+def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, Mask]:
+    """All solutions of k rows, (n_vertices, k, n), and whether they meet the others too."""
+    subsets = np.array(list(combinations(range(len(rows)), k)))
+    matrices = np.moveaxis(rows[subsets], 3, 1)  # (n_vertices, n, k, k)
+    right = np.moveaxis(bounds[subsets], 2, 1)[..., None]
+    regular = np.abs(np.linalg.det(matrices)) > _PARALLEL
+    matrices = np.where(regular[..., None, None], matrices, np.eye(k))
+    x = np.moveaxis(np.linalg.solve(matrices, right)[..., 0], 2, 1)
+    over = np.einsum("mkn,vkn->vmn", rows, x) - bounds
+    over[:, :n_equal] = np.abs(over[:, :n_equal])
+    scale = 1 + np.abs(bounds)
+    return np.maximum(x, 0.0), regular & (over <= _MET * scale).all(axis=1)
+
+
+def _lexicographic(price: Array, x: Array, feasible: Mask) -> tuple[Index, Mask]:
+    """Index of the first vertex of each design, and whether no other is as cheap."""
+    kept = _least(np.einsum("kn,vkn->vn", price, x), feasible, np.abs(price).max(axis=0))
+    largest = x.max(axis=1)
+    spread = np.zeros(x.shape[2])
+    for i in range(x.shape[1]):
+        spread = np.maximum(spread, _spread(x[:, i], kept))
+        kept = _least(x[:, i], kept, np.ones(x.shape[2]))
+    pick = kept.argmax(axis=0)
+    unique = spread <= _TIED * np.take_along_axis(largest, pick[None], axis=0)[0]
+    return pick, unique
+
+
+def _least(values: Array, among: Mask, size: Array) -> Mask:
+    """Which of the values, (n_vertices, n), are the least of those among."""
+    least = np.where(among, values, np.inf).min(axis=0)
+    allowed = least + _KEEP * np.maximum(np.abs(least), size)
+    return np.asarray(among & (values <= allowed))
+
+
+def _spread(values: Array, among: Mask) -> Array:
+    highest = np.where(among, values, -np.inf).max(axis=0)
+    spread: Array = highest - np.where(among, values, np.inf).min(axis=0)
+    return np.where(among.any(axis=0), spread, 0.0)

@@ -1,0 +1,1 @@
+"""Sweeps: a plan under every combination of the values of its axes, solved in chunks."""

@@ -1,0 +1,91 @@
+"""The same chunks on a dask.distributed cluster, a bounded window of them in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.sweep.chunks import Chunk, Job
+from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.work import Part, remote_part
+
+CONNECT_S = 15
+"""Time to wait for a scheduler."""
+
+_PER_THREAD = 3
+"""Chunks in flight per thread of the cluster."""
+
+_LEAST_WINDOW = 8
+
+
+def cluster_parts(
+    job: Job, chunks: Iterator[Chunk], directory: RunDirectory, address: str
+) -> Generator[Part, None, None]:
+    """Solve chunks on a cluster and write them here; yields what was written, as it is.
+
+    Chunks of a worker that dies go to another one: the scheduler sees to it.
+
+    Raises
+    ------
+    SpecError
+        When dask is not installed, the scheduler does not answer, or a worker fails.
+    """
+    client = _client(address)
+    try:
+        yield from _parts(client, job, chunks, directory, address)
+    finally:
+        client.close()
+
+
+def _parts(
+    client: Any, job: Job, chunks: Iterator[Chunk], directory: RunDirectory, address: str
+) -> Generator[Part, None, None]:
+    from distributed import as_completed
+
+    flight = as_completed()
+    _fill(client, flight, job, chunks)
+    for future in flight:
+        part = _result(future, address)
+        directory.write_part(part.index, part.data)
+        future.release()
+        _fill(client, flight, job, chunks)
+        yield replace(part, data=b"")
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        fix = "pip install 'libra-planner[dask]'"
+        place = Place("--scheduler")
+        raise SpecError(Fault("got no dask.distributed", "expected it", fix, "", place)) from None
+    try:
+        return Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        expected = "expected the address of a dask scheduler, such as tcp://host:8786"
+        fault = Fault(f"got {address!r} ({reason})", expected, "", "", Place("--scheduler"))
+        raise SpecError(fault) from None
+
+
+def _fill(client: Any, flight: Any, job: Job, chunks: Iterator[Chunk]) -> None:
+    """Submit chunks up to the window: enough for the threads there are, and for more to join."""
+    window = max(_LEAST_WINDOW, _PER_THREAD * sum(client.nthreads().values()))
+    for chunk in islice(chunks, max(0, window - flight.count())):
+        key = f"libra-sweep-{id(job)}-{chunk.index}"
+        flight.add(client.submit(remote_part, job, chunk, key=key, pure=False))
+
+
+def _result(future: Any, address: str) -> Part:
+    try:
+        part: Part = future.result()
+    except PlannerError as error:
+        raise SpecError(Fault(str(error), place=Place(address))) from None
+    except Exception as error:
+        got = f"got {type(error).__name__} from the cluster ({str(error).splitlines()[0]})"
+        fix = "look at the workers' logs, then run the same command again"
+        raise SpecError(Fault(got, "", fix, "", Place(address))) from None
+    return part

@@ -1,0 +1,114 @@
+"""Figures of results: the frontier, bandwidth along an axis, a heat map of two axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.sweep.results import Results, quoted
+from libra_planner.sweep.store import writing
+
+_FORMATS = (".svg", ".png", ".pdf")
+_PER_MILLION = 1e-6
+
+
+def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None) -> None:
+    """Write one figure to files.
+
+    Parameters
+    ----------
+    results : what to show.
+    files : paths that end in .svg, .png or .pdf.
+    x, y : axes. Neither: time and cost of all designs and their frontier; x: bandwidths of
+        the best design at each of its values; both: the best time at each pair of values.
+
+    Raises
+    ------
+    SpecError
+        For other file formats, unknown axes, or paths that cannot be written.
+    """
+    for file in files:
+        if Path(file).suffix not in _FORMATS:
+            expected = f"expected a name ending in {', '.join(_FORMATS)}"
+            raise SpecError(Fault(f"got {file!r}", expected, "", "", Place("--plot")))
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "libra-planner", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.add_subplot()
+        if x and y:
+            _heat_map(results, figure, axes, x, y)
+        elif x:
+            _split(results, axes, x)
+        else:
+            _frontier(results, axes)
+        for file in files:
+            with writing(Place(file)):
+                # The same results give the same bytes: no date inside (C12).
+                figure.savefig(file, metadata={} if file.endswith(".png") else _dateless(file))
+
+
+def _dateless(file: str) -> dict[str, None]:
+    return {"Date" if file.endswith(".svg") else "CreationDate": None}
+
+
+def _frontier(results: Results, axes: Any) -> None:
+    time, cost = results.time_column, results.need("cost_usd")
+    query = f"SELECT {cost}, {time} FROM designs WHERE status = 'optimal' ORDER BY row"
+    every = np.array(results.sql(query).rows, dtype=np.float64).reshape(-1, 2)
+    front = [(row[cost], row[time]) for row in results.pareto().dicts()]
+    best = np.array(front, dtype=np.float64).reshape(-1, 2)
+    axes.plot(every[:, 0] * _PER_MILLION, every[:, 1], ".", color="0.75", label="designs")
+    best[:, 0] *= _PER_MILLION
+    axes.plot(best[:, 0], best[:, 1], "-o", markersize=3, drawstyle="steps-post", label="frontier")
+    axes.set(xlabel="cost, M$", ylabel=_label(time))
+    axes.legend()
+
+
+def _best(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns of the best design at each combination of the values of some axes."""
+    for name in names:
+        results.need(name, "--x, --y")
+    keys = ", ".join(map(quoted, names))
+    time = results.time_column
+    figures = ", ".join(f"arg_min({quoted(c)}, {time}) AS {quoted(c)}" for c in wanted)
+    query = f"SELECT {keys}, {figures} FROM designs WHERE status = 'optimal' GROUP BY {keys} "
+    return results.sql(query + f"ORDER BY {keys}").dicts()
+
+
+def _split(results: Results, axes: Any, x: str) -> None:
+    labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
+    results.need("bandwidth_dim1_GBps")
+    rows = _best(results, [x], labels)
+    values = [row[x] for row in rows]
+    places = values if all(isinstance(v, int | float) for v in values) else range(len(values))
+    heights = np.array([[row[label] or 0.0 for label in labels] for row in rows], dtype=np.float64)
+    names = [label.split("_")[1] for label in labels]
+    axes.stackplot(list(places), heights.T, labels=names)
+    if places is not values:
+        axes.set_xticks(list(places), list(map(str, values)), rotation=90)
+    axes.set(xlabel=x, ylabel="bandwidth of the best design, GB/s per NPU")
+    axes.legend(loc="upper left")
+
+
+def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
+    time = results.time_column
+    rows = _best(results, [x, y], [time])
+    across, up = (list(dict.fromkeys(sorted(row[name] for row in rows))) for name in (x, y))
+    grid = np.full((len(up), len(across)), np.nan)
+    for row in rows:
+        grid[up.index(row[y]), across.index(row[x])] = row[time]
+    image = axes.imshow(grid, origin="lower", aspect="auto")
+    axes.set_xticks(range(len(across)), list(map(str, across)), rotation=90)
+    axes.set_yticks(range(len(up)), list(map(str, up)))
+    axes.set(xlabel=x, ylabel=y)
+    figure.colorbar(image, label=f"least {_label(time)}")
+
+
+def _label(time: str) -> str:
+    return {"step_time_s": "step time, s"}.get(time, "seconds per sequence")

@@ -1,0 +1,178 @@
+"""Worker processes on this machine: they die with their parent, and a killed one is replaced."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import MappingProxyType
+
+from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.sweep.chunks import Chunk, Job
+from libra_planner.sweep.solver import Solver
+from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.work import Part, solved_part
+
+MOST_TRIES = 3
+"""Workers that may die over one chunk."""
+
+_ONE_THREAD = MappingProxyType(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+)
+_IN_FLIGHT = 2
+"""Chunks that a worker has: one to solve and the next."""
+
+
+@dataclass
+class _Worker:
+    """A process and the chunks it has been given, oldest first."""
+
+    process: BaseProcess
+    connection: Connection
+    chunks: list[Chunk] = field(default_factory=list)
+
+
+def pool_parts(
+    job: Job, chunks: Iterator[Chunk], directory: RunDirectory, n_workers: int
+) -> Generator[Part, None, None]:
+    """Solve and write chunks in worker processes; yields what was written, as it is.
+
+    Raises
+    ------
+    PlannerError
+        What a worker raised, or after workers died over the same chunk three times.
+    """
+    tries: dict[int, int] = {}
+    again: list[Chunk] = []
+    with _workers(job, directory, n_workers) as workers:
+        while True:
+            for worker in workers:
+                _fill(worker, again, chunks)
+            busy = [worker for worker in workers if worker.chunks]
+            if not busy:
+                return
+            ready = wait([worker.connection for worker in busy])
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                answer = _answer(worker)
+                if isinstance(answer, Part):
+                    worker.chunks.pop(0)
+                    yield answer
+                else:
+                    _count(worker, tries, directory)
+                    again += worker.chunks
+                    workers[workers.index(worker)] = _replaced(worker, job, directory)
+
+
+def _fill(worker: _Worker, again: list[Chunk], chunks: Iterator[Chunk]) -> None:
+    """Give a worker chunks up to its window."""
+    while len(worker.chunks) < _IN_FLIGHT:
+        chunk = again.pop(0) if again else next(chunks, None)
+        if chunk is None:
+            return
+        worker.chunks.append(chunk)
+        with suppress(OSError):  # A dead worker is found when its answer is read.
+            worker.connection.send(chunk)
+
+
+def _answer(worker: _Worker) -> Part | None:
+    """A worker's answer, ``None`` from a dead one; raises what the worker raised."""
+    try:
+        answer = worker.connection.recv()
+    except (EOFError, OSError):
+        return None
+    if isinstance(answer, Part):
+        return answer
+    kind, faults = answer
+    if kind == "faults":
+        raise SpecError(*faults)
+    raise RuntimeError(f"a worker failed: {faults}")
+
+
+def _count(worker: _Worker, tries: dict[int, int], directory: RunDirectory) -> None:
+    """Count a death against the chunk that was being solved."""
+    index = worker.chunks[0].index
+    tries[index] = tries.get(index, 0) + 1
+    if tries[index] >= MOST_TRIES:
+        got = f"got {MOST_TRIES} workers killed over part {index}"
+        fix = "look for a lack of memory, or run with --workers 0"
+        raise SpecError(Fault(got, "", fix, "", directory.place))
+
+
+def _replaced(worker: _Worker, job: Job, directory: RunDirectory) -> _Worker:
+    worker.connection.close()
+    worker.process.join()
+    return _started(job, directory)
+
+
+@contextmanager
+def _workers(job: Job, directory: RunDirectory, n_workers: int) -> Iterator[list[_Worker]]:
+    workers = [_started(job, directory) for _ in range(n_workers)]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join()
+            worker.connection.close()
+
+
+def _started(job: Job, directory: RunDirectory) -> _Worker:
+    """A new process; its libraries use one thread each."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    arguments = (theirs, job, str(directory.path))
+    process = context.Process(target=_serve, args=arguments, daemon=True)
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(_ONE_THREAD)
+    try:
+        process.start()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    theirs.close()
+    return _Worker(process, ours)
+
+
+def _serve(connection: Connection, job: Job, path: str) -> None:
+    """A worker's life: solve and write chunks until the parent is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle.
+    directory, solver = RunDirectory(Path(path)), Solver(job)
+    chunks: queue.Queue[Chunk] = queue.Queue()
+    threading.Thread(target=_receive, args=(connection, chunks), daemon=True).start()
+    while True:
+        connection.send(_done(solver, directory, chunks.get()))
+
+
+def _receive(connection: Connection, chunks: queue.Queue[Chunk]) -> None:
+    """Take chunks from the parent; when it is gone, end the process at once."""
+    while True:
+        try:
+            chunks.put(connection.recv())
+        except (EOFError, OSError):
+            os._exit(1)
+
+
+def _done(solver: Solver, directory: RunDirectory, chunk: Chunk) -> object:
+    """A chunk solved and written, or what went wrong."""
+    try:
+        part = solved_part(solver, chunk)
+        directory.write_part(chunk.index, part.data)
+    except SpecError as error:
+        return "faults", error.faults
+    except PlannerError as error:
+        return "faults", (Fault(str(error), place=Place(str(directory.path))),)
+    except Exception as error:
+        return "error", f"{type(error).__name__}: {error} (part {chunk.index})"
+    return Part(part.index, part.n, part.n_resolved, part.statuses, part.seconds)

@@ -1,0 +1,206 @@
+"""Questions to a run directory, answered by DuckDB over its parquet files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.sweep.binding import OBJECTIVE
+from libra_planner.sweep.store import RunDirectory
+
+_SAME = 1e-9
+"""Relative difference of costs below which a dearer design is not worth its place."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of an answer.
+
+    Parameters
+    ----------
+    columns : their names.
+    rows : values, row by row.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """The rows as maps."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a sweep, finished or not.
+
+    Parameters
+    ----------
+    directory : where they are.
+    """
+
+    directory: RunDirectory
+
+    @classmethod
+    def at(cls, path: str | Path) -> Results:
+        """Results in a run directory.
+
+        Raises
+        ------
+        SpecError
+            For a directory that is no sweep's, or without any results yet.
+        """
+        results = cls(RunDirectory(Path(path)))
+        if not results.n_parts_done:
+            got, fix = "got no results yet", "run the sweep first"
+            raise SpecError(Fault(got, "", fix, "", results.directory.place))
+        return results
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What the directory says of its sweep."""
+        return self.directory.manifest()
+
+    @cached_property
+    def n_parts_done(self) -> int:
+        """Files of results there."""
+        self.manifest  # noqa: B018 - Says what is wrong with a directory that has none.
+        return len(list(self.directory.path.glob("part-*.parquet")))
+
+    @property
+    def axes(self) -> list[str]:
+        """Axes, those that change slowest first."""
+        return [name for name, *_ in self.manifest["spec"]["axes"]]
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Columns of the results."""
+        return list(self.manifest["schema"])
+
+    def sql(self, query: str, place: str = "--sql") -> Answer:
+        """What a query over the table ``designs`` gives.
+
+        Raises
+        ------
+        SpecError
+            For a query that DuckDB refuses.
+        """
+        import duckdb
+
+        try:
+            relation = self._connection.execute(query)
+            columns = tuple(column[0] for column in relation.description or ())
+            return Answer(columns, tuple(map(tuple, relation.fetchall())))
+        except duckdb.Error as error:
+            got = f"got {' '.join(str(error).split())}"
+            expected = "expected SQL over the table designs"
+            raise SpecError(Fault(got, expected, "", "", Place(place))) from None
+
+    @cached_property
+    def _connection(self) -> Any:
+        import duckdb
+
+        connection = duckdb.connect()
+        connection.execute("SET enable_progress_bar = false")
+        files = str(self.directory.path.resolve() / "part-*.parquet").replace("'", "''")
+        connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
+        return connection
+
+    @cached_property
+    def time_column(self) -> str:
+        """What ranks designs: seconds per sequence where all designs know it (C6)."""
+        if "seconds_per_sequence" in self.columns:
+            query = (
+                "SELECT bool_and(seconds_per_sequence IS NOT NULL) FROM designs WHERE " + _OPTIMAL
+            )
+            if self.sql(query).rows[0][0]:
+                return "seconds_per_sequence"
+        return self.need("step_time_s")
+
+    def need(self, column: str, place: str | None = None) -> str:
+        """The column, if the results have it.
+
+        Raises
+        ------
+        SpecError
+            If they do not.
+        """
+        if column in self.columns:
+            return column
+        fix = closest(column, self.columns)
+        where = Place(place) if place else self.directory.place
+        got = f"got no column {column!r}"
+        raise SpecError(Fault(got, "expected one of the results", fix, "", where))
+
+    def top(self, n: int) -> Answer:
+        """The best designs of each objective."""
+        query = (
+            f"SELECT {self._shown()} FROM (SELECT *, row_number() OVER (PARTITION BY objective "
+            f"ORDER BY {self._rank()}, row) AS place_ FROM designs WHERE {_OPTIMAL}) "
+            f"WHERE place_ <= {n} ORDER BY objective, place_"
+        )
+        return self.sql(query)
+
+    def pareto(self) -> Answer:
+        """Designs that no other one beats in time and cost, fastest first."""
+        time, cost = self.time_column, self.need("cost_usd")
+        before = f"min({cost}) OVER (ORDER BY {time}, {cost}, row ROWS BETWEEN UNBOUNDED PRECEDING "
+        before += "AND 1 PRECEDING)"
+        query = (
+            f"SELECT {self._shown()} FROM (SELECT *, {before} AS before_ FROM designs "
+            f"WHERE {_OPTIMAL}) WHERE before_ IS NULL OR {cost} < before_ * (1 - {_SAME}) "
+            f"ORDER BY {time}, row"
+        )
+        return self.sql(query)
+
+    def grouped(self, axis: str) -> Answer:
+        """Number of designs and the best one for each value of an axis and objective."""
+        name = quoted(self.need(axis, "--group-by"))
+        time = self.time_column
+        query = (
+            f"SELECT {name}, objective, count(*) AS n_designs, "
+            f"count(*) FILTER (WHERE {_OPTIMAL}) AS n_optimal, "
+            f"arg_min(row, {self._rank()}) AS best_row, "
+            f"arg_min({time}, {self._rank()}) AS best_{time}"
+        )
+        if "cost_usd" in self.columns:
+            query += f", arg_min(cost_usd, {self._rank()}) AS best_cost_usd"
+        return self.sql(f"{query} FROM designs GROUP BY ALL ORDER BY ALL")
+
+    def everything(self) -> Answer:
+        """All rows and columns."""
+        return self.sql("SELECT * FROM designs ORDER BY row")
+
+    def _rank(self) -> str:
+        """What the smallest is the best of, by objective."""
+        time = self.time_column
+        if "cost_usd" not in self.columns:
+            return time
+        return (
+            f"CASE objective WHEN 'cost' THEN cost_usd WHEN 'performance_per_cost' "
+            f"THEN {time} * cost_usd ELSE {time} END"
+        )
+
+    def _shown(self) -> str:
+        """Columns that people want to see of a design."""
+        axes = [name for name in self.axes if name != OBJECTIVE]
+        known = ["step_time_s", "seconds_per_sequence", "cost_usd", "speedup_vs_equal"]
+        bandwidths = [name for name in self.columns if name.startswith("bandwidth_dim")]
+        names = ["row", *axes, OBJECTIVE, *known, *bandwidths]
+        return ", ".join(quoted(name) for name in names if name in self.columns)
+
+
+_OPTIMAL = "status = 'optimal'"
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL.
+
+    >>> quoted('parallelism.tp')
+    '"parallelism.tp"'
+    """
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'

@@ -1,0 +1,218 @@
+"""Designs of chunks solved: batches where a batch can hold them, one by one where not."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import SpecError
+from libra_planner.optimizer.batch import BatchResult, batch_optimize, optimize_program
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.spec.plan import build_plan
+from libra_planner.sweep.baseline import equal_step_time_s, equal_step_times_s
+from libra_planner.sweep.batches import Piece, Rows, grouped, merged, pieces
+from libra_planner.sweep.cases import Case
+from libra_planner.sweep.chunks import Chunk, Job
+from libra_planner.timing.expression import Array, Mask
+
+INVALID = "invalid"
+"""Status of a design that is no plan, such as a degree that does not divide."""
+
+INFEASIBLE_TEXT = "no bandwidth vector meets the rules (proven)"
+_MOST_CASES = 64
+"""Cases that a solver keeps."""
+
+
+@dataclass(frozen=True)
+class SolvedChunk:
+    """Optima of a chunk's designs; shape (n,) unless noted, NaN where there is none.
+
+    Parameters
+    ----------
+    chunk : its designs.
+    bandwidth_bytes_per_s : shape (n, n_dims), NaN beyond a smaller fabric's dimensions.
+    objective, lower_bound, step_time_s, cost_usd : as ``BatchResult``.
+    n_sequences : sequences per step, NaN where nobody knows.
+    equal_step_time_s : step time at equal bandwidth (C9).
+    unique, resolved : as ``BatchResult``.
+    status : optimal, infeasible, ill_posed, uncertified or invalid.
+    kinds : objective of each design.
+    messages : why there is no optimum, by design.
+    """
+
+    chunk: Chunk
+    bandwidth_bytes_per_s: Array
+    objective: Array
+    lower_bound: Array
+    step_time_s: Array
+    cost_usd: Array
+    n_sequences: Array
+    equal_step_time_s: Array
+    unique: Mask
+    resolved: Mask
+    status: NDArray[np.object_]
+    kinds: NDArray[np.object_]
+    messages: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, chunk: Chunk, n_dims: int) -> SolvedChunk:
+        """Nothing solved yet."""
+        n = chunk.n
+        return cls(
+            chunk=chunk,
+            bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
+            objective=np.full(n, np.nan),
+            lower_bound=np.full(n, np.nan),
+            step_time_s=np.full(n, np.nan),
+            cost_usd=np.full(n, np.nan),
+            n_sequences=np.full(n, np.nan),
+            equal_step_time_s=np.full(n, np.nan),
+            unique=np.zeros(n, dtype=bool),
+            resolved=np.zeros(n, dtype=bool),
+            status=np.full(n, INVALID, dtype=object),
+            kinds=np.full(n, "", dtype=object),
+        )
+
+
+@dataclass
+class Solver:
+    """Solves the chunks of one sweep, and keeps what they have in common.
+
+    Parameters
+    ----------
+    job : the sweep.
+    """
+
+    job: Job
+    _cases: OrderedDict[tuple[str, ...], Case | SpecError] = field(default_factory=OrderedDict)
+
+    def solved(self, chunk: Chunk) -> SolvedChunk:
+        """Optima of a chunk.
+
+        Examples
+        --------
+        >>> from libra_planner.spec.bundled import folder
+        >>> from libra_planner.sweep.chunks import chunk_of, job_of
+        >>> from libra_planner.sweep.spec import load_sweep
+        >>> sweep = load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml")
+        >>> result = Solver(job_of(sweep)).solved(chunk_of(sweep, 0))
+        >>> result.step_time_s[[0, 16]].round(4).tolist()
+        [0.8743, 0.7224]
+        """
+        result = SolvedChunk.empty(chunk, self.job.n_dims)
+        found: list[Piece] = []
+        for rows in self.by_structure(chunk):
+            found += self._pieces(chunk, rows, result)
+        by_key: dict[object, list[Piece]] = {}
+        for piece in found:
+            by_key.setdefault(piece.key, []).append(piece)
+        for parts in by_key.values():
+            self._solve(parts, result)
+        return result
+
+    def by_structure(self, chunk: Chunk) -> list[Rows]:
+        """Designs of a chunk that have one structure."""
+        codes = [c.codes for c in chunk.columns if c.name in self.job.structural]
+        return grouped(np.array(codes).reshape(-1, chunk.n))
+
+    def _pieces(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> list[Piece]:
+        """The batches of one structure; what no batch holds is solved at once."""
+        case = self._case(chunk, int(rows[0]))
+        if isinstance(case, SpecError):
+            result.messages.update(dict.fromkeys(map(int, rows), str(case)))
+            return []
+        result.kinds[rows] = case.base.objective
+        result.n_sequences[rows] = case.base.n_sequences or np.nan
+        if not case.is_batched:
+            self._one_by_one(chunk, rows, result)
+            return []
+        return list(pieces(case, chunk, rows, result.messages))
+
+    def _case(self, chunk: Chunk, row: int) -> Case | SpecError:
+        """The case of a design, from the last ones if it is there."""
+        columns = [column for column in chunk.columns if column.name in self.job.structural]
+        values = {column.name: column.values[column.codes[row]] for column in columns}
+        key = tuple(map(repr, values.values()))
+        if key not in self._cases:
+            try:
+                self._cases[key] = Case.of(self.job.template, values)
+            except SpecError as error:
+                self._cases[key] = error
+            if len(self._cases) > _MOST_CASES:
+                self._cases.popitem(last=False)
+        return self._cases[key]
+
+    def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> None:
+        """Designs with options, open choices or relative groups: plan by plan."""
+        for row in map(int, rows):
+            try:
+                problem = plan_of(self.job, chunk, row)
+                solved = batch_optimize([problem])
+            except SpecError as error:
+                result.messages[row] = str(error)
+                continue
+            bandwidth = solved.bandwidth_bytes_per_s[0]
+            fastest = fastest_alternative(problem, bandwidth)  # Of the chunks left open, if any.
+            solved.step_time_s[0] = float(fastest.step_time.seconds(bandwidth))
+            equal_s = np.array([equal_step_time_s(problem, bandwidth)])
+            _put(result, np.array([row]), solved, equal_s)
+
+    def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
+        """Pieces of one key, solved at once."""
+        program = merged(parts)
+        solved = optimize_program(program)
+        rows = np.concatenate([part.rows for part in parts])
+        texts = dict(_own_texts(parts, solved))
+        for i, message in solved.messages.items():
+            solved.messages[i] = _translated(message, texts[i])
+        equal = np.full(len(rows), np.nan)
+        if "speedup_vs_equal" in self.job.figures:
+            equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
+        _put(result, rows, solved, equal)
+
+
+def plan_of(job: Job, chunk: Chunk, row: int) -> Problem:
+    """One design's problem, from its whole plan: slow, and what every fast path has to equal.
+
+    Raises
+    ------
+    SpecError
+        For a design that is no plan.
+    """
+    return build_plan(job.template.filled(chunk.values(row)), job.template.beside)
+
+
+def _put(result: SolvedChunk, rows: Rows, solved: BatchResult, equal_step_time_s: Array) -> None:
+    n_dims = solved.bandwidth_bytes_per_s.shape[1]
+    result.bandwidth_bytes_per_s[rows, :n_dims] = solved.bandwidth_bytes_per_s
+    names = ("objective", "lower_bound", "step_time_s", "cost_usd", "unique", "resolved", "status")
+    for name in names:
+        getattr(result, name)[rows] = getattr(solved, name)
+    result.equal_step_time_s[rows] = equal_step_time_s
+    for i in np.flatnonzero(solved.status != "optimal"):
+        result.messages[int(rows[i])] = solved.messages.get(int(i), INFEASIBLE_TEXT)
+
+
+def _own_texts(parts: Sequence[Piece], solved: BatchResult) -> Iterator[tuple[int, dict[str, str]]]:
+    """For designs with a message, the template's rules and what they are in the design."""
+    known = parts[0].rule_texts(0)
+    start = 0
+    for part in parts:
+        for i in range(start, start + len(part.rows)):
+            if i in solved.messages:
+                yield i, dict(zip(known, part.rule_texts(i - start), strict=True))
+        start += len(part.rows)
+
+
+def _translated(message: str, texts: dict[str, str]) -> str:
+    """A message about the template's rules as one about the design's own."""
+    changed = {old: new for old, new in texts.items() if old != new}
+    if not changed:
+        return message
+    pattern = "|".join(map(re.escape, sorted(changed, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: changed[match[0]], message)

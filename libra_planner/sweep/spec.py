@@ -1,0 +1,185 @@
+"""Sweep files into a :class:`Sweep`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.spec.collector import FaultCollector
+from libra_planner.spec.document import Document, Key, read_document
+from libra_planner.spec.faults import validated
+from libra_planner.sweep.axes import Axis, read_axis
+from libra_planner.sweep.binding import OBJECTIVE, apply_set, base_plan, plan_template
+from libra_planner.sweep.expressions import Expression, parse_expression
+from libra_planner.sweep.language import OTHER, TRUTH
+from libra_planner.sweep.models import DEFAULT_FIGURES, SampleSpec, SweepFile
+from libra_planner.sweep.space import Space, build_space
+from libra_planner.sweep.template import PlanTemplate
+
+RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal"})
+"""Columns of results; no axis may be called like one."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A plan and the designs that its axes make of it.
+
+    Parameters
+    ----------
+    source : the file, for messages.
+    template : the plan with placeholders.
+    space : which combinations of the axes' values are designs, and their order.
+    figures : columns of results to keep.
+    designs_per_part : designs that are solved and written together.
+    where, sample, seed : as in the file.
+    """
+
+    source: str
+    template: PlanTemplate
+    space: Space
+    figures: tuple[str, ...]
+    designs_per_part: int
+    where: tuple[str, ...] = ()
+    sample: SampleSpec | None = None
+    seed: int = 0
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Axes, those that change slowest first."""
+        return self.space.axes
+
+    @property
+    def n_parts(self) -> int:
+        """Files that the results make."""
+        return -(-self.space.n // self.designs_per_part)
+
+
+def load_sweep(path: str | Path) -> Sweep:
+    """Read a sweep file.
+
+    Raises
+    ------
+    SpecError
+        With every fault found, each with file, line, column and the fix.
+
+    Examples
+    --------
+    >>> from libra_planner.spec.bundled import folder
+    >>> sweep = load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml")
+    >>> sweep.space.n, [axis.name for axis in sweep.axes]
+    (74, ['objective', 'budget'])
+    """
+    document = read_document(path)
+    spec, axes = _shape(document)
+    faults = FaultCollector(document)
+    axes = _with_objectives(spec, axes, faults)
+    plan = faults.attempt(("base",), partial(base_plan, document, spec, Path(path).parent))
+    plan_document, beside = faults.present(plan)
+    _check_names(axes, faults)
+    apply_set(document, plan_document, spec, faults)
+    template = plan_template(document, plan_document, beside, axes, faults)
+    filters = _filters(spec, axes, faults)
+    faults.required(True)
+    axes = _slowest_first(axes, template)
+    space = faults.attempt(
+        ("axes",), lambda: build_space(axes.values(), filters, spec.sample, spec.seed)
+    )
+    return Sweep(
+        source=document.file,
+        template=template,
+        space=faults.required(space),
+        figures=tuple(spec.columns or DEFAULT_FIGURES),
+        designs_per_part=spec.designs_per_part,
+        where=tuple(spec.where),
+        sample=spec.sample,
+        seed=spec.seed,
+    )
+
+
+def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
+    """The file's parts and its axes, or the faults of both."""
+    faults: list[Fault] = []
+    spec = None
+    try:
+        spec = validated(SweepFile, document)
+    except SpecError as error:
+        faults += error.faults
+    axes: dict[str, Axis] = {}
+    raw = document.value.get("axes") if isinstance(document.value, dict) else None
+    for name in raw if isinstance(raw, dict) else ():
+        try:
+            axes[name] = read_axis(document, name)
+        except SpecError as error:
+            faults += error.faults
+    if spec is None or faults:
+        raise SpecError(*dict.fromkeys(faults))
+    return spec, axes
+
+
+def _with_objectives(
+    spec: SweepFile, axes: dict[str, Axis], faults: FaultCollector
+) -> dict[str, Axis]:
+    if not spec.objective:
+        return axes
+    if OBJECTIVE in axes:
+        fix = "leave one of them out"
+        fault = Fault("got objective and an axis objective", "", fix, OBJECTIVE)
+        faults.faults.append(fault.located(faults.document.place((OBJECTIVE,))))
+    if len(set(spec.objective)) < len(spec.objective):
+        fault = Fault("got an objective twice", "", "remove one", OBJECTIVE)
+        faults.faults.append(fault.located(faults.document.place((OBJECTIVE,))))
+    return axes | {OBJECTIVE: Axis(OBJECTIVE, tuple(spec.objective))}
+
+
+def _check_names(axes: Mapping[str, Axis], faults: FaultCollector) -> None:
+    for name in axes:
+        dotted = name.split(".")
+        plain = all(part.isidentifier() or part.isdigit() for part in dotted)
+        reserved = name in RESERVED or name.startswith("bandwidth_dim")
+        if plain and not reserved and not dotted[0].isdigit():
+            continue
+        got = f"got the axis {name!r}"
+        expected = (
+            "expected a name that no column of results has" if reserved else "expected a name"
+        )
+        fix = "rename it" if reserved else "write letters, digits and _"
+        key: Key = ("axes", name)
+        place = faults.document.key_place(key)
+        faults.faults.append(Fault(got, expected, fix, f"axes.{name}", place))
+
+
+def _filters(spec: SweepFile, axes: Mapping[str, Axis], faults: FaultCollector) -> list[Expression]:
+    kinds = {name: axis.kind for name, axis in axes.items()}
+    filters = []
+    for i, text in enumerate(spec.where):
+        listed = isinstance(faults.document.value["where"], list)
+        key: Key = ("where", i) if listed else ("where",)
+        found = faults.attempt(key, partial(_filter, text, kinds))
+        filters += [found] if found else []
+    return filters
+
+
+def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
+    expression = parse_expression(text, kinds)
+    if expression.kind != TRUTH:
+        got = f"got {text!r}, a {expression.kind}"
+        raise SpecError(Fault(got, "expected a comparison", "write e.g. tp * dp == 4096"))
+    if not expression.names:
+        raise SpecError(
+            Fault(f"got {text!r}", "expected an axis in it", f"axes: {', '.join(kinds)}")
+        )
+    others = [name for name in expression.names if kinds[name] == OTHER]
+    if others:
+        expected = "expected axes of numbers or text"
+        raise SpecError(Fault(f"got the axis {others[0]!r} of maps or lists in {text!r}", expected))
+    return expression
+
+
+def _slowest_first(axes: Mapping[str, Axis], template: PlanTemplate) -> dict[str, Axis]:
+    """Axes that change the structure before those that change numbers, which are cheap."""
+    structural = template.structural
+    ordered = sorted(axes, key=lambda name: name not in structural)
+    return {name: axes[name] for name in ordered}

@@ -1,0 +1,215 @@
+"""The run directory: a manifest, and one parquet file per chunk that is whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner import __version__
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+_LOCK = ".lock"
+_TEMPORARY = ".part-"
+_PART = re.compile(r"part-(\d{6,})\.parquet")
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Where the results of one sweep are.
+
+    Parameters
+    ----------
+    path : the directory.
+    """
+
+    path: Path
+
+    @property
+    def place(self) -> Place:
+        """For error messages."""
+        return Place(str(self.path))
+
+    def part_path(self, index: int) -> Path:
+        """File of a chunk.
+
+        >>> RunDirectory(Path("run")).part_path(7).name
+        'part-000007.parquet'
+        """
+        return self.path / f"part-{index:06d}.parquet"
+
+    def manifest(self) -> dict[str, Any]:
+        """What the directory holds.
+
+        Raises
+        ------
+        DataNotFound
+            For a directory without a readable manifest.
+        """
+        file = self.path / MANIFEST
+        try:
+            manifest = json.loads(file.read_text(encoding="utf-8"))
+            known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+        except (OSError, ValueError):
+            known = False
+        if not known:
+            got = f"got no readable {MANIFEST}"
+            expected = "expected the directory of a sweep"
+            raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
+        return dict(manifest)
+
+    def open(self, manifest: dict[str, Any]) -> None:
+        """Make the directory for a sweep, or check that it is this sweep's.
+
+        Raises
+        ------
+        SpecError
+            For the directory of another sweep or one with other files, or an unwritable one.
+        """
+        with writing(self.place):
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not (self.path / MANIFEST).exists():
+                self._refuse_others()
+                text = json.dumps(manifest, indent=1)
+                write_whole(self.path, MANIFEST, text.encode(), f".{MANIFEST}.")
+                return
+        other = self.manifest()
+        if other.get("hash") != manifest["hash"]:
+            got = f"got the directory of another sweep ({_difference(other, manifest)})"
+            fix = "give -o a new directory; nothing was changed"
+            raise SpecError(Fault(got, "expected this one's or none", fix, "", self.place))
+
+    def _refuse_others(self) -> None:
+        """Refuse a directory that holds something that is no sweep's."""
+        others = [path.name for path in self.path.iterdir() if path.name[0] != "."]
+        if others:
+            got = f"got a directory with other files ({min(others)})"
+            expected = "expected an empty or new one, or this sweep's"
+            raise SpecError(Fault(got, expected, "give -o another path", "", self.place))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory; a second runner is refused. A dead runner holds nothing."""
+        with writing(self.place):
+            handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                got, fix = "got a directory that another run is writing to", "wait for it to end"
+                raise SpecError(Fault(got, "", fix, "", self.place)) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def remove_leftovers(self) -> None:
+        """Remove temporary files of runs that were killed."""
+        for path in self.path.glob(f"{_TEMPORARY}*"):
+            path.unlink(missing_ok=True)
+
+    def done(self, sizes: dict[int, int]) -> set[int]:
+        """Chunks whose file is there, readable (its footer) and has the rows it should.
+
+        ``sizes`` is the number of rows of every chunk by index.
+        """
+        import pyarrow.parquet as pq
+
+        found = set()
+        for path in self.path.glob("part-*.parquet"):
+            match = _PART.fullmatch(path.name)
+            index = int(match[1]) if match else -1
+            try:
+                if index in sizes and pq.read_metadata(path).num_rows == sizes[index]:
+                    found.add(index)
+            except (OSError, ValueError):  # Not a parquet file, or cut off: it is done again.
+                continue
+        return found
+
+    def write_part(self, index: int, data: bytes) -> None:
+        """Write a chunk's file: it appears whole, or not at all.
+
+        Raises
+        ------
+        DataNotFound
+            When the disk is full or the directory cannot be written to.
+        """
+        with writing(self.place):
+            write_whole(self.path, self.part_path(index).name, data, _TEMPORARY)
+
+
+@contextlib.contextmanager
+def writing(place: Place) -> Iterator[None]:
+    """Turn what the system says of a failed write into a fault."""
+    try:
+        yield
+    except OSError as error:
+        got = f"got {error.strerror or str(error)!r}"
+        fix = "make room or give another directory, and run the same command again"
+        expected = "expected a directory to write results to"
+        raise DataNotFound(Fault(got, expected, fix, "", place)) from None
+
+
+def write_whole(folder: Path, name: str, data: bytes, prefix: str) -> None:
+    """Write a file under a temporary name, make sure of it, then rename it."""
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, folder / name)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """A table as a parquet file."""
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def manifest_hash(spec: dict[str, Any]) -> str:
+    """Hash of a sweep's canonical form and of the program's version.
+
+    >>> manifest_hash({"a": 1}) == manifest_hash({"a": 1}), len(manifest_hash({}))
+    (True, 64)
+    """
+    text = json.dumps([__version__, FORMAT, spec], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _difference(other: dict[str, Any], manifest: dict[str, Any]) -> str:
+    """Which parts of two sweeps differ."""
+    theirs, ours = other.get("spec", {}), manifest["spec"]
+    parts = [key for key in ours if theirs.get(key) != ours[key]]
+    if parts:
+        return f"different {', '.join(parts)}"
+    return f"made by version {other.get('version')}"
