@@ -44,8 +44,8 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
     raise DataNotFound(Fault(got, expected, "check the path", "", here))
 
 
-def write_files(contents: Mapping[Path, str]) -> list[Path]:
-    """Write texts to paths; each appears complete, and none if one cannot be written.
+def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
+    """Write texts (as UTF-8) or bytes to paths; each appears complete, or none at all.
 
     A file that had other content is kept beside the new one with ``.bak`` at its end.
 
@@ -64,8 +64,8 @@ def write_files(contents: Mapping[Path, str]) -> list[Path]:
             _check_target(path)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             staged.append((name, path))
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(_encoded(text))
             os.chmod(name, 0o644)
         kept = [_kept_copy(path) for path, text in contents.items() if _differs(path, text)]
         for name, path in staged:
@@ -90,8 +90,12 @@ def _check_target(path: Path) -> None:
         raise DataNotFound(Fault(got, "expected a file to write", "", "", Place(str(path))))
 
 
-def _differs(path: Path, text: str) -> bool:
-    return path.exists() and path.read_bytes() != text.encode()
+def _encoded(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _differs(path: Path, text: str | bytes) -> bool:
+    return path.exists() and path.read_bytes() != _encoded(text)
 
 
 def _kept_copy(path: Path) -> Path:

@@ -171,6 +171,15 @@ def sweep(options: argparse.Namespace) -> None:
     getattr(actions, options.action)(options)
 
 
+def report(options: argparse.Namespace) -> None:
+    """``libra-planner report``."""
+    with _uncollected():
+        import libra_planner.optimizer.optimize  # noqa: F401
+        from libra_planner.cli.report import answer
+
+    answer(options)
+
+
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
     from libra_planner.spec import bundled

@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_collective(commands)
     _add_flows(commands)
     add_sweep(commands, _command)
+    _add_report(commands)
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
@@ -291,7 +292,14 @@ def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: s
     )
 
 
-_LISTED = ("workloads", "cost-models", "npu-catalogues", "fabrics", "examples")
+_LISTED = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
+
+
+def _add_report(commands: _Commands) -> None:
+    from libra_planner.cli.report_arguments import add_arguments
+
+    text = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
+    add_arguments(_command(commands, "report", "report", text))
 
 
 def _add_list(commands: _Commands) -> None:
@@ -303,9 +311,8 @@ def _add_list(commands: _Commands) -> None:
 def _add_schema(commands: _Commands) -> None:
     text = "Print the JSON Schema of a file format, for editors."
     parser = _command(commands, "schema", "schema", text)
-    parser.add_argument(
-        "format", choices=("plan", "workload", "price-book", "npu-catalogue", "sweep")
-    )
+    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep")
+    parser.add_argument("format", choices=formats)
 
 
 def _add_import(commands: _Commands) -> None:

@@ -11,12 +11,17 @@ KINDS = {
     "workloads": "workload",
     "cost-models": "price book",
     "npu-catalogues": "NPU catalogue",
+    "parts": "parts catalogue",
     "examples": "example",
 }
 """What one file of each kind is called; the kind names its folder (with - for _)."""
 
-_SHARED_FOLDERS = {"cost-models": "cost_models", "npu-catalogues": "cost_models"}
-_KIND_LINES = {"cost-models": "kind: price_book", "npu-catalogues": "kind: npu_catalogue"}
+_SHARED_FOLDERS = dict.fromkeys(("cost-models", "npu-catalogues", "parts"), "cost_models")
+_KIND_LINES = {
+    "cost-models": "kind: price_book",
+    "npu-catalogues": "kind: npu_catalogue",
+    "parts": "kind: parts",
+}
 """Kinds that share a folder, and the line that tells their files apart."""
 
 

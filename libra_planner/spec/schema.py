@@ -14,6 +14,7 @@ from libra_planner.spec.models import (
     TrainingSpec,
     TransformerSpec,
 )
+from libra_planner.spec.parts_models import PartsSpec
 from libra_planner.spec.system_models import NpuCatalogueSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
@@ -21,11 +22,12 @@ _FORMATS: dict[str, TypeAdapter[Any]] = {
     "workload": TypeAdapter(TransformerSpec | TableSpec),
     "price-book": TypeAdapter(PriceBookSpec),
     "npu-catalogue": TypeAdapter(NpuCatalogueSpec),
+    "parts": TypeAdapter(PartsSpec),
 }
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """JSON Schema (2020-12) of ``plan``, ``workload``, ``price-book`` or ``npu-catalogue`` files.
+    """JSON Schema (2020-12) of a format: ``plan``, ``workload``, ``price-book`` and so on.
 
     >>> sorted(json_schema("plan")["required"])
     ['cost_model', 'fabric']

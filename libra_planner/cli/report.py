@@ -1,0 +1,278 @@
+"""``libra-planner report``: designs compared for those who buy them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from libra_planner.cli.designs import GivenDesign, given_design
+from libra_planner.cli.routing import placed
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError, UnknownName, closest
+from libra_planner.files import write_files
+from libra_planner.flows.policy import Policy
+from libra_planner.procurement.budget import budget_swings
+from libra_planner.procurement.candidate import Candidate, Proposal, candidate
+from libra_planner.procurement.fabric_lines import Book, FabricShop
+from libra_planner.procurement.ranking import ranking, swings
+from libra_planner.report.documents.files import DEFAULT_FORMATS, FORMATS, documents
+from libra_planner.report.documents.inputs import Comparison, Origin
+from libra_planner.spec.parts_files import Catalogue, load_parts
+from libra_planner.spec.parts_plans import InputFile, input_file, plan_context
+
+MOST_DESIGNS = 10
+LETTERS = "ABCDEFGHIJ"
+
+DEFAULT_TOKENS = 10**12
+_MOST_TOKENS = 10**18
+_COMPUTED_WITH = ("numpy", "scipy", "cvxpy", "clarabel")
+
+
+def answer(options: argparse.Namespace) -> None:
+    """Write the files that the options ask for, and print what the report decides."""
+    n = len(options.designs)
+    if n > MOST_DESIGNS:
+        got, expected = f"got {n} designs", f"expected one to {MOST_DESIGNS}"
+        raise SpecError(Fault(got, expected, "compare fewer", "", Place("libra-planner report")))
+    formats = _formats(options.formats)
+    comparison = compared(options)
+    folder = Path(options.output)
+    contents = {folder / name: data for name, data in documents(comparison, formats).items()}
+    _make(folder)
+    for path in write_files(contents):
+        print(f"Kept what was there as {path}.", file=sys.stderr)
+    if options.json:
+        print(json.dumps(_payload(comparison, list(contents)), indent=2, allow_nan=False))
+    else:
+        _print(comparison, list(contents))
+
+
+def compared(options: argparse.Namespace) -> Comparison:
+    """The designs with all their figures.
+
+    Raises
+    ------
+    PlannerError
+        For a design that cannot be read, evaluated or built, or parts without a price.
+    """
+    n_tokens = _n_tokens(options.tokens)
+    policy = _policy(options)
+    catalogue = load_parts(options.parts)
+    given = [given_design(text, options.settings) for text in options.designs]
+    baseline = _baseline(options.baseline, given)
+    files: dict[InputFile, None] = {}
+    found = []
+    for letter, design in zip(LETTERS, given, strict=False):
+        proposal = _proposal(letter, design, catalogue, options, files)
+        found.append(_candidate(proposal, design, policy, options, n_tokens))
+    files[input_file("parts catalogue", options.parts, catalogue.path)] = None
+    candidates = tuple(found)
+    _refuse_missing(candidates, catalogue, options)
+    return Comparison(
+        candidates=candidates,
+        baseline=baseline,
+        ranking=ranking(candidates),
+        swings=swings(candidates),
+        budgets=budget_swings(candidates, n_tokens),
+        n_tokens=n_tokens,
+        is_default_tokens=options.tokens is None,
+        catalogue_source=catalogue.parts.source,
+        catalogue_as_of=catalogue.parts.as_of,
+        origin=Origin(
+            _command(options),
+            (
+                ("libra-planner", version("libra-planner")),
+                ("python", platform.python_version()),
+                *((name, version(name)) for name in _COMPUTED_WITH),
+            ),
+            tuple((file.role, file.name, file.sha256) for file in files),
+        ),
+    )
+
+
+def _proposal(
+    letter: str,
+    design: GivenDesign,
+    catalogue: Catalogue,
+    options: argparse.Namespace,
+    files: dict[InputFile, None],
+) -> Proposal:
+    assumed = catalogue.assumptions
+    spares = assumed.npu.spare_fraction
+    context = plan_context(design.plan, options.settings, npu_spare_fraction=spares)
+    files |= dict.fromkeys(context.files)
+    if design.result is not None:
+        files[input_file("result", design.result, Path(design.result))] = None
+    book = Book(design.problem.price_parts, context.book_as_of, context.book_source)
+    return Proposal(
+        letter=letter,
+        name=design.name,
+        problem=design.problem,
+        bandwidth_Bps=design.bandwidth_Bps,
+        optimized=design.optimized,
+        shop=FabricShop(catalogue.parts, assumed, book),
+        npu=context.npu,
+        tokens_per_step=context.tokens_per_step,
+    )
+
+
+def _candidate(
+    proposal: Proposal,
+    design: GivenDesign,
+    policy: Policy | None,
+    options: argparse.Namespace,
+    n_tokens: int,
+) -> Candidate:
+    seeds = tuple(range(options.seeds))
+    try:
+        return candidate(proposal, n_tokens=n_tokens, policy=policy, seeds=seeds)
+    except SpecError as error:
+        raise placed(error, design.plan, proposal.problem) from None
+
+
+def _refuse_missing(
+    candidates: tuple[Candidate, ...], catalogue: Catalogue, options: argparse.Namespace
+) -> None:
+    """Parts without a price end the command, unless totals without them were asked for."""
+    if options.allow_missing:
+        return
+    place = Place(str(catalogue.path))
+    fix = "add a price (with its confidence), or total without it by --allow-missing"
+    missing = {part.name: part for one in candidates for part in one.bill.missing}
+    faults = [
+        Fault("got no price", f"expected one of this {part.kind}", fix, f"parts.{name}", place)
+        for name, part in missing.items()
+    ]
+    if faults:
+        raise SpecError(*faults)
+
+
+def _formats(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return DEFAULT_FORMATS
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    unknown = [name for name in given if name not in FORMATS]
+    if unknown:
+        fault = Fault(f"got {unknown[0]!r}", "expected known formats", closest(unknown[0], FORMATS))
+        raise UnknownName(fault.located(Place("--formats")))
+    return given
+
+
+def _n_tokens(text: str | None) -> int:
+    if text is None:
+        return DEFAULT_TOKENS
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value <= _MOST_TOKENS:
+        fix = "write e.g. 15e12"
+        fault = Fault(f"got {text!r}", f"expected 1 to {_MOST_TOKENS:g} tokens", fix)
+        raise SpecError(fault.located(Place("--tokens")))
+    return int(value)
+
+
+def _policy(options: argparse.Namespace) -> Policy | None:
+    if options.check is None:
+        return None
+    try:
+        if options.check == "pinned":
+            raise SpecError(Fault("got pinned", "expected a policy that finds paths"))
+        return Policy(options.check)
+    except SpecError as error:
+        raise error.located(Place("--check")) from None
+
+
+def _baseline(text: str | None, given: list[GivenDesign]) -> int | None:
+    """The design that a letter, or the argument itself, names."""
+    if text is None:
+        return None
+    letters = LETTERS[: len(given)]
+    names = [design.text for design in given]
+    if text in names:
+        return names.index(text)
+    if text.upper() in list(letters):
+        return letters.index(text.upper())
+    fault = Fault(f"got {text!r}", "expected one of the designs", closest(text, [*letters, *names]))
+    raise UnknownName(fault.located(Place("--baseline")))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        got = f"got {error.strerror!r}"
+        fault = Fault(got, "expected a folder to write to", "", "", Place(str(folder)))
+        raise DataNotFound(fault) from None
+
+
+def _command(options: argparse.Namespace) -> str:
+    """What makes the same report; where it is written to makes no difference."""
+    words = ["libra-planner", "report", *options.designs]
+    for setting in options.settings:
+        words += ["--set", setting]
+    for flag in ("baseline", "tokens", "check"):
+        if getattr(options, flag) is not None:
+            words += [f"--{flag}", getattr(options, flag)]
+    if options.check is not None:
+        words += ["--seeds", str(options.seeds)]
+    words += ["--parts", options.parts] if options.parts != "parts" else []
+    words += ["--allow-missing"] if options.allow_missing else []
+    return shlex.join(words)
+
+
+def _payload(comparison: Comparison, paths: list[Path]) -> dict[str, Any]:
+    ranks, letters = comparison.ranking, comparison.letters
+
+    def letter(index: int | None) -> str | None:
+        return None if index is None else letters[index]
+
+    return {
+        "files": [str(path) for path in paths],
+        "cheapest": letter(ranks.cheapest),
+        "fastest": letter(ranks.fastest),
+        "best_per_usd": letter(ranks.best_per_usd),
+        "missing_prices": [part.name for part in comparison.missing],
+        "n_tokens": comparison.n_tokens,
+        "designs": [_design(one) for one in comparison.candidates],
+    }
+
+
+def _design(one: Candidate) -> dict[str, Any]:
+    run = one.run
+    return {
+        "design": one.letter,
+        "name": one.proposal.name,
+        "optimized": one.proposal.optimized,
+        "step_time_s": one.evaluation.step_time_s,
+        "effective_step_time_s": one.step_time_s if one.check else None,
+        "linear_network_cost_usd": one.evaluation.network_cost_usd,
+        "total_usd": float(one.bill.total_usd),
+        "assumed_usd": float(one.bill.assumed_usd),
+        "usd_by_group": {
+            group: float(one.bill.of(group).total_usd)
+            for group in dict.fromkeys(line.group for line in one.bill.lines)
+        },
+        "power_w": one.bill.power_w,
+        "expected_run_s": run.expected_s if run and run.expected_s < float("inf") else None,
+        "run_cost_usd": run.cost_usd if run and run.cost_usd < float("inf") else None,
+    }
+
+
+def _print(comparison: Comparison, paths: list[Path]) -> None:
+    from libra_planner.report.documents.decision import decision_section
+
+    section = decision_section(comparison, ())
+    for warning in section.warnings:
+        print(f"Warning: {warning}")
+    for card in section.cards:
+        print(f"{card.title}: {card.answer} ({card.figure}). {card.reason}")
+    for text in section.paragraphs:
+        print(text)
+    for path in paths:
+        print(path)

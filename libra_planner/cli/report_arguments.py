@@ -1,0 +1,43 @@
+"""Arguments of ``libra-planner report``; imports nothing that takes time."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the designs and options of a report."""
+    what = "PLAN (its optimum), PLAN@B1,B2,... in GB/s, PLAN@RESULT.json, or RESULT.json"
+    parser.add_argument("designs", metavar="DESIGN", nargs="+", help=what)
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="folder to write to")
+    for flag, metavar, text in (
+        ("--formats", "F1,F2,...", "of html, xlsx, csv, md and pdf; default all but pdf"),
+        ("--baseline", "DESIGN", "show differences against it: its letter (A is the first)"),
+        ("--tokens", "N", "tokens of a training run, such as 15e12; default 1e12"),
+        ("--check", "POLICY", "route the collectives over the links, such as ecmp"),
+    ):
+        parser.add_argument(flag, metavar=metavar, help=text)
+    parser.add_argument(
+        "--seeds", type=_n_seeds, default=1, metavar="N", help="draws of --check; default 1"
+    )
+    parser.add_argument(
+        "--parts", default="parts", metavar="CATALOGUE", help="parts catalogue: a name or a path"
+    )
+    parser.add_argument(
+        "--allow-missing", action="store_true", help="total without the parts that have no price"
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value of every plan; KEY is a dotted path, VALUE is YAML or JSON",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _n_seeds(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 1000):
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number from 1 to 1000")
+    return int(text)

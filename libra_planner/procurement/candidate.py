@@ -1,0 +1,170 @@
+"""One design of a comparison: what it is, what it costs, how it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.check_report import CheckReport
+from libra_planner.flows.fabric import Array
+from libra_planner.flows.messages import traffic_settings
+from libra_planner.flows.policy import Policy
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.procurement.bill import NETWORK, NETWORKS, Bill
+from libra_planner.procurement.fabric_lines import FabricShop
+from libra_planner.procurement.linear import Bridge, bridges
+from libra_planner.procurement.parts import Part
+from libra_planner.procurement.purchase import Purchase, bisection_Bps, purchase
+from libra_planner.procurement.run import Run, training_run
+from libra_planner.procurement.system_lines import Facility, system_bill
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A design that someone proposes to buy.
+
+    Parameters
+    ----------
+    letter, name : ``A`` and what its file is called.
+    problem : the plan.
+    bandwidth_Bps : per NPU, shape (n_dims,), byte/s.
+    optimized : whether it is the plan's own optimum.
+    shop : where it is bought, at the plan's price book.
+    npu : the plan's NPU; ``None`` for that of the assumptions.
+    tokens_per_step : of the plan's workload; ``None`` where that is not known.
+    """
+
+    letter: str
+    name: str
+    problem: Problem = field(repr=False)
+    bandwidth_Bps: Array = field(repr=False)
+    optimized: bool
+    shop: FabricShop = field(repr=False)
+    npu: Part | None = None
+    tokens_per_step: int | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A proposal with its figures.
+
+    Parameters
+    ----------
+    proposal : what is proposed.
+    evaluation : by the plan's model.
+    bought, bill, facility, bridges : parts, their cost, racks, and the linear model beside it.
+    check : the links under a routing policy, where one was asked for.
+    run : a training run; ``None`` where the tokens of a step are not known.
+    """
+
+    proposal: Proposal
+    evaluation: Evaluation = field(repr=False)
+    bought: Purchase = field(repr=False)
+    bill: Bill = field(repr=False)
+    facility: Facility = field(repr=False)
+    bridges: tuple[Bridge, ...] = field(repr=False)
+    check: CheckReport | None = field(default=None, repr=False)
+    run: Run | None = field(default=None, repr=False)
+
+    @property
+    def letter(self) -> str:
+        """Which of the designs."""
+        return self.proposal.letter
+
+    @property
+    def n_npus(self) -> int:
+        """NPUs of the fabric."""
+        return self.proposal.problem.topology.n_npus
+
+    @property
+    def step_time_s(self) -> float:
+        """On the links under the policy, where checked; else by the plan's model."""
+        if self.check is None:
+            return self.evaluation.step_time_s
+        return float(self.check.effective_step_time_s.mean())
+
+    @property
+    def token_time_s(self) -> float | None:
+        """Seconds per token, which designs of different steps are ranked by (C6)."""
+        tokens = self.proposal.tokens_per_step
+        return self.step_time_s / tokens if tokens else None
+
+    @property
+    def fabric_usd(self) -> float:
+        """Cost of the training fabric's parts."""
+        return float(self.bill.of(NETWORK).total_usd)
+
+    @property
+    def networks_fraction(self) -> float | None:
+        """Share of all networks, frontend and storage included, in the whole price."""
+        total = self.bill.total_usd
+        return float(self.bill.of(*NETWORKS).total_usd / total) if total else None
+
+    @property
+    def injected_Bps(self) -> float:
+        """What all NPUs can inject into all dimensions, from whole ports."""
+        return float(self.n_npus * np.sum(self.bought.design.bandwidth_Bps))
+
+    @property
+    def bisection_Bps(self) -> float:
+        """Between two halves of the cluster, over the outermost dimension."""
+        return bisection_Bps(self.bought.design)
+
+
+def candidate(
+    proposal: Proposal,
+    *,
+    n_tokens: int,
+    policy: Policy | None = None,
+    seeds: tuple[int, ...] = (0,),
+) -> Candidate:
+    """Everything about a proposal.
+
+    Parameters
+    ----------
+    proposal : the design.
+    n_tokens : of a training run.
+    policy : how to route the collectives over the links; ``None`` for no check.
+    seeds : draws of the check.
+
+    Raises
+    ------
+    SpecError
+        For a design that cannot be evaluated or built.
+    """
+    problem, bandwidth_Bps = proposal.problem, proposal.bandwidth_Bps
+    chosen = fastest_alternative(problem, bandwidth_Bps)
+    evaluation = evaluated(chosen, bandwidth_Bps)
+    bought = purchase(problem, bandwidth_Bps, proposal.shop.parts)
+    bill, facility = system_bill(bought, proposal.shop, proposal.npu)
+    check = None
+    if policy is not None:
+        traffic = traffic_settings(bought.design.realization)
+        check = LinkCheck(chosen, bandwidth_Bps, bought.design, traffic).report(policy, seeds=seeds)
+    found = Candidate(
+        proposal=proposal,
+        evaluation=evaluation,
+        bought=bought,
+        bill=bill,
+        facility=facility,
+        bridges=bridges(problem, bandwidth_Bps, bought, bill),
+        check=check,
+    )
+    return _with_run(found, n_tokens)
+
+
+def _with_run(found: Candidate, n_tokens: int) -> Candidate:
+    proposal = found.proposal
+    if not proposal.tokens_per_step:
+        return found
+    run = training_run(
+        found.bill,
+        proposal.shop.assumptions,
+        step_time_s=found.step_time_s,
+        tokens_per_step=proposal.tokens_per_step,
+        n_tokens=n_tokens,
+    )
+    return replace(found, run=run)

@@ -1,0 +1,39 @@
+"""What volume discounts make of a bill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from libra_planner.procurement.assumptions import VolumeDiscount
+from libra_planner.procurement.bill import ZERO, Bill
+from libra_planner.procurement.parts import LINK, to_cents
+
+
+def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
+    """Total of a bill where each part gets the largest discount that its units reach.
+
+    Links at the price book's prices per GB/s get none.
+
+    Parameters
+    ----------
+    bill : units of one part count together over all its lines.
+    discounts : tiers, any order.
+
+    Examples
+    --------
+    >>> from libra_planner.procurement.bill import Line
+    >>> from libra_planner.procurement.parts import Part, Price
+    >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.00")))
+    >>> bill = Bill((Line("network", "dim1", nic, 100),))
+    >>> discounted_usd(bill, [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)])
+    Decimal('930.00')
+    """
+    counts, total = bill.n_bought_by_part(), ZERO
+    for line in bill.lines:
+        reached = [
+            one.discount_fraction for one in discounts if counts[line.part.name] >= one.n_units
+        ]
+        share = max(reached, default=0.0) if line.part.kind != LINK else 0.0
+        total += to_cents((line.extended_usd or ZERO) * (1 - Decimal(repr(share))))
+    return total

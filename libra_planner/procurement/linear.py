@@ -1,0 +1,97 @@
+"""LIBRA's linear network cost beside the bill: from one to the other in steps (C7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from libra_planner.flows.fabric import Array
+from libra_planner.problem import Problem
+from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
+from libra_planner.procurement.fabric_lines import n_free_ports
+from libra_planner.procurement.parts import SWITCH, to_cents
+from libra_planner.procurement.purchase import Purchase
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """From the linear model's cost of a dimension to that of its parts.
+
+    Parameters
+    ----------
+    label, tier : of the dimension.
+    linear_usd : C7 at the design's bandwidth.
+    rounding_usd : what whole ports carry beyond that, at the linear prices.
+    parts_usd : parts at their own prices instead: switches as used, cables, optics.
+    free_ports_usd : the share of the switches that no cable is plugged into.
+    spares_usd : parts on the shelf.
+    bill_usd : all of it: the bill's lines of the dimension.
+    asked_Bps, bandwidth_Bps : per NPU: of the design, and of whole ports.
+    n_ports, n_free_ports : of switches that are parts.
+    oversubscription : host over uplink bandwidth; 1 where there is no switch.
+    """
+
+    label: str
+    tier: str
+    linear_usd: Decimal
+    rounding_usd: Decimal
+    parts_usd: Decimal
+    free_ports_usd: Decimal
+    spares_usd: Decimal
+    bill_usd: Decimal
+    asked_Bps: float
+    bandwidth_Bps: float
+    n_ports: int
+    n_free_ports: int
+    oversubscription: float
+
+
+def bridges(
+    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill
+) -> tuple[Bridge, ...]:
+    """One bridge per dimension, innermost first; its steps add up to the cent.
+
+    Parameters
+    ----------
+    problem, bandwidth_Bps : the design; its linear cost is that of the problem, options
+        of a catalogue included.
+    bought, bill : its parts.
+    """
+    linear = problem.cost_usd_by_dim(bandwidth_Bps)
+    lines = bill.of(NETWORK).lines
+    return tuple(
+        _bridge(bought, dim, to_cents(float(usd)), lines) for dim, usd in enumerate(linear)
+    )
+
+
+def _bridge(bought: Purchase, dim: int, linear_usd: Decimal, lines: tuple[Line, ...]) -> Bridge:
+    built, parts, _ = bought.dimensions[dim]
+    own = [line for line in lines if line.tier.split(",")[0].split(" ")[0] == built.label]
+    total = sum((line.extended_usd or ZERO for line in own), ZERO)
+    spares = sum((line.n_spares * line.part.price.usd for line in own if line.part.price), ZERO)
+    ports, free, free_usd = 0, 0, ZERO
+    for switches, line in zip(
+        parts.switches, (x for x in own if x.part.kind == SWITCH), strict=False
+    ):
+        n_free = n_free_ports(switches, line.part)
+        n_all = n_free + switches.n_ports_used
+        ports, free = ports + n_all, free + n_free
+        if line.part.price is not None:
+            free_usd += to_cents(line.n_units * line.part.price.usd * n_free / n_all)
+    whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
+    rounding = to_cents(float(linear_usd) * (whole - 1))
+    return Bridge(
+        label=built.label,
+        tier=built.tier,
+        linear_usd=linear_usd,
+        rounding_usd=rounding,
+        parts_usd=total - spares - free_usd - rounding - linear_usd,
+        free_ports_usd=free_usd,
+        spares_usd=spares,
+        bill_usd=total,
+        asked_Bps=built.asked_Bps,
+        bandwidth_Bps=built.bandwidth_Bps,
+        n_ports=ports,
+        n_free_ports=free,
+        oversubscription=built.settings.oversubscription if built.settings else 1.0,
+    )

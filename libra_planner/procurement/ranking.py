@@ -1,0 +1,188 @@
+"""Which design is cheapest, which fastest, which the best per dollar; and how firmly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from libra_planner.procurement.candidate import Candidate
+
+SWING_FRACTION = 0.2
+"""How far prices and budgets are moved."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best designs by index.
+
+    Parameters
+    ----------
+    cheapest : least price.
+    fastest, best_per_usd : least time, and least time times price, for the same work;
+        ``None`` where the designs do not do the same work and their tokens are not known (C6).
+    time_unit : ``token`` or ``step``: what the times are of.
+    """
+
+    cheapest: int
+    fastest: int | None
+    best_per_usd: int | None
+    time_unit: str = "token"
+
+
+def times_s(candidates: Sequence[Candidate]) -> tuple[list[float] | None, str]:
+    """Times of the same work, and of what: a token, or a step of one workload.
+
+    ``None`` for designs of different workloads, or whose steps differ in size by an unknown
+    amount: a time of other work says nothing (C6).
+    """
+    names = {one.proposal.problem.workload_name for one in candidates}
+    tokens = [one.token_time_s for one in candidates]
+    known = [time for time in tokens if time is not None]
+    if len(names) == 1 and len(known) == len(tokens):
+        return known, "token"
+    steps = {_step(one) for one in candidates}
+    if len(steps) == 1:
+        return [one.step_time_s for one in candidates], "step"
+    return None, "step"
+
+
+def _step(one: Candidate) -> tuple[str, tuple[str, ...]]:
+    """What a step is, as far as it can be told: workload, and how it is spread."""
+    problem = one.proposal.problem
+    return problem.workload_name, problem.settings[:2]
+
+
+def ranking(candidates: Sequence[Candidate]) -> Ranking:
+    """The ranking of one or more designs; of equal ones the first."""
+    totals = [float(one.bill.total_usd) for one in candidates]
+    return _ranking(totals, *times_s(candidates))
+
+
+def _ranking(totals_usd: Sequence[float], times: list[float] | None, unit: str) -> Ranking:
+    cheapest = _least(totals_usd)
+    if times is None:
+        return Ranking(cheapest, None, None, unit)
+    products = [usd * time for usd, time in zip(totals_usd, times, strict=True)]
+    return Ranking(cheapest, _least(times), _least(products), unit)
+
+
+def _least(values: Sequence[float]) -> int:
+    return min(range(len(values)), key=lambda i: values[i])
+
+
+@dataclass(frozen=True)
+class Swing:
+    """What one price does to the designs.
+
+    Parameters
+    ----------
+    price_name : such as ``nic-400g``.
+    unit_usd : the price now, where it is one part's.
+    usd_by_design : what it makes up of each design.
+    flips : sentences on rankings that change within the swing.
+    break_even : the factor on the price, nearest to 1, at which another design becomes
+        cheapest or best per dollar; ``None`` where none does.
+    break_even_text : which ranking changes there, and to whom.
+    """
+
+    price_name: str
+    unit_usd: Decimal | None
+    usd_by_design: tuple[Decimal, ...]
+    flips: tuple[str, ...] = ()
+    break_even: float | None = None
+    break_even_text: str = ""
+
+    def change_usd(self, design: int) -> Decimal:
+        """What the design costs more or less at the end of the swing."""
+        return self.usd_by_design[design] * Decimal(repr(SWING_FRACTION))
+
+
+def swings(candidates: Sequence[Candidate]) -> tuple[Swing, ...]:
+    """Every price of the bills, the one that moves most first.
+
+    Examples
+    --------
+    At a factor m on its price, a design costs base + (m - 1) x. Rankings compare
+    w_i (base_i + (m - 1) x_i), with w_i = 1 for the cheapest and the time for the best per
+    dollar; two designs are equal at one m.
+    """
+    totals = [float(one.bill.total_usd) for one in candidates]
+    shares = [one.bill.usd_by_price() for one in candidates]
+    names = dict.fromkeys(name for share in shares for name in share)
+    times, _ = times_s(candidates)
+    letters = [one.letter for one in candidates]
+    units = {line.part.name: line.part.price for one in candidates for line in one.bill.lines}
+    found = []
+    for name in names:
+        parts = tuple(share.get(name, Decimal("0.00")) for share in shares)
+        ranks = _Moves([float(usd) for usd in parts], totals, times, letters)
+        price = units.get(name)
+        nearest = ranks.break_even()
+        found.append(
+            Swing(
+                price_name=name,
+                unit_usd=price.usd if price else None,
+                usd_by_design=parts,
+                flips=ranks.flips(),
+                break_even=nearest[0] if nearest else None,
+                break_even_text=nearest[1] if nearest else "",
+            )
+        )
+    return tuple(sorted(found, key=lambda swing: (-max(swing.usd_by_design), swing.price_name)))
+
+
+@dataclass(frozen=True)
+class _Moves:
+    """Rankings as one price moves."""
+
+    parts_usd: list[float]
+    totals_usd: list[float]
+    times: list[float] | None
+    letters: list[str]
+
+    def _weights(self) -> dict[str, list[float]]:
+        found = {"cheapest": [1.0] * len(self.letters)}
+        return found if self.times is None else found | {"best per dollar": self.times}
+
+    def _costs(self, factor: float) -> list[float]:
+        pairs = zip(self.totals_usd, self.parts_usd, strict=True)
+        return [total + (factor - 1) * part for total, part in pairs]
+
+    def _best(self, weights: list[float], factor: float) -> int:
+        costs = self._costs(factor)
+        return _least([w * usd for w, usd in zip(weights, costs, strict=True)])
+
+    def flips(self) -> tuple[str, ...]:
+        """Rankings that change at either end of the swing."""
+        found = []
+        for name, weights in self._weights().items():
+            now = self._best(weights, 1.0)
+            for sign in (-1, 1):
+                then = self._best(weights, 1 + sign * SWING_FRACTION)
+                if then != now:
+                    found.append(f"{name}: {self.letters[then]} at {sign * SWING_FRACTION:+.0%}")
+        return tuple(found)
+
+    def break_even(self) -> tuple[float, str] | None:
+        """The nearest factor above 0 at which the best of a ranking changes."""
+        found = []
+        for name, weights in self._weights().items():
+            best = self._best(weights, 1.0)
+            for other in range(len(self.letters)):
+                factor = self._equal(weights, best, other)
+                if factor is not None:
+                    found.append((abs(factor - 1), factor, f"{self.letters[other]} {name}"))
+        if not found:
+            return None
+        _, factor, text = min(found)
+        return factor, text
+
+    def _equal(self, weights: list[float], best: int, other: int) -> float | None:
+        """The factor at which two designs are equal; ``None`` where none above 0 is."""
+        lead = weights[other] * self.totals_usd[other] - weights[best] * self.totals_usd[best]
+        slope = weights[best] * self.parts_usd[best] - weights[other] * self.parts_usd[other]
+        if best == other or slope == 0:
+            return None
+        factor = 1 + lead / slope
+        return factor if factor > 0 else None

@@ -1,0 +1,1 @@
+"""Procurement reports: the same content as HTML, workbook, CSV and Markdown."""

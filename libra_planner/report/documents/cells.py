@@ -1,0 +1,248 @@
+"""Values of a document with how they are shown, and tables of them: no format yet.
+
+A cell may carry an expression for spreadsheets. It names other cells by where they are in a
+table, in brackets: ``[c3]`` is column 3 of the same row, ``[r3]`` all rows of column 3,
+``[t3]`` that column in the total row; ``[prices/r3]`` is of another table, ``[prices/2/3]``
+row 2, column 3 there. Nothing from a user's file ever becomes part of an expression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD = (
+    "text",
+    "count",
+    "usd",
+    "number",
+    "percent",
+    "delta",
+    "delta_usd",
+)
+UNKNOWN = "n/a"
+"""What is shown where there is no value."""
+
+MINUS = "\u2212"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value.
+
+    Parameters
+    ----------
+    value : text or a number; ``None`` where there is none.
+    kind : how it is shown.
+    digits : after the decimal point, of ``number`` and ``percent``.
+    expression : for spreadsheets.
+    is_input : a value that a reader of a spreadsheet may change.
+    tag : one word that is shown as a mark, such as a confidence.
+    """
+
+    value: str | int | float | Decimal | None
+    kind: str = TEXT
+    digits: int = 1
+    expression: str = ""
+    is_input: bool = False
+    tag: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text, or nothing."""
+        return self.value is None or isinstance(self.value, str)
+
+    @property
+    def shown(self) -> str:
+        """The value for people, with a hyphen as minus.
+
+        >>> usd(Decimal("1234.5")).shown, delta(-0.032).shown, count(None).shown
+        ('$1,234.50', '-3.2%', 'n/a')
+        """
+        value = self.value
+        if value is None:
+            return UNKNOWN
+        if isinstance(value, str):
+            return value
+        if isinstance(value, float) and not math.isfinite(value):
+            return "endless"
+        return _SHOWN[self.kind](value, self.digits)
+
+
+Number: TypeAlias = int | float | Decimal
+
+
+def _money(value: Number, sign: str) -> str:
+    text = f"{value:{sign},.2f}"
+    return f"{text[0]}${text[1:]}" if text[0] in "+-" else f"${text}"
+
+
+def _signed(value: Number, digits: int) -> str:
+    text = f"{100 * float(value):+,.{digits}f}%"
+    zero = f"{0:+,.{digits}f}%"
+    return zero[1:] if text[1:] == zero[1:] else text
+
+
+_SHOWN: dict[str, Callable[[Any, int], str]] = {
+    TEXT: lambda value, _: str(value),
+    COUNT: lambda value, _: f"{value:,d}",
+    USD: lambda value, _: _money(value, ""),
+    NUMBER: lambda value, digits: f"{value:,.{digits}f}",
+    PERCENT: lambda value, digits: f"{100 * value:,.{digits}f}%",
+    DELTA: _signed,
+    DELTA_USD: lambda value, _: _money(value, "+") if value else "$0.00",
+}
+
+
+def usd(value: Decimal | float | None, expression: str = "", *, is_input: bool = False) -> Cell:
+    """An amount of money, to the cent."""
+    return Cell(value, USD, 2, expression, is_input)
+
+
+def delta_usd(value: Decimal | float | None, expression: str = "") -> Cell:
+    """A difference of money."""
+    return Cell(value, DELTA_USD, 2, expression)
+
+
+def count(value: int | None, expression: str = "") -> Cell:
+    """A whole number."""
+    return Cell(value, COUNT, 0, expression)
+
+
+def number(value: float | None, digits: int = 1, expression: str = "") -> Cell:
+    """A number with so many digits after the point; its unit stands in the heading."""
+    return Cell(value, NUMBER, digits, expression)
+
+
+def percent(value: float | None, digits: int = 1, expression: str = "") -> Cell:
+    """A share."""
+    return Cell(value, PERCENT, digits, expression)
+
+
+def delta(value: float | None, expression: str = "") -> Cell:
+    """A relative difference, with its sign."""
+    return Cell(value, DELTA, 1, expression)
+
+
+def mark(text: str) -> Cell:
+    """One word that is shown as a mark."""
+    return Cell(text, tag=True)
+
+
+Value: TypeAlias = Cell | str
+
+
+def cell(value: Value) -> Cell:
+    """Text as a cell."""
+    return Cell(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Parameters
+    ----------
+    key : unique in a document, of lower-case letters, digits and hyphens.
+    caption : what it shows.
+    headings : of the columns; the first column names the rows.
+    rows, total : cells, as many as headings.
+    note : below it.
+    is_sortable : whether the order of the rows means nothing.
+    """
+
+    key: str
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    total: tuple[Cell, ...] | None = None
+    note: str = ""
+    is_sortable: bool = False
+
+
+def table(
+    key: str,
+    caption: str,
+    headings: list[str],
+    rows: list[list[Value]],
+    *,
+    total: list[Value] | None = None,
+    note: str = "",
+    is_sortable: bool = False,
+) -> Table:
+    """A table of texts and cells."""
+    body = tuple(tuple(cell(value) for value in row) for row in rows)
+    last = None if total is None else tuple(cell(value) for value in total)
+    return Table(key, caption, tuple(headings), body, last, note, is_sortable)
+
+
+@dataclass(frozen=True)
+class Card:
+    """One answer of the first screen."""
+
+    title: str
+    answer: str
+    figure: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture.
+
+    Parameters
+    ----------
+    key : of the chart.
+    title : what it shows, read aloud in its place.
+    svg : the picture; its text is in the colour of the page's text.
+    """
+
+    key: str
+    title: str
+    svg: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a document.
+
+    Parameters
+    ----------
+    key, title : its anchor and heading.
+    sheet : of the workbook.
+    paragraphs : in front of the charts and tables.
+    warnings : paragraphs that must not be missed.
+    cards, charts, tables : in this order.
+    """
+
+    key: str
+    title: str
+    sheet: str
+    paragraphs: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    cards: tuple[Card, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A document.
+
+    Parameters
+    ----------
+    title, subtitle : its head.
+    sections : in order.
+    """
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of all sections."""
+        return tuple(one for section in self.sections for one in section.tables)

@@ -1,0 +1,178 @@
+"""The design table: what each design is, how fast, how dear, per what."""
+
+from __future__ import annotations
+
+import math
+
+from libra_planner.procurement.bill import NETWORK, NETWORKS
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.report.documents.bills import group_cell
+from libra_planner.report.documents.cells import (
+    Cell,
+    Section,
+    Table,
+    Value,
+    count,
+    number,
+    percent,
+    usd,
+)
+from libra_planner.report.documents.designs import Figure, figures
+from libra_planner.report.documents.inputs import Comparison
+from libra_planner.units import gigabytes_per_s
+
+_MS = 1000.0
+_BITS = 8
+_KW = 1000.0
+
+
+def comparison_section(comparison: Comparison) -> Section:
+    """All designs side by side."""
+    return Section(
+        key="designs",
+        title="The designs side by side",
+        sheet="Comparison",
+        paragraphs=(_what_is_compared(comparison),),
+        tables=(_design_table(comparison), _money_table(comparison)),
+    )
+
+
+def _what_is_compared(comparison: Comparison) -> str:
+    names = (
+        f"{one.letter} is {one.proposal.name}"
+        f" ({'the optimum of its plan' if one.proposal.optimized else 'a given vector'})"
+        for one in comparison.candidates
+    )
+    return "; ".join(names) + "."
+
+
+def _design_table(comparison: Comparison) -> Table:
+    n_dims = max(one.proposal.problem.topology.n_dims for one in comparison.candidates)
+    rows: list[tuple[str, Figure]] = [
+        ("Workload", lambda one: one.proposal.problem.workload_name),
+        ("Topology, innermost first", lambda one: str(one.proposal.problem.topology)),
+        ("Tiers", lambda one: ", ".join(one.proposal.problem.topology.tiers)),
+        ("NPUs", lambda one: count(one.n_npus)),
+    ]
+    for dim in range(n_dims):
+        rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
+        rows.append((f"dim{dim + 1}, of whole ports, GB/s", _bandwidth(dim, built=True)))
+    rows += _time_rows()
+    return figures(comparison, "designs", "Design and step time", rows)
+
+
+def _bandwidth(dim: int, *, built: bool) -> Figure:
+    def figure(one: Candidate) -> Value:
+        design = one.bought.design.dimensions
+        if dim >= len(design) or (built and design[dim].settings is None):
+            return Cell(None)
+        per_npu = design[dim].bandwidth_Bps if built else design[dim].asked_Bps
+        return number(gigabytes_per_s(per_npu), 2)
+
+    return figure
+
+
+def _time_rows() -> list[tuple[str, Figure]]:
+    return [
+        ("Step time by the model, ms", lambda one: number(one.evaluation.step_time_s * _MS, 3)),
+        ("of it exposed communication, ms", _exposed),
+        ("Step time on partial groups' own links, ms", _own_links),
+        ("Step time on the links, sprayed, ms", _sprayed),
+        ("Effective step time under the policy, ms", _effective),
+        ("FIM of the worst dimension under the policy", _fim),
+        ("Speedup over equal bandwidth", lambda one: number(one.evaluation.speedup_vs_equal, 3)),
+        ("Tokens per step", lambda one: count(one.proposal.tokens_per_step)),
+        ("Tokens per second", _tokens_per_s),
+        ("Rules of the plan that it breaks", lambda one: count(len(one.evaluation.violated))),
+    ]
+
+
+def _exposed(one: Candidate) -> Value:
+    return number(one.evaluation.communication_s * _MS, 3)
+
+
+def _own_links(one: Candidate) -> Value:
+    time_s = one.evaluation.real_link_step_time_s
+    return number(None if time_s is None else time_s * _MS, 3)
+
+
+def _sprayed(one: Candidate) -> Value:
+    return number(one.check.spray_step_time_s * _MS if one.check else None, 3)
+
+
+def _effective(one: Candidate) -> Value:
+    return number(one.step_time_s * _MS if one.check else None, 3)
+
+
+def _fim(one: Candidate) -> Value:
+    fim = None if one.check is None else float(one.check.fim_percent.mean())
+    return percent(None if fim is None or math.isnan(fim) else fim / 100)
+
+
+def _tokens_per_s(one: Candidate) -> Value:
+    time_s = one.token_time_s
+    return number(1 / time_s if time_s else None, 0)
+
+
+def _money_table(comparison: Comparison) -> Table:
+    rows: list[tuple[str, Figure]] = [
+        ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
+        ("of it with assumed prices", lambda one: usd(one.bill.assumed_usd)),
+        ("Training fabric, bill of materials", _fabric),
+        ("Training fabric, LIBRA's linear model", lambda one: usd(one.evaluation.network_cost_usd)),
+        ("Share of all networks in the price", _networks),
+        ("Everything, $ per NPU", lambda one: _per(one, "total", one.n_npus)),
+        ("Fabric, $ per NPU", lambda one: _per(one, NETWORK, one.n_npus)),
+        ("Fabric, $ per injected Gbit/s", lambda one: _per(one, NETWORK, _gbits(one.injected_Bps))),
+        ("Fabric, $ per bisection Gbit/s", _per_bisection),
+        ("Power of all parts, kW", lambda one: number(one.bill.power_w / _KW, 1)),
+        ("Power, W per NPU", lambda one: number(one.bill.power_w / one.n_npus, 1)),
+        ("of it fabric, W per NPU", _fabric_w),
+        ("Tokens per second and M$", _tokens_per_musd),
+    ]
+    note = (
+        "Injected: all dimensions of all NPUs, whole ports, one direction. Bisection: two halves "
+        "of the cluster over the outermost dimension, one direction. Power of chiplet, package "
+        "and scale-up links is that of the NPUs and servers."
+    )
+    if comparison.without:
+        note = f"Totals are {comparison.without}. {note}"
+    return figures(comparison, "money", "Cost and power", rows, note)
+
+
+def _fabric(one: Candidate) -> Value:
+    return usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK))
+
+
+def _fabric_w(one: Candidate) -> Value:
+    return number(one.bill.of(NETWORK).power_w / one.n_npus, 1)
+
+
+def _networks(one: Candidate) -> Value:
+    share = one.networks_fraction
+    if share is None:
+        return percent(None)
+    sums = "+".join(group_cell(one, name) for name in NETWORKS)
+    return percent(share, 1, f"({sums})/{group_cell(one, 'total')}")
+
+
+def _per(one: Candidate, group: str, divisor: float) -> Value:
+    """Dollars of a group, or of the total, per unit of something."""
+    if not divisor:
+        return usd(None)
+    amount = one.bill.total_usd if group == "total" else one.bill.of(group).total_usd
+    # The divisor's shortest form reads back as the same number.
+    return usd(float(amount) / divisor, f"{group_cell(one, group)}/{divisor!r}")
+
+
+def _per_bisection(one: Candidate) -> Value:
+    return _per(one, NETWORK, _gbits(one.bisection_Bps))
+
+
+def _gbits(bandwidth_Bps: float) -> float:
+    return _BITS * gigabytes_per_s(bandwidth_Bps)
+
+
+def _tokens_per_musd(one: Candidate) -> Value:
+    time_s, total = one.token_time_s, float(one.bill.total_usd)
+    return number(1e6 / (time_s * total) if time_s and total else None, 1)

@@ -1,0 +1,183 @@
+"""The first screen: which design to buy, each answer with its reason in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from libra_planner.procurement.bill import ZERO
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.report.documents.cells import Card, Chart, Section
+from libra_planner.report.documents.inputs import Comparison
+from libra_planner.units import format_time, format_usd
+
+
+def decision_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Section:
+    """Cheapest, fastest, best per dollar."""
+    ranking = comparison.ranking
+    cards = [_cheapest(comparison, ranking.cheapest)]
+    if ranking.fastest is not None and ranking.best_per_usd is not None:
+        cards += [_fastest(comparison, ranking.fastest), _best(comparison, ranking.best_per_usd)]
+    return Section(
+        key="decision",
+        title="Decision",
+        sheet="Decision",
+        paragraphs=(_firmness(comparison),),
+        warnings=_warnings(comparison),
+        cards=tuple(cards),
+        charts=charts,
+    )
+
+
+def _warnings(comparison: Comparison) -> tuple[str, ...]:
+    found = []
+    if comparison.missing:
+        names = ", ".join(part.name for part in comparison.missing)
+        found.append(f"Prices are missing: every total is without {names}.")
+    if comparison.ranking.fastest is None:
+        found.append(
+            "The designs do not do the same work per step, as far as their plans tell, so no "
+            "fastest and no best per dollar is named (C6)."
+        )
+    for one in comparison.candidates:
+        broken = [violation.rule for violation in one.evaluation.violated]
+        if broken:
+            found.append(f"Design {one.letter} breaks rules of its plan: {'; '.join(broken)}.")
+    for one in comparison.candidates:
+        if not one.facility.fits:
+            found.append(f"A rack cannot power or hold a server of design {one.letter}.")
+    return tuple(found)
+
+
+def _answer(one: Candidate) -> str:
+    return f"{one.letter}: {one.proposal.name}"
+
+
+def _total(one: Candidate) -> str:
+    return format_usd(float(one.bill.total_usd))
+
+
+def _next(comparison: Comparison, best: int, value: Callable[[int], float]) -> int | None:
+    """The runner-up; ``None`` for a single design."""
+    others = [i for i in range(len(comparison.candidates)) if i != best]
+    return min(others, key=value) if others else None
+
+
+def _cheapest(comparison: Comparison, best: int) -> Card:
+    designs = comparison.candidates
+    one = designs[best]
+    figure = _total(one) + (f" {comparison.without}" if comparison.without else "")
+    second = _next(comparison, best, lambda i: float(designs[i].bill.total_usd))
+    if second is None:
+        reason = f"The only design; {_largest(one)}."
+        return Card("Price", _answer(one), figure, reason)
+    other = designs[second]
+    saved = other.bill.total_usd - one.bill.total_usd
+    share = float(saved / other.bill.total_usd) if other.bill.total_usd else 0.0
+    if not saved:
+        reason = f"As dear as {other.letter}."
+    else:
+        reason = (
+            f"{format_usd(float(saved))} ({share:.1%}) less than {other.letter}"
+            f"{_main_difference(one, other)}."
+        )
+    return Card("Cheapest", _answer(one), figure, reason)
+
+
+def _largest(one: Candidate) -> str:
+    by_price = one.bill.usd_by_price()
+    if not by_price:
+        return "nothing of it has a price"
+    name, amount = next(iter(by_price.items()))
+    return f"{name} is {float(amount / one.bill.total_usd):.0%} of the price"
+
+
+def _main_difference(one: Candidate, other: Candidate) -> str:
+    """The price that makes most of the difference."""
+    ours, theirs = one.bill.usd_by_price(), other.bill.usd_by_price()
+    saved = {
+        name: theirs.get(name, ZERO) - ours.get(name, ZERO)
+        for name in dict.fromkeys([*theirs, *ours])
+    }
+    name = max(saved, key=lambda key: saved[key], default="")
+    amount = saved.get(name, Decimal(0))
+    return f", most of it {name} ({format_usd(float(amount))} less)" if amount > 0 else ""
+
+
+def _fastest(comparison: Comparison, best: int) -> Card:
+    designs, times = comparison.candidates, comparison.times_s or []
+    one = designs[best]
+    figure = f"{format_time(one.step_time_s)} per step"
+    if one.token_time_s:
+        figure += f", {1 / one.token_time_s:,.0f} tokens/s"
+    second = _next(comparison, best, lambda i: times[i])
+    if second is None:
+        compute = one.evaluation.compute_s / one.step_time_s
+        return Card("Speed", _answer(one), figure, f"{compute:.0%} of a step is compute.")
+    other = designs[second]
+    gain = times[second] / times[best]
+    reason = f"{gain:.3f}x as fast as {other.letter}: "
+    reason += f"{_exposed(one)} of a step waits on communication, there {_exposed(other)}."
+    if gain == 1:
+        reason = f"As fast as {other.letter}, and listed before it."
+    return Card("Fastest", _answer(one), figure, reason)
+
+
+def _exposed(one: Candidate) -> str:
+    return format_time(max(0.0, one.step_time_s - one.evaluation.compute_s))
+
+
+def _best(comparison: Comparison, best: int) -> Card:
+    designs, times = comparison.candidates, comparison.times_s or []
+    totals = [float(one.bill.total_usd) for one in designs]
+    one = designs[best]
+    figure = _total(one)
+    if one.token_time_s and totals[best]:
+        figure = f"{1e6 / one.token_time_s / totals[best]:,.1f} tokens/s per M$"
+    second = _next(comparison, best, lambda i: totals[i] * times[i])
+    if second is None:
+        return Card("Performance per dollar", _answer(one), figure, "The only design.")
+    faster = times[second] / times[best] - 1
+    cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
+    more = (
+        totals[second] * times[second] / (totals[best] * times[best]) - 1 if totals[best] else 0.0
+    )
+    reason = (
+        f"{more:.2%} more work per dollar than {designs[second].letter}: "
+        f"{_relative(faster, 'faster', 'slower')} and {_relative(cheaper, 'cheaper', 'dearer')}."
+    )
+    return Card("Best per dollar", _answer(one), figure, reason)
+
+
+def _relative(value: float, more: str, less: str) -> str:
+    """A share in words.
+
+    >>> _relative(0.0123, "faster", "slower"), _relative(-0.5, "cheaper", "dearer")
+    ('1.23% faster', '50.00% dearer')
+    """
+    return f"{abs(value):.2%} {more if value >= 0 else less}"
+
+
+def _firmness(comparison: Comparison) -> str:
+    """Whether the ranking holds when prices and budgets move."""
+    if len(comparison.candidates) == 1:
+        return "One design: nothing is ranked."
+    flips = [
+        f"{swing.price_name} ({', '.join(swing.flips)})"
+        for swing in comparison.swings
+        if swing.flips
+    ]
+    assumed = sum((one.bill.assumed_usd for one in comparison.candidates), ZERO)
+    total = sum((one.bill.total_usd for one in comparison.candidates), ZERO)
+    share = f"{float(assumed / total):.0%}" if total else "0%"
+    moved = [
+        f"all budgets at {budget.factor:.0%}"
+        for budget in comparison.budgets
+        if budget.ranking is not None and budget.ranking != comparison.ranking
+    ]
+    changes = flips + moved
+    if changes:
+        firm = f"The ranking changes with: {'; '.join(changes)}."
+    else:
+        firm = "No single price and no budget moved by 20% changes the ranking."
+    return f"{share} of the money rests on assumed prices. {firm}"

@@ -1,0 +1,169 @@
+"""The run as it will really go, and the racks that the designs need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from libra_planner.procurement.assumptions import Assumptions
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
+from libra_planner.report.documents.cells import (
+    Cell,
+    Section,
+    Table,
+    Value,
+    count,
+    number,
+    percent,
+    usd,
+)
+from libra_planner.report.documents.designs import Figure, figures
+from libra_planner.report.documents.inputs import Comparison
+
+_DAY_S = 24 * HOUR_S
+_KW = 1000.0
+
+
+def run_section(comparison: Comparison) -> Section:
+    """Time, failures and cost of a training run."""
+    assumed = comparison.candidates[0].proposal.shop.assumptions
+    known = any(one.run for one in comparison.candidates)
+    return Section(
+        key="run",
+        title=f"A run of {comparison.n_tokens:,} tokens as it will really go",
+        sheet="Run",
+        paragraphs=(_how(assumed), *_default(comparison)),
+        warnings=_unknown(comparison),
+        tables=(_run_table(comparison),) if known else (),
+    )
+
+
+def _default(comparison: Comparison) -> tuple[str, ...]:
+    text = "The number of tokens is this program's default; give another one with --tokens."
+    return (text,) if comparison.is_default_tokens else ()
+
+
+def _unknown(comparison: Comparison) -> tuple[str, ...]:
+    letters = [one.letter for one in comparison.candidates if one.run is None]
+    if not letters:
+        return ()
+    return (
+        f"No run for {', '.join(letters)}: the tokens of a step are known for workloads that are "
+        "generated from a transformer, not for tables and groups.",
+    )
+
+
+def _how(assumed: Assumptions) -> str:
+    return (
+        "One failed part stops the job. With failures of a constant rate 1/M, work W in intervals "
+        "of τ, checkpoints of C and restarts of R take M·exp(R/M)·(exp((τ+C)/M)-1)·W/τ in "
+        "expectation, and τ is best near √(2CM) (Young, CACM 17, 1974; higher order, used here: "
+        f"Daly, FGCS 22, 2006, eq. 37). Assumed: C = {assumed.checkpoint_s:g} s, R = "
+        f"{assumed.restart_s:g} s. Failure rates: {assumed.failures.source}. Hardware is "
+        f"paid for over {assumed.amortisation_s / YEAR_S:g} years of use, electricity at "
+        f"${assumed.electricity.usd_per_kwh:g} per kWh ({assumed.electricity.confidence}: "
+        f"{assumed.electricity.source}) and a power usage effectiveness of {assumed.pue:g}."
+    )
+
+
+def _of(figure: Callable[[Run], Value]) -> Figure:
+    return lambda one: Cell(None) if one.run is None else figure(one.run)
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
+
+
+def _run_table(comparison: Comparison) -> Table:
+    rows: list[tuple[str, Figure]] = [
+        ("Steps", _of(lambda run: count(run.n_steps))),
+        ("Work without failures, days", _of(lambda run: number(run.work_s / _DAY_S, 3))),
+        (
+            "Mean time between failures, hours",
+            _of(lambda run: number(_finite(run.mtbf_s / HOUR_S), 2)),
+        ),
+        (
+            "Best checkpoint interval (Daly), min",
+            _of(lambda run: number(_finite(run.interval_s / 60), 2)),
+        ),
+        ("to first order (Young), min", _of(lambda run: number(_finite(run.young_s / 60), 2))),
+        ("Expected time, days", _of(lambda run: number(run.expected_s / _DAY_S, 3))),
+        ("Work over expected time", _of(lambda run: percent(run.efficiency_fraction, 2))),
+        ("Expected failures", _of(lambda run: number(run.n_failures, 1))),
+    ]
+    for i, kind in enumerate(("NPUs", "servers and software", "fabric switches", "fabric optics")):
+        rows.append((f"of them {kind}", _of(_failures(i))))
+    rows += [
+        ("NPU-hours", _of(lambda run: number(run.npu_hours, 0))),
+        ("Electricity, MWh", _of(lambda run: number(run.energy_kwh / _KW, 1))),
+        ("Electricity", _of(lambda run: usd(_cents(run.energy_usd)))),
+        ("Hardware, by time", _of(lambda run: usd(_cents(run.hardware_usd)))),
+        (
+            "Cost of the run",
+            _of(lambda run: usd(_cents(run.energy_usd) + _cents(run.hardware_usd))),
+        ),
+        (
+            "per NPU-hour",
+            _of(lambda run: usd(run.cost_usd / run.npu_hours if run.npu_hours else None)),
+        ),
+        ("per million tokens", _of(lambda run: number(1e6 * run.cost_usd / run.n_tokens, 4))),
+    ]
+    note = "" if not comparison.without else f"Costs are {comparison.without}."
+    return figures(comparison, "run", "Time, failures and cost of the run", rows, note)
+
+
+def _cents(amount: float) -> float:
+    return round(amount, 2)
+
+
+def _failures(index: int) -> Callable[[Run], Value]:
+    return lambda run: number(run.failures_by_kind[index][1], 2)
+
+
+def facility_section(comparison: Comparison) -> Section:
+    """Rack power and space."""
+    verdicts = [_verdict(candidate) for candidate in comparison.candidates]
+    return Section(
+        key="facility",
+        title="Rack power and space",
+        sheet="Facility",
+        paragraphs=tuple(verdicts),
+        tables=(_facility_table(comparison),),
+    )
+
+
+def _verdict(one: Candidate) -> str:
+    facility = one.facility
+    given = f"a rack gives {facility.rack_w / _KW:g} kW"
+    draws = f"a server draws {facility.server_w / _KW:.1f} kW, {given}"
+    if not facility.fits:
+        return f"{one.letter}: {draws}: not even one server fits."
+    holds = f"and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
+    return f"{one.letter}: {draws} {holds}."
+
+
+def _facility_table(comparison: Comparison) -> Table:
+    rows: list[tuple[str, Figure]] = [
+        ("Servers", lambda one: count(one.facility.n_servers)),
+        (
+            "Power of a server with NPUs and NICs, kW",
+            lambda one: number(one.facility.server_w / _KW, 2),
+        ),
+        ("Servers per rack", lambda one: count(one.facility.n_servers_per_rack)),
+        ("Server racks", lambda one: count(one.facility.n_server_racks)),
+        ("Switch racks", lambda one: count(one.facility.n_switch_racks)),
+        ("Floor, m²", lambda one: number(one.facility.floor_m2, 0)),
+        ("Power of all parts, kW", lambda one: number(one.facility.it_w / _KW, 1)),
+        (
+            "Power of the facility, kW",
+            lambda one: number(one.facility.it_w * one.proposal.shop.assumptions.pue / _KW, 1),
+        ),
+        ("Switches, all networks", lambda one: count(one.bill.n_units("switch"))),
+        ("Optics, all networks", lambda one: count(one.bill.n_units("optic"))),
+        (
+            "Cables, all networks",
+            lambda one: count(one.bill.n_units("copper", "active_optical", "fibre")),
+        ),
+    ]
+    note = "Optics draw their power in the switch racks; switch racks follow from power and height."
+    return figures(comparison, "facility", "Racks, floor and power", rows, note)

@@ -1,0 +1,157 @@
+"""What drives the cost, and what moves the ranking: prices, budgets, discounts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from libra_planner.procurement.budget import BudgetSwing
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.discounts import discounted_usd
+from libra_planner.procurement.ranking import SWING_FRACTION, Ranking, Swing
+from libra_planner.report.documents.cells import (
+    Chart,
+    Section,
+    Table,
+    Value,
+    number,
+    percent,
+    table,
+    usd,
+)
+from libra_planner.report.documents.designs import design_columns, design_row
+from libra_planner.report.documents.inputs import Comparison
+
+_SHARE_SHOWN = Decimal("0.0005")
+"""Share of a design's price below which a price is no driver."""
+
+
+def sensitivity_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Section:
+    """Drivers, prices and budgets up and down, volume discounts."""
+    tables = [_drivers(comparison), _swing_table(comparison)]
+    if comparison.budgets:
+        tables.append(_budget_table(comparison))
+    tables.append(_discounts(comparison))
+    swing = f"{SWING_FRACTION:.0%}"
+    return Section(
+        key="sensitivity",
+        title="What drives the cost, and what would change the decision",
+        sheet="Sensitivity",
+        paragraphs=(
+            f"Each price moves by {swing} while all others stay. The break-even is the price "
+            "nearest to today's at which another design becomes cheapest or best per dollar.",
+        ),
+        charts=charts,
+        tables=tuple(tables),
+    )
+
+
+def _shown(comparison: Comparison) -> list[Swing]:
+    """Prices that matter to any design."""
+    totals = [one.bill.total_usd for one in comparison.candidates]
+    return [
+        swing
+        for swing in comparison.swings
+        if any(
+            amount >= _SHARE_SHOWN * total
+            for amount, total in zip(swing.usd_by_design, totals, strict=True)
+        )
+    ]
+
+
+def _drivers(comparison: Comparison) -> Table:
+    rows: list[list[Value]] = []
+    for swing in _shown(comparison):
+        values: list[Value] = []
+        for one, amount in zip(comparison.candidates, swing.usd_by_design, strict=True):
+            total = one.bill.total_usd
+            values += [usd(amount), percent(float(amount / total) if total else None)]
+        rows.append([swing.price_name, *values])
+    headings = ["Price"]
+    for letter in comparison.letters:
+        headings += [f"{letter}, $", f"{letter}, share"]
+    caption = "What drives the cost, spares included"
+    return table("drivers", caption, headings, rows, is_sortable=True)
+
+
+def _swing_table(comparison: Comparison) -> Table:
+    several = len(comparison.candidates) > 1
+    headings = ["Price", "Unit price", *(f"{x}, ± $" for x in comparison.letters)]
+    if several:
+        headings += ["Ranking within the swing", "Break-even", "Factor", "There"]
+    rows: list[list[Value]] = []
+    for swing in _shown(comparison):
+        moves: list[Value] = [usd(swing.change_usd(i)) for i in range(len(comparison.candidates))]
+        row: list[Value] = [swing.price_name, usd(swing.unit_usd), *moves]
+        rows.append(row + (_verdict(swing) if several else []))
+    caption = f"Each price by ±{SWING_FRACTION:.0%}"
+    return table("prices-moved", caption, headings, rows, is_sortable=True)
+
+
+def _verdict(swing: Swing) -> list[Value]:
+    flips = "; ".join(swing.flips) or "holds"
+    factor = swing.break_even
+    if factor is None:
+        return [flips, usd(None), number(None), "no price changes it"]
+    price = None if swing.unit_usd is None else swing.unit_usd * Decimal(repr(factor))
+    return [flips, usd(price), number(factor, 3), swing.break_even_text]
+
+
+def _budget_table(comparison: Comparison) -> Table:
+    rows: list[list[Value]] = []
+    for budget in comparison.budgets:
+        label = f"Budgets at {budget.factor:.0%}"
+        times = [number(one.step_time_s * 1000 if one else None, 3) for one in budget.candidates]
+        prices = [usd(one.bill.total_usd if one else None) for one in budget.candidates]
+        rows.append([f"{label}: step time, ms", *times, ""])
+        rows.append([f"{label}: price of everything", *prices, _moved(comparison, budget)])
+    caption = f"Budgets (total bandwidth, cost) by ±{SWING_FRACTION:.0%}, optimised again"
+    note = (
+        "Only designs that are the optimum of their plan move; the others stay as they are. Step "
+        "times are the model's. No value: nothing meets the plan's rules any more."
+    )
+    headings = ["", *comparison.letters, "Ranking"]
+    return table("budgets", caption, headings, rows, note=note)
+
+
+def _moved(comparison: Comparison, budget: BudgetSwing) -> str:
+    if budget.ranking is None:
+        return "a design is missing"
+    then, now = budget.ranking, comparison.ranking
+    changes = [
+        f"{name}: {comparison.letters[index]}"
+        for name, index, before in _pairs(then, now)
+        if index is not None and index != before
+    ]
+    return "; ".join(changes) or "holds"
+
+
+def _pairs(then: Ranking, now: Ranking) -> list[tuple[str, int | None, int | None]]:
+    return [
+        ("cheapest", then.cheapest, now.cheapest),
+        ("fastest", then.fastest, now.fastest),
+        ("best per dollar", then.best_per_usd, now.best_per_usd),
+    ]
+
+
+def _discounts(comparison: Comparison) -> Table:
+    tiers = comparison.candidates[0].proposal.shop.assumptions.volume_discounts
+
+    def totals(n: int) -> list[Value]:
+        return [usd(_discounted(one, n)) for one in comparison.candidates]
+
+    rows = [design_row(comparison, "List price", totals(0))]
+    for i, tier in enumerate(tiers, start=1):
+        title = f"and {tier.discount_fraction:.0%} from {tier.n_units:,} units"
+        rows.append(design_row(comparison, title, totals(i)))
+    caption = "Price of everything with volume discounts, one tier after another"
+    note = (
+        "Assumed tiers. Units of a part count together over all its lines; each part gets the "
+        "largest discount that it reaches. Links per GB/s get none."
+    )
+    headings = ["Discounts up to", *design_columns(comparison)]
+    return table("discounts", caption, headings, rows, note=note)
+
+
+def _discounted(one: Candidate, n_tiers: int) -> Decimal:
+    tiers = one.proposal.shop.assumptions.volume_discounts[:n_tiers]
+    return discounted_usd(one.bill, tiers)

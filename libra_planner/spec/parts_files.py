@@ -1,0 +1,223 @@
+"""Parts catalogues into :mod:`libra_planner.procurement`'s parts and assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.procurement.assumptions import (
+    Assumptions,
+    Electricity,
+    FailureRates,
+    SideNetwork,
+    VolumeDiscount,
+)
+from libra_planner.procurement.parts import NPU, RACK, SERVER, Part, Parts, Price, to_cents
+from libra_planner.procurement.run import HOUR_S, YEAR_S
+from libra_planner.realization import TOP_OF_RACK
+from libra_planner.spec import bundled
+from libra_planner.spec.document import Document, Key, read_document
+from libra_planner.spec.faults import validated
+from libra_planner.spec.option_values import speed_bytes_per_s
+from libra_planner.spec.parts_models import PartPriceSpec, PartSpec, PartsSpec, SideNetworkSpec
+from libra_planner.spec.system import catalogue_npu
+from libra_planner.spec.system_models import CatalogueNpuSpec
+
+BUNDLED_PARTS = "parts"
+"""The parts catalogue that a report means when it names none."""
+
+_PER_MILLION_HOURS = 1 / (1e6 * HOUR_S)
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """A parts catalogue as read.
+
+    Parameters
+    ----------
+    path : of the file.
+    parts, assumptions : what it says.
+    """
+
+    path: Path
+    parts: Parts = field(repr=False)
+    assumptions: Assumptions = field(repr=False)
+
+
+def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalogue:
+    """Read a parts catalogue.
+
+    Parameters
+    ----------
+    name : of a bundled one, or a path.
+    beside : folder that a path is relative to.
+
+    Raises
+    ------
+    SpecError
+        With every fault found, each at its place.
+
+    Examples
+    --------
+    >>> catalogue = load_parts()
+    >>> catalogue.parts.by_name["switch-64x400g"].price.confidence
+    'assumed'
+    """
+    path = bundled.resolve("parts", name, beside)
+    document = read_document(path)
+    reader = _Reader(document, validated(PartsSpec, document), path.parent, path.stem)
+    parts, assumptions = reader.parts(), reader.assumptions()
+    if reader.faults or parts is None or assumptions is None:
+        raise SpecError(*dict.fromkeys(reader.faults))
+    return Catalogue(path, parts, assumptions)
+
+
+@dataclass
+class _Reader:
+    document: Document
+    spec: PartsSpec
+    beside: Path
+    name: str
+    faults: list[Fault] = field(default_factory=list)
+
+    def attempt(self, key: Key, build: Callable[[], Found]) -> Found | None:
+        """What ``build`` returns, or its faults noted at their place."""
+        try:
+            return build()
+        except SpecError as error:
+            located = error.located(self.document.place(key), ".".join(map(str, key)))
+            self.faults += located.faults
+            return None
+
+    def parts(self) -> Parts | None:
+        """All parts of the file."""
+        found = {name: self._part(name, part) for name, part in self.spec.parts.items()}
+        for name, spec in self.spec.parts.items():
+            if spec.cable is not None:
+                fibres = [n for n, p in self.spec.parts.items() if p.kind == "fibre"]
+                self.attempt(("parts", name, "cable"), partial(_known, spec.cable, fibres))
+        return Parts(found, self.name, self.spec.as_of, self.spec.source)
+
+    def _part(self, name: str, spec: PartSpec) -> Part:
+        key: Key = ("parts", name)
+        return Part(
+            name=name,
+            kind=spec.kind,
+            description=spec.description,
+            price=self.attempt((*key, "price", "currency"), partial(self._price, spec.price)),
+            power_w=spec.power_W,
+            spare_fraction=spec.spare_fraction,
+            port_speed_Bps=self._speed((*key, "port_speed"), spec.port_speed),
+            n_ports=spec.n_ports or 0,
+            n_npus=spec.n_npus or 0,
+            reach_m=spec.reach_m or 0.0,
+            cable=spec.cable or "",
+            n_rack_units=spec.rack_units,
+            power_limit_w=spec.power_limit_W or 0.0,
+            source=spec.source or "",
+        )
+
+    def _speed(self, key: Key, text: str | None) -> float:
+        if text is None:
+            return 0.0
+        return self.attempt(key, partial(speed_bytes_per_s, text)) or 0.0
+
+    def _price(self, spec: PartPriceSpec | None) -> Price | None:
+        if spec is None:
+            return None
+        amount, source = Decimal(repr(spec.amount)), spec.source
+        if spec.currency != "USD":
+            rates = self.spec.exchange_rates
+            if spec.currency not in rates:
+                raise unknown_name("currency", spec.currency, ["USD", *rates])
+            rate = rates[spec.currency]
+            amount *= Decimal(repr(rate.usd))
+            source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
+        return Price(to_cents(amount), spec.confidence, spec.as_of, source)
+
+    def assumptions(self) -> Assumptions | None:
+        """How a cluster is built, run and paid for."""
+        spec, key = self.spec.assumptions, ("assumptions",)
+        npu = self.attempt((*key, "npu"), self._npu)
+        server = self.attempt((*key, "server"), partial(self._of_kind, spec.server, SERVER))
+        rack = self.attempt((*key, "rack"), partial(self._of_kind, spec.rack, RACK))
+        sides = tuple(self._side(name, getattr(spec, name)) for name in ("frontend", "storage"))
+        if npu is None or server is None or rack is None:
+            return None
+        lengths, rates = spec.cable_lengths_m, spec.failures_per_million_hours
+        per_s = {
+            f"{name}_per_s": getattr(rates, name) * _PER_MILLION_HOURS
+            for name in ("npu", "server", "switch", "optic")
+        }
+        discounts = sorted(spec.volume_discounts, key=lambda one: one.from_units)
+        return Assumptions(
+            npu=npu,
+            server=server,
+            rack=rack,
+            usable_rack_fraction=spec.usable_rack_fraction,
+            floor_m2_per_rack=spec.floor_m2_per_rack,
+            cable_lengths_m={
+                TOP_OF_RACK: lengths.top_of_rack,
+                "host-leaf": lengths.host_leaf,
+                "leaf-spine": lengths.leaf_spine,
+                "spine-core": lengths.spine_core,
+            },
+            side_networks=sides,
+            electricity=Electricity(
+                spec.electricity.usd_per_kWh, spec.electricity.confidence, spec.electricity.source
+            ),
+            pue=spec.power_usage_effectiveness,
+            amortisation_s=spec.amortisation_years * YEAR_S,
+            failures=FailureRates(**per_s, source=rates.source),
+            checkpoint_s=spec.checkpoint_s,
+            restart_s=spec.restart_s,
+            volume_discounts=tuple(
+                VolumeDiscount(one.from_units, one.discount_fraction) for one in discounts
+            ),
+        )
+
+    def _npu(self) -> Part:
+        spec = self.spec.assumptions.npu
+        found = catalogue_npu(spec.name, spec.catalogue, self.beside, path="assumptions.npu.name")
+        return npu_part(spec.name, found, spec.spare_fraction)
+
+    def _of_kind(self, name: str, kind: str) -> Part:
+        known = [n for n, part in self.spec.parts.items() if part.kind == kind]
+        _known(name, known, kind)
+        return self._part(name, self.spec.parts[name])
+
+    def _side(self, name: str, spec: SideNetworkSpec) -> SideNetwork:
+        return SideNetwork(
+            name=name,
+            n_ports_per_server=spec.ports_per_server,
+            port_speed_Bps=self._speed(("assumptions", name, "port_speed"), spec.port_speed),
+            switch_radix=spec.switch_radix,
+            oversubscription=spec.oversubscription,
+        )
+
+
+def _known(name: str, known: list[str], kind: str = "fibre") -> None:
+    if name not in known:
+        raise unknown_name(f"{kind} of this catalogue", name, known)
+
+
+def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> Part:
+    """An NPU of an NPU catalogue as a part."""
+    given, price = spec.price, None
+    if given is not None:
+        price = Price(to_cents(given.usd), given.confidence, given.as_of, given.source)
+    return Part(
+        name,
+        NPU,
+        spec.vendor_name,
+        price,
+        power_w=spec.tdp_W or 0.0,
+        spare_fraction=spare_fraction,
+        source=spec.source,
+    )

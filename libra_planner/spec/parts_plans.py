@@ -1,0 +1,129 @@
+"""What a report needs of a plan beside its problem: its NPU, price book, tokens, files."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from libra_planner.procurement.parts import Part
+from libra_planner.spec import bundled
+from libra_planner.spec.document import read_document
+from libra_planner.spec.faults import validated
+from libra_planner.spec.groups import plan_spec
+from libra_planner.spec.models import DegreesSpec, PlanSpec, PriceBookSpec, TransformerSpec
+from libra_planner.spec.parts_files import npu_part
+from libra_planner.spec.settings import apply_settings
+from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
+from libra_planner.spec.system_models import FixedCostParts, NamedNpuSpec
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a report rests on.
+
+    Parameters
+    ----------
+    role, name : such as plan, and the name it was given by.
+    sha256 : of its bytes.
+    """
+
+    role: str
+    name: str
+    sha256: str
+
+
+def input_file(role: str, name: str, path: Path) -> InputFile:
+    """A file with the hash of its bytes."""
+    return InputFile(role, name, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+@dataclass(frozen=True)
+class PlanContext:
+    """What a plan says to a buyer.
+
+    Parameters
+    ----------
+    npu : the NPU it names; ``None`` where it names none.
+    book_as_of, book_source : of its price book.
+    tokens_per_step : of a generated workload; ``None`` for tables and groups.
+    files : all that it reads.
+    """
+
+    npu: Part | None
+    book_as_of: str
+    book_source: str
+    tokens_per_step: int | None
+    files: tuple[InputFile, ...] = field(repr=False)
+
+
+def plan_context(
+    path: str | Path, settings: Sequence[str] = (), *, npu_spare_fraction: float = 0.0
+) -> PlanContext:
+    """What a valid plan says beside its problem.
+
+    Parameters
+    ----------
+    path, settings : as :func:`~libra_planner.spec.plan.load_plan` takes them.
+    npu_spare_fraction : spares of the NPU over those in use.
+
+    Raises
+    ------
+    SpecError
+        For a plan that is not valid.
+
+    Examples
+    --------
+    >>> context = plan_context(bundled.example("02_performance_per_cost"))
+    >>> context.npu.name, context.tokens_per_step
+    ('h100-sxm', 8388608)
+    """
+    document = read_document(path)
+    apply_settings(document, settings)
+    spec, beside = plan_spec(document), Path(path).parent
+    book = bundled.resolve("cost-models", spec.cost_model, beside)
+    read = validated(PriceBookSpec, read_document(book))
+    files = [
+        input_file("plan", str(path), Path(path)),
+        input_file("price book", spec.cost_model, book),
+    ]
+    entries = [spec] if isinstance(spec, PlanSpec) else spec.workloads
+    for name in dict.fromkeys(entry.workload for entry in entries):
+        files.append(input_file("workload", name, bundled.resolve("workloads", name, beside)))
+    npu_name, catalogue = _npu(spec.fixed_cost, [entry.npu for entry in entries])
+    npu = None
+    if npu_name is not None:
+        found = catalogue_npu(npu_name, catalogue, beside, path="npu.name")
+        npu = npu_part(npu_name, found, npu_spare_fraction)
+        file = catalogue or BUNDLED_CATALOGUE
+        resolved = bundled.resolve("npu-catalogues", file, beside)
+        files.append(input_file("NPU catalogue", file, resolved))
+    tokens = _tokens_per_step(spec, beside) if isinstance(spec, PlanSpec) else None
+    return PlanContext(npu, read.as_of, read.source, tokens, tuple(files))
+
+
+def _npu(fixed_cost: object, npus: Sequence[object]) -> tuple[str | None, str | None]:
+    """Name and catalogue of the NPU that a plan buys, else of the one it computes with."""
+    if isinstance(fixed_cost, FixedCostParts) and fixed_cost.npu is not None:
+        return fixed_cost.npu, fixed_cost.catalogue
+    named = [npu for npu in npus if isinstance(npu, NamedNpuSpec)]
+    if named and len({npu.name for npu in named}) == 1:
+        return named[0].name, named[0].catalogue
+    return None, None
+
+
+def _tokens_per_step(spec: PlanSpec, beside: Path) -> int | None:
+    """Sequences per step times tokens of a sequence."""
+    document = read_document(bundled.resolve("workloads", spec.workload, beside))
+    if document.value.get("kind") != "transformer":
+        return None
+    workload = validated(TransformerSpec, document)
+    parallelism = spec.parallelism
+    if isinstance(parallelism, DegreesSpec):
+        dp = parallelism.dp
+    else:
+        dp = math.prod(parallelism.weight_grad)
+    n_sequences = spec.global_batch or (workload.sequences_per_replica or 0) * dp
+    return n_sequences * workload.architecture.sequence_tokens or None
