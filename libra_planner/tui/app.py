@@ -50,12 +50,18 @@ class Cockpit(Commands, App[int]):
     .-wide #frontier-split { layout: horizontal; }
     .-wide #frontier-left { height: 1fr; width: 3fr; }
     .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
+    .-wide #sweep-split { layout: horizontal; }
+    .-wide #sweep-left { height: 1fr; width: 2fr; }
+    .-wide #sweep-right { width: 3fr; }
     .-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
     .-wide #fabric-left, .-wide #fabric-right { height: 1fr; width: 1fr; }
     .-wide FabricPane DataTable { max-height: 24; }
     """
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-narrow"), (120, "-wide")]
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
+        (0, "-narrow"),
+        (120, "-wide"),
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key, action.call, action.name, show=action.in_footer and i == 0)
@@ -261,8 +267,7 @@ class Cockpit(Commands, App[int]):
         before = self.session
         self.session = Session(path, edits or Edits(), pins=before.pins, baseline=before.baseline)
         self.evaluation, self.no_figures = None, "reading the plan ..."
-        for ticket in self.workshop.running():
-            self.workshop.cancel(ticket.kind)
+        self.workshop.cancel_all()
         self.read(opening=True)
 
     def load_pin(self, pin: Pin) -> None:

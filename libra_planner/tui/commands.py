@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from libra_planner.errors import Place, PlannerError
 from libra_planner.tui import recent
 from libra_planner.tui.dialogs import OpenDialog, Panel, Prompt, Question, help_text
-from libra_planner.tui.session import Bandwidth, Optimum, best_design, equal_split_GBps
+from libra_planner.tui.session import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
 
 if TYPE_CHECKING:
     from libra_planner.tui.app import Cockpit
@@ -136,15 +136,16 @@ class Commands:
         hint = "such as: total == 500 GB/s, dim1 >= dim2, cost <= 20 M$, step_time <= 900 ms"
         self._app.push_screen(Prompt("New rule", hint=hint), done)
 
-    def action_pin(self) -> None:
+    def action_pin(self) -> Pin | None:
         """Keep the design on screen."""
         app = self._app
         if app.evaluation is None or not app.session.current:
             app.say("nothing to pin: the plan has faults")
-            return
+            return None
         pinned = app.session.pin(app.evaluation)
         app.say(f"pinned as {pinned.name}; 2 compares")
         app.pane.show_session()
+        return pinned
 
     # Edits
 
@@ -187,12 +188,13 @@ class Commands:
         """Save where the plan is, or ask where if it is one of the bundled examples."""
         app = self._app
         app.design.flush()
-        if self._is_bundled():
+        if self.is_bundled():
             self._ask_path(then)
         else:
             self._write(app.session.path, then)
 
-    def _is_bundled(self) -> bool:
+    def is_bundled(self) -> bool:
+        """Whether the plan is one of the examples, which are not to be changed."""
         from libra_planner.spec import bundled
 
         return self._app.session.path.resolve().parent == bundled.folder("examples").resolve()
@@ -210,7 +212,7 @@ class Commands:
                 self._write(Path(answer.strip()).expanduser(), then)
 
         name = app.session.path.name
-        hint = "a bundled example is not changed: give the copy a place" if self._is_bundled() else ""
+        hint = "a bundled example is not changed: give the copy a place" if self.is_bundled() else ""
         app.push_screen(Prompt("Save as", name, hint=hint), done)
 
     def _write(self, target: Path, then: Callable[[], None]) -> None:
@@ -277,6 +279,7 @@ class Commands:
 
     def _leave(self) -> None:
         self.remember()
+        self._app.workshop.cancel_all()
         self._app.exit(0)
 
     def remember(self) -> None:

@@ -27,6 +27,19 @@ class Ticket:
     label: str
     post: Callable[[Message], object] = field(repr=False)
     cancelled: bool = False
+    _stops: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    def on_cancel(self, stop: Callable[[], None]) -> None:
+        """Have something stopped when this is cancelled; at once if it has been."""
+        self._stops.append(stop)
+        if self.cancelled:
+            stop()
+
+    def cancel(self) -> None:
+        """Stop, and drop what comes of it."""
+        self.cancelled = True
+        for stop in self._stops:
+            stop()
 
     def progress(self, done: int, n: int) -> None:
         """Report progress, or stop here if it was cancelled."""
@@ -95,8 +108,13 @@ class Workshop:
         """Make the current work of a kind stale; whether there was any."""
         job = self._current.pop(kind, None)
         if job is not None:
-            job.ticket.cancelled = True
+            job.ticket.cancel()
         return job is not None
+
+    def cancel_all(self) -> None:
+        """Stop everything."""
+        for kind in list(self._current):
+            self.cancel(kind)
 
     def running(self) -> list[Ticket]:
         """What is under way, in the order it began."""
