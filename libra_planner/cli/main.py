@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from libra_planner import __version__
 from libra_planner.cli.sweep_arguments import add_sweep
+from libra_planner.cli.tui_arguments import add_tui
 from libra_planner.errors import INTERRUPTED, PlannerError
 
 CANNOT_WRITE = 2
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
-    _add_tui(commands)
+    add_tui(commands, _command)
     return parser
 
 
@@ -292,9 +293,6 @@ def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: s
     )
 
 
-_LISTED = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
-
-
 def _add_report(commands: _Commands) -> None:
     from libra_planner.cli.report_arguments import add_arguments
 
@@ -304,7 +302,8 @@ def _add_report(commands: _Commands) -> None:
 
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    parser.add_argument("kind", choices=_LISTED)
+    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
+    parser.add_argument("kind", choices=kinds)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -328,15 +327,3 @@ def _add_import(commands: _Commands) -> None:
     ):
         libra.add_argument(f"--{name}", required=True, metavar="FILE", help=f"LIBRA's {what}")
     libra.add_argument("-o", "--output", required=True, metavar="PLAN", help="plan to write")
-
-
-def _add_tui(commands: _Commands) -> None:
-    text = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
-    parser = _command(commands, "tui", "cockpit", text)
-    parser.add_argument(
-        "plan", metavar="PLAN", nargs="?", help="plan file (YAML); example 01 without it"
-    )
-    parser.add_argument(
-        "--web", action="store_true", help="serve it to browsers on this machine (extra [web])"
-    )
-    parser.add_argument("--port", type=int, default=8000, help="of --web; default 8000")

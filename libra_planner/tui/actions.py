@@ -1,4 +1,4 @@
-"""Every action of the cockpit: its keys, its name, what it does. Footer, help and palette read it."""
+"""Every action of the cockpit: keys, name, what it does. Key bar, help and palette read it."""
 
 from __future__ import annotations
 

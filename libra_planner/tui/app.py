@@ -1,274 +1,224 @@
-"""The application: the open plan, its screens, and what every action does."""
+"""The application: what every action does."""
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from rich.text import Text
-from textual.app import App, ComposeResult, SystemCommand
-from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, Static
-
-from libra_planner.tui.actions import ACTIONS, SCREENS
-from libra_planner.tui.commands import Commands
-from libra_planner.tui.dialogs import Panel
-from libra_planner.tui.pane import Pane
-from libra_planner.tui.recent import state_folder
-from libra_planner.tui.screens.design import DesignPane
-from libra_planner.tui.session import Bandwidth, Edits, Pin, Reading, Session, read_plan
-from libra_planner.tui.widgets.tab_bar import TabBar
-from libra_planner.tui.work import Finished, Progress, Workshop, error_text
-
-if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation
-
-_DARK, _LIGHT = "textual-dark", "textual-light"
-_SLOW_S = 0.005
-_TICK_S = 0.25
+from libra_planner.errors import Place, PlannerError
+from libra_planner.tui import recent
+from libra_planner.tui.core import CockpitCore
+from libra_planner.tui.dialogs import OpenDialog, Panel, Prompt, Question, help_text
+from libra_planner.tui.session import Bandwidth, Edits, Optimum, Pin, best_design, equal_split_GBps
 
 
-class Cockpit(Commands, App[int]):
-    """The cockpit of one plan at a time.
+class Cockpit(CockpitCore):
+    """The cockpit of one plan at a time, with its actions."""
 
-    Parameters
-    ----------
-    path : the plan to open.
-    """
+    # Design
 
-    TITLE = "libra-planner"
-    CSS = """
-    Screen { layout: vertical; }
-    ContentSwitcher { height: 1fr; }
-    #status { height: 1; background: $panel; padding: 0 1; }
-    DataTable { scrollbar-size: 1 1; }
-    VerticalScroll { scrollbar-size: 1 1; }
-    .-wide #frontier-split { layout: horizontal; }
-    .-wide #frontier-left { height: 1fr; width: 3fr; }
-    .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
-    .-wide #sweep-split { layout: horizontal; }
-    .-wide #sweep-left { height: 1fr; width: 2fr; }
-    .-wide #sweep-right { width: 3fr; }
-    .-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
-    .-wide #fabric-left, .-wide #fabric-right { height: 1fr; width: 1fr; }
-    .-wide FabricPane DataTable { max-height: 24; }
-    """
-    ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
-        (0, "-narrow"),
-        (120, "-wide"),
-    ]
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(key, action.call, action.name, show=action.in_footer and i == 0)
-            for action in ACTIONS
-            for i, key in enumerate(action.keys.split(","))
-        ),
-        Binding("escape", "unfocus", "Leave field", show=False),
-    ]
+    def action_optimize(self) -> None:
+        """Find the certified best design."""
+        problem = self._current_problem()
+        if problem is None:
+            return
 
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.session = Session(path)
-        self.workshop = Workshop(self)
-        self.evaluation: Evaluation | None = None
-        self.no_figures = "reading the plan ..."
-        self._said = ""
-        self._progress = ""
+        def call(_ticket: Any) -> Optimum:
+            return best_design(problem)
 
-    def compose(self) -> ComposeResult:
-        yield TabBar()
-        with ContentSwitcher(initial=SCREENS[0]):
-            yield DesignPane(id=SCREENS[0])
-        yield Static(id="status")
-        yield Footer(compact=True)
+        self.workshop.start("optimize", "optimising", call=call, done=self._optimized)
+        self.say("")
 
-    def on_mount(self) -> None:
-        self.theme = _DARK
-        self.set_interval(_TICK_S, self._show_status)
-        self._show_tabs()
-        self.call_after_refresh(self.begin)
+    def _optimized(self, optimum: Optimum) -> None:
+        self.session.optimum = optimum
+        self.change_bandwidth(tuple(optimum.design.bandwidth_GBps))
+        self.say("optimised: proven best for these rules")
 
-    def begin(self) -> None:
-        """Read the plan once the first picture stands."""
-        self.read(opening=True)
-
-    # The plan
-
-    def read(self, *, opening: bool = False) -> None:
-        """Read the plan as it stands, beside the interface."""
-        path, settings = self.session.path, self.session.edits.settings
-
-        def call(_ticket: Any) -> tuple[Reading, Bandwidth | None]:
-            from libra_planner.tui.recent import left_with
-
-            return read_plan(path, settings), left_with(path) if opening else None
-
-        self.workshop.start("read", "reading the plan", call=call, done=self._accept)
-
-    def _accept(self, found: tuple[Reading, Bandwidth | None]) -> None:
-        reading, left = found
-        first = self.session.reading is None
-        self.session.accept(reading, left)
-        self.changed()
-        if first:
-            self.pane.take_focus()
-            self.warm_up()
-
-    def warm_up(self) -> None:
-        """Load the solver while nobody waits for it."""
-
-        def call(_ticket: Any) -> None:
-            import libra_planner.optimizer.optimize
-            import libra_planner.optimizer.pareto
-            import libra_planner.optimizer.shadow  # noqa: F401
-
-        self.workshop.start("warm", "", call=call, done=lambda _: None)
-
-    def apply_edit(self, key: str, text: str) -> None:
-        """Give a value of the plan."""
-        self.session.edit(key, text)
-        self.reread()
-
-    def reread(self) -> None:
-        """The plan's values changed: what was computed from them is stale."""
-        for kind in ("optimize", "frontier", "check"):
-            self.workshop.cancel(kind)
-        self._show_tabs()
-        self.read()
-
-    def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
-        """Put another design on screen."""
-        self.session.set_bandwidth(bandwidth_GBps, subject)
-        self._evaluate()
-        self._show_tabs()
-        if isinstance(self.pane, DesignPane):
-            self.pane.show_figures()
-        else:
-            self.pane.show_session()
-
-    def changed(self) -> None:
-        """Something about the session changed: show it."""
-        self._evaluate()
-        self._show_tabs()
-        self.pane.show_session()
-
-    def _evaluate(self) -> None:
-        """Exact figures of the design on screen; a millisecond."""
-        from libra_planner.errors import PlannerError
-
-        self.evaluation, self.no_figures = None, "no figures: the plan has faults"
-        try:
-            self.evaluation = self.session.evaluation()
-        except PlannerError as error:
-            self.no_figures = str(error)
-
-    # Screens
-
-    @property
-    def pane(self) -> Pane:
-        """The screen that is seen."""
-        switcher = self.screen_stack[0].query_one(ContentSwitcher)
-        return switcher.query_one(f"#{switcher.current}", Pane)
-
-    @property
-    def design(self) -> DesignPane:
-        """The first screen."""
-        return self.screen_stack[0].query_one(DesignPane)
-
-    async def action_show(self, name: str) -> None:
-        """Go to a screen; it is made when it is first seen."""
+    def _current_problem(self) -> Any:
+        """The plan in numbers, or ``None`` with a word why not."""
         self.design.flush()
-        switcher = self.screen_stack[0].query_one(ContentSwitcher)
-        if not switcher.query(f"#{name}"):
-            await switcher.add_content(_new_pane(name), id=name)
-        switcher.current = name
-        self._show_tabs()
-        self.pane.show_session()
+        if self.session.problem is None or self.session.faults:
+            self.say("the plan has faults: correct them first (f goes to the first)")
+            return None
+        if not self.session.current:
+            self.say("the plan is being read: try again")
+            return None
+        return self.session.problem
+
+    def action_equal(self) -> None:
+        """Spread the total evenly."""
+        if self.session.problem is not None:
+            self.change_bandwidth(equal_split_GBps(self.session.problem))
+
+    async def action_bars(self) -> None:
+        """Go to the bars."""
+        await self.action_show("design")
+        self.design.query_one("#bandwidths").focus()
+
+    async def action_form(self) -> None:
+        """Go to the form."""
+        await self.action_show("design")
+        self.design.query_one("#form").focus_first()  # type: ignore[attr-defined]
+
+    def action_unfocus(self) -> None:
+        """Leave a text field."""
         self.pane.take_focus()
 
-    async def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
-        await self.action_show(event.screen_name)
+    def ask_value(self, key: str, label: str, text: str) -> None:
+        """Type a value that is none of the known names."""
 
-    def _show_tabs(self) -> None:
+        def done(answer: str | None) -> None:
+            if answer is not None:
+                self.apply_edit(key, answer)
+
+        hint = "a name, a path that ends in .yaml, or YAML"
+        self.push_screen(Prompt(label, text, hint=hint), done)
+
+    def ask_bandwidth(self, dim: int) -> None:
+        """Type the bandwidth of a dimension, or of all."""
+        problem, values = self.session.problem, self.session.edits.bandwidth_GBps
+        if problem is None or values is None:
+            return
+
+        def done(answer: str | None) -> None:
+            if answer is not None:
+                self.change_bandwidth(self._typed(answer, dim))
+
+        label = problem.topology.labels[dim]
+        hint = "GB/s per NPU, one direction; all dimensions separated by commas"
+        value = f"{values[dim]:.10g}"
+        self.push_screen(Prompt(label, value, hint=hint, check=self._bandwidth_check(dim)), done)
+
+    def _bandwidth_check(self, dim: int) -> Callable[[str], str]:
+        def check(text: str) -> str:
+            try:
+                self._typed(text, dim)
+            except PlannerError as error:
+                return str(error)
+            return ""
+
+        return check
+
+    def _typed(self, text: str, dim: int) -> Bandwidth:
+        """A whole vector, or one number in the place of the dimension's."""
+        from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
+        from libra_planner.units import gigabytes_per_s
+
         session = self.session
-        mark = " (edited)" if session.dirty else ""
-        bar = self.screen_stack[0].query_one(TabBar)
-        bar.update(self.pane.id or "", f"{session.path.name}{mark}")
+        if session.problem is None:
+            return ()
+        values = [repr(value) for value in session.edits.bandwidth_GBps or ()]
+        if "," not in text:
+            values[dim] = text
+            text = ",".join(values)
+        found = bandwidth_bytes_per_s(text, session.problem, Place("bandwidth"))
+        return tuple(gigabytes_per_s(b) for b in found)
 
-    # Status
+    def action_add_rule(self) -> None:
+        """Type a new design rule."""
 
-    def say(self, text: str) -> None:
-        """Put a message on the status line."""
-        self._said = text
-        self._show_status()
+        def done(answer: str | None) -> None:
+            if answer and answer.strip():
+                self.session.add_rule(answer.strip())
+                self.reread()
 
-    def _show_status(self) -> None:
-        running = [ticket for ticket in self.workshop.running() if ticket.label]
-        if running:
-            text = f"{running[-1].label} ...{self._progress}  (x cancels)"
+        hint = "such as: total == 500 GB/s, dim1 >= dim2, cost <= 20 M$, step_time <= 900 ms"
+        self.push_screen(Prompt("New rule", hint=hint), done)
+
+    def action_pin(self) -> Pin | None:
+        """Keep the design on screen."""
+        if self.evaluation is None or not self.session.current:
+            self.say("nothing to pin: the plan has faults")
+            return None
+        pinned = self.session.pin(self.evaluation)
+        self.say(f"pinned as {pinned.name}; 2 compares")
+        self.pane.show_session()
+        return pinned
+
+    # Edits
+
+    def action_undo(self) -> None:
+        """Take back the latest edit."""
+        self._walk(self.session.undo, "nothing to undo")
+
+    def action_redo(self) -> None:
+        """Make it again."""
+        self._walk(self.session.redo, "nothing to redo")
+
+    def _walk(self, step: Callable[[], bool], nothing: str) -> None:
+        self.design.flush()
+        before = self.session.edits.settings
+        if not step():
+            self.say(nothing)
+        elif self.session.edits.settings != before:
+            self.reread()
         else:
-            text, self._progress = self._said, ""
-        self.screen_stack[0].query_one("#status", Static).update(Text(text, no_wrap=True))
+            self.changed()
 
-    def on_progress(self, event: Progress) -> None:
-        if event.ticket in self.workshop.running():
-            self._progress = f" {event.done} of {event.n}"
-            self._show_status()
+    def action_cancel(self) -> None:
+        """Stop what is running."""
+        running = [ticket for ticket in self.workshop.running() if ticket.label]
+        if not running:
+            self.say("nothing is running")
+            return
+        self.workshop.cancel(running[-1].kind)
+        self.say(f"cancelled: {running[-1].label}")
 
-    def on_finished(self, event: Finished) -> None:
-        error = self.workshop.finish(event)
-        self._show_status()
-        if error is not None:
-            self.show_error(event.ticket.label or event.ticket.kind, error)
+    # Files
 
-    def show_error(self, title: str, error: Exception) -> None:
-        """A readable panel; work that failed changes nothing."""
-        self.say(f"{title}: failed")
-        self.push_screen(Panel(f"{title}: failed", error_text(error), wide=True))
+    def action_save(self) -> None:
+        """Write the edits into the plan."""
+        self.save(lambda: None)
 
-    def _fatal_error(self) -> None:
-        """Leave with words instead of a traceback, which goes to a file."""
-        log = state_folder() / "crash.log"
-        try:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text(traceback.format_exc(), encoding="utf-8")
-            where = f"Details are in {log}."
-        except OSError:
-            where = "Details could not be written down."
-        edits = "".join(f"\n  --set {setting!r}" for setting in self.session.edits.settings)
-        kept = f"\nEdits that were not saved, for the command line:{edits}" if edits else ""
-        message = f"libra-planner tui: stopped by a fault of its own. {where}{kept}"
-        self._exit_renderables.append(Text(message))
-        self._close_messages_no_wait()
+    def save(self, then: Callable[[], None]) -> None:
+        """Save where the plan is, or ask where if it is one of the bundled examples."""
+        self.design.flush()
+        if self.is_bundled():
+            self._ask_path(then)
+        else:
+            self._write(self.session.path, then)
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every action, and Textual's own."""
-        for action in ACTIONS:
-            yield SystemCommand(action.name, action.text, self._runner(action.call))
-        for command in super().get_system_commands(screen):
-            if command.title not in ("Quit", "Keys"):
-                yield command
+    def is_bundled(self) -> bool:
+        """Whether the plan is one of the examples, which are not to be changed."""
+        from libra_planner.spec import bundled
 
-    def _runner(self, call: str) -> Callable[[], None]:
-        async def run() -> None:
-            await self.run_action(call)
+        return self.session.path.resolve().parent == bundled.folder("examples").resolve()
 
-        return lambda: self.call_later(run)
+    def action_save_as(self) -> None:
+        """Write the plan to another file."""
+        self.design.flush()
+        self._ask_path(lambda: None)
 
-    # Opening
+    def _ask_path(self, then: Callable[[], None]) -> None:
 
-    def open_plan(self, path: Path, edits: Edits | None = None) -> None:
-        """Open another plan; pins stay."""
-        before = self.session
-        self.session = Session(path, edits or Edits(), pins=before.pins, baseline=before.baseline)
-        self.evaluation, self.no_figures = None, "reading the plan ..."
-        self.workshop.cancel_all()
-        self.read(opening=True)
+        def done(answer: str | None) -> None:
+            if answer and answer.strip():
+                self._write(Path(answer.strip()).expanduser(), then)
+
+        name = self.session.path.name
+        hint = (
+            "a bundled example is not changed: give the copy a place" if self.is_bundled() else ""
+        )
+        self.push_screen(Prompt("Save as", name, hint=hint), done)
+
+    def _write(self, target: Path, then: Callable[[], None]) -> None:
+        session = self.session
+
+        def call(_ticket: Any) -> list[Path]:
+            from libra_planner.tui.saving import save_plan
+
+            return save_plan(session.path, session.edits.settings, target)
+
+        def done(kept: list[Path]) -> None:
+            copies = f"; the file before is {kept[0].name}" if kept else ""
+            session.file_written(target)
+            self.say(f"saved {target}{copies}")
+            self.remember()
+            self.read()
+            then()
+
+        self.workshop.start("save", "saving", call=call, done=done)
 
     def load_pin(self, pin: Pin) -> None:
         """Go back to a pinned design and its plan."""
@@ -280,11 +230,67 @@ class Cockpit(Commands, App[int]):
             self.guard(lambda: self.open_plan(pin.path, edits))
         self.say(f"loaded {pin.name}")
 
+    def action_open(self) -> None:
+        """Open another plan."""
+        self.guard(self._ask_open)
 
-def _new_pane(name: str) -> Container:
-    """A screen, whose modules are loaded only now."""
-    from importlib import import_module
+    def _ask_open(self) -> None:
+        from libra_planner.spec import bundled
 
-    module = import_module(f"libra_planner.tui.screens.{name}")
-    found: Container = getattr(module, f"{name.title()}Pane")(id=name)
-    return found
+        plans = [(one.path, one.path) for one in recent.recent_plans()]
+        examples = [(name, str(bundled.example(name))) for name in bundled.names("examples")]
+        listed = plans + [(f"example {name}", path) for name, path in examples]
+
+        def done(answer: str | None) -> None:
+            if answer:
+                self.remember()
+                self.open_plan(Path(answer).expanduser())
+
+        self.push_screen(OpenDialog(listed), done)
+
+    def guard(self, then: Callable[[], None]) -> None:
+        """Ask what to do with unsaved edits first."""
+        self.design.flush()
+        if not self.session.dirty:
+            then()
+            return
+
+        def done(answer: str | None) -> None:
+            if answer == "s":
+                self.save(then)
+            elif answer == "d":
+                then()
+
+        n = len(self.session.edits.settings)
+        text = f"{self.session.path.name} has {n} unsaved edit{'s' if n > 1 else ''}."
+        self.push_screen(Question("Unsaved edits", text, {"s": "save", "d": "drop them"}), done)
+
+    def action_leave(self) -> None:
+        """Leave the cockpit."""
+        self.guard(self._leave)
+
+    async def action_quit(self) -> None:
+        """Textual's own way out, guarded."""
+        self.action_leave()
+
+    def _leave(self) -> None:
+        self.remember()
+        self.workshop.cancel_all()
+        self.exit(0)
+
+    def remember(self) -> None:
+        """Put the plan and its design on the list of recent ones."""
+        session = self.session
+        if session.reading is not None and session.reading.document is not None:
+            path = str(session.path.resolve())
+            recent.remember(recent.RecentPlan(path, session.edits.bandwidth_GBps))
+
+    # The rest
+
+    def action_help(self) -> None:
+        """All keys."""
+        self.push_screen(Panel("Keys", help_text(), wide=True))
+
+    def action_theme(self) -> None:
+        """Dark or light."""
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"

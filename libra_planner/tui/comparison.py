@@ -128,11 +128,16 @@ def _settings(pins: Sequence[Pin]) -> Iterator[ComparedRow]:
     yield ComparedRow("workload", tuple(pin.problem.workload_name for pin in pins), none)
     yield ComparedRow("topology", tuple(str(pin.problem.topology) for pin in pins), none)
     for i in range(max(len(pin.problem.settings) for pin in pins)):
-        settings = [pin.problem.settings for pin in pins]
-        yield ComparedRow("" if i else "settings", tuple(s[i] if i < len(s) else "" for s in settings), none)
+        yield ComparedRow(
+            "" if i else "settings", tuple(_nth(pin.problem.settings, i) for pin in pins), none
+        )
     rules = [_rules(pin.problem) for pin in pins]
     for i in range(max(map(len, rules))):
-        yield ComparedRow(f"rule {i + 1}", tuple(r[i] if i < len(r) else "" for r in rules), none)
+        yield ComparedRow(f"rule {i + 1}", tuple(_nth(texts, i) for texts in rules), none)
+
+
+def _nth(texts: Sequence[str], i: int) -> str:
+    return texts[i] if i < len(texts) else ""
 
 
 def _rules(problem: Problem) -> list[str]:

@@ -29,7 +29,9 @@ class Panel(ModalScreen[None]):
     """A text to read; any of Escape, Enter and q closes it."""
 
     DEFAULT_CSS = _CSS + "Panel { align: center middle; }"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q,question_mark", "close", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q,question_mark", "close", "Close")
+    ]
 
     def __init__(self, title: str, text: Text | str, *, wide: bool = False) -> None:
         super().__init__()

@@ -41,8 +41,17 @@ _FIELDS = (
 )
 """Keys and their labels in the order of the form; other keys of a plan follow."""
 
-_ALWAYS = ("workload", "fabric.topology", "fabric.tiers", "parallelism.tp", "parallelism.dp")
-_ALWAYS += ("global_batch", "cost_model", "training_loop", "objective")
+_ALWAYS = (
+    "workload",
+    "fabric.topology",
+    "fabric.tiers",
+    "parallelism.tp",
+    "parallelism.dp",
+    "global_batch",
+    "cost_model",
+    "training_loop",
+    "objective",
+)
 """Shown even where the plan does not say them."""
 
 

@@ -31,7 +31,9 @@ def dimension_rows(problem: Problem, evaluation: Evaluation) -> tuple[DimensionR
                 label=problem.topology.labels[i],
                 block=str(dimension),
                 tier=dimension.tier,
-                bandwidth=format_bandwidth(evaluation.bandwidth_bytes_per_s[i]).removesuffix(" GB/s"),
+                bandwidth=format_bandwidth(evaluation.bandwidth_bytes_per_s[i]).removesuffix(
+                    " GB/s"
+                ),
                 cost_share=f"{evaluation.cost_usd_by_dim[i] / cost_usd:.0%}",
                 note=format_time(waits_s) if waits_s else "",
             )

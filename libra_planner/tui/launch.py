@@ -11,6 +11,9 @@ from libra_planner.errors import Fault, Place, PlannerError, SpecError
 LOOPBACK = "127.0.0.1"
 """The cockpit can write files: it is never offered to other machines."""
 
+SWITCH_INTERVAL_S = 5e-4
+"""Time after which a solver's thread lets the interface have its turn; Python's own is 5 ms."""
+
 
 def run(plan: str | None) -> None:
     """Open a plan, or the first example, in this terminal.
@@ -25,6 +28,7 @@ def run(plan: str | None) -> None:
         raise SpecError(Fault(got, "expected one", fix, "", Place(plan or "libra-planner tui")))
     from libra_planner.tui.app import Cockpit
 
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     code = Cockpit(plan_path(plan)).run()
     if code is None:
         raise PlannerError(f"{plan or 'libra-planner tui'}: the cockpit stopped early")

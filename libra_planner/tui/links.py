@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from libra_planner.flows.fabric import Array, Clos, Layer
+    from libra_planner.flows.fabric import Array, Layer
     from libra_planner.problem import Problem
     from libra_planner.report.check import CheckedPlan
     from libra_planner.report.flows import RoutedList
@@ -180,7 +180,7 @@ def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
     mean = float(counts.mean())
     n_per_group = layer.n_per_group if not layer.is_host else fabric.hosts_per_leaf
     groups = counts.reshape(-1, n_per_group)
-    names = [_row_name(layer, fabric, i) for i in range(len(groups))]
+    names = [_row_name(layer, i) for i in range(len(groups))]
     digits = len(f"{counts.max():.3g}")
     room = width - max(map(len, names)) - 2
     gap = " " if n_per_group * (digits + 2) <= room else ""
@@ -205,7 +205,7 @@ def _heading(layer: Layer, n_groups: int, n_per_group: int, per_cell: int) -> st
     return f"{layer.name}: flows by link; {n_per_group} links{cells} of each of the {rows} switches"
 
 
-def _row_name(layer: Layer, fabric: Clos, group: int) -> str:
+def _row_name(layer: Layer, group: int) -> str:
     tier = "leaf" if layer.is_host or layer.name in ("leaf_up", "spine_down") else "spine"
     return f"{tier} {group}"
 
@@ -248,7 +248,7 @@ def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
         number = names.number_of(name) if isinstance(names, FlowNames) else None
         text.append(f"\nflow {name} (from NPU to NPU)\n", "bold")
         for hop in [] if number is None else hop_rows(routed, number):
-            text.append(f"  {hop['layer']:<11} {hop['link']:<34} {_flows(hop["n_flows"]):>9}\n")
+            text.append(f"  {hop['layer']:<11} {hop['link']:<34} {_flows(hop['n_flows']):>9}\n")
     if row["n_flows"] > len(row["flows"]):
         text.append(f"\n... and {row['n_flows'] - len(row['flows'])} more", "italic")
     return text

@@ -75,6 +75,8 @@ def _round_trip(text: str) -> Any:
 
 
 def _put(tree: Any, key: Key, new: Any) -> None:
+    last: Any
+    part: Any
     *parents, last = key
     for part in parents:
         if isinstance(tree, dict):

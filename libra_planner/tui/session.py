@@ -96,17 +96,29 @@ class Pin:
         """Settings that make the file, as it is now, the plan of this design again."""
         document = _document(self.path, ())
         value = document.value if document and isinstance(document.value, dict) else {}
-        return settings_between(value, self.value)
+        return settings_between(value, self.value, _defaults())
 
 
-def settings_between(value: dict[str, Any], wanted: dict[str, Any]) -> tuple[str, ...]:
-    """Settings that turn one plan's values into another's.
+def settings_between(
+    value: dict[str, Any], wanted: dict[str, Any], defaults: dict[str, Any]
+) -> tuple[str, ...]:
+    """Settings that turn one plan's values into another's; what that one lacks is its default.
 
-    >>> settings_between({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": ["x"]})
-    ('b=["x"]', 'c=null')
+    >>> settings_between({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": ["x"]}, {"c": 0})
+    ('b=["x"]', 'c=0')
     """
-    keys = [key for key in (*wanted, *value) if value.get(key) != wanted.get(key)]
-    return tuple(f"{key}={json.dumps(wanted.get(key))}" for key in dict.fromkeys(keys))
+    target = {key: defaults.get(key) for key in value} | wanted
+    changed = [key for key in target if key not in value or value[key] != target[key]]
+    return tuple(f"{key}={json.dumps(target[key])}" for key in changed)
+
+
+def _defaults() -> dict[str, Any]:
+    """What a plan means that does not say a key."""
+    from libra_planner.spec.group_models import GroupPlanSpec
+    from libra_planner.spec.models import PlanSpec
+
+    fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
+    return {key: one.default for key, one in fields.items() if not one.is_required()}
 
 
 def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:

@@ -14,7 +14,7 @@ from textual.message import Message
 from libra_planner.errors import PlannerError
 
 
-class Cancelled(Exception):  # noqa: N818
+class Cancelled(Exception):
     """Raised inside work that was cancelled, at its next report of progress."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -34,6 +34,10 @@ class ComparePane(Pane):
         Binding("d,delete", "unpin", "Unpin", key_display="d", show=True),
     ]
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._of: tuple[tuple[str, ...], int] | None = None
+
     def compose(self) -> ComposeResult:
         yield Static(_EMPTY, id="compare-empty")
         table: DataTable[Text] = DataTable(cursor_type="column", zebra_stripes=True)
@@ -46,7 +50,10 @@ class ComparePane(Pane):
 
     def show_session(self) -> None:
         session, table = self.session, self.query_one(DataTable)
-        chosen = self._chosen()
+        shown = (tuple(pin.name for pin in session.pins), session.baseline)
+        if shown == self._of:
+            return
+        self._of, chosen = shown, self._chosen()
         self.query_one("#compare-empty").display = not session.pins
         table.display = self.query_one("#compare-hint").display = bool(session.pins)
         table.clear(columns=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Group
 from rich.text import Text
 from textual.app import ComposeResult
@@ -11,7 +13,9 @@ from textual.widgets import Static
 from libra_planner.tui import figures
 from libra_planner.tui.fields import FormField, fault_text, faults_by_key, form_fields
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.session import Reading
 from libra_planner.tui.widgets.bandwidths import Bandwidths
+from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.plan_form import PlanForm
 
 
@@ -28,6 +32,10 @@ class DesignPane(Pane):
     DesignPane .card { height: auto; padding: 0 1; margin-bottom: 1; }
     """
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._form_of: Reading | None = None
+
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield PlanForm(self._edited, self._settled, self._asked)
@@ -35,9 +43,9 @@ class DesignPane(Pane):
                 with VerticalScroll(id="faults"):
                     yield Static(id="faults-text")
                 yield Bandwidths()
-                yield Static("reading the plan ...", id="headline", classes="card")
-                yield Static(id="worth", classes="card")
-                yield Static(id="waits", classes="card")
+                yield Card("reading the plan ...", id="headline", classes="card")
+                yield Card(id="worth", classes="card")
+                yield Card(id="waits", classes="card")
 
     def take_focus(self) -> None:
         if self.session.faults:
@@ -50,8 +58,10 @@ class DesignPane(Pane):
         self.query_one(PlanForm).flush()
 
     def show_session(self) -> None:
-        self._show_form()
-        self._show_faults()
+        if self._form_of is not self.session.reading:
+            self._form_of = self.session.reading
+            self._show_form()
+            self._show_faults()
         self.show_figures()
 
     def _show_form(self) -> None:
@@ -75,21 +85,21 @@ class DesignPane(Pane):
         """Figures of the design on screen."""
         problem, evaluation = self.session.problem, self.cockpit.evaluation
         values = self.session.edits.bandwidth_GBps or ()
-        texts = [self.query_one(f"#{name}", Static) for name in ("headline", "worth", "waits")]
+        cards = [self.query_one(f"#{name}", Card) for name in ("headline", "worth", "waits")]
         if problem is None or evaluation is None:
-            for static, text in zip(texts, (self.cockpit.no_figures, "", ""), strict=True):
-                static.update(Text(text))
+            for card, text in zip(cards, (self.cockpit.no_figures, "", ""), strict=True):
+                card.show(Text(text))
             return
         self.query_one(Bandwidths).update(figures.dimension_rows(problem, evaluation), values)
         stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
-        texts[0].update(Group(*stale, figures.headline(problem, evaluation)))
+        cards[0].show(Group(*stale, figures.headline(problem, evaluation)))
         optimum = self.session.optimum
         proven = [] if optimum is None else [figures.proof(optimum, evaluation)]
         worth = figures.worth(optimum) if optimum else None
-        texts[1].update(Group(*proven, *([worth] if worth else [])))
-        texts[1].display = bool(proven)
+        cards[1].show(Group(*proven, *([worth] if worth else [])))
+        cards[1].display = bool(proven)
         group = figures.members(evaluation)
-        texts[2].update(Group(*([group] if group else []), figures.waits(problem, evaluation)))
+        cards[2].show(Group(*([group] if group else []), figures.waits(problem, evaluation)))
 
     def _edited(self, key: str, text: str) -> None:
         self.cockpit.apply_edit(key, text)

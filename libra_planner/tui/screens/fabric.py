@@ -10,12 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
 from textual.events import Resize
-from textual.widgets import DataTable, Input, Label, Select, Static
+from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.realization import WIRINGS
 from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.widgets.card import Card
 
 POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "annealing", "ilp")
 """Policies that find paths by themselves."""
@@ -32,7 +33,7 @@ class FabricPane(Pane):
     FabricPane #wiring { width: 19; }
     FabricPane #fabric-split { layout: vertical; overflow-y: auto; }
     FabricPane VerticalScroll { height: auto; padding: 0 1; }
-    FabricPane Static { height: auto; margin-bottom: 1; }
+    FabricPane Card { height: auto; margin-bottom: 1; }
     FabricPane #fabric-dimensions { margin-bottom: 0; }
     FabricPane DataTable { height: auto; max-height: 9; }
     FabricPane #fabric-right:focus { background: $boost; }
@@ -62,12 +63,12 @@ class FabricPane(Pane):
             yield Select(wirings, compact=True, prompt="of the plan", id="wiring")
         with Container(id="fabric-split"):
             with VerticalScroll(id="fabric-left", can_focus=False):
-                yield Static(id="fabric-times")
-                yield Static(id="fabric-dimensions")
-                yield Static(id="fabric-layers")
+                yield Card(id="fabric-times")
+                yield Card(id="fabric-dimensions")
+                yield Card(id="fabric-layers")
                 yield DataTable(cursor_type="row", zebra_stripes=True)
             with VerticalScroll(id="fabric-right"):
-                yield Static(id="fabric-heat")
+                yield Card(id="fabric-heat")
 
     def take_focus(self) -> None:
         self.query_one(DataTable).focus()
@@ -75,13 +76,12 @@ class FabricPane(Pane):
     def show_session(self) -> None:
         session = self.session
         if session.problem is None or not session.current:
+            self._wanted = ()
             self._say("no links: the plan has faults")
             return
         policy, seed = str(self.query_one("#policy", Select).value), self._seed()
-        wanted = (session.problem, session.edits.bandwidth_GBps, policy, seed)
-        if wanted == self._wanted and self._found is not None:
-            self._show()
-        elif wanted != self._wanted:
+        wanted = (id(session.problem), session.edits.bandwidth_GBps, policy, seed)
+        if wanted != self._wanted:
             self._wanted = wanted
             self._check(policy, seed)
 
@@ -114,22 +114,22 @@ class FabricPane(Pane):
 
     def _say(self, text: str) -> None:
         self._found, self._rows = None, []
-        self.query_one("#fabric-times", Static).update(Text(text, "italic"))
+        self.query_one("#fabric-times", Card).show(Text(text, "italic"))
         for name in ("dimensions", "layers", "heat"):
-            self.query_one(f"#fabric-{name}", Static).update("")
+            self.query_one(f"#fabric-{name}", Card).show("")
         self.query_one(DataTable).clear(columns=True)
 
     def _show(self) -> None:
         found = self._found
         if found is None:
             return
-        self.query_one("#fabric-times", Static).update(links.step_times(found))
-        self.query_one("#fabric-dimensions", Static).update(
+        self.query_one("#fabric-times", Card).show(links.step_times(found))
+        self.query_one("#fabric-dimensions", Card).show(
             Group(links.dimensions(found), links.parts_text(found))
         )
         title = Text(links.phase_name(found), "bold")
         table = links.layers(found)
-        self.query_one("#fabric-layers", Static).update(Group(title, *([table] if table else [])))
+        self.query_one("#fabric-layers", Card).show(Group(title, *([table] if table else [])))
         self._show_busiest(found)
         self._show_heat()
 
@@ -149,7 +149,7 @@ class FabricPane(Pane):
             wide = self.app.size.width >= 120
             width = self.app.size.width // (2 if wide else 1) - 5
             text = links.heat_maps(self._found, width)
-            self.query_one("#fabric-heat", Static).update(text)
+            self.query_one("#fabric-heat", Card).show(text)
 
     def on_resize(self, _event: Resize) -> None:
         self._show_heat()

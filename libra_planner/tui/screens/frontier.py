@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
+from textual.events import Resize
 from textual.widgets import DataTable, Static
 
 from libra_planner.tui.pane import Pane
@@ -42,6 +43,7 @@ class FrontierPane(Pane):
         self._points: tuple[FrontierPoint, ...] = ()
         self._of: Problem | None = None
         self._is_log = True
+        self._drawn: tuple[Any, ...] = ()
 
     def compose(self) -> ComposeResult:
         with Container(id="frontier-split"):
@@ -68,7 +70,7 @@ class FrontierPane(Pane):
         if problem is None or not self.session.current:
             self._note("no frontier: the plan has faults")
             return
-        self._of, self._points = problem, ()
+        self._of, self._points, self._drawn = problem, (), ()
 
         def call(ticket: Any) -> Any:
             from libra_planner.optimizer.pareto import pareto
@@ -90,7 +92,9 @@ class FrontierPane(Pane):
         for name in ("cost", "step time", *labels):
             table.add_column(Text(name, justify="right"))
         for point in points:
-            speeds = (format_bandwidth(b).removesuffix(" GB/s") for b in point.bandwidth_bytes_per_s)
+            speeds = (
+                format_bandwidth(b).removesuffix(" GB/s") for b in point.bandwidth_bytes_per_s
+            )
             cells = (format_usd(point.cost_usd), format_time(point.step_time_s), *speeds)
             table.add_row(*(Text(cell, justify="right") for cell in cells))
         table.move_cursor(row=self._nearest())
@@ -125,12 +129,19 @@ class FrontierPane(Pane):
         pairs = [(point.cost_usd, point.step_time_s) for point in self._points]
         chosen = min(self.query_one(DataTable).cursor_row, len(pairs) - 1)
         is_log = self._is_log and all(cost > 0 and time > 0 for cost, time in pairs)
+        drawn = (id(self._points), chosen, design, is_log, self.size)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
         axes = "logarithmic" if is_log else "linear"
         title = Text(f"Step time over cost, {axes} axes:  ")
         title.append("o", "cyan").append(" frontier  ").append("#", "bold").append(" chosen  ")
         title.append("X", "bold yellow").append(" on screen")
         self.query_one("#frontier-title", Static).update(title)
         self.query_one(FrontierPlot).show(pairs, max(chosen, 0), design, is_log=is_log)
+
+    def on_resize(self, _event: Resize) -> None:
+        self.call_after_refresh(self._draw)
 
     def on_data_table_row_highlighted(self, _event: DataTable.RowHighlighted) -> None:
         self._draw()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,8 +28,8 @@ class ReportPane(Pane):
     ReportPane #report-choices { height: auto; max-height: 12; }
     ReportPane #report-designs { width: 2fr; }
     ReportPane #report-formats { width: 1fr; }
-    ReportPane Checklist { height: 7; border: round $secondary !important; }
-    ReportPane Checklist:focus { border: round $accent !important; }
+    ReportPane Checklist { height: 7; border: round $secondary; }
+    ReportPane Checklist:focus { border: round $accent; }
     ReportPane #report-bar { height: 1; }
     ReportPane #report-bar Label { margin: 0 1; color: $text-muted; }
     ReportPane #report-folder { width: 1fr; }
@@ -82,7 +83,9 @@ class ReportPane(Pane):
     def action_write(self) -> None:
         """Write the report."""
         pins = self._chosen()
-        formats = [reporting.FORMATS[i] for i in self.query_one("#report-formats", Checklist).chosen]
+        formats = [
+            reporting.FORMATS[i] for i in self.query_one("#report-formats", Checklist).chosen
+        ]
         if not pins or not formats:
             self._say("choose at least one design and one format (Space)")
             return
@@ -95,7 +98,8 @@ class ReportPane(Pane):
 
         self._say("writing ...")
         start = self.cockpit.workshop.start
-        start("report", "report", call=call, done=self._done, failed=self._failed)
+        done = partial(self._done, [pin.name for pin in pins])
+        start("report", "report", call=call, done=done, failed=self._failed)
 
     def _say(self, text: str) -> None:
         self.query_one("#report-result", Static).update(Text(text))
@@ -105,9 +109,10 @@ class ReportPane(Pane):
 
         self._say(error_text(error))
 
-    def _done(self, payload: dict[str, Any]) -> None:
+    def _done(self, pinned: list[str], payload: dict[str, Any]) -> None:
         text = Text()
-        names = {one["design"]: one["name"] for one in payload["designs"]}
+        letters = [one["design"] for one in payload["designs"]]
+        names = dict(zip(letters, pinned, strict=True))
         for key, words in (
             ("cheapest", "Cheapest"),
             ("fastest", "Fastest"),

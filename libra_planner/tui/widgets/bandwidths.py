@@ -48,7 +48,7 @@ def step_GBps(bandwidth_GBps: Bandwidth) -> float:
     """A round step of about a hundredth of the total.
 
     >>> step_GBps((125.0,) * 4), step_GBps((0.5, 0.2))
-    (5.0, 0.01)
+    (5.0, 0.005)
     """
     total = sum(bandwidth_GBps)
     if total <= 0:

@@ -23,7 +23,7 @@ class Checklist(OptionList):
 
     def __init__(self, names: Iterable[str], chosen: Iterable[int] = (), *, id: str) -> None:  # noqa: A002
         self._names, self._chosen = list(names), set(chosen)
-        super().__init__(*map(self._prompt, range(len(self._names))), id=id, compact=True)
+        super().__init__(*map(self._prompt, range(len(self._names))), id=id)
 
     def _prompt(self, index: int) -> Text:
         return Text(f"[{'x' if index in self._chosen else ' '}] {self._names[index]}")

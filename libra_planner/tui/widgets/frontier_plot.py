@@ -107,7 +107,7 @@ class FrontierPlot(PlotWidget):
         if len(points):
             self.scatter(x[[chosen]], y[[chosen]], marker=_CHOSEN, marker_style="bold")
         if design is not None:
-            self.scatter(*drawn[-1:].T, marker=_DESIGN, marker_style="bold yellow")
+            self.scatter(drawn[-1:, 0], drawn[-1:, 1], marker=_DESIGN, marker_style="bold yellow")
 
     def _set_limits(self, drawn: np.ndarray) -> None:
         low, high = drawn.min(axis=0), drawn.max(axis=0)

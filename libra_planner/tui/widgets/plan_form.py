@@ -42,6 +42,7 @@ class FieldRow(Vertical):
     def __init__(self, field: FormField) -> None:
         super().__init__()
         self.field = field
+        self._faults: list[str] = []
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -70,9 +71,13 @@ class FieldRow(Vertical):
     def show(self, field: FormField, faults: list[str]) -> None:
         """Bring the row up to date; what is being typed stays."""
         before, self.field = self.field, field
-        self.query_one(".label", Static).update(self._label())
-        self.set_class(bool(faults), "wrong")
-        self.query_one(".faults", Static).update(Text("\n".join(f"! {fault}" for fault in faults)))
+        if before != field:
+            self.query_one(".label", Static).update(self._label(), layout=False)
+        if faults != self._faults:
+            self._faults = faults
+            self.set_class(bool(faults), "wrong")
+            text = "\n".join(f"! {fault}" for fault in faults)
+            self.query_one(".faults", Static).update(Text(text))
         if field.choices:
             self._show_choice(before, field)
         else:
@@ -83,10 +88,12 @@ class FieldRow(Vertical):
 
     def _show_choice(self, before: FormField, field: FormField) -> None:
         editor = self.query_one(Select)
+        value: Any = field.text or Select.NULL
         with self.prevent(Select.Changed):
             if before.choices != field.choices:
                 editor.set_options(self._options())
-            editor.value = field.text or Select.NULL
+            if editor.value != value:
+                editor.value = value
 
 
 class PlanForm(VerticalScroll, can_focus=False):
@@ -182,7 +189,8 @@ class PlanForm(VerticalScroll, can_focus=False):
             return
         if event.value == OTHER:
             with self.prevent(Select.Changed):
-                event.select.value = field.text or Select.NULL
+                value: Any = field.text or Select.NULL
+                event.select.value = value
             self._asked(field)
             return
         self._edited(field.key, str(event.value))
