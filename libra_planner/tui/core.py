@@ -53,14 +53,15 @@ class CockpitCore(App[int]):
     .-wide #sweep-split { layout: horizontal; }
     .-wide #sweep-left { height: 1fr; width: 2fr; }
     .-wide #sweep-right { width: 3fr; }
-    .-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
-    .-wide #fabric-left, .-wide #fabric-right { height: 1fr; width: 1fr; }
-    .-wide FabricPane DataTable { max-height: 24; }
+    .-very-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
+    .-very-wide #fabric-left, .-very-wide #fabric-right { height: 1fr; width: 1fr; }
+    .-very-wide FabricPane DataTable { max-height: 24; }
     """
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it for instances.
         (0, "-narrow"),
-        (120, "-wide"),
+        (110, "-wide"),
+        (150, "-very-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = [
         *(

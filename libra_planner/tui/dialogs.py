@@ -9,6 +9,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 
@@ -135,10 +136,10 @@ class Question(ModalScreen[str | None]):
                 for key, label in self._answers.items():
                     yield Button(f"{key}: {label}", id=f"answer-{key}", compact=True)
 
-    def on_key(self, event: object) -> None:
-        key = getattr(event, "key", "")
-        if key in self._answers:
-            self.dismiss(key)
+    def on_key(self, event: Key) -> None:
+        if event.key in self._answers:
+            event.stop()
+            self.dismiss(event.key)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss((event.button.id or "").removeprefix("answer-"))

@@ -150,7 +150,8 @@ def phase_name(found: CheckedLinks) -> str:
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(first, box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column(first, no_wrap=True)
     for name in others:
         table.add_column(name, justify="right", no_wrap=True)
     return table
@@ -201,8 +202,8 @@ def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
 
 def _heading(layer: Layer, n_groups: int, n_per_group: int, per_cell: int) -> str:
     rows = f"{MOST_ROWS} busiest of {n_groups:,}" if n_groups > MOST_ROWS else f"{n_groups}"
-    cells = f" (a cell: fullest of {per_cell})" if per_cell > 1 else ""
-    return f"{layer.name}: flows by link; {n_per_group} links{cells} of each of the {rows} switches"
+    cells = f", each cell the fullest of {per_cell}" if per_cell > 1 else ""
+    return f"{layer.name}: flows on {n_per_group} links{cells}; {rows} switches"
 
 
 def _row_name(layer: Layer, group: int) -> str:

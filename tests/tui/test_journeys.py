@@ -351,7 +351,7 @@ def test_unsaved_edits_are_guarded(plan_file: Path) -> None:
         await driver.press("q", "escape")
         assert driver.app.is_running
         await driver.press("ctrl+q", "s")
-        await driver.until(lambda: not driver.app.is_running)
+        await driver.until(lambda: driver.app.return_value == 0)
         assert "objective: cost" in plan_file.read_text()
 
     drive(plan_file, walk)
@@ -497,7 +497,7 @@ def random_walk(path: Path, seed: int) -> None:
     drive(path, walk, (80, 24) if seed % 2 else (120, 40))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_keys_break_nothing(seed: int, plan_file: Path) -> None:
     random_walk(plan_file, seed)
 

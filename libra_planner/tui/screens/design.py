@@ -49,7 +49,7 @@ class DesignPane(Pane):
 
     def take_focus(self) -> None:
         if self.session.faults:
-            self.query_one(PlanForm).focus_first()
+            self.query_one("#faults").focus()
         else:
             self.query_one(Bandwidths).focus()
 
@@ -97,7 +97,6 @@ class DesignPane(Pane):
         proven = [] if optimum is None else [figures.proof(optimum, evaluation)]
         worth = figures.worth(optimum) if optimum else None
         cards[1].show(Group(*proven, *([worth] if worth else [])))
-        cards[1].display = bool(proven)
         group = figures.members(evaluation)
         cards[2].show(Group(*([group] if group else []), figures.waits(problem, evaluation)))
 

@@ -21,6 +21,8 @@ from libra_planner.tui.widgets.card import Card
 POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "annealing", "ilp")
 """Policies that find paths by themselves."""
 
+_TWO_COLUMNS = 150
+
 
 class FabricPane(Pane):
     """The fourth screen."""
@@ -146,7 +148,7 @@ class FabricPane(Pane):
 
     def _show_heat(self) -> None:
         if self._found is not None:
-            wide = self.app.size.width >= 120
+            wide = self.app.size.width >= _TWO_COLUMNS
             width = self.app.size.width // (2 if wide else 1) - 5
             text = links.heat_maps(self._found, width)
             self.query_one("#fabric-heat", Card).show(text)

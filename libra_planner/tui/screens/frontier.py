@@ -133,8 +133,8 @@ class FrontierPane(Pane):
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        axes = "logarithmic" if is_log else "linear"
-        title = Text(f"Step time over cost, {axes} axes:  ")
+        axes = "log" if is_log else "linear"
+        title = Text(f"Step time over cost, {axes} axes: ", no_wrap=True)
         title.append("o", "cyan").append(" frontier  ").append("#", "bold").append(" chosen  ")
         title.append("X", "bold yellow").append(" on screen")
         self.query_one("#frontier-title", Static).update(title)

@@ -28,7 +28,7 @@ class ReportPane(Pane):
     ReportPane #report-choices { height: auto; max-height: 12; }
     ReportPane #report-designs { width: 2fr; }
     ReportPane #report-formats { width: 1fr; }
-    ReportPane Checklist { height: 7; border: round $secondary; }
+    ReportPane Checklist { height: 7; border: round $foreground 40%; }
     ReportPane Checklist:focus { border: round $accent; }
     ReportPane #report-bar { height: 1; }
     ReportPane #report-bar Label { margin: 0 1; color: $text-muted; }

@@ -23,7 +23,7 @@ class SweepPane(Pane):
 
     DEFAULT_CSS = """
     SweepPane #sweep-left { height: 9; }
-    SweepPane #sweep-text { height: 1fr; border: round $secondary; padding: 0; }
+    SweepPane #sweep-text { height: 1fr; border: round $foreground 40%; padding: 0; }
     SweepPane #sweep-text:focus { border: round $accent; }
     SweepPane #sweep-bar { height: 1; }
     SweepPane #sweep-bar Label { margin: 0 1; color: $text-muted; }

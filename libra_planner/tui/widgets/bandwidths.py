@@ -62,7 +62,7 @@ class Bandwidths(Widget, can_focus=True):
     """The bars; posts what should change and keeps no numbers of its own."""
 
     DEFAULT_CSS = """
-    Bandwidths { height: auto; border: round $secondary; padding: 0 1; }
+    Bandwidths { height: auto; border: round $foreground 40%; padding: 0 1; }
     Bandwidths:focus { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,7 +13,7 @@ from textual.widgets import Static
 class Card(Static):
     """Shows tables and texts, rendered once for its width."""
 
-    DEFAULT_CSS = "Card { height: auto; }"
+    DEFAULT_CSS = "Card { height: auto; min-height: 1; }"
 
     def __init__(self, text: str = "", **options: Any) -> None:
         super().__init__(text, **options)

@@ -107,7 +107,7 @@ class PlanForm(VerticalScroll, can_focus=False):
     """
 
     DEFAULT_CSS = """
-    PlanForm { border: round $secondary; padding: 0 1 0 0; }
+    PlanForm { border: round $foreground 40%; padding: 0 1 0 0; }
     PlanForm:focus-within { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -150,13 +150,17 @@ class PlanForm(VerticalScroll, can_focus=False):
         """Focus the first field that is wrong, else the first."""
         wrong = [row for row in self._rows if row.has_class("wrong")]
         for row in [*wrong, *self._rows][:1]:
-            row.query("Input, Select").first().focus()
+            self._focus(row)
+
+    def _focus(self, row: FieldRow) -> None:
+        for editor in row.query("Input, Select"):  # None before the row is composed.
+            editor.focus()
 
     def focus_key(self, key: str) -> None:
         """Focus the field of a key."""
         for row in self._rows:
-            if row.field.key == key and row.is_mounted:
-                row.query("Input, Select").first().focus()
+            if row.field.key == key:
+                self._focus(row)
 
     def flush(self) -> None:
         """Take what was typed and not taken yet."""
@@ -201,7 +205,7 @@ class PlanForm(VerticalScroll, can_focus=False):
         self._settled()
 
     def action_move(self, by: int) -> None:
-        editors = [row.query("Input, Select").first() for row in self._rows]
+        editors = [editor for row in self._rows for editor in row.query("Input, Select")]
         focused = [i for i, editor in enumerate(editors) if editor.has_focus]
         if focused:
             editors[(focused[0] + by) % len(editors)].focus()
