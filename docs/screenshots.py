@@ -34,10 +34,8 @@ AXES = """\
 base: plan.yaml
 axes:
   budget: {from: 100, to: 1000, step: 25}
-  parallelism.tp: [8, 16, 32]
 set:
   constraints: ["total == {budget} GB/s"]
-  parallelism.dp: "{4096 / parallelism.tp}"
 objective: [performance, performance_per_cost]
 """
 

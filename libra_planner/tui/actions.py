@@ -49,7 +49,8 @@ ACTIONS = (
     Action("equal", "e", "Equal split", "Spread the total evenly over the dimensions.", "Design"),
     Action("bars", "b", "Bars", "Go to the bandwidth bars; + and - change the one chosen, "
            "< and > the step, Enter types a value (or all, separated by commas).", "Design"),
-    Action("form", "f", "Form", "Go to the plan's form; Escape leaves a field.", "Design"),
+    Action("form", "f", "Form", "Go to the plan's form; Escape leaves a field. "
+           "Enter in an emptied rule removes it.", "Design"),
     Action("add_rule", "a", "Add rule", "Add a design rule such as dim1 >= dim2.", "Design"),
     Action("pin", "p", "Pin", "Keep the design on screen for comparison.", "Design", True),
     Action("undo", "u", "Undo", "Take back the latest edit.", "Edits", True),

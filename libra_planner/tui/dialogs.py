@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -14,6 +15,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 
 from libra_planner.tui.actions import ACTIONS, shown_keys
+
+_TEXT_CELLS = 54
 
 _CSS = """
 .dialog { width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
@@ -64,7 +67,7 @@ def help_text() -> Text:
             text.append(f"{'' if not group else chr(10)}{action.group}\n", "bold underline")
             group = action.group
         text.append(f"  {shown_keys(action):<12}", "bold")
-        text.append(f"{action.name}: {action.text}\n")
+        text.append(_hanging(f"{action.name}: {action.text}"))
     text.append("\nAlso\n", "bold underline")
     for keys, what in (
         ("Ctrl+P", "Command palette: every action by name."),
@@ -73,8 +76,13 @@ def help_text() -> Text:
         ("Enter", "In a table: open or load the row."),
     ):
         text.append(f"  {keys:<12}", "bold")
-        text.append(f"{what}\n")
+        text.append(_hanging(what))
     return text
+
+
+def _hanging(text: str) -> str:
+    """Lines that fit beside the keys on a terminal of 80 columns."""
+    return "\n".join(textwrap.wrap(text, _TEXT_CELLS)).replace("\n", f"\n{'':14}") + "\n"
 
 
 class Prompt(ModalScreen[str | None]):

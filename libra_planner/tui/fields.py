@@ -55,6 +55,19 @@ _ALWAYS = (
 """Shown even where the plan does not say them."""
 
 
+OPTIONAL = frozenset(
+    (
+        "global_batch",
+        "npu",
+        "fixed_cost",
+        "fabric.latency_ns",
+        "fabric.link_options",
+        "fabric.realization",
+    )
+)
+"""Values that an empty field takes away."""
+
+
 @dataclass(frozen=True)
 class FormField:
     """One editable value.

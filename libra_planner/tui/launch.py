@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -23,7 +24,8 @@ def run(plan: str | None) -> None:
     SpecError
         Without a terminal.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    served = "TEXTUAL_DRIVER" in os.environ  # As textual-serve runs it: through pipes.
+    if not served and not (sys.stdin.isatty() and sys.stdout.isatty()):
         got, fix = "got no terminal", "run it in one, or use optimize, evaluate and check"
         raise SpecError(Fault(got, "expected one", fix, "", Place(plan or "libra-planner tui")))
     from libra_planner.tui.app import Cockpit

@@ -26,6 +26,9 @@ class Host(Protocol):
     def apply_edit(self, key: str, text: str) -> None:
         """Give a value of the plan."""
 
+    def reread(self) -> None:
+        """Read the plan again after its settings changed."""
+
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen."""
 

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Static
 
 from libra_planner.tui import figures
-from libra_planner.tui.fields import FormField, fault_text, faults_by_key, form_fields
+from libra_planner.tui.fields import OPTIONAL, FormField, fault_text, faults_by_key, form_fields
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.session import Reading
 from libra_planner.tui.widgets.bandwidths import Bandwidths
@@ -38,7 +38,7 @@ class DesignPane(Pane):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield PlanForm(self._edited, self._settled, self._asked)
+            yield PlanForm(self._edited, self._settled, self._asked, self._emptied)
             with VerticalScroll(id="right", can_focus=False):
                 with VerticalScroll(id="faults"):
                     yield Static(id="faults-text")
@@ -77,7 +77,7 @@ class DesignPane(Pane):
         panel, faults = self.query_one("#faults"), self.session.faults
         panel.set_class(bool(faults), "some")
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        panel.border_title = f"{count}; f goes to the first field, O opens another plan"
+        panel.border_title = f"{count} (f: first field, O: open another)"
         text = "\n".join(str(fault) for fault in faults)
         self.query_one("#faults-text", Static).update(Text(text))
 
@@ -94,14 +94,22 @@ class DesignPane(Pane):
         stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
         cards[0].show(Group(*stale, figures.headline(problem, evaluation)))
         optimum = self.session.optimum
-        proven = [] if optimum is None else [figures.proof(optimum, evaluation)]
+        hint = Text("o finds the best design for these rules", "italic")
+        proven = [hint if optimum is None else figures.proof(optimum, evaluation)]
         worth = figures.worth(optimum) if optimum else None
         cards[1].show(Group(*proven, *([worth] if worth else [])))
         group = figures.members(evaluation)
         cards[2].show(Group(*([group] if group else []), figures.waits(problem, evaluation)))
 
     def _edited(self, key: str, text: str) -> None:
-        self.cockpit.apply_edit(key, text)
+        nothing = "null" if key in OPTIONAL else ""
+        self.cockpit.apply_edit(key, text if text.strip() else nothing)
+
+    def _emptied(self, field: FormField) -> None:
+        kind, _, index = field.key.partition(".")
+        if kind == "constraints" and index.isdigit():
+            self.session.remove_rule(int(index))
+            self.cockpit.reread()
 
     def _settled(self) -> None:
         self.session.settle()

@@ -131,7 +131,7 @@ class Bandwidths(Widget, can_focus=True):
         row, chosen = self._rows[i], i == self._dim
         line = Text(no_wrap=True, overflow="crop")
         line.append(f"{'▶' if chosen else ' '} {name} ", "bold" if chosen else "")
-        line.append(drawn, "cyan")
+        line.append(drawn, "cyan" if i % 2 == 0 else "dark_cyan")  # Rows stay apart.
         line.append(f" {row.bandwidth:>{value_cells}}", "bold" if chosen else "")
         line.append(f" {row.cost_share:>5}")
         if self.size.width >= _WIDE:

@@ -104,6 +104,7 @@ class PlanForm(VerticalScroll, can_focus=False):
     edited : called with a key and its new text.
     settled : called when a field is left, so that the next edit is a step of its own.
     asked : called with a field whose value is to be typed instead of chosen.
+    emptied : called with a field that was left empty by Enter.
     """
 
     DEFAULT_CSS = """
@@ -120,10 +121,12 @@ class PlanForm(VerticalScroll, can_focus=False):
         edited: Callable[[str, str], None],
         settled: Callable[[], None],
         asked: Callable[[FormField], None],
+        emptied: Callable[[FormField], None],
     ) -> None:
         super().__init__(id="form")
         self.border_title = "Plan"
         self._edited, self._settled, self._asked = edited, settled, asked
+        self._emptied = emptied
         self._pending: dict[str, str] = {}
         self._timer: Timer | None = None
         self._rows: list[FieldRow] = []
@@ -184,6 +187,9 @@ class PlanForm(VerticalScroll, can_focus=False):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.flush()
+        field = self._field_of(event.input)
+        if field is not None and not event.value.strip():
+            self._emptied(field)
         self._settled()
 
     def on_select_changed(self, event: Select.Changed) -> None:
