@@ -22,6 +22,10 @@ if TYPE_CHECKING:
         SpecError,
     )
     from libra_planner.evaluation import Evaluation, evaluate
+    from libra_planner.flows.check import link_check
+    from libra_planner.flows.policy import Policy
+    from libra_planner.flows.rerouted import routed_optimum
+    from libra_planner.optimizer.batch import batch_optimize
     from libra_planner.optimizer.design import Design
     from libra_planner.optimizer.optimize import optimize
     from libra_planner.problem import Problem
@@ -36,13 +40,17 @@ _HOMES = {
     "IllPosed": "errors",
     "Infeasible": "errors",
     "PlannerError": "errors",
+    "Policy": "flows.policy",
     "Problem": "problem",
     "SolverFailed": "errors",
     "SpecError": "errors",
+    "batch_optimize": "optimizer.batch",
     "evaluate": "evaluation",
     "example": "spec.bundled",
+    "link_check": "flows.check",
     "load_plan": "spec.plan",
     "optimize": "optimizer.optimize",
+    "routed_optimum": "flows.rerouted",
 }
 """Public name -> module it is loaded from when first used (``--help`` loads none)."""
 
@@ -52,13 +60,17 @@ __all__ = [
     "IllPosed",
     "Infeasible",
     "PlannerError",
+    "Policy",
     "Problem",
     "SolverFailed",
     "SpecError",
+    "batch_optimize",
     "evaluate",
     "example",
+    "link_check",
     "load_plan",
     "optimize",
+    "routed_optimum",
 ]
 
 

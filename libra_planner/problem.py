@@ -146,11 +146,11 @@ class Problem:
     realization : how the dimensions are built from whole links; ``None`` where the plan
         does not say.
     evaluators : what can be told of a single vector only.
+    n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
     communications : the distinct collectives of a step; of a group, all members'.
     network : the fabric as these collectives meet it; ``None`` for a problem of another source.
     at_slowdown : the same problem where collectives take longer in a dimension than the
         model says, as a check of its links finds; ``None`` where that cannot be told.
-    n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
     """
 
     source: str
@@ -174,12 +174,12 @@ class Problem:
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
     realization: Realization | None = None
     evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
+    n_sequences: int | None = None
     communications: tuple[Communication, ...] = field(default=(), repr=False)
     network: Network | None = field(default=None, repr=False)
     at_slowdown: Callable[[Slowdown], Problem] | None = field(
         default=None, repr=False, compare=False
     )
-    n_sequences: int | None = None
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:

@@ -42,10 +42,11 @@ def optimize(options: argparse.Namespace) -> None:
     shadow = shadow_prices(problem, solution)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
+        from libra_planner.cli.given import given
         from libra_planner.report.catalogue import catalogue_payload
         from libra_planner.report.payload import optimize_payload, worth_payload
 
-        payload = optimize_payload(problem, design, evaluation)
+        payload = given(options) | optimize_payload(problem, design, evaluation)
         payload |= worth_payload(shadow, price_sensitivity(problem, solution))
         if isinstance(design, CatalogueDesign):
             payload |= catalogue_payload(problem, design)
@@ -119,9 +120,10 @@ def evaluate(options: argparse.Namespace) -> None:
     except SpecError as error:
         raise error.located(place) from None
     if options.json:
+        from libra_planner.cli.given import given
         from libra_planner.report.payload import evaluate_payload
 
-        _print_json(evaluate_payload(problem, evaluation))
+        _print_json(given(options) | evaluate_payload(problem, evaluation))
     else:
         from libra_planner.report.terminal import print_result
 
@@ -145,6 +147,16 @@ def collective(options: argparse.Namespace) -> None:
     answer(options, _console)
 
 
+def sweep(options: argparse.Namespace) -> None:
+    """``libra-planner sweep``."""
+    from libra_planner.cli import sweep as actions
+
+    with _uncollected():
+        if options.action in ("plan", "run"):
+            import libra_planner.sweep.runner  # noqa: F401
+    getattr(actions, options.action)(options)
+
+
 def flows(options: argparse.Namespace) -> None:
     """``libra-planner flows``."""
     with _uncollected():
@@ -161,14 +173,6 @@ def check(options: argparse.Namespace) -> None:
         if options.bandwidth is None:
             import libra_planner.optimizer.optimize  # noqa: F401
     answer(options, _console)
-
-
-def sweep(options: argparse.Namespace) -> None:
-    """``libra-planner sweep``."""
-    with _uncollected():
-        from libra_planner.cli import sweep as actions
-
-    getattr(actions, options.action)(options)
 
 
 def report(options: argparse.Namespace) -> None:

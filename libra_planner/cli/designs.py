@@ -60,7 +60,8 @@ def given_design(text: str, settings: Sequence[str]) -> GivenDesign:
     # One row of a sweep, DIR:ROW, will be read here: it names a plan and a vector too.
     plan, suffix = _parts(text)
     if plan.endswith(_RESULT):
-        suffix, plan = plan, _plan_of(plan)
+        suffix, (plan, own) = plan, _plan_of(plan)
+        settings = [*own, *settings]
     problem = load_plan(plan, settings)
     name = _clean(Path(plan).stem)
     if not suffix:
@@ -109,14 +110,18 @@ def _read(path: str) -> dict[str, Any]:
     return value
 
 
-def _plan_of(path: str) -> str:
-    """The plan that a result names, beside it."""
-    plan = _read(path).get("plan")
+def _plan_of(path: str) -> tuple[str, list[str]]:
+    """The plan that a result names, beside it, and the settings it was made with."""
+    result = _read(path)
+    plan, settings = result.get("plan"), result.get("set", [])
     if not isinstance(plan, str) or not plan:
         got = "got a result that does not name its plan"
         fix = f"write PLAN.yaml@{path}, or add the key 'plan' to it"
         raise SpecError(Fault(got, "expected the plan it is of", fix, "plan", Place(path)))
-    return str(Path(path).parent / plan)
+    if not isinstance(settings, list) or not all(isinstance(one, str) for one in settings):
+        fault = Fault("got another set", "expected a list of key=value", "", "set")
+        raise SpecError(fault.located(Place(path)))
+    return str(Path(path).parent / plan), settings
 
 
 def _result_Bps(path: str, problem: Problem) -> Array:

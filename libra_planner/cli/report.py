@@ -19,6 +19,7 @@ from libra_planner.flows.policy import Policy
 from libra_planner.procurement.budget import budget_swings
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.fabric_lines import Book, FabricShop
+from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import ranking, swings
 from libra_planner.report.documents.files import DEFAULT_FORMATS, FORMATS, documents
 from libra_planner.report.documents.inputs import Comparison, Origin
@@ -71,6 +72,7 @@ def compared(options: argparse.Namespace) -> Comparison:
         proposal = _proposal(letter, design, catalogue, options, files)
         found.append(_candidate(proposal, design, policy, options, n_tokens))
     files[input_file("parts catalogue", options.parts, catalogue.path)] = None
+    files[input_file("NPU catalogue", catalogue.npu_catalogue.stem, catalogue.npu_catalogue)] = None
     candidates = tuple(found)
     _refuse_missing(candidates, catalogue, options)
     return Comparison(
@@ -141,15 +143,24 @@ def _refuse_missing(
     """Parts without a price end the command, unless totals without them were asked for."""
     if options.allow_missing:
         return
-    place = Place(str(catalogue.path))
-    fix = "add a price (with its confidence), or total without it by --allow-missing"
-    missing = {part.name: part for one in candidates for part in one.bill.missing}
-    faults = [
-        Fault("got no price", f"expected one of this {part.kind}", fix, f"parts.{name}", place)
-        for name, part in missing.items()
-    ]
+    found = {part.name: (part, one) for one in candidates for part in one.bill.missing}
+    faults = [_missing(part, one, catalogue) for part, one in found.values()]
     if faults:
         raise SpecError(*faults)
+
+
+def _missing(part: Part, one: Candidate, catalogue: Catalogue) -> Fault:
+    place, otherwise = Place(str(catalogue.path)), "or total without it by --allow-missing"
+    if part.kind == NPU:
+        fix = f"add one to its NPU catalogue, {otherwise}"
+        plan = Place(one.proposal.problem.source)
+        return Fault(f"got the NPU {part.name} without a price", "expected one", fix, "", plan)
+    if part.name not in catalogue.parts.by_name:
+        fix = f"add one with its price, {otherwise}"
+        return Fault(f"got no {part.name}", "expected one", fix, "parts", place)
+    expected = f"expected that of a part in use ({part.kind})"
+    fix = f"add it with its confidence, {otherwise}"
+    return Fault("got no price", expected, fix, f"parts.{part.name}", place)
 
 
 def _formats(text: str | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from libra_planner.cli.given import given
 from libra_planner.cli.routing import placed, policy_of, seeds_of, traffic_of
 from libra_planner.errors import Place, SpecError
 from libra_planner.evaluation import evaluated
@@ -30,7 +31,7 @@ def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], 
     chosen = fastest_alternative(problem, routed.best.bandwidth_Bps)
     evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
     if options.json:
-        payload = routed_payload(chosen, routed, evaluation, traffic)
+        payload = given(options) | routed_payload(chosen, routed, evaluation, traffic)
         print(json.dumps(payload, indent=2, allow_nan=False))
         return
     from libra_planner.report.routed_table import print_routed

@@ -13,15 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import write_files
-from libra_planner.sweep.designs import design_plan
-from libra_planner.sweep.results import Answer, Results
-from libra_planner.sweep.runner import Progress, probe, run_sweep
-from libra_planner.sweep.spec import load_sweep
-from libra_planner.sweep.store import RunDirectory, writing
 from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from libra_planner.sweep.runner import Watch
+    from libra_planner.sweep.results import Answer, Results
+    from libra_planner.sweep.runner import Progress, Watch
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
@@ -31,6 +27,8 @@ def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     from libra_planner.sweep.chunks import job_of
     from libra_planner.sweep.estimate import estimated
+    from libra_planner.sweep.runner import probe
+    from libra_planner.sweep.spec import load_sweep
 
     sweep = load_sweep(options.plan)
     probe(sweep, job_of(sweep))
@@ -54,6 +52,9 @@ def plan(options: argparse.Namespace) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """``sweep run``: solve what is missing."""
+    from libra_planner.sweep.runner import run_sweep
+    from libra_planner.sweep.spec import load_sweep
+
     sweep = load_sweep(options.plan)
     try:
         with _watched(options) as watch:
@@ -131,6 +132,8 @@ def _bar() -> Iterator[Watch]:
 
 def show(options: argparse.Namespace) -> None:
     """``sweep show``: answers as a table, CSV, JSON or a figure."""
+    from libra_planner.sweep.results import Results
+
     results = Results.at(options.directory)
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
@@ -166,6 +169,8 @@ def _write_csv(answer: Answer, file: str) -> None:
     if file == "-":
         _write_rows(answer, sys.stdout)
         return
+    from libra_planner.sweep.store import writing
+
     with writing(Place(file)), Path(file).open("w", encoding="utf-8", newline="") as out:
         _write_rows(answer, out)
     print(file)
@@ -198,6 +203,9 @@ def _cell(value: Any) -> str:
 
 def design(options: argparse.Namespace) -> None:
     """``sweep design``: a row as a plan."""
+    from libra_planner.sweep.designs import design_plan
+    from libra_planner.sweep.store import RunDirectory
+
     text = design_plan(RunDirectory(Path(options.directory)), options.row)
     file = Path(options.output)
     if file.suffix not in (".yaml", ".yml"):

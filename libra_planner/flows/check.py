@@ -26,6 +26,7 @@ from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.flows.report import Progress
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.timing.loops import Slowdown
+from libra_planner.topology import Block
 from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
@@ -83,12 +84,15 @@ class LinkCheck:
         n_same = len(listed) // len(runs)
         every = runs * n_same
         times = [self.step_time_s(self._factors(run, "time_factor")) for run in runs]
+        sprayed = [
+            self.step_time_s(self._factors(run, "ideal_factor")) for run in self._placed(runs)
+        ]
         return CheckReport(
             policy=policy,
             seeds=listed,
             design=self.design,
             ideal_step_time_s=float(self.problem.step_time.seconds(self.bandwidth_Bps)),
-            spray_step_time_s=self.step_time_s(self._factors(runs[0], "ideal_factor")),
+            spray_step_time_s=float(np.mean(sprayed)),
             effective_step_time_s=np.array(times * n_same),
             dimensions=tuple(self._dimension(dim, every) for dim in range(len(self.bandwidth_Bps))),
             phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
@@ -106,6 +110,10 @@ class LinkCheck:
             if progress is not None:
                 progress(i + 1, len(listed) if drawn else 1)
         return runs
+
+    def _placed(self, runs: list[dict[PhaseKey, PhaseReport]]) -> list[dict[PhaseKey, PhaseReport]]:
+        """The runs that differ when every packet is sprayed: those of random placements."""
+        return runs if self.traffic.placement == "random" else runs[:1]
 
     def mean_slowdown(self, policy: Policy, *, seeds: Iterable[int] = (0,)) -> Slowdown:
         """Factors that derate whole links by their mean efficiency over the seeds.
@@ -182,13 +190,28 @@ class LinkCheck:
         def slowdown(collective: Collective, group: Group) -> Array:
             factors = np.ones(self.problem.topology.n_dims)
             if self.problem.n_chunks is None:  # The pipelined model has real links already.
-                factors = real_link_slowdown(collective, group, self.problem.topology)
+                factors = self._direct_factors(collective, group)
             for dim in self._switched(group):
                 key = self.key(collective, group, dim)
                 factors[dim] = getattr(run[key], name) * self._hops(collective, group, key)
             return factors
 
         return slowdown
+
+    def _direct_factors(self, collective: Collective, group: Group) -> Array:
+        """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
+
+        An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
+        floor(n^2/4)/(n - 1) of what C3 counts.
+        """
+        topology = self.problem.topology
+        factors = real_link_slowdown(collective, group, topology)
+        if collective.kind is CollectiveKind.ALL_TO_ALL:
+            for dim, dimension in enumerate(topology.dimensions):
+                size = group.sizes[dim]
+                if dimension.block is Block.RING and 1 < size == dimension.size:
+                    factors[dim] = size**2 // 4 / (size - 1)
+        return factors
 
     def _hops(self, collective: Collective, group: Group, key: PhaseKey) -> float:
         """Messages of a ring all-to-all pass through the NPUs between, which C3 leaves out."""
@@ -207,7 +230,7 @@ class LinkCheck:
         uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
         policy = [self._shares(run, uses, dim, "time_factor") for run in runs]
-        spray = self._shares(runs[0], uses, dim, "ideal_factor")
+        spray = [self._shares(run, uses, dim, "ideal_factor") for run in self._placed(runs)]
         fim = [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
         floor = self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent")
         whole = built.asked_Bps / built.bandwidth_Bps if built.bandwidth_Bps else 1.0
@@ -220,7 +243,7 @@ class LinkCheck:
             tier=built.tier,
             asked_Bps=built.asked_Bps,
             bandwidth_Bps=built.bandwidth_Bps,
-            ideal_efficiency=efficiency(spray),
+            ideal_efficiency=float(np.mean([efficiency(factors) for factors in spray])),
             efficiency=np.array([efficiency(factors) for factors in policy]),
             fim_percent=np.array(fim),
             fim_floor_percent=floor,

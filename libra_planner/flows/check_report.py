@@ -22,7 +22,7 @@ class DimensionReport:
     label, tier : such as dim4 and pod.
     asked_Bps, bandwidth_Bps : per NPU: of the design, and of its whole links.
     ideal_efficiency : share of ``bandwidth_Bps`` that collectives get, by bytes, with every
-        packet sprayed; nan without traffic.
+        packet sprayed; nan without traffic, mean over random placements.
     efficiency : the same under the policy, shape (n_seeds,).
     fim_percent : mean over the collectives' rounds by bytes, shape (n_seeds,); nan where no
         flow crosses switches.
@@ -48,7 +48,8 @@ class CheckReport:
     policy, seeds : what routed.
     design : the links.
     ideal_step_time_s : by the plan's model, in which dimensions deliver all their bandwidth.
-    spray_step_time_s : on the whole links, with every packet sprayed.
+    spray_step_time_s : on the whole links, with every packet sprayed; mean over random
+        placements.
     effective_step_time_s : on the whole links under the policy, shape (n_seeds,).
     dimensions : innermost first.
     phases : of the first seed: the distinct phases on switches, with the collectives that

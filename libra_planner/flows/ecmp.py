@@ -41,7 +41,9 @@ def drawn_headers(flows: Flows, seed: int) -> Headers:
     draws does not depend on the flows after it.
     """
     local, remote = _queue_pairs(flows, seed)
-    ports = queue_pair_source_port(local, remote).astype(np.int64)
+    ports = np.zeros(flows.n_flows, dtype=np.int64)
+    if (flows.pair >= 0).any():
+        ports = queue_pair_source_port(local, remote).astype(np.int64)
     if (flows.pair < 0).any():
         drawn = drawn_source_ports(flows.src_address, flows.dst_address, _stream(seed, _PORTS))
         ports = np.where(flows.pair < 0, drawn, ports)
@@ -123,11 +125,10 @@ class _Hashing:
     def __init__(self, fabric: Clos, policy: Policy, headers: Headers, seed: int) -> None:
         self.policy, self.headers = policy, headers
         rng = _stream(seed, _SWITCHES)
-        n_seeds = {tier: 1 if policy.shared_seed else n for tier, n in fabric.n_switches.items()}
         shared = rng.integers(2**32, size=1, dtype=np.uint32)
         self.seeds = {
             tier: shared if policy.shared_seed else rng.integers(2**32, size=n, dtype=np.uint32)
-            for tier, n in n_seeds.items()
+            for tier, n in fabric.n_switches.items()
         }
 
     def hashes(self, tier: str, switch: Indices) -> NDArray[np.uint32]:

@@ -150,10 +150,11 @@ def drawn_source_ports(
     """
     pair = _pair_index(np.asarray(src, np.int64), np.asarray(dst, np.int64))
     port = rng.integers(0, N_PORTS, pair.size)
-    crowded = np.bincount(pair) > _CROWDED
+    n_flows = np.bincount(pair)
+    crowded = n_flows > _CROWDED
     in_crowd = np.flatnonzero(crowded[pair])
     port[in_crowd] = _permuted_ports(pair[in_crowd], rng)
-    elsewhere = np.flatnonzero(~crowded[pair])
+    elsewhere = np.flatnonzero(((n_flows > 1) & ~crowded)[pair])
     port[elsewhere] = _without_repeats(pair[elsewhere], port[elsewhere], rng)
     return np.asarray(FIRST_PORT + port, np.uint16)
 

@@ -99,7 +99,8 @@ def shared_fabric(
     Raises
     ------
     SpecError
-        For jobs that cannot share a fabric, or one that cannot be built.
+        For jobs that cannot share a fabric, in-network reduction on what they share, or a
+        fabric that cannot be built.
     """
     _check_alike(problems, bandwidths_Bps)
     sizes = [problem.topology.sizes[-1] for problem in problems]
@@ -113,11 +114,14 @@ def shared_fabric(
     n_inner = math.prod(topology.sizes[:-1])
     checks = []
     for problem, bandwidth, start in zip(problems, bandwidths_Bps, starts[:-1], strict=True):
-        own = realize(problem.topology, bandwidth, problem.realization)
+        # The shared dimension is that of all jobs; a job's NPUs by themselves may not build one.
+        inner = np.append(bandwidth[:-1], 0.0)
+        own = realize(problem.topology, inner, problem.realization)
         placed = replace(own, dimensions=(*own.dimensions[:-1], built))
         npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
         chosen = fastest_alternative(problem, bandwidth)
         checks.append(LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at))
+    _require_flows(checks, dim)
     return SharedFabric(topology, design, tuple(checks))
 
 
@@ -142,12 +146,22 @@ def _check_alike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -
         raise SpecError(*faults)
 
 
+def _require_flows(checks: Sequence[LinkCheck], dim: int) -> None:
+    """Trees of in-network reduction are not flows that other jobs could meet."""
+    for check in checks:
+        if any(key[0] == dim and key[2] is None for key in check.keys):
+            got = f"got in-network reduction in {check.problem.topology.labels[dim]}"
+            fix = "leave it out of in_network_reduction, or check the jobs one by one"
+            expected = "expected collectives made of flows in the dimension that jobs share"
+            raise SpecError(Fault(got, expected, fix))
+
+
 def _heaviest_round(check: LinkCheck, job: int, seed: int) -> Flows | None:
     """The round in which a job sends most over the shared dimension, as endless flows."""
     dim = check.problem.topology.n_dims - 1
     found: tuple[float, Flows] | None = None
     for key in check.keys:
-        if key[0] != dim or key[2] is None:
+        if key[0] != dim:
             continue
         n_bytes = sum(float(check.bytes_of(one)[dim]) for one in check.users(key))
         for _, share, flows in check.phase(key).flows(seed):

@@ -11,6 +11,7 @@ import numpy as np
 from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows, joined
+from libra_planner.flows.loads import ranks
 from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.rates import max_min_rates
@@ -24,7 +25,7 @@ from libra_planner.flows.report import (
 )
 from libra_planner.flows.routing import Router, dealt
 from libra_planner.flows.traffic import Members, rounds
-from libra_planner.flows.trees import reduction_trees
+from libra_planner.flows.trees import reduction_trees, sprayed_trees
 from libra_planner.topology import Topology
 from libra_planner.workload.parallelism import Group
 
@@ -209,24 +210,29 @@ class Phase:
             )
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
-        """Trees of all groups at once; under ECMP each root is drawn, else they take turns."""
+        """Trees of all groups at once, one per NIC."""
         members = Members(self.topology, self.dim, self.group)
-        built = self.built
-        npu_at = self._placed(seed)
-        host = built.port_of_npu[npu_at]
-        group = np.repeat(members.instance * built.n_nics, built.n_nics).reshape(host.shape)
-        group = group + np.arange(built.n_nics)
-        n_groups = int(group.max()) + 1
-        root = np.arange(n_groups)
-        if policy.name == "ecmp":
-            root = np.random.default_rng([seed, 0x54524545]).integers(2**31, size=n_groups)
-        fabric = self.fabric
-        trees, even = (
-            reduction_trees(fabric, host.ravel(), group.ravel(), chosen)
-            for chosen in (root, np.arange(n_groups))
-        )
+        n_nics, fabric = self.built.n_nics, self.fabric
+        host = self.built.port_of_npu[self._placed(seed)]
+        group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
+        even = sprayed_trees(fabric, host.ravel(), group)
+        trees = even
+        if policy.name != "spray":
+            root = _roots(fabric, host.ravel(), group, policy, seed)
+            trees = reduction_trees(fabric, host.ravel(), group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
-        share = _BYTES / built.n_nics
+        share = _BYTES / n_nics
         layers = layer_reports(fabric, trees.counts)
         fim, floor = overall_imbalance(fabric, layers, trees.counts)
+        n_groups = even.routes.n_flows
         return RoundReport("trees", 1.0, n_groups, share / rate, share / best, layers, fim, floor)
+
+
+def _roots(fabric: Clos, host: Indices, group: Indices, policy: Policy, seed: int) -> Indices:
+    """Root of each group's tree: drawn under ECMP, else the groups of a plane take turns."""
+    n_groups = int(group.max()) + 1
+    if policy.name == "ecmp":
+        return np.random.default_rng([seed, 0x54524545]).integers(2**31, size=n_groups)
+    plane = np.empty(n_groups, dtype=np.int64)
+    plane[group] = fabric.plane_of(host)
+    return ranks(plane)

@@ -269,29 +269,34 @@ def seed_reports(
     # A policy that draws nothing gives the same paths for every seed.
     n_runs = len(listed) if policy.is_drawn else 1
     figures = np.empty((n_runs, 2 + 3 * len(fabric.layers)))
-    figures[0] = _figures(fabric, first.counts, first.makespan_s)
+    figures[0] = _figures(fabric, first, first.counts, first.makespan_s)
     for i in range(1, n_runs):
         if with_rates:
             routing = router.routing(int(listed[i]))
             makespan = float(followed(routing, flows).max(initial=0.0))
-            figures[i] = _figures(fabric, routing.counts, makespan)
+            figures[i] = _figures(fabric, first, routing.counts, makespan)
         else:
-            figures[i] = _figures(fabric, router.counts(int(listed[i])), _NAN)
+            figures[i] = _figures(fabric, first, router.counts(int(listed[i])), _NAN)
         if progress is not None:
             progress(i + 1, n_runs)
     return _summary(first, listed, figures)
 
 
-def _figures(fabric: Clos, counts: Array, makespan_s: float) -> Array:
-    """Overall FIM, makespan, and FIM, max over mean and largest count by layer, in a row."""
-    parts = [(counts[layer.links], _unequal_capacity(fabric, layer)) for layer in fabric.layers]
-    inside = [part for part, layer in zip(parts, fabric.layers, strict=True) if not layer.is_host]
+def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) -> Array:
+    """Overall FIM, makespan, and FIM, max over mean and largest count by layer, in a row.
+
+    Host links carry the same flows whatever the seed: their figures are those of the first.
+    """
+    inside = [layer for layer in fabric.layers if not layer.is_host]
+    by_layer = np.array([(x.fim_percent, x.max_over_mean, x.max_flows) for x in first.layers])
     overall = _NAN
     if inside:
-        overall = float(overall_fim_percent([n for n, _ in inside], [c for _, c in inside]))
-    fim = [float(fim_percent(n, c)) for n, c in parts]
-    over_mean = [float(max_over_mean(n, c)) for n, c in parts]
-    return np.array([overall, makespan_s, *fim, *over_mean, *(n.max() for n, _ in parts)])
+        numbers = [counts[layer.links] for layer in inside]
+        capacity = [_unequal_capacity(fabric, layer) for layer in inside]
+        overall = float(overall_fim_percent(numbers, capacity))
+        pairs = zip(numbers, capacity, strict=True)
+        by_layer[1:-1] = [(fim_percent(n, c), max_over_mean(n, c), n.max()) for n, c in pairs]
+    return np.concatenate(([overall, makespan_s], by_layer.T.ravel()))
 
 
 def _summary(first: FlowReport, seeds: Indices, figures: Array) -> SeedReports:

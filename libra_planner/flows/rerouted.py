@@ -56,12 +56,14 @@ class RoutedOptimum:
     blind : the plan's own optimum, in which links deliver all they have.
     rounds : all checked designs in order; the first is ``blind``.
     converged : whether derating by the last design gave that design again.
+    stopped : why a derated plan had no design to check; empty where that did not end the rounds.
     """
 
     best: CheckedDesign
     blind: CheckedDesign
     rounds: tuple[CheckedDesign, ...] = field(repr=False)
     converged: bool
+    stopped: str = ""
 
 
 def routed_optimum(
@@ -94,21 +96,22 @@ def routed_optimum(
         raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
     listed = tuple(seeds)
     found = [_checked(problem, problem, policy, traffic, listed)]
-    converged = False
+    converged, stopped = False, ""
     while not converged and len(found) < MAX_ROUNDS:
         if progress is not None:
             progress(len(found))
         derated = _derated(problem, found[-1], policy, traffic, listed)
         try:
             following = _checked(problem, derated, policy, traffic, listed)
-        except PlannerError:
-            break  # A bound that the derated plan cannot meet: the designs so far stand.
+        except PlannerError as error:  # Say, a bound that the derated plan cannot meet.
+            stopped = str(error)
+            break
         converged = _is_same(following, found[-1])
         if any(_is_same(following, one) for one in found):
             break
         found.append(following)
     best = min(found, key=lambda one: (not one.meets_limits, one.objective))
-    return RoutedOptimum(best, found[0], tuple(found), converged)
+    return RoutedOptimum(best, found[0], tuple(found), converged, stopped)
 
 
 def _checked(

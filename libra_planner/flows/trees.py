@@ -50,9 +50,7 @@ def reduction_trees(fabric: Clos, host: Indices, group: Indices, root: Indices) 
     >>> trees.routes.of(0)
     array([0, 1, 2, 3, 4, 5, 6, 7])
     """
-    if fabric.failed.size:
-        fix = "use another algorithm, or repair them"
-        raise SpecError(Fault("got in-network reduction on failed links", "expected none", fix))
+    _require_whole(fabric)
     leaf, pod = fabric.leaf_of(host), fabric.pod_of(host)
     parts = [(group, fabric.layer("host_up").start + host)]
     if fabric.n_spines:
@@ -67,10 +65,59 @@ def reduction_trees(fabric: Clos, host: Indices, group: Indices, root: Indices) 
         link = (pod * fabric.n_spines + spine) * fabric.n_core_links + core
         parts.append((group[mask], fabric.layer("spine_up").start + link[mask]))
     pairs = np.unique(np.concatenate([np.stack(part) for part in parts], axis=1), axis=1)
-    both = np.concatenate([pairs, np.stack([pairs[0], fabric.reverse(pairs[1])])], axis=1)
-    owner, link = both[:, np.lexsort((both[1], both[0]))]
-    start = np.searchsorted(owner, np.arange(len(root) + 1))
-    routes = Routes(start, link, np.ones(len(link)))
+    return _up_and_down(fabric, pairs[0], pairs[1], np.ones(pairs.shape[1]))
+
+
+def sprayed_trees(fabric: Clos, host: Indices, group: Indices) -> Trees:
+    """Trees of which every root carries the same part of the vector: the ideal of the others.
+
+    Parameters
+    ----------
+    fabric, host, group : as :func:`reduction_trees` has them.
+
+    Raises
+    ------
+    SpecError
+        For a fabric with failed links.
+
+    Examples
+    --------
+    Two hosts under different leaves, two spines with half of the tree each:
+
+    >>> fabric = Clos(hosts_per_leaf=1, n_leaves=2, n_spines=2, host_Bps=1.0, uplink_Bps=1.0)
+    >>> sprayed_trees(fabric, np.array([0, 1]), np.array([0, 0])).counts
+    array([1. , 1. , 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1. , 1. ])
+    """
+    _require_whole(fabric)
+    tiers = [("host_up", host, 1)]
+    if fabric.n_spines:
+        tiers.append(("leaf_up", fabric.leaf_of(host), fabric.n_uplinks))
+    if fabric.n_cores:
+        tiers.append(("spine_up", fabric.pod_of(host), fabric.n_spines * fabric.n_core_links))
+    owners, links, fractions = [], [], []
+    for layer, place, n_links in tiers:
+        mask = np.ones(len(host), dtype=np.bool_) if layer == "host_up" else _spans(group, place)
+        owner, bundle = np.unique(np.stack([group, place])[:, mask], axis=1)
+        link = fabric.layer(layer).start + bundle[:, None] * n_links + np.arange(n_links)
+        owners.append(np.repeat(owner, n_links))
+        links.append(link.ravel())
+        fractions.append(np.full(link.size, 1 / n_links))
+    return _up_and_down(fabric, *map(np.concatenate, (owners, links, fractions)))
+
+
+def _require_whole(fabric: Clos) -> None:
+    if fabric.failed.size:
+        fix = "use another algorithm, or repair them"
+        raise SpecError(Fault("got in-network reduction on failed links", "expected none", fix))
+
+
+def _up_and_down(fabric: Clos, group: Indices, link: Indices, fraction: Array) -> Trees:
+    """The trees of links up, and of the same cables down."""
+    owner = np.concatenate([group, group])
+    both = np.concatenate([link, fabric.reverse(link)])
+    order = np.lexsort((both, owner))
+    start = np.searchsorted(owner[order], np.arange(int(group.max(initial=-1)) + 2))
+    routes = Routes(start, both[order], np.concatenate([fraction, fraction])[order])
     return Trees(routes, routes.counts(fabric.n_links))
 
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
 from libra_planner.optimizer.batch_objectives import BatchDesigns, solve_designs
-from libra_planner.optimizer.batch_program import BatchProgram, rest_of_key
+from libra_planner.optimizer.batch_program import BatchProgram, fits_a_batch, rest_of_key
 from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import Key, shape_key
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.problem import Problem
+from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.timing.expression import Array, Mask
 
 CHUNK = 1000
@@ -74,8 +74,8 @@ class BatchResult:
     @property
     def optimality_gap(self) -> Array:
         """(objective - lower_bound) / lower_bound (C9), shape (n,)."""
-        gap: Array = (self.objective - self.lower_bound) / self.lower_bound
-        return gap
+        excess, positive = self.objective - self.lower_bound, self.lower_bound > 0
+        return np.where(positive, excess / np.where(positive, self.lower_bound, 1.0), excess > 0)
 
 
 def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
@@ -96,7 +96,7 @@ def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
     n_dims = max((problem.topology.n_dims for problem in problems), default=0)
     result = _empty(len(problems), n_dims)
     for members in _groups(problems):
-        if _is_supported(problems[members[0]]):
+        if fits_a_batch(problems[members[0]]):
             for part in np.array_split(members, -(-len(members) // CHUNK)):
                 program = BatchProgram.of([problems[i] for i in part])
                 _solve(result, part, program, [problems[i] for i in part].__getitem__)
@@ -163,17 +163,13 @@ def _groups(problems: Sequence[Problem]) -> list[Index]:
     shapes: dict[int, Key] = {}
     groups: dict[Key, list[int]] = {}
     for i, problem in enumerate(problems):
-        supported = _is_supported(problem)
+        supported = fits_a_batch(problem)
         tree = id(problem.step_time)
         if supported and tree not in shapes:
             shapes[tree] = shape_key(problem.step_time.merged)
         key = (shapes[tree], *rest_of_key(problem)) if supported else ()
         groups.setdefault(key, []).append(i)
     return [np.array(members) for members in groups.values()]
-
-
-def _is_supported(problem: Problem) -> bool:
-    return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
 
 
 def _solve(
@@ -186,7 +182,7 @@ def _solve(
     designs = solve_designs(program)
     n_dims = len(designs.bandwidth_bytes_per_s)
     _put(result, rows, designs, n_dims)
-    for i in np.flatnonzero(~designs.certified & ~designs.infeasible):
+    for i in np.flatnonzero(~(designs.certified | designs.infeasible | designs.ill_posed)):
         _resolve(result, int(rows[i]), problem(int(i)))
 
 
@@ -198,6 +194,7 @@ def _put(result: BatchResult, rows: Index, designs: BatchDesigns, n_dims: int) -
         getattr(result, name)[found] = getattr(designs, name)[fine]
     result.status[found] = OPTIMAL
     result.status[rows[designs.infeasible]] = INFEASIBLE
+    result.status[rows[designs.ill_posed]] = ILL_POSED
 
 
 def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
@@ -212,6 +209,7 @@ def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
     bandwidth = design.bandwidth_bytes_per_s
     result.bandwidth_bytes_per_s[row, : len(bandwidth)] = bandwidth
     result.objective[row], result.lower_bound[row] = design.objective, design.lower_bound
-    result.step_time_s[row] = float(problem.step_time.seconds(bandwidth))
+    chosen = fastest_alternative(problem, bandwidth)
+    result.step_time_s[row] = float(chosen.step_time.seconds(bandwidth))
     result.cost_usd[row] = float(problem.cost_usd(bandwidth))
     result.unique[row], result.status[row] = design.unique, OPTIMAL

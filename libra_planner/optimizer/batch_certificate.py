@@ -9,6 +9,8 @@ from libra_planner.optimizer.batch_newton import BatchPoint
 from libra_planner.optimizer.batch_scaled import (
     ScaledBatch,
     form_values,
+    lanes,
+    taken,
     weighted_value,
 )
 from libra_planner.timing.expression import Array, Mask
@@ -20,8 +22,8 @@ _ZERO, _DUST = 1e-10, 1e-6
 """Bandwidth below which a dimension is unused, and the same for one without traffic."""
 
 _MET = 1e-10
-_CORRECTIONS = 3
-_NOISE = 1e-13
+_CORRECTIONS, _NOISE = 3, 1e-16
+_SLOPE_NOISE = 1e-13
 
 
 def restored(batch: ScaledBatch, b: Array) -> Array:
@@ -33,9 +35,9 @@ def restored(batch: ScaledBatch, b: Array) -> Array:
     idle = ~(batch.forms > 0).any(axis=0)
     swept = np.where(b < np.where(idle, _DUST, _ZERO), 0.0, b)
     result = _corrected(batch, swept)
-    unmet = ~meets_rules(batch, result)
-    if unmet.any():
-        result[:, unmet] = _corrected(batch.take(unmet), np.maximum(b[:, unmet], 0.0))
+    unmet = lanes(~meets_rules(batch, result))
+    if len(unmet):
+        result[:, unmet] = _corrected(batch.take(unmet), np.maximum(taken(b, unmet), 0.0))
     return result
 
 
@@ -56,12 +58,13 @@ def _corrected(batch: ScaledBatch, b: Array) -> Array:
         gap = bounds - (rows * point).sum(axis=1)
         active = gap < _ACTIVE
         active[:n_equal] = True
-        if (np.where(active, np.abs(gap), 0.0) <= _NOISE * _MET).all():
+        gap = np.where(active & (np.abs(gap) > _NOISE), gap, 0.0)
+        if not gap.any():
             break
         moved = rows * np.where(active[:, None], point, 0.0)
         gram = (moved[:, None] * moved[None]).sum(axis=2)
         gram[diagonal, diagonal] += ~active
-        pull = solved(factored(gram), np.where(active, gap, 0.0))
+        pull = solved(factored(gram), gap)
         point = np.maximum(point * (1 + (moved * pull[:, None]).sum(axis=0)), 0.0)
     return point
 
@@ -98,7 +101,7 @@ def lower_bound(batch: ScaledBatch, point: BatchPoint, b: Array) -> Array:
 
 def _least(slope: Array, upper: Array) -> Array:
     """Least of slope . x over 0 <= x <= upper, shape (n,)."""
-    down = slope < -_NOISE * np.isinf(upper)
+    down = slope < -_SLOPE_NOISE * np.isinf(upper)
     total: Array = np.where(down, slope * np.where(down, upper, 0.0), 0.0).sum(axis=0)
     return total
 

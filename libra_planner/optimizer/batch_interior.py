@@ -33,21 +33,26 @@ def solve_interior(batch: ScaledBatch, *, careful: bool = False) -> BatchPoint:
     them, for designs that long steps throw off.
     """
     point, at_work = _start(batch), np.arange(batch.n)
-    result = point.take(at_work)
+    result, left = point.take(at_work), np.zeros(batch.n, dtype=bool)
     with np.errstate(all="ignore"):
         for _ in range(_CAREFUL_ITERATIONS if careful else _ITERATIONS):
             system = NewtonSystem(batch, point)
             before, point.worst = point.worst, system.worst
             stalled = (point.worst < _NEARLY) & (point.worst > _STALLED * before)
             done = (point.worst < _DONE) | stalled | np.isinf(point.worst)
-            if done.mean() > 1 - _CROWD:
-                result.put(at_work, point)
-                if done.all():
-                    return result
-                at_work, batch, point = at_work[~done], batch.take(~done), point.take(~done)
-                system = NewtonSystem(batch, point)
+            # A design that is done is kept as it is, whatever its companions still do.
+            leaving = np.flatnonzero(done & ~left)
+            result.put(at_work[leaving], point.take(leaving))
+            left |= done
+            staying = np.flatnonzero(~left)
+            if not len(staying):
+                return result
+            if 1 < len(staying) < _CROWD * batch.n:
+                at_work, batch, point = at_work[staying], batch.take(staying), point.take(staying)
+                system, left = NewtonSystem(batch, point), np.zeros(batch.n, dtype=bool)
             system.careful_step() if careful else system.step()
-    result.put(at_work, point)
+    staying = np.flatnonzero(~left)
+    result.put(at_work[staying], point.take(staying))
     return result
 
 

@@ -16,7 +16,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from libra_planner.optimizer.batch_factor import factored, solved
-from libra_planner.optimizer.batch_scaled import Lanes, ScaledBatch, form_values, weighted_sum
+from libra_planner.optimizer.batch_scaled import (
+    Index,
+    ScaledBatch,
+    form_values,
+    taken,
+    weighted_sum,
+)
 from libra_planner.timing.expression import Array
 
 _PRODUCTS = 1e2
@@ -54,11 +60,11 @@ class BatchPoint:
     bound_dual: Array
     worst: Array
 
-    def take(self, which: Lanes) -> BatchPoint:
+    def take(self, which: Index) -> BatchPoint:
         """Some of the designs, copied."""
-        return BatchPoint(*(getattr(self, field.name)[..., which] for field in fields(self)))
+        return BatchPoint(*(taken(getattr(self, field.name), which) for field in fields(self)))
 
-    def put(self, which: Lanes, other: BatchPoint) -> None:
+    def put(self, which: Index, other: BatchPoint) -> None:
         """Replace some of the designs."""
         for field in fields(self):
             getattr(self, field.name)[..., which] = getattr(other, field.name)
@@ -115,8 +121,8 @@ class NewtonSystem:
         point, solve = self.point, self._solver()
         slack_products, bound_products = point.slack * point.dual, point.b * point.bound_dual
         affine = solve(-slack_products, -bound_products)
-        mean = self._mean_after(affine)
-        aim = np.maximum(np.minimum((mean / self.mean) ** 3, 1.0) * self.mean, _LEAST)
+        left = np.minimum(self._mean_after(affine) / self.mean, 1.0)
+        aim = np.maximum(left * left * left * self.mean, _LEAST)
         d_b = affine.x[: self.batch.n_dims]
         direction = solve(
             aim - slack_products - affine.slack * affine.dual,

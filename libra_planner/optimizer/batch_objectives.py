@@ -6,8 +6,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from libra_planner.optimizer.batch_illposed import (
+    attains_product,
+    has_no_end,
+    is_well_posed,
+    with_caps,
+)
 from libra_planner.optimizer.batch_program import BatchProgram
-from libra_planner.optimizer.batch_scaled import Index, ScaledBatch
+from libra_planner.optimizer.batch_scaled import Index, ScaledBatch, lanes
 from libra_planner.optimizer.batch_setup import (
     Columns,
     cheap_typical,
@@ -34,6 +40,7 @@ class BatchDesigns:
     unique : no other design ties.
     certified : gap of at most 1e-6, and no rule broken by more than 1e-9.
     infeasible : proven: no design meets all rules.
+    ill_posed : proven: the optimum is not attained (C8).
     """
 
     bandwidth_bytes_per_s: Array
@@ -44,20 +51,26 @@ class BatchDesigns:
     unique: Mask
     certified: Mask
     infeasible: Mask
+    ill_posed: Mask
 
 
 def solve_designs(program: BatchProgram) -> BatchDesigns:
-    """All designs of a batch; those neither certified nor infeasible need the reference."""
+    """All designs of a batch; those with nothing certified or proven need the reference."""
+    if program.n == 1:  # See ``lanes``.
+        pair = solve_designs(program.part(np.zeros(2, dtype=np.intp)))
+        return BatchDesigns(*(getattr(pair, field.name)[..., :1] for field in fields(pair)))
     numbers = columns(program)
-    late = numbers.limit_s < numbers.compute_s
-    hopeless = numbers.empty | late
-    ready = np.flatnonzero(~hopeless & _is_well_posed(program, numbers))
+    hopeless = numbers.empty | (numbers.limit_s < numbers.compute_s)
+    sound = is_well_posed(program, numbers)
+    ready = lanes(~hopeless & sound)
+    endless = lanes(~hopeless & ~sound & has_no_end(program, numbers))
     designs = _nothing(program.template.topology.n_dims, program.n)
     designs.infeasible[hopeless] = True
+    if len(endless):
+        designs.ill_posed[endless] = _meets_rules(*_part(program, numbers, endless))
     if len(ready):
-        part = program if len(ready) == program.n else program.part(ready)
-        numbers = numbers if len(ready) == program.n else columns(part)
-        _put(designs, ready, _OBJECTIVES[program.template.objective](part, numbers))
+        solve = _OBJECTIVES[program.template.objective]
+        _put(designs, ready, solve(*_part(program, numbers, ready)))
     return designs
 
 
@@ -71,6 +84,7 @@ def _nothing(n_dims: int, n: int) -> BatchDesigns:
         unique=np.zeros(n, dtype=bool),
         certified=np.zeros(n, dtype=bool),
         infeasible=np.zeros(n, dtype=bool),
+        ill_posed=np.zeros(n, dtype=bool),
     )
 
 
@@ -79,43 +93,10 @@ def _put(designs: BatchDesigns, which: Index, other: BatchDesigns) -> None:
         getattr(designs, field.name)[..., which] = getattr(other, field.name)
 
 
-def _is_well_posed(program: BatchProgram, numbers: Columns) -> Mask:
-    """Which designs surely have an optimum (C8); the reference judges the others."""
-    used = program.structure.dims_with_traffic
-    bounded = np.isfinite(numbers.upper[used]).all(axis=0) & bool(used.any())
-    if program.template.objective == "performance":
-        return np.asarray(bounded)
-    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & bool(used.any())
-    limited = np.isfinite(numbers.limit_s) & (bounded | priced)
-    if program.template.objective == "cost":
-        return np.asarray(limited)
-    return _attains_product(program, numbers) | (limited & _vanishes(numbers))
-
-
-def _attains_product(program: BatchProgram, numbers: Columns) -> Mask:
-    """Which designs surely have a least T C without a step-time bound, shape (n,)."""
-    used = program.structure.dims_with_traffic
-    bounded = np.isfinite(numbers.upper[used]).all(axis=0)
-    priced = (numbers.price_usd_per_Bps[used] > 0).all(axis=0) & (numbers.compute_s > 0)
-    fixed = numbers.fixed_cost_usd > 0
-    sized = _costs_something(numbers) & (bounded | priced)
-    return np.asarray(np.where(fixed, bounded, sized) & bool(used.any()))
-
-
-def _vanishes(numbers: Columns) -> Mask:
-    """Which designs may shrink to nothing but for the step-time bound, shape (n,)."""
-    rules = numbers.rules
-    met = (rules.limit >= 0).all(axis=0) & (rules.target == 0).all(axis=0)
-    return np.asarray(met & (numbers.fixed_cost_usd == 0))
-
-
-def _costs_something(numbers: Columns) -> Mask:
-    """Some rule asks for bandwidth, and for bandwidth that costs something only, shape (n,)."""
-    rules, price = numbers.rules, numbers.price_usd_per_Bps
-    rows = np.concatenate([-rules.upper, rules.equal, -rules.equal])
-    asked = np.concatenate([-rules.limit, rules.target, -rules.target])
-    free = ((rows > 0) & ~(price > 0)).any(axis=1)
-    return np.asarray(((asked > 0) & ~free).any(axis=0))
+def _meets_rules(program: BatchProgram, numbers: Columns) -> Mask:
+    """For which designs the least step time under some cap, hence a design, is known, (n,)."""
+    capped = with_caps(program, numbers)
+    return _performance(capped, columns(capped)).certified
 
 
 def _performance(program: BatchProgram, numbers: Columns) -> BatchDesigns:
@@ -140,10 +121,10 @@ def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     typical = cheap_typical(program, numbers)
     solved = solve_all(build, typical)
     late = np.zeros(program.n, dtype=bool)
-    unsolved = np.flatnonzero(~solved.good)
+    unsolved = lanes(~solved.good)
     if len(unsolved):
         late[unsolved] = _too_slow(*_part(program, numbers, unsolved))
-        solve_again(build, typical, unsolved[~late[unsolved]], solved)
+        solve_again(build, typical, lanes(~solved.good & ~late), solved)
     bound = numbers.fixed_cost_usd + solved.scale * solved.bound
     return replace(_exact(program, numbers, solved, bound), infeasible=late)
 
@@ -157,13 +138,14 @@ def _too_slow(program: BatchProgram, numbers: Columns) -> Mask:
 
 def _per_cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     """The least T C; where that is too slow or not attained, the cheapest within the limit."""
-    attained = np.flatnonzero(_attains_product(program, numbers))
+    attains = attains_product(program, numbers)
+    attained = lanes(attains)
     designs = _nothing(program.template.topology.n_dims, program.n)
     if len(attained):
         _put(designs, attained, _least_product(*_part(program, numbers, attained)))
     slow = designs.step_time_s > numbers.limit_s * (1 + RULE_TOLERANCE)
-    slow[np.setdiff1d(np.arange(program.n), attained)] = True
-    limited = np.flatnonzero(slow)
+    slow[~attains] = True
+    limited = lanes(slow)
     if len(limited):
         _put(designs, limited, _at_the_limit(*_part(program, numbers, limited)))
     return designs
@@ -195,7 +177,7 @@ def _at_the_limit(program: BatchProgram, numbers: Columns) -> BatchDesigns:
 
 def _solved(build: Build, typical: Array) -> Solved:
     solved = solve_all(build, typical)
-    solve_again(build, typical, np.flatnonzero(~solved.good), solved)
+    solve_again(build, typical, lanes(~solved.good), solved)
     return solved
 
 
@@ -204,7 +186,7 @@ def _as(program: BatchProgram, objective: str) -> BatchProgram:
 
 
 def _part(program: BatchProgram, numbers: Columns, which: Index) -> tuple[BatchProgram, Columns]:
-    if len(which) == program.n:
+    if np.array_equal(which, np.arange(program.n)):
         return program, numbers
     part = program.part(which)
     return part, columns(part)
@@ -238,6 +220,7 @@ def _exact(
         unique=solved.unique,
         certified=certified,
         infeasible=np.zeros(program.n, dtype=bool),
+        ill_posed=np.zeros(program.n, dtype=bool),
     )
 
 

@@ -44,7 +44,8 @@ class BatchProgram:
     template : names, topology, senses of the rules, objective, and the tree of the step time.
     time_numbers : numbers of the merged tree (``template.step_time.merged``) in its order:
         bytes of transfers, seconds of constants, factors; shape (n, n_numbers).
-    coefficients : left sides of the rules, shape (n, n_rules, n_dims), per byte/s.
+    coefficients : left sides of the rules, shape (n, n_rules, n_dims), per byte/s. Rules over
+        cost hold prices: :meth:`priced` changes both.
     bounds : their right sides, shape (n, n_rules), SI.
     price_usd_per_Bps : shape (n, n_dims).
     fixed_cost_usd : shape (n,).
@@ -72,7 +73,10 @@ class BatchProgram:
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit the template or hold numbers without a meaning."""
-        faults = [*self._shape_faults()] or [*self._number_faults()]
+        if not fits_a_batch(self.template):
+            got = "got purchasable options, an open number of chunks or a relative group"
+            raise SpecError(Fault(got, "expected none of these in a batch", "use batch_optimize"))
+        faults = self._shape_faults() or self._number_faults()
         if faults:
             raise SpecError(*faults)
 
@@ -120,6 +124,21 @@ class BatchProgram:
     def part(self, which: slice | Index) -> BatchProgram:
         """Some of the designs."""
         return self._changed(lambda array: array[which])
+
+    def priced(self, price_usd_per_Bps: Array, fixed_cost_usd: Array) -> BatchProgram:
+        """The designs at other prices, shapes (n, n_dims) and (n,), rules over cost included."""
+        coefficients, bounds = np.array(self.coefficients), np.array(self.bounds)
+        for k, rule in enumerate(self.template.rules):
+            if rule.cost_factor:
+                coefficients[:, k] = rule.cost_factor * price_usd_per_Bps
+                bounds[:, k] -= rule.cost_factor * (fixed_cost_usd - self.fixed_cost_usd)
+        return replace(
+            self,
+            coefficients=coefficients,
+            bounds=bounds,
+            price_usd_per_Bps=price_usd_per_Bps,
+            fixed_cost_usd=fixed_cost_usd,
+        )
 
     def problem(self, i: int) -> Problem:
         """Design i's problem."""
@@ -178,6 +197,11 @@ class BatchProgram:
             for name in _MEANING
             if not fine[name]
         ]
+
+
+def fits_a_batch(problem: Problem) -> bool:
+    """Whether a problem is one convex program with no choice outside of it."""
+    return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
 
 
 def structure_key(problem: Problem) -> Key:

@@ -6,7 +6,7 @@ The array form of ``program.Program``: the same variables and rows, n of each.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,25 @@ from numpy.typing import NDArray
 from libra_planner.optimizer.batch_structure import LiftedBatch
 from libra_planner.timing.expression import Array, Mask
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 Index: TypeAlias = NDArray[np.intp]
-Lanes: TypeAlias = Mask | Index
-"""Some of the designs of a batch."""
+
+
+def lanes(mask: Mask) -> Index:
+    """Where a mask holds; one design twice, since NumPy adds up a single column in another order.
+
+    So a design's digits do not depend on what else is in its batch (C12).
+
+    >>> lanes(np.array([False, True])).tolist()
+    [1, 1]
+    """
+    index = np.flatnonzero(mask)
+    return np.repeat(index, 2) if len(index) == 1 else index
+
+
+def taken(array: NDArray[_Scalar], which: Index) -> NDArray[_Scalar]:
+    """Some designs of an array; an index in brackets would leave the designs on the first axis."""
+    return np.take(array, which, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -82,9 +98,9 @@ class ScaledBatch:
         """Designs."""
         return int(self.bandwidth_unit.shape[1])
 
-    def take(self, which: Lanes) -> ScaledBatch:
+    def take(self, which: Index) -> ScaledBatch:
         """Some of the programs."""
-        return ScaledBatch(*(getattr(self, field.name)[..., which] for field in fields(self)))
+        return ScaledBatch(*(taken(getattr(self, field.name), which) for field in fields(self)))
 
     def weighted(self, time: float, cost: float) -> ScaledBatch:
         """The programs with other weights."""
@@ -110,7 +126,7 @@ def scaled_batch(
     upper : proven upper bounds, bytes/s, shape (n_dims, n).
     limit_s : bounds on step time, shape (n,); infinite where there is none.
     """
-    form_values = lifted.forms @ typical
+    form_values = (lifted.forms[:, :, None] * typical).sum(axis=1)
     w_unit = least_w(1 / form_values, lifted.rows, lifted.offsets)
     time_unit_s = _or_one((lifted.objective * w_unit).sum(axis=0))
     price = price_usd_per_Bps * typical

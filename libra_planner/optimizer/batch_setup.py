@@ -192,7 +192,8 @@ def cheap_typical(program: BatchProgram, numbers: Columns) -> Array:
 def _traffic(lifted: LiftedBatch) -> Array:
     """Bytes that each dimension carries alone, shape (n_dims, n)."""
     n_forms = len(lifted.forms)
-    traffic: Array = (lifted.forms > 0).T.astype(np.float64) @ lifted.floors[:n_forms]
+    carried = (lifted.forms > 0)[:, :, None] * lifted.floors[:n_forms, None]
+    traffic: Array = carried.sum(axis=0)
     return traffic
 
 

@@ -15,6 +15,8 @@ from libra_planner.optimizer.batch_scaled import (
     Index,
     ScaledBatch,
     communication,
+    lanes,
+    taken,
     weighted_value,
 )
 from libra_planner.optimizer.batch_ties import chosen_among_ties
@@ -32,6 +34,9 @@ _TILT = 1e-7
 _TILTED_AWAY = 1e-7
 _TIME_TILTS = (1e-2, 1e-4, 1e-6)
 """Weights of time beside cost that find the fastest of the cheapest designs (``objectives``)."""
+
+_FARTHEST = 1e4
+"""Factor by which a further attempt may move a typical bandwidth."""
 
 Build: TypeAlias = Callable[[Index, Array], ScaledBatch]
 """The programs of some designs, by index, near typical bandwidths, shape (n_dims, n)."""
@@ -63,12 +68,20 @@ def solve_all(build: Build, typical: Array) -> Solved:
 
 
 def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> None:
-    """Solve some of the programs in careful steps, into ``solved``."""
-    if not len(which):
-        return
-    second = _attempt(build(which, typical[:, which]), careful=True)
-    for field in fields(solved):
-        getattr(solved, field.name)[..., which] = getattr(second, field.name)
+    """Solve some of the programs, into ``solved``, in units of where they ended.
+
+    In long steps first, what is left in careful ones.
+    """
+    for careful in (False, True):
+        if not len(which):
+            return
+        start = taken(typical, which)
+        moved = np.clip(taken(solved.bandwidth, which) / start, 1 / _FARTHEST, _FARTHEST)
+        moved = np.where(np.isfinite(moved), moved, 1.0)
+        again = _attempt(build(which, start * moved), careful=careful)
+        for field in fields(solved):
+            getattr(solved, field.name)[..., which] = getattr(again, field.name)
+        which = which[lanes(~again.good)]
 
 
 def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
@@ -77,9 +90,9 @@ def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
         b = restored(batch, point.b)
         value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
         good = np.abs(value - bound) <= _GOOD_GAP * value
-        unique, sound = np.zeros(batch.n, dtype=bool), np.flatnonzero(good)
+        unique, sound = np.zeros(batch.n, dtype=bool), lanes(good)
         if len(sound):
-            chosen = _chosen(batch.take(sound), point.take(sound), b[:, sound])
+            chosen = _chosen(batch.take(sound), point.take(sound), taken(b, sound))
             b[:, sound], unique[sound] = chosen
     scale = np.where(batch.time_weight > 0, batch.time_unit_s, batch.cost_unit_usd)
     return Solved(b * batch.bandwidth_unit, bound, scale, unique, np.asarray(good))
@@ -92,9 +105,9 @@ def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mas
     choice, value = chosen_among_ties(batch, point, b), weighted_value(batch, b)
     lost = weighted_value(batch, choice.b) - value
     open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * value)
-    rest = np.flatnonzero(open_)
+    rest = lanes(open_)
     if len(rest):
-        choice.b[:, rest] = _tilted(batch.take(rest), b[:, rest])
+        choice.b[:, rest] = _tilted(batch.take(rest), taken(b, rest))
     return choice.b, choice.unique & ~open_
 
 
@@ -108,7 +121,7 @@ def _fastest_of_the_cheapest(
     weights, b = batch.time_weight.copy(), b.copy()
     open_ = communication(batch, b) < batch.time_limit * (1 - _GIVEN_AWAY)
     for weight in _TIME_TILTS:
-        which = np.flatnonzero(open_)
+        which = lanes(open_)
         if not len(which):
             break
         tilted = batch.take(which).weighted(weight, 1.0)
@@ -118,7 +131,7 @@ def _fastest_of_the_cheapest(
         cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
         fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)
         done = which[fine]
-        point.put(done, found.take(fine))
+        point.put(done, found.take(np.flatnonzero(fine)))
         b[:, done], weights[done], open_[done] = faster[:, fine], weight, False
     return replace(batch, time_weight=weights), point, b
 

@@ -235,8 +235,8 @@ class _Lift:
             np.array(list(self.forms), dtype=np.float64),
             self._dense(row, n_w),
             constant_s,
-            rows.reshape(-1, n_w, self.n),
-            offsets.reshape(-1, self.n),
+            rows.reshape(len(rows), n_w, self.n),
+            offsets.reshape(len(rows), self.n),
             self._dense(self.floors, n_w),
         )
 

@@ -19,7 +19,9 @@ from libra_planner.optimizer.batch_scaled import (
     Index,
     ScaledBatch,
     form_values,
+    lanes,
     least_w,
+    taken,
     weighted_value,
 )
 from libra_planner.timing.expression import Array, Mask
@@ -73,10 +75,11 @@ def chosen_among_ties(batch: ScaledBatch, point: BatchPoint, b: Array) -> TieCho
     choice = TieChoice(b.copy(), ~free, np.zeros(batch.n, dtype=bool))
     codes = (fixed.T @ (1 << np.arange(batch.n_dims))) * free
     for code in np.unique(codes[free]):
-        which = np.flatnonzero(free & (codes == code))
+        which = lanes(free & (codes == code))
         part = batch.take(which)
-        face = _face(part, point.take(which), b[:, which], fixed[:, which])
-        chosen = _first_vertex(part, face, b[:, which])
+        near = taken(b, which)
+        face = _face(part, point.take(which), near, taken(fixed, which))
+        chosen = _first_vertex(part, face, near)
         for target, found in zip(
             (choice.b, choice.unique, choice.undecided),
             (chosen.b, chosen.unique, chosen.undecided),
@@ -186,7 +189,7 @@ def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, 
     regular = np.abs(np.linalg.det(matrices)) > _PARALLEL
     matrices = np.where(regular[..., None, None], matrices, np.eye(k))
     x = np.moveaxis(np.linalg.solve(matrices, right)[..., 0], 2, 1)
-    over = np.einsum("mkn,vkn->vmn", rows, x) - bounds
+    over = (rows * x[:, None]).sum(axis=2) - bounds
     over[:, :n_equal] = np.abs(over[:, :n_equal])
     scale = 1 + np.abs(bounds)
     return np.maximum(x, 0.0), regular & (over <= _MET * scale).all(axis=1)
@@ -194,7 +197,7 @@ def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, 
 
 def _lexicographic(price: Array, x: Array, feasible: Mask) -> tuple[Index, Mask]:
     """Index of the first vertex of each design, and whether no other is as cheap."""
-    kept = _least(np.einsum("kn,vkn->vn", price, x), feasible, np.abs(price).max(axis=0))
+    kept = _least((price * x).sum(axis=1), feasible, np.abs(price).max(axis=0))
     largest = x.max(axis=1)
     spread = np.zeros(x.shape[2])
     for i in range(x.shape[1]):

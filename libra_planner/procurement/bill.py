@@ -124,6 +124,13 @@ class Bill:
                 totals[name] = totals.get(name, ZERO) + line.extended_usd
         return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
 
+    def usd_by_kind(self) -> dict[str, Decimal]:
+        """What all lines of each kind of part cost."""
+        totals: dict[str, Decimal] = {}
+        for line in self.lines:
+            totals[line.part.kind] = totals.get(line.part.kind, ZERO) + (line.extended_usd or ZERO)
+        return totals
+
     def n_bought_by_part(self) -> dict[str, int]:
         """Units of each part over all lines, spares included."""
         counts: dict[str, int] = {}

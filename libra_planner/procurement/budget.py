@@ -53,26 +53,33 @@ class BudgetSwing:
     candidates : by design; as it was where the plan has no budget or the design was given;
         ``None`` where nothing meets the rules any more.
     ranking : of all, ``None`` if one is missing.
+    before : the ranking by the model at the budgets as they are.
     """
 
     factor: float
     candidates: tuple[Candidate | None, ...]
     ranking: Ranking | None
+    before: Ranking
+
+    @property
+    def changes(self) -> bool:
+        """Whether another design comes first anywhere."""
+        return self.ranking is not None and self.ranking != self.before
 
 
 def budget_swings(candidates: Sequence[Candidate], n_tokens: int) -> tuple[BudgetSwing, ...]:
     """The designs at budgets moved down and up; empty where no plan has a budget.
 
-    Step times are the model's: the moved designs are not checked on their links.
+    Step times are the model's, before and after: moved designs are not checked on their links.
     """
     if not any(_can_move(one) for one in candidates):
         return ()
-    found = []
+    before, found = ranking([replace(one, check=None) for one in candidates]), []
     for factor in (1 - SWING_FRACTION, 1 + SWING_FRACTION):
         moved = tuple(_moved(one, factor, n_tokens) for one in candidates)
         known = [one for one in moved if one is not None]
         ranks = ranking(known) if len(known) == len(moved) else None
-        found.append(BudgetSwing(factor, moved, ranks))
+        found.append(BudgetSwing(factor, moved, ranks, before))
     return tuple(found)
 
 

@@ -69,6 +69,7 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings) -> dict[str, Any]:
         "queue_pairs": traffic.n_queue_pairs,
         "npus_per_address": traffic.npus_per_address,
         "converged": routed.converged,
+        "stopped": routed.stopped or None,
         "n_rounds": len(routed.rounds),
         "meets_limits": best.meets_limits,
         "objective": best.objective,

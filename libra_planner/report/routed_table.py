@@ -80,6 +80,8 @@ def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
         f"Derated by what the links deliver and optimised again, {n_designs} "
         f"design{'s' if n_designs > 1 else ''}: {'' if routed.converged else 'not '}converged"
     )
+    if routed.stopped:
+        yield f"The derated plan has no design that can be checked: {escape(routed.stopped)}"
     if not best.meets_limits:
         yield "[red]No design that was checked meets the plan's step time bounds on its links[/]"
     yield f"Note: {NO_CLAIM}"

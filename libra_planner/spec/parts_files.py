@@ -25,7 +25,7 @@ from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.option_values import speed_bytes_per_s
 from libra_planner.spec.parts_models import PartPriceSpec, PartSpec, PartsSpec, SideNetworkSpec
-from libra_planner.spec.system import catalogue_npu
+from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
 from libra_planner.spec.system_models import CatalogueNpuSpec
 
 BUNDLED_PARTS = "parts"
@@ -42,10 +42,12 @@ class Catalogue:
     Parameters
     ----------
     path : of the file.
+    npu_catalogue : the file that its NPU is from.
     parts, assumptions : what it says.
     """
 
     path: Path
+    npu_catalogue: Path
     parts: Parts = field(repr=False)
     assumptions: Assumptions = field(repr=False)
 
@@ -75,7 +77,9 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     parts, assumptions = reader.parts(), reader.assumptions()
     if reader.faults or parts is None or assumptions is None:
         raise SpecError(*dict.fromkeys(reader.faults))
-    return Catalogue(path, parts, assumptions)
+    npus = reader.spec.assumptions.npu.catalogue or BUNDLED_CATALOGUE
+    file = bundled.resolve("npu-catalogues", npus, path.parent)
+    return Catalogue(path, file, parts, assumptions)
 
 
 @dataclass

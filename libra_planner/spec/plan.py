@@ -177,13 +177,13 @@ class _Builder:
             notes=what.notes + base.notes,
             settings=what.settings + fidelity.settings(n_chunks) + base.settings,
             n_chunks=n_chunks,
+            n_sequences=built[0].workload.n_sequences if len(built) == 1 else None,
             evaluators=StepEvaluators()
             if slowdown
             else fidelity.evaluators(timed, weights, n_chunks),
             communications=tuple(c for training in trainings for c in training.communications),
             network=fidelity.network,
             at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
-            n_sequences=built[0].workload.n_sequences if len(built) == 1 else None,
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:

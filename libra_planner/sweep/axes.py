@@ -102,8 +102,8 @@ def read_axis(document: Document, name: str) -> Axis:
         With every fault of it, each at its place.
     """
     key: Key = ("axes", name)
-    faults = FaultCollector(document)
-    axis = faults.attempt(key, lambda: _axis(document, key, name, document.value["axes"][name]))
+    faults = FaultCollector(document).under(*key)
+    axis = faults.attempt((), lambda: _axis(document, key, name, document.value["axes"][name]))
     return faults.required(axis)
 
 

@@ -102,8 +102,7 @@ def plan_template(
         )
     own = FaultCollector(plan, faults=faults.faults)
     used = find_slots(plan, axes, own)
-    filled = frozenset[str]().union(*(slot.names for slot in used.values()))
-    direct = dict(_direct_slots(document, plan, axes, filled, faults))
+    direct = dict(_direct_slots(document, plan, axes, used, faults))
     slots = {key: slot for key, slot in used.items() if not _below(key, direct)} | direct
     return PlanTemplate(plan, beside, slots)
 
@@ -116,15 +115,15 @@ def _direct_slots(
     document: Document,
     plan: Document,
     axes: Mapping[str, Axis],
-    filled: frozenset[str],
+    used: Mapping[Key, Slot],
     faults: FaultCollector,
 ) -> Iterator[tuple[Key, Slot]]:
-    """Slots of the axes that fill no placeholder, and of topologies' tiers."""
+    """Slots of the axes that are a key of the plan, and of topologies' tiers."""
     for name, axis in axes.items():
         at = _place_of(document, name)
-        if name not in filled:
-            shape = axis.is_topology and name.split(".")[0] not in _PLAN_KEYS
-            dotted = ".".join(map(str, TOPOLOGY)) if shape else name
+        holders = [key for key, slot in used.items() if name in slot.names]
+        dotted = _own_key(axis, holders)
+        if dotted is not None:
             key = faults.attempt(at, partial(_axis_key, plan, dotted, name))
             if key is None:
                 continue
@@ -134,6 +133,16 @@ def _direct_slots(
             _opened(plan, ".".join(map(str, TIERS)))
             plan.places[TIERS] = document.place(at)
             yield TIERS, TiersOf(name, {d: list(tiers) for d, tiers in axis.tiers.items()})
+
+
+def _own_key(axis: Axis, holders: list[Key]) -> str | None:
+    """Dotted key that an axis sets; ``None`` where placeholders there, or only they, use it."""
+    named = axis.name.split(".", maxsplit=1)[0] in _PLAN_KEYS
+    if not named and not axis.is_topology:
+        return None if holders else axis.name
+    dotted = axis.name if named else ".".join(map(str, TOPOLOGY))
+    key = dotted_key(dotted)
+    return None if any(holder[: len(key)] == key for holder in holders) else dotted
 
 
 def _place_of(document: Document, name: str) -> Key:

@@ -9,15 +9,26 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from libra_planner.costing import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
+from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.batch_structure import numbers
 from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key
 from libra_planner.spec.groups import plan_spec
 from libra_planner.spec.plan import build_plan
+from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import COST, Names, parse_rule, rule_names
 from libra_planner.spec.system import fixed_cost
-from libra_planner.sweep.template import PlanTemplate, Slot, Text, is_numeric
+from libra_planner.sweep.template import (
+    COST_MODEL_KEY,
+    OBJECTIVE_KEY,
+    PlanTemplate,
+    Slot,
+    Text,
+    is_numeric,
+)
 from libra_planner.timing.expression import Array
 
 FIXED_COST = "fixed_cost"
@@ -93,6 +104,25 @@ class Case:
         if any(key[0] == FIXED_COST for key in template.slots):
             document.value[FIXED_COST] = None
         return cls(template, values, build_plan(document, template.beside), lines)
+
+    def variant(self, values: Mapping[str, Any]) -> Case:
+        """The case of other values of the light axes (``PlanTemplate.light``).
+
+        Raises
+        ------
+        SpecError
+            For values that are no objective or no price book; without their place.
+        """
+        base, slots = self.base, self.template.slots
+        if OBJECTIVE_KEY in slots:
+            base = replace(base, objective=_objective(slots[OBJECTIVE_KEY].filled(values)))
+        if COST_MODEL_KEY in slots:
+            name = slots[COST_MODEL_KEY].filled(values)
+            book = load_price_book(bundled.resolve("cost-models", name, self.template.beside))
+            price = network_price_usd_per_Bps(base.topology, book)
+            parts = price_parts(base.topology, book)
+            base = replace(base, price_usd_per_Bps=price, price_parts=parts)
+        return Case(self.template, values, base, self.lines)
 
     @cached_property
     def time_numbers(self) -> list[float]:
@@ -173,6 +203,12 @@ class Case:
     def _plain_names(self) -> Names:
         base = self.base
         return rule_names(base.topology, base.price_usd_per_Bps, base.fixed_cost_usd)
+
+
+def _objective(value: Any) -> str:
+    if value not in OBJECTIVES:
+        raise SpecError(Fault(f"got {value!r}", "expected an objective"))
+    return str(value)
 
 
 def _is_no_rule(key: Key, slot: Slot) -> bool:

@@ -74,6 +74,11 @@ class Job:
         """Axes that change more than numbers of rules and the fixed cost."""
         return self.template.structural
 
+    @cached_property
+    def light(self) -> frozenset[str]:
+        """Of these, axes that change the objective or the price book only."""
+        return self.template.light
+
 
 def chunk_of(sweep: Sweep, index: int) -> Chunk:
     """Chunk ``index`` of a sweep.

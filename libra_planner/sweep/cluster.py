@@ -45,7 +45,7 @@ def _parts(
 ) -> Generator[Part, None, None]:
     from distributed import as_completed
 
-    flight = as_completed()
+    flight = as_completed(loop=client.loop)
     _fill(client, flight, job, chunks)
     for future in flight:
         part = _result(future, address)

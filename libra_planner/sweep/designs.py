@@ -13,9 +13,15 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key
 from libra_planner.sweep.axes import Axis, cell
 from libra_planner.sweep.language import NUMBER, TRUTH
-from libra_planner.sweep.manifest import named_files
 from libra_planner.sweep.store import RunDirectory
-from libra_planner.sweep.template import AxisValue, PlanTemplate, Slot, TiersOf, parse_text
+from libra_planner.sweep.template import (
+    AxisValue,
+    PlanTemplate,
+    Slot,
+    TiersOf,
+    named_files,
+    parse_text,
+)
 
 
 def design_plan(directory: RunDirectory, row: int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import median
 from time import perf_counter
 
-from libra_planner.sweep.chunks import Chunk, chunk_between, job_of
+from libra_planner.sweep.chunks import Chunk, Job, chunk_between, job_of
 from libra_planner.sweep.solver import Solver
 from libra_planner.sweep.spec import Sweep
 from libra_planner.sweep.work import Part, solved_part
@@ -14,7 +15,9 @@ from libra_planner.sweep.work import Part, solved_part
 _FIRST, _MORE = 20, 1000
 """Designs that are timed; the second number if the first ones were fast."""
 
-_FAST_S = 0.5
+_FAST_S = 0.2
+_BUILT = 7
+"""Structures that are timed."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +52,49 @@ def estimated(sweep: Sweep) -> Estimate:
     >>> from libra_planner.sweep.spec import load_sweep
     >>> found = estimated(load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml"))
     >>> found.n_designs, found.n_structures, found.n_parts
-    (74, 2, 1)
+    (74, 1, 1)
     """
     job, n = job_of(sweep), sweep.space.n
-    structural = [len(axis.values) for axis in sweep.axes if axis.name in job.structural]
-    n_structures = min(n, math.prod(structural))
-    solver = Solver(job)
-    cold_s, warm_s, part, n_built = _timed(solver, _middle(sweep, _FIRST))
-    if cold_s < _FAST_S:
-        cold_s, warm_s, part, n_built = _timed(Solver(job), _middle(sweep, _MORE))
-    build_s = max(0.0, cold_s - warm_s) / n_built
+    sizes = (len(axis.values) for axis in sweep.axes if axis.name in job.structural - job.light)
+    n_structures = min(n, math.prod(sizes))
+    build_s = _build_s(sweep, job)
+    part = _solved(job, _middle(sweep, _FIRST))
+    if part.seconds < _FAST_S:
+        part = _solved(job, _middle(sweep, _MORE))
     return Estimate(
         n_designs=n,
         n_combinations=sweep.space.n_combinations,
         n_structures=n_structures,
         n_parts=sweep.n_parts,
-        core_s=n_structures * build_s + n * warm_s / part.n,
+        core_s=n_structures * build_s + n * part.seconds / part.n,
         size_bytes=n * len(part.data) / part.n,
         statuses=part.statuses,
     )
+
+
+def _build_s(sweep: Sweep, job: Job) -> float:
+    """Seconds that one structure takes to build, of some all over the sweep.
+
+    The first one pays for what is loaded and compiled once: it does not count.
+    """
+    n = sweep.space.n
+    chunks = [chunk_between(sweep, row, row + 1) for row in spread(n, _BUILT + 1)]
+    times = []
+    for chunk in chunks:
+        solver = Solver(job)
+        start = perf_counter()
+        solver.case(chunk, 0)
+        times.append(perf_counter() - start)
+    return median(times[1:] or times)
+
+
+def spread(n: int, n_picked: int) -> list[int]:
+    """Up to so many different rows of n, evenly spread.
+
+    >>> spread(100, 3), spread(1, 3)
+    ([0, 49, 99], [0])
+    """
+    return list(dict.fromkeys(i * (n - 1) // (n_picked - 1) for i in range(n_picked)))
 
 
 def _middle(sweep: Sweep, n: int) -> Chunk:
@@ -76,10 +103,8 @@ def _middle(sweep: Sweep, n: int) -> Chunk:
     return chunk_between(sweep, first, first + n)
 
 
-def _timed(solver: Solver, chunk: Chunk) -> tuple[float, float, Part, int]:
-    """Seconds with and without building the structures, the part, and how many there are."""
-    start = perf_counter()
+def _solved(job: Job, chunk: Chunk) -> Part:
+    """A chunk's results, timed once its structures are built."""
+    solver = Solver(job)
     solved_part(solver, chunk)
-    cold_s = perf_counter() - start
-    part = solved_part(solver, chunk)
-    return cold_s, part.seconds, part, len(solver.by_structure(chunk))
+    return solved_part(solver, chunk)

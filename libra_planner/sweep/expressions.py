@@ -29,6 +29,8 @@ from libra_planner.sweep.language import (
 LONGEST = 500
 """Most characters of an expression."""
 
+_DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -66,6 +68,14 @@ class Expression:
             got = f"got {error} in {self.text!r}"
             raise SpecError(Fault(got, "expected a finite number")) from None
 
+    def divides_by_zero(self, values: Mapping[str, Any]) -> Any:
+        """Whether any divisor in it is zero, even in a part that would not matter."""
+        zero: Any = False
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, _DIVISIONS):
+                zero = zero | (value_of(node.right, values) == 0)
+        return zero
+
 
 def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
     """Parse an expression over axes.
@@ -92,7 +102,7 @@ def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         kind = _Checker(text, kinds).kind(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or "too deep"
         expected = "expected an expression such as tp * dp == 4096"
         raise SpecError(Fault(f"got {text!r} ({reason})", expected)) from None

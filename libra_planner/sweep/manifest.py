@@ -14,16 +14,12 @@ from libra_planner import __version__
 from libra_planner.errors import SpecError
 from libra_planner.files import read_text
 from libra_planner.spec import bundled
-from libra_planner.spec.document import Key
 from libra_planner.sweep.axes import Axis
 from libra_planner.sweep.chunks import job_of
 from libra_planner.sweep.columns import schema_of
 from libra_planner.sweep.spec import Sweep
 from libra_planner.sweep.store import FORMAT, manifest_hash
-from libra_planner.sweep.template import AxisValue, Slot, TiersOf
-
-FILE_KEYS = ("workload", "cost_model", "catalogue")
-"""Keys of a plan that may name a file."""
+from libra_planner.sweep.template import AxisValue, Slot, TiersOf, named_files
 
 _MOST_FILES = 10_000
 
@@ -100,13 +96,3 @@ def _file_names(sweep: Sweep) -> Iterator[str]:
             combinations = product(*(axes[name] for name in names))
             values = (slot.filled(dict(zip(names, one, strict=True))) for one in combinations)
         yield from (one for one in values if isinstance(one, str) and bundled.is_path(one))
-
-
-def named_files(value: Any, key: Key) -> Iterator[tuple[Key, Any]]:
-    """Places of a plan that may name a file, with what is there."""
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for part, inner in items:
-            if part in FILE_KEYS and not isinstance(inner, dict | list):
-                yield (*key, part), inner
-            yield from named_files(inner, (*key, part))

@@ -136,10 +136,11 @@ class Results:
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
 
     def top(self, n: int) -> Answer:
-        """The best designs of each objective."""
+        """The best designs of each objective; of equals the cheaper one."""
+        cheapest = "cost_usd, " if "cost_usd" in self.columns else ""
         query = (
             f"SELECT {self._shown()} FROM (SELECT *, row_number() OVER (PARTITION BY objective "
-            f"ORDER BY {self._rank()}, row) AS place_ FROM designs WHERE {_OPTIMAL}) "
+            f"ORDER BY {self._rank()}, {cheapest}row) AS place_ FROM designs WHERE {_OPTIMAL}) "
             f"WHERE place_ <= {n} ORDER BY objective, place_"
         )
         return self.sql(query)

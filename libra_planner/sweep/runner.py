@@ -13,6 +13,7 @@ from typing import TypeAlias
 from libra_planner.errors import SpecError
 from libra_planner.sweep.chunks import Chunk, Job, chunk_between, chunk_of, job_of
 from libra_planner.sweep.cluster import cluster_parts
+from libra_planner.sweep.estimate import spread
 from libra_planner.sweep.manifest import manifest_of
 from libra_planner.sweep.pool import pool_parts
 from libra_planner.sweep.solver import Solver, plan_of
@@ -113,8 +114,10 @@ def run_sweep(
     """
     directory, job = RunDirectory(Path(path)), job_of(sweep)
     probe(sweep, job)
-    directory.open(manifest_of(sweep))
+    manifest = manifest_of(sweep)
+    directory.check(manifest)
     with directory.locked():
+        directory.claim(manifest)
         directory.remove_leftovers()
         done = directory.done(part_sizes(sweep))
         progress = _progress(sweep, done)
@@ -179,7 +182,7 @@ def probe(sweep: Sweep, job: Job) -> None:
     """
     n = sweep.space.n
     faults: SpecError | None = None
-    for row in dict.fromkeys(i * (n - 1) // (_PROBES - 1) for i in range(_PROBES)):
+    for row in spread(n, _PROBES):
         try:
             plan_of(job, chunk_between(sweep, row, row + 1), 0)
         except SpecError as error:

@@ -6,12 +6,20 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import SpecError
-from libra_planner.optimizer.batch import BatchResult, batch_optimize, optimize_program
+from libra_planner.optimizer.batch import (
+    ILL_POSED,
+    INFEASIBLE,
+    OPTIMAL,
+    BatchResult,
+    batch_optimize,
+    optimize_program,
+)
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import build_plan
 from libra_planner.sweep.baseline import equal_step_time_s, equal_step_times_s
@@ -23,7 +31,15 @@ from libra_planner.timing.expression import Array, Mask
 INVALID = "invalid"
 """Status of a design that is no plan, such as a degree that does not divide."""
 
-INFEASIBLE_TEXT = "no bandwidth vector meets the rules (proven)"
+_REASONS = MappingProxyType(
+    {
+        INFEASIBLE: "no bandwidth vector meets the rules (proven)",
+        ILL_POSED: "no optimum is attained (C8); optimize says why of the plan that "
+        "`sweep design` writes",
+    }
+)
+"""What is said of designs that a batch settles without words."""
+
 _MOST_CASES = 64
 """Cases that a solver keeps."""
 
@@ -122,7 +138,7 @@ class Solver:
 
     def _pieces(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> list[Piece]:
         """The batches of one structure; what no batch holds is solved at once."""
-        case = self._case(chunk, int(rows[0]))
+        case = self.case(chunk, int(rows[0]))
         if isinstance(case, SpecError):
             result.messages.update(dict.fromkeys(map(int, rows), str(case)))
             return []
@@ -133,19 +149,36 @@ class Solver:
             return []
         return list(pieces(case, chunk, rows, result.messages))
 
-    def _case(self, chunk: Chunk, row: int) -> Case | SpecError:
+    def case(self, chunk: Chunk, row: int) -> Case | SpecError:
         """The case of a design, from the last ones if it is there."""
         columns = [column for column in chunk.columns if column.name in self.job.structural]
         values = {column.name: column.values[column.codes[row]] for column in columns}
         key = tuple(map(repr, values.values()))
         if key not in self._cases:
-            try:
-                self._cases[key] = Case.of(self.job.template, values)
-            except SpecError as error:
-                self._cases[key] = error
-            if len(self._cases) > _MOST_CASES:
-                self._cases.popitem(last=False)
+            self._keep(key, self._built(values))
         return self._cases[key]
+
+    def _built(self, values: dict[str, object]) -> Case | SpecError:
+        """A case, from one with another objective or price book if there is one."""
+        heavy = [repr(value) for name, value in values.items() if name not in self.job.light]
+        key = ("heavy", *heavy)
+        sibling = self._cases.get(key)
+        try:
+            if isinstance(sibling, Case) and sibling.is_batched:
+                return sibling.variant(values)
+        except SpecError:  # Built in full it says the same with its place.
+            sibling = None
+        try:
+            case = Case.of(self.job.template, values)
+        except SpecError as error:
+            return error
+        self._keep(key, case)
+        return case
+
+    def _keep(self, key: tuple[str, ...], case: Case | SpecError) -> None:
+        self._cases[key] = case
+        while len(self._cases) > _MOST_CASES:
+            self._cases.popitem(last=False)
 
     def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> None:
         """Designs with options, open choices or relative groups: plan by plan."""
@@ -194,8 +227,9 @@ def _put(result: SolvedChunk, rows: Rows, solved: BatchResult, equal_step_time_s
     for name in names:
         getattr(result, name)[rows] = getattr(solved, name)
     result.equal_step_time_s[rows] = equal_step_time_s
-    for i in np.flatnonzero(solved.status != "optimal"):
-        result.messages[int(rows[i])] = solved.messages.get(int(i), INFEASIBLE_TEXT)
+    for i in np.flatnonzero(solved.status != OPTIMAL):
+        said = _REASONS.get(str(solved.status[i]), "not certified")
+        result.messages[int(rows[i])] = solved.messages.get(int(i), said)
 
 
 def _own_texts(parts: Sequence[Piece], solved: BatchResult) -> Iterator[tuple[int, dict[str, str]]]:

@@ -137,6 +137,7 @@ def passing(axes: Sequence[Axis], filters: Iterable[Expression], digits: Digits)
         for expression in filters:
             values = {name: tables[name].array[digits[rows[name]]] for name in expression.names}
             mask &= expression.value(values)
+            mask &= np.logical_not(expression.divides_by_zero(values))
     return mask
 
 

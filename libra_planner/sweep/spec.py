@@ -179,7 +179,7 @@ def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
 
 
 def _slowest_first(axes: Mapping[str, Axis], template: PlanTemplate) -> dict[str, Axis]:
-    """Axes that change the structure before those that change numbers, which are cheap."""
-    structural = template.structural
-    ordered = sorted(axes, key=lambda name: name not in structural)
+    """Axes of the step time first, then of objective and prices, then of numbers: the cheapest."""
+    structural, light = template.structural, template.light
+    ordered = sorted(axes, key=lambda name: (name not in structural, name in light))
     return {name: axes[name] for name in ordered}

@@ -72,26 +72,32 @@ class RunDirectory:
             raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
         return dict(manifest)
 
-    def open(self, manifest: dict[str, Any]) -> None:
-        """Make the directory for a sweep, or check that it is this sweep's.
+    def check(self, manifest: dict[str, Any]) -> None:
+        """Refuse the directory of another sweep, or one with other files; make a new one.
 
         Raises
         ------
         SpecError
-            For the directory of another sweep or one with other files, or an unwritable one.
+            For such a directory, or one that cannot be written to.
         """
         with writing(self.place):
             self.path.mkdir(parents=True, exist_ok=True)
             if not (self.path / MANIFEST).exists():
                 self._refuse_others()
-                text = json.dumps(manifest, indent=1)
-                write_whole(self.path, MANIFEST, text.encode(), f".{MANIFEST}.")
                 return
         other = self.manifest()
         if other.get("hash") != manifest["hash"]:
             got = f"got the directory of another sweep ({_difference(other, manifest)})"
             fix = "give -o a new directory; nothing was changed"
             raise SpecError(Fault(got, "expected this one's or none", fix, "", self.place))
+
+    def claim(self, manifest: dict[str, Any]) -> None:
+        """Make the directory this sweep's; only under the lock, so that it is one sweep's."""
+        self.check(manifest)
+        if not (self.path / MANIFEST).exists():
+            with writing(self.place):
+                text = json.dumps(manifest, indent=1)
+                write_whole(self.path, MANIFEST, text.encode(), f".{MANIFEST}.")
 
     def _refuse_others(self) -> None:
         """Refuse a directory that holds something that is no sweep's."""

@@ -22,6 +22,14 @@ from libra_planner.sweep.axes import Axis
 from libra_planner.sweep.expressions import Expression, parse_expression
 from libra_planner.sweep.language import OTHER
 
+FILE_KEYS = ("workload", "cost_model", "catalogue")
+"""Keys of a plan that may name a file."""
+
+OBJECTIVE_KEY: Key = ("objective",)
+COST_MODEL_KEY: Key = ("cost_model",)
+LIGHT_KEYS = (OBJECTIVE_KEY, COST_MODEL_KEY)
+"""Keys that leave the step time of a plan as it is."""
+
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -107,6 +115,13 @@ class PlanTemplate:
         deep = (slot.names for key, slot in self.slots.items() if not is_numeric(key, slot))
         return frozenset[str]().union(*deep)
 
+    @property
+    def light(self) -> frozenset[str]:
+        """Structural axes that change the objective or the price book only."""
+        deep = ((key, slot) for key, slot in self.slots.items() if not is_numeric(key, slot))
+        heavy = (slot.names for key, slot in deep if key not in LIGHT_KEYS)
+        return self.structural - frozenset[str]().union(*heavy)
+
     def filled(
         self, values: Mapping[str, Any], which: Callable[[Key, Slot], bool] | None = None
     ) -> Document:
@@ -118,7 +133,8 @@ class PlanTemplate:
             For placeholders without a value, such as a division by zero.
         """
         document = self.document
-        result = replace(document, value=copy.deepcopy(document.value))
+        quoted = document.quoted - self.slots.keys()  # Values, though their text had quotes.
+        result = replace(document, value=copy.deepcopy(document.value), quoted=quoted)
         faults = FaultCollector(document)
         for key, slot in self.slots.items():
             if which is None or which(key, slot):
@@ -204,3 +220,13 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
         expected = "expected a number or text inside a text or expression"
         raise SpecError(Fault(f"got the axis {whole[0]!r} of maps or lists", expected))
     return Text(tuple(parts))
+
+
+def named_files(value: Any, key: Key) -> Iterator[tuple[Key, Any]]:
+    """Places of a plan that may name a file, with what is there."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for part, inner in items:
+            if part in FILE_KEYS and not isinstance(inner, dict | list):
+                yield (*key, part), inner
+            yield from named_files(inner, (*key, part))

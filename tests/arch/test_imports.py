@@ -22,13 +22,14 @@ LAYERS = [
     ["evaluation"],
     ["optimizer"],
     ["flows"],
+    ["procurement"],
     ["spec"],
     ["sweep"],
     ["interop"],
     ["report"],
     ["cli", "tui"],
 ]
-CORE = {name for layer in LAYERS[:8] for name in layer}
+CORE = {name for layer in LAYERS[:9] for name in layer}
 ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}
 
 
@@ -129,6 +130,14 @@ def test_there_are_no_import_cycles() -> None:
             {"cvxpy", "scipy", "clarabel", "textual", "pandas"},
         ),
         (["optimize", "examples/01_gpt3_4d.yaml", "--json"], {"rich", "textual", "pandas"}),
+        (
+            ["sweep", "plan", "examples/sweeps/01_budgets.yaml"],
+            {"duckdb", "matplotlib", "distributed", "rich", "textual"},
+        ),
+        (
+            ["sweep", "show", "examples"],
+            {"cvxpy", "scipy", "pyarrow", "matplotlib", "distributed", "rich", "textual"},
+        ),
         (
             ["collective", "RI(4)", "--kind=ar", "--size=1MB", "--bandwidth=1", "--json"],
             {"cvxpy", "scipy", "clarabel", "pydantic", "yaml", "rich", "textual", "pandas"},

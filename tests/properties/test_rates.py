@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from libra_planner.flows import _rates_kernel, rates
+from libra_planner.flows import _compile, _rates_kernel, rates
 from libra_planner.flows.rates import finish_times_s, max_min_rates
 from libra_planner.flows.routes import Routes, single_paths
 from tests.flows_reference import (
@@ -265,8 +265,8 @@ def test_without_a_folder_for_machine_code_rates_compile_all_the_same(
             raise RuntimeError("cannot cache function")
         return lambda function: function
 
-    monkeypatch.setattr(_rates_kernel.numba, "njit", njit)
-    assert _rates_kernel._kept(max) is max
+    monkeypatch.setattr(_compile.numba, "njit", njit)
+    assert _compile.kept(max) is max
     assert [call.get("cache") for call in calls] == [True, None]
 
 

@@ -18,8 +18,8 @@ from libra_planner.flows.flow import Flows
 from libra_planner.flows.hashing import HASHES
 from libra_planner.flows.policy import POLICIES, Policy
 from libra_planner.flows.rates import max_min_rates
-from libra_planner.flows.report import flow_report
-from libra_planner.flows.routing import Router, Routing
+from libra_planner.flows.report import flow_report, seed_reports
+from libra_planner.flows.routing import Router, Routing, dealt
 from tests import plain_clos
 from tests.assignments import flows_on
 from tests.flows_reference import worst_violation
@@ -206,3 +206,37 @@ def test_a_seed_gives_the_same_routing_again(case, seed: int, name: str) -> None
     np.testing.assert_array_equal(first.routes.link, again.routes.link)
     router = Router(fabric, flows, Policy(name))
     np.testing.assert_array_equal(router.counts(seed), first.counts)
+
+
+@settings(max_examples=15)
+@given(cases(n_failed=3, max_flows=25), st.sampled_from(["ecmp", "greedy", "spray", "annealing"]))
+def test_many_seeds_are_the_reports_of_each(case, name: str) -> None:
+    fabric, flows = case
+    policy, seeds = Policy(name), [3, 8, 5]
+    for with_rates in (True, False):
+        found = seed_reports(fabric, flows, policy, seeds=seeds, with_rates=with_rates)
+        for i, seed in enumerate(seeds):
+            one = flow_report(fabric, flows, policy, seed=seed, with_rates=with_rates)
+            row = [one.fim_percent, one.makespan_s, one.slowdown]
+            for layer in one.layers:
+                row += [layer.fim_percent, layer.max_over_mean, layer.max_flows]
+            by_layer = [found.layer_fim_percent, found.layer_max_over_mean, found.layer_max_flows]
+            again = [found.fim_percent[i], found.makespan_s[i], found.slowdown[i]]
+            again += [figure[at, i] for at in range(len(one.layers)) for figure in by_layer]
+            np.testing.assert_array_equal(again, row)
+
+
+@settings(max_examples=40)
+@given(cases(n_failed=0))
+def test_static_dealing_takes_spines_and_cores_in_turn(case) -> None:
+    """Every leaf deals its flows evenly over its uplinks, in the order of the list."""
+    fabric, flows = case
+    routing = Router(fabric, dealt(fabric, flows), Policy("pinned")).routing(seed=0)
+    check_conservation(fabric, flows, routing)
+    check_paths(fabric, flows, routing)
+    if not fabric.n_spines:
+        return
+    up = routing.counts[fabric.layer("leaf_up").links].reshape(fabric.total_leaves, -1)
+    assert (np.ptp(up, axis=1) <= 1).all()
+    again = Router(fabric, dealt(fabric, flows), Policy("pinned")).routing(seed=7)
+    np.testing.assert_array_equal(routing.counts, again.counts)

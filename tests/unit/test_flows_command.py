@@ -175,7 +175,7 @@ def test_text_is_not_wrapped_and_names_what_was_done(run) -> None:
     out = run("flows", *EXAMPLE, "--policy", "ecmp", "--seed", "3").out
     assert out.startswith("ecmp (murmur hash), seed 3: 128 flows between 16 hosts, 4 leaves, 8 sp")
     assert re.search(r"FIM between switches [0-9.]+ % \(no routing goes below 0.00 %\)", out)
-    assert "\nBusiest links\n  leaf " in out
+    assert "\nBusiest links\n  " in out
     assert max(map(len, out.splitlines())) > 100
     out = run("flows", *EXAMPLE, "--seeds", "40", "--fim-only").out
     assert "40 seeds from 0" in out

@@ -99,7 +99,8 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     last += [number(one.bill.power_w / _KW, 3, "SUM([r10])"), percent(1.0 if total else None), ""]
     caption = f"Bill of materials of design {one.letter}"
     key = f"bill-{one.letter.lower()}"
-    return table(key, caption, _BILL, rows, total=last, is_sortable=True)
+    note = "What each price rests on, in full: section Prices."
+    return table(key, caption, _BILL, rows, total=last, note=note, is_sortable=True)
 
 
 def _bill_row(line: Line, price_row: int, total: Decimal) -> list[Value]:
@@ -195,17 +196,17 @@ def _bridge_table(one: Candidate) -> Table:
         "Asked, GB/s",
         "Built, GB/s",
         "Linear model",
-        "+ whole ports",
-        "+ parts' own prices",
-        "+ free ports",
-        "+ spares",
-        "= bill",
+        "Whole ports",
+        "Own prices",
+        "Free ports",
+        "Spares",
+        "Bill",
     ]
     rows = [_bridge_row(bridge) for bridge in one.bridges]
     sums: list[Value] = [usd(_sum(one, name), f"SUM([r{i}])") for i, name in _MONEY]
     note = (
         "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
-        "the ports carry beyond the bandwidth asked for, at the same prices. Parts' own prices: "
+        "the ports carry beyond the bandwidth asked for, at the same prices. Own prices: "
         "switches as far as they are used, NICs, optics and cables instead of $ per GB/s, whatever "
         "the oversubscription leaves out. Free ports: switch ports without a cable. Spares: on the "
         "shelf."
@@ -261,18 +262,18 @@ def _why(one: Candidate) -> str:
 
 def _reason(bridge: Bridge) -> str:
     """The steps that matter, largest first."""
-    ports = f"{bridge.n_free_ports:,} of {bridge.n_ports:,} switch ports are free"
+    ports = f"as {bridge.n_free_ports:,} of {bridge.n_ports:,} switch ports are free"
     built = (
-        f"ports carry {gigabytes_per_s(bridge.bandwidth_Bps):.4g} GB/s where "
+        f"as ports carry {gigabytes_per_s(bridge.bandwidth_Bps):.4g} GB/s where "
         f"{gigabytes_per_s(bridge.asked_Bps):.4g} is asked for"
     )
     thin = bridge.oversubscription > 1
     kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
     steps = [
         (bridge.rounding_usd, built),
-        (bridge.parts_usd, f"parts at their own prices{kept}"),
+        (bridge.parts_usd, f"for parts at their own prices{kept}"),
         (bridge.free_ports_usd, ports),
-        (bridge.spares_usd, "spares"),
+        (bridge.spares_usd, "for spares"),
     ]
     largest = sorted(steps, key=lambda step: -abs(step[0]))
     worth = [step for step in largest if abs(step[0]) >= max(Decimal(1), bridge.linear_usd / 200)]

@@ -135,9 +135,18 @@ def mark(text: str) -> Cell:
 Value: TypeAlias = Cell | str
 
 
+def printable(text: str) -> str:
+    """Text without control characters and broken Unicode: spaces stand for them.
+
+    >>> printable("a\\x07b\\tc")
+    'a b c'
+    """
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def cell(value: Value) -> Cell:
-    """Text as a cell."""
-    return Cell(value) if isinstance(value, str) else value
+    """Text as a cell, without control characters."""
+    return Cell(printable(value)) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -177,6 +186,12 @@ def table(
     body = tuple(tuple(cell(value) for value in row) for row in rows)
     last = None if total is None else tuple(cell(value) for value in total)
     return Table(key, caption, tuple(headings), body, last, note, is_sortable)
+
+
+def numeric_columns(one: Table) -> list[bool]:
+    """Which columns hold numbers, for the most part."""
+    columns = zip(*one.rows, strict=True) if one.rows else [()] * len(one.headings)
+    return [2 * sum(cell.kind != TEXT for cell in column) > len(column) for column in columns]
 
 
 @dataclass(frozen=True)

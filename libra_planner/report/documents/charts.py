@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from libra_planner.procurement.bill import GROUPS
+from libra_planner.procurement.bill import GROUPS, NETWORKS
+from libra_planner.procurement.ranking import Swing
 from libra_planner.report.documents.cells import Chart
 from libra_planner.report.documents.inputs import Comparison
 
@@ -22,7 +23,7 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c")
 
 _HATCHES = ("", "//", "..", "xx", "--")
 _MOST_BARS = 12
-_WIDTH = 7.2
+_WIDTH = 5.4
 _M_USD = 1e6
 
 
@@ -35,12 +36,21 @@ def charts(comparison: Comparison) -> dict[str, Chart]:
         found["frontier"] = _chart(
             "frontier", "Price against step time", _frontier(comparison), 3.2
         )
-    if comparison.swings:
+    bars = _network_swings(comparison)
+    if bars:
         letter = comparison.letters[comparison.chosen]
-        title = f"What a price ±20% makes of the price of design {letter}, M$"
-        n_bars = min(_MOST_BARS, len(comparison.swings))
-        found["tornado"] = _chart("tornado", title, _tornado(comparison), 1.2 + 0.3 * n_bars)
+        title = f"What ±20% on a price of the networks makes of the price of design {letter}, M$"
+        drawing = _tornado(bars, comparison.chosen)
+        found["tornado"] = _chart("tornado", title, drawing, 1.2 + 0.26 * len(bars))
     return found
+
+
+def _network_swings(comparison: Comparison) -> list[Swing]:
+    """The prices of the networks that move the chosen design most: NPUs would dwarf them."""
+    chosen = comparison.chosen
+    names = comparison.candidates[chosen].bill.of(*NETWORKS).usd_by_price()
+    found = [swing for swing in comparison.swings if swing.price_name in names]
+    return sorted(found, key=lambda swing: -swing.usd_by_design[chosen])[:_MOST_BARS]
 
 
 def _bar_height(comparison: Comparison) -> float:
@@ -112,18 +122,19 @@ def _cost(comparison: Comparison) -> Callable[[Any], None]:
         axes.invert_yaxis()
         axes.margins(x=0.1)
         axes.set_xlabel("M$")
-        axes.legend(ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+        box = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+        axes.legend(ncols=5, columnspacing=1.0, handlelength=1.6, **box)
 
     return draw
 
 
 def _frontier(comparison: Comparison) -> Callable[[Any], None]:
     def draw(axes: Any) -> None:
-        for i, one in enumerate(comparison.candidates):
-            x, y = float(one.bill.total_usd) / _M_USD, one.step_time_s * 1000
+        place = {"xytext": (7, 5), "textcoords": "offset points"}
+        for i, ((x, y), letters) in enumerate(_points(comparison).items()):
             axes.plot([x], [y], "o", color=_COLOURS[i % 4], markersize=8)
-            place = {"xytext": (7, 5), "textcoords": "offset points"}
-            axes.annotate(one.letter, (x, y), fontweight="bold", parse_math=False, **place)
+            label = ", ".join(letters)
+            axes.annotate(label, (x, y), fontweight="bold", parse_math=False, **place)
         axes.margins(0.15)
         axes.ticklabel_format(useOffset=False, style="plain")
         axes.set_xlabel("price of everything, M$ (left is cheaper)")
@@ -133,11 +144,16 @@ def _frontier(comparison: Comparison) -> Callable[[Any], None]:
     return draw
 
 
-def _tornado(comparison: Comparison) -> Callable[[Any], None]:
-    chosen = comparison.chosen
-    ordered = sorted(comparison.swings, key=lambda swing: -swing.usd_by_design[chosen])
-    bars = ordered[:_MOST_BARS]
+def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
+    """Letters of the designs by price, M$, and step time, ms; equal designs share a point."""
+    found: dict[tuple[float, float], list[str]] = {}
+    for one in comparison.candidates:
+        point = round(float(one.bill.total_usd) / _M_USD, 6), round(one.step_time_s * 1000, 6)
+        found.setdefault(point, []).append(one.letter)
+    return found
 
+
+def _tornado(bars: list[Swing], chosen: int) -> Callable[[Any], None]:
     def draw(axes: Any) -> None:
         widths = [float(swing.change_usd(chosen)) / _M_USD for swing in bars]
         positions = range(len(bars))
@@ -151,7 +167,7 @@ def _tornado(comparison: Comparison) -> Callable[[Any], None]:
         axes.axvline(0, color=_TEXT_COLOUR, linewidth=0.8)
         axes.margins(x=0.14)
         axes.set_xlabel("M$")
-        axes.legend(ncols=2, loc="lower right", frameon=False)
+        axes.legend(loc="lower right", frameon=False)
 
     return draw
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from libra_planner.report.documents.basis import (
     check_section,
     origin_section,
@@ -9,7 +11,7 @@ from libra_planner.report.documents.basis import (
     risk_section,
 )
 from libra_planner.report.documents.bills import bill_section
-from libra_planner.report.documents.cells import Chart, Report
+from libra_planner.report.documents.cells import Chart, Report, Section, printable
 from libra_planner.report.documents.comparison import comparison_section
 from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.inputs import Comparison
@@ -42,7 +44,16 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
         price_section(comparison),
         origin_section(comparison),
     ]
-    return Report(_title(comparison), _subtitle(comparison), tuple(sections))
+    return Report(_title(comparison), _subtitle(comparison), tuple(map(_printable, sections)))
+
+
+def _printable(section: Section) -> Section:
+    """The section with texts that can be shown: plans and catalogues may hold anything."""
+    return replace(
+        section,
+        paragraphs=tuple(map(printable, section.paragraphs)),
+        warnings=tuple(map(printable, section.warnings)),
+    )
 
 
 def _title(comparison: Comparison) -> str:

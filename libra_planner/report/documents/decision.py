@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
@@ -34,19 +33,42 @@ def _warnings(comparison: Comparison) -> tuple[str, ...]:
     if comparison.missing:
         names = ", ".join(part.name for part in comparison.missing)
         found.append(f"Prices are missing: every total is without {names}.")
+        if len({frozenset(one.bill.missing) for one in comparison.candidates}) > 1:
+            found.append(
+                "The designs lack different prices, so that which is cheapest, and which best per "
+                "dollar, may come out otherwise."
+            )
     if comparison.ranking.fastest is None:
         found.append(
             "The designs do not do the same work per step, as far as their plans tell, so no "
             "fastest and no best per dollar is named (C6)."
         )
-    for one in comparison.candidates:
-        broken = [violation.rule for violation in one.evaluation.violated]
-        if broken:
-            found.append(f"Design {one.letter} breaks rules of its plan: {'; '.join(broken)}.")
-    for one in comparison.candidates:
-        if not one.facility.fits:
-            found.append(f"A rack cannot power or hold a server of design {one.letter}.")
-    return tuple(found)
+    models = {one.letter: _model(one) for one in comparison.candidates}
+    if len(set(models.values())) > 1:
+        listed = "; ".join(f"{letter}: {model}" for letter, model in models.items())
+        found.append(
+            f"Step times are of different models, which is no merit of a design: {listed}."
+        )
+    return tuple(found) + tuple(text for one in comparison.candidates for text in _faults(one))
+
+
+def _faults(one: Candidate) -> list[str]:
+    """What is wrong with a design by itself."""
+    found = []
+    if one.evaluation.violated:
+        broken = "; ".join(violation.rule for violation in one.evaluation.violated)
+        found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
+    if not one.facility.fits:
+        found.append(f"A rack cannot power or hold a server of design {one.letter}.")
+    return found
+
+
+def _model(one: Candidate) -> str:
+    """What the step time is a model of: the training loop, and how collectives take time."""
+    problem = one.proposal.problem
+    loops = [setting for setting in problem.settings if setting.startswith("loop ")]
+    chunks = "ideal collectives" if problem.n_chunks is None else "collectives in chunks"
+    return ", ".join([*loops, chunks])
 
 
 def _answer(one: Candidate) -> str:
@@ -75,7 +97,7 @@ def _cheapest(comparison: Comparison, best: int) -> Card:
     saved = other.bill.total_usd - one.bill.total_usd
     share = float(saved / other.bill.total_usd) if other.bill.total_usd else 0.0
     if not saved:
-        reason = f"As dear as {other.letter}."
+        reason = f"As dear as {other.letter}, and listed before it."
     else:
         reason = (
             f"{format_usd(float(saved))} ({share:.1%}) less than {other.letter}"
@@ -93,15 +115,26 @@ def _largest(one: Candidate) -> str:
 
 
 def _main_difference(one: Candidate, other: Candidate) -> str:
-    """The price that makes most of the difference."""
-    ours, theirs = one.bill.usd_by_price(), other.bill.usd_by_price()
-    saved = {
-        name: theirs.get(name, ZERO) - ours.get(name, ZERO)
-        for name in dict.fromkeys([*theirs, *ours])
-    }
-    name = max(saved, key=lambda key: saved[key], default="")
-    amount = saved.get(name, Decimal(0))
-    return f", most of it {name} ({format_usd(float(amount))} less)" if amount > 0 else ""
+    """The kind of part that makes most of the difference."""
+    ours, theirs = one.bill.usd_by_kind(), other.bill.usd_by_kind()
+    saved = {kind: theirs.get(kind, ZERO) - ours.get(kind, ZERO) for kind in [*theirs, *ours]}
+    kind = max(saved, key=lambda key: saved[key], default="")
+    amount = saved.get(kind, ZERO)
+    return f", most of it {_PLURAL[kind]} ({format_usd(float(amount))} less)" if amount > 0 else ""
+
+
+_PLURAL = {
+    "npu": "NPUs",
+    "server": "servers",
+    "nic": "NICs",
+    "switch": "switches",
+    "optic": "optics",
+    "copper": "copper cables",
+    "active_optical": "active optical cables",
+    "fibre": "fibres",
+    "rack": "racks",
+    "link": "links per GB/s",
+}
 
 
 def _fastest(comparison: Comparison, best: int) -> Card:
@@ -109,7 +142,7 @@ def _fastest(comparison: Comparison, best: int) -> Card:
     one = designs[best]
     figure = f"{format_time(one.step_time_s)} per step"
     if one.token_time_s:
-        figure += f", {1 / one.token_time_s:,.0f} tokens/s"
+        figure += f", {1e-6 / one.token_time_s:,.2f} M tokens/s"
     second = _next(comparison, best, lambda i: times[i])
     if second is None:
         compute = one.evaluation.compute_s / one.step_time_s
@@ -131,9 +164,10 @@ def _best(comparison: Comparison, best: int) -> Card:
     designs, times = comparison.candidates, comparison.times_s or []
     totals = [float(one.bill.total_usd) for one in designs]
     one = designs[best]
-    figure = _total(one)
+    figure = f"{times[best] * totals[best] / 1e6:,.1f} s M$ per step"
     if one.token_time_s and totals[best]:
         figure = f"{1e6 / one.token_time_s / totals[best]:,.1f} tokens/s per M$"
+    figure += ", incomplete" if comparison.missing else ""
     second = _next(comparison, best, lambda i: totals[i] * times[i])
     if second is None:
         return Card("Performance per dollar", _answer(one), figure, "The only design.")
@@ -142,6 +176,9 @@ def _best(comparison: Comparison, best: int) -> Card:
     more = (
         totals[second] * times[second] / (totals[best] * times[best]) - 1 if totals[best] else 0.0
     )
+    if not more:
+        reason = f"As good as {designs[second].letter}, and listed before it."
+        return Card("Best per dollar", _answer(one), figure, reason)
     reason = (
         f"{more:.2%} more work per dollar than {designs[second].letter}: "
         f"{_relative(faster, 'faster', 'slower')} and {_relative(cheaper, 'cheaper', 'dearer')}."
@@ -171,9 +208,7 @@ def _firmness(comparison: Comparison) -> str:
     total = sum((one.bill.total_usd for one in comparison.candidates), ZERO)
     share = f"{float(assumed / total):.0%}" if total else "0%"
     moved = [
-        f"all budgets at {budget.factor:.0%}"
-        for budget in comparison.budgets
-        if budget.ranking is not None and budget.ranking != comparison.ranking
+        f"all budgets at {budget.factor:.0%}" for budget in comparison.budgets if budget.changes
     ]
     changes = flips + moved
     if changes:

@@ -53,6 +53,8 @@ def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
     if TEXT in (one.kind, base.kind):
         same = one.value == base.value
         return Cell("same" if same else "differs")
+    if one.value == base.value:
+        return delta(0.0)
     if not isinstance(one.value, int | float | Decimal) or not base.value or base.is_text:
         return Cell(None)
     # Of the values as they stand in the table, so that a spreadsheet finds the same.

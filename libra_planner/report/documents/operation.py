@@ -6,15 +6,19 @@ from collections.abc import Callable
 
 from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import SWING_FRACTION
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
+from libra_planner.procurement.run_swings import run_swings
 from libra_planner.report.documents.cells import (
     Cell,
     Section,
     Table,
     Value,
     count,
+    delta_usd,
     number,
     percent,
+    table,
     usd,
 )
 from libra_planner.report.documents.designs import Figure, figures
@@ -30,12 +34,24 @@ def run_section(comparison: Comparison) -> Section:
     known = any(one.run for one in comparison.candidates)
     return Section(
         key="run",
-        title=f"A run of {comparison.n_tokens:,} tokens as it will really go",
+        title=f"A run of {_tokens(comparison.n_tokens)} as it will really go",
         sheet="Run",
         paragraphs=(_how(assumed), *_default(comparison)),
         warnings=_unknown(comparison),
-        tables=(_run_table(comparison),) if known else (),
+        tables=(_run_table(comparison), _swing_table(comparison)) if known else (),
     )
+
+
+def _tokens(n_tokens: int) -> str:
+    """A number of tokens in words.
+
+    >>> _tokens(15 * 10**12), _tokens(2_500_000)
+    ('15 trillion tokens', '2,500,000 tokens')
+    """
+    for factor, name in ((10**12, "trillion"), (10**9, "billion")):
+        if n_tokens >= factor:
+            return f"{n_tokens / factor:,.6g} {name} tokens"
+    return f"{n_tokens:,} tokens"
 
 
 def _default(comparison: Comparison) -> tuple[str, ...]:
@@ -106,10 +122,29 @@ def _run_table(comparison: Comparison) -> Table:
             "per NPU-hour",
             _of(lambda run: usd(run.cost_usd / run.npu_hours if run.npu_hours else None)),
         ),
-        ("per million tokens", _of(lambda run: number(1e6 * run.cost_usd / run.n_tokens, 4))),
+        ("per million tokens, $", _of(lambda run: number(1e6 * run.cost_usd / run.n_tokens, 4))),
     ]
     note = "" if not comparison.without else f"Costs are {comparison.without}."
     return figures(comparison, "run", "Time, failures and cost of the run", rows, note)
+
+
+def _swing_table(comparison: Comparison) -> Table:
+    """What each assumption makes of the cost of the run."""
+    swings = [run_swings(one) for one in comparison.candidates]
+    names = next(([swing.name for swing in found] for found in swings if found), [])
+    rows: list[list[Value]] = []
+    for i, name in enumerate(names):
+        values: list[Value] = []
+        for one, found in zip(comparison.candidates, swings, strict=True):
+            now = one.run.cost_usd if one.run else 0.0
+            for run in (found[i].low, found[i].high) if found else (None, None):
+                values.append(delta_usd(_cents(run.cost_usd - now) if run else None))
+        rows.append([name, *values])
+    headings = ["Assumption"]
+    for letter in comparison.letters:
+        headings += [f"{letter} at -{SWING_FRACTION:.0%}", f"{letter} at +{SWING_FRACTION:.0%}"]
+    caption = f"What each assumption by {SWING_FRACTION:.0%} makes of the cost of the run"
+    return table("run-moved", caption, headings, rows)
 
 
 def _cents(amount: float) -> float:

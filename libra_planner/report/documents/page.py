@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from libra_planner.report.documents.cells import MINUS, TEXT, Cell, Report
+from libra_planner.report.documents.cells import MINUS, TEXT, Cell, Report, numeric_columns
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
 
@@ -16,7 +16,13 @@ def html(report: Report) -> str:
 
     Every text is escaped by the template; only the charts, which this package draws, are not.
     """
-    page = _template().render(report=report, shown=_shown, is_number=_is_number, sort_key=_sort_key)
+    page = _template().render(
+        report=report,
+        shown=_shown,
+        is_number=_is_number,
+        sort_key=_sort_key,
+        numeric=numeric_columns,
+    )
     return str(page)
 
 

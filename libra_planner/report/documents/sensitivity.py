@@ -21,6 +21,9 @@ from libra_planner.report.documents.cells import (
 from libra_planner.report.documents.designs import design_columns, design_row
 from libra_planner.report.documents.inputs import Comparison
 
+_FARTHEST = 10.0
+"""Factor on a price beyond which a break-even tells nothing."""
+
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""
 
@@ -90,8 +93,8 @@ def _swing_table(comparison: Comparison) -> Table:
 def _verdict(swing: Swing) -> list[Value]:
     flips = "; ".join(swing.flips) or "holds"
     factor = swing.break_even
-    if factor is None:
-        return [flips, usd(None), number(None), "no price changes it"]
+    if factor is None or not 1 / _FARTHEST <= factor <= _FARTHEST:
+        return [flips, usd(None), number(None), f"nothing within {_FARTHEST:g}x"]
     price = None if swing.unit_usd is None else swing.unit_usd * Decimal(repr(factor))
     return [flips, usd(price), number(factor, 3), swing.break_even_text]
 
@@ -116,7 +119,7 @@ def _budget_table(comparison: Comparison) -> Table:
 def _moved(comparison: Comparison, budget: BudgetSwing) -> str:
     if budget.ranking is None:
         return "a design is missing"
-    then, now = budget.ranking, comparison.ranking
+    then, now = budget.ranking, budget.before
     changes = [
         f"{name}: {comparison.letters[index]}"
         for name, index, before in _pairs(then, now)

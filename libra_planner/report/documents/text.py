@@ -6,10 +6,11 @@ import csv
 import io
 import re
 
-from libra_planner.report.documents.cells import TEXT, Cell, Report, Section, Table
+from libra_planner.report.documents.cells import Cell, Report, Section, Table, numeric_columns
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
-_LINE_START = re.compile(r"^(\s*)([-+=]|\d+[.)])")
+_LINE_START = re.compile(r"([-+](?=\s|$)|[-=]+$|\d+[.)](?=\s|$))")
+"""What begins a list, or makes a heading of the line before."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """What a spreadsheet takes for the start of a formula."""
 
@@ -38,11 +39,10 @@ def _section(section: Section) -> list[str]:
 
 
 def _table(table: Table) -> str:
-    rows = [list(row) for row in table.rows]
-    numeric = [bool(rows) and rows[0][i].kind != TEXT for i in range(len(table.headings))]
+    numeric = numeric_columns(table)
     lines = [_line([escaped(heading) or " " for heading in table.headings])]
     lines.append(_line(["---:" if is_number else "---" for is_number in numeric]))
-    lines += [_line([escaped(cell.shown) for cell in row]) for row in rows]
+    lines += [_line([escaped(cell.shown) for cell in row]) for row in table.rows]
     if table.total is not None:
         shown = (escaped(cell.shown) for cell in table.total)
         lines.append(_line([f"**{text}**" if text else "" for text in shown]))
@@ -56,14 +56,14 @@ def _line(cells: list[str]) -> str:
 def escaped(text: str) -> str:
     """Text that Markdown shows as it is: no markup, no HTML, no link, on one line.
 
-    >>> escaped("<b> a|b"), escaped("- x"), escaped("1. x")
-    ('\\\\<b\\\\> a\\\\|b', '\\\\- x', '1\\\\. x')
+    >>> escaped("<b> a|b"), escaped("- x"), escaped("1. x"), escaped("-1.5%")
+    ('\\\\<b\\\\> a\\\\|b', '\\\\- x', '1\\\\. x', '-1.5%')
     """
     line = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
     found = _LINE_START.match(line)
     if found is None:
         return line
-    start = found[2]
+    start = found[1]
     safe = f"{start[:-1]}\\{start[-1]}"
     return safe + line[found.end() :]
 

@@ -21,6 +21,7 @@ from libra_planner.report.documents.cells import (
     Report,
     Section,
     Table,
+    numeric_columns,
 )
 
 _REFERENCE = re.compile(
@@ -29,7 +30,8 @@ _REFERENCE = re.compile(
 _CREATED = datetime.datetime(2020, 1, 1)
 """Date of every workbook: the same input gives the same bytes."""
 
-_WIDEST, _NARROWEST = 60, 9
+_WIDEST, _WIDEST_FIRST, _NARROWEST = 60, 44, 9
+_PROSE_WIDTH, _LINE_POINTS = 110, 15
 _MOST_CHARACTERS = 32_000
 """A cell of a workbook holds 32,767."""
 
@@ -114,10 +116,11 @@ class _Writer:
             if not _text_below(section):
                 row = self._text(sheet, section, row)
             for table in section.tables:
-                row = self._table(sheet, self.places[table.key])
+                row = self._table(sheet, section, self.places[table.key])
             if _text_below(section):
                 self._text(sheet, section, row + 1)
-            self._widths(sheet, section)
+            for column, width in _widths(section).items():
+                sheet.set_column(column, column, width)
 
     def _page(self, sheet: Any) -> None:
         sheet.set_landscape()
@@ -127,25 +130,40 @@ class _Writer:
 
     def _text(self, sheet: Any, section: Section, row: int) -> int:
         for text in section.warnings:
-            strong = self.format(bold=True, font_color="#8a3b00")
-            sheet.write_string(row, 0, _cut(f"Warning: {text}"), strong)
+            warning = f"Warning: {text}"
+            self._prose(sheet, section, row, warning, bold=True, font_color="#8a3b00")
             row += 1
         for card in section.cards:
             sheet.write_string(row, 0, _cut(card.title), self.format(bold=True))
+            wrapped = self.format(text_wrap=True, valign="top")
             for column, text in enumerate((card.answer, card.figure, card.reason), start=1):
-                sheet.write_string(row, column, _cut(text))
+                sheet.write_string(row, column, _cut(text), wrapped)
             row += 1
         for text in section.paragraphs:
-            sheet.write_string(row, 0, _cut(text), self.format(font_color="#444444"))
+            self._prose(sheet, section, row, text, font_color="#444444")
             row += 1
         return row
 
-    def _table(self, sheet: Any, place: _Placed) -> int:
+    def _prose(self, sheet: Any, section: Section, row: int, text: str, **properties: Any) -> None:
+        """A text over several columns, in as many lines as it takes."""
+        widths = _widths(section)
+        last, room = 0, widths[0]
+        while last + 1 in widths and room < _PROSE_WIDTH:
+            last += 1
+            room += widths[last]
+        style = self.format(text_wrap=True, valign="top", **properties)
+        if last:
+            sheet.merge_range(row, 0, row, last, "", style)
+        sheet.write_string(row, 0, _cut(text), style)
+        sheet.set_row(row, _LINE_POINTS * math.ceil(1.1 * len(text) / room))
+
+    def _table(self, sheet: Any, section: Section, place: _Placed) -> int:
         table = place.table
         sheet.write_string(place.head - 1, 0, _cut(table.caption), self.format(bold=True))
-        head = self.format(bold=True, text_wrap=True, bottom=1, bg_color="#e8edf2", valign="bottom")
-        for column, heading in enumerate(table.headings):
-            sheet.write_string(place.head, column, _cut(heading), head)
+        head = {"bold": True, "text_wrap": True, "bottom": 1, "bg_color": "#e8edf2"}
+        for column, is_number in enumerate(numeric_columns(table)):
+            side = self.format(**head, valign="bottom", align="right" if is_number else "left")
+            sheet.write_string(place.head, column, _cut(table.headings[column]), side)
         for i, row in enumerate(table.rows):
             for column, cell in enumerate(row):
                 self._cell(sheet, place, place.first + i, column, cell)
@@ -155,7 +173,7 @@ class _Writer:
                 self._cell(sheet, place, row_after, column, cell, is_total=True)
             row_after += 1
         if table.note:
-            sheet.write_string(row_after, 0, _cut(table.note), self.format(italic=True))
+            self._prose(sheet, section, row_after, table.note, italic=True)
             row_after += 1
         if place.head == 2:  # The first table of a sheet.
             sheet.freeze_panes(place.first, 1)
@@ -195,17 +213,17 @@ class _Writer:
 
         return _REFERENCE.sub(address, expression)
 
-    def _widths(self, sheet: Any, section: Section) -> None:
-        """Columns as wide as what they hold, within reason."""
-        widths: dict[int, int] = {0: 24}
-        for table in section.tables:
-            for row in (*table.rows, *([table.total] if table.total else [])):
-                for column, cell in enumerate(row):
-                    widths[column] = max(widths.get(column, _NARROWEST), len(cell.shown) + 2)
-        if section.cards:
-            widths |= {1: 40, 2: 36, 3: 80}
-        for column, width in widths.items():
-            sheet.set_column(column, column, min(_WIDEST if column else 44, width))
+
+def _widths(section: Section) -> dict[int, int]:
+    """Characters of every column: as wide as what it holds, within reason."""
+    widths: dict[int, int] = {0: 24}
+    for table in section.tables:
+        for row in (*table.rows, *([table.total] if table.total else [])):
+            for column, cell in enumerate(row):
+                widths[column] = max(widths.get(column, _NARROWEST), len(cell.shown) + 2)
+    if section.cards:
+        widths |= {1: 34, 2: 40, 3: 90}
+    return {c: min(_WIDEST if c else _WIDEST_FIRST, width) for c, width in widths.items()}
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,58 @@
+"""Plans written in a few lines, whose designs the tests check on their links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+import libra_planner as lp
+from libra_planner.flows.check import LinkCheck, link_check
+from libra_planner.problem import Problem
+
+TIERS = ["chiplet", "package", "node", "pod"]
+
+
+def operation(phase: str, kind: str, size_bytes: float, **others: object) -> dict[str, object]:
+    """One operation of a table; ``group`` of the collective, or fields of the operation."""
+    collective = {"kind": kind, "full_bytes" if kind == "all-gather" else "size_bytes": size_bytes}
+    if "group" in others:
+        collective["group"] = others.pop("group")
+    return {"layer": "a", "phase": phase, "collective": collective, **others}
+
+
+def loaded(
+    folder: Path,
+    topology: str,
+    operations: Sequence[dict[str, object]],
+    *,
+    realization: dict[str, object] | None = None,
+    constraints: Sequence[str] = ("total <= 100000 GB/s",),
+    **keys: object,
+) -> Problem:
+    """A plan of a table workload; all NPUs in dp unless ``parallelism`` says otherwise."""
+    table = {"kind": "table", "source": "test", "operations": list(operations)}
+    (folder / "w.yaml").write_text(yaml.safe_dump(table))
+    n_dims = topology.count("_") + 1
+    fabric = {"topology": topology, "tiers": TIERS[-n_dims:], "realization": realization or {}}
+    if "latency_ns" in keys:
+        fabric["latency_ns"] = keys.pop("latency_ns")
+    plan = {
+        "workload": "./w.yaml",
+        "fabric": fabric,
+        "cost_model": "libra-ispass24",
+        "constraints": list(constraints),
+        **keys,
+    }
+    n_npus = int(np.prod([int(part.split("(")[1][:-1]) for part in topology.split("_")]))
+    plan.setdefault("parallelism", {"tp": 1, "dp": n_npus})
+    path = folder / "plan.yaml"
+    path.write_text(yaml.safe_dump(plan))
+    return lp.load_plan(path)
+
+
+def checked(problem: Problem, *bandwidth_GBps: float) -> LinkCheck:
+    """The check of a design."""
+    return link_check(problem, np.array(bandwidth_GBps) * 1e9)

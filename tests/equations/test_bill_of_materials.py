@@ -1,0 +1,238 @@
+"""Bills worked by hand, the equations of a run, and the linear model beside the parts."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libra_planner.flows.realization import realize
+from libra_planner.procurement.assumptions import VolumeDiscount
+from libra_planner.procurement.bill import Bill, Line
+from libra_planner.procurement.candidate import Candidate, Proposal, candidate
+from libra_planner.procurement.discounts import discounted_usd
+from libra_planner.procurement.fabric_lines import Book, FabricShop
+from libra_planner.procurement.parts import Part, Parts, Price, to_cents
+from libra_planner.procurement.purchase import bisection_Bps
+from libra_planner.procurement.ranking import _Moves
+from libra_planner.procurement.run import (
+    daly_interval_s,
+    expected_time_s,
+    failure_rates_per_s,
+    young_interval_s,
+)
+from libra_planner.realization import Realization, SwitchSettings
+from libra_planner.spec.parts_files import load_parts
+from libra_planner.spec.plan import load_plan
+from libra_planner.topology import parse_topology
+
+SMALL = """\
+workload: gpt3-libra
+fabric:
+  topology: SW(16)
+  tiers: [pod]
+  realization: {switch_radix: 8, port_speed: 400 Gbps}
+parallelism: {tp: 1, dp: 16}
+cost_model: libra-ispass24
+constraints: [total == 50 GB/s]
+"""
+POD = (
+    SMALL.replace("SW(16)", "SW(16384)")
+    .replace("tp: 1, dp: 16", "tp: 16, dp: 1024")
+    .replace("{switch_radix: 8, port_speed: 400 Gbps}", "{preset: pod-16384}")
+)
+
+
+def _quoted(path, bandwidth_GBps: list[float], n_tokens: int = 10**12) -> Candidate:
+    problem, catalogue = load_plan(path), load_parts()
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.price_parts))
+    vector = np.array(bandwidth_GBps) * 1e9
+    proposal = Proposal("A", "a", problem, vector, False, shop, None, 1024)
+    return candidate(proposal, n_tokens=n_tokens)
+
+
+def _lines(one: Candidate, group: str) -> dict[tuple[str, str], tuple[int, int, Decimal]]:
+    return {
+        (line.tier, line.part.name): (line.n_units, line.n_spares, line.extended_usd)
+        for line in one.bill.of(group).lines
+    }
+
+
+def test_sixteen_hosts_on_leaves_and_spines(plan) -> None:
+    """16 hosts, radix 8: 4 leaves, 2 spines, 16 + 16 cables, 64 optics (docs/realization.md)."""
+    one = _quoted(plan(text=SMALL), [50.0])
+    assert _lines(one, "network") == {
+        ("dim1 pod, host", "nic-400g"): (16, 1, Decimal(17 * 1600)),
+        # The least switch of 400 Gbit/s that is sold has 32 ports.
+        ("dim1 pod, leaf", "switch-32x400g"): (4, 1, Decimal(5 * 18000)),
+        ("dim1 pod, spine", "switch-32x400g"): (2, 1, Decimal(3 * 18000)),
+        ("dim1 pod, host-leaf", "optic-400g-sr4"): (32, 1, Decimal(33 * 350)),
+        ("dim1 pod, host-leaf", "fibre-om4"): (16, 1, Decimal(17 * 60)),
+        ("dim1 pod, leaf-spine", "optic-400g-sr4"): (32, 1, Decimal(33 * 350)),
+        ("dim1 pod, leaf-spine", "fibre-om4"): (16, 1, Decimal(17 * 60)),
+    }
+    sums = {g: one.bill.of(g).total_usd for g in ("compute", "network", "frontend", "facility")}
+    assert sums == {
+        "compute": Decimal(17 * 27500 + 3 * 50000),
+        "network": Decimal(196340),
+        "frontend": Decimal(3 * 1000 + 2 * 20000 + 5 * 180 + 3 * 60),
+        "facility": Decimal(3 * 5000),  # Two racks of one server, one of switches.
+    }
+    assert one.bill.total_usd == Decimal(917000)
+    assert one.facility.server_w == 8 * 700 + 4400 + 8 * 25 + 2 * 20
+    assert (one.facility.n_servers_per_rack, one.facility.limited_by) == (1, "power")
+
+
+def test_the_bridge_of_sixteen_hosts(plan) -> None:
+    """C7: 16 x 50 x (7.8 + 18 + 31.6) = 45,920; 6 switches of 32 ports have 48 + 16 used."""
+    [bridge] = _quoted(plan(text=SMALL), [40.0]).bridges
+    assert bridge.linear_usd == Decimal("36736.00")
+    assert bridge.rounding_usd == Decimal("9184.00")  # 50 where 40 is asked for
+    assert (bridge.n_ports, bridge.n_free_ports) == (6 * 32, 6 * 32 - 48)
+    assert bridge.free_ports_usd == Decimal(4 * 18000 * 96 // 128 + 2 * 18000 * 48 // 64)
+    assert bridge.spares_usd == Decimal(1600 + 2 * 18000 + 2 * 350 + 2 * 60)
+    steps = bridge.linear_usd + bridge.rounding_usd + bridge.parts_usd
+    assert steps + bridge.free_ports_usd + bridge.spares_usd == bridge.bill_usd == Decimal(196340)
+
+
+def test_the_pod_of_16384(plan) -> None:
+    """Three tiers of 64 ports: 512 + 512 + 256 switches, 3 x 16,384 cables, 98,304 optics."""
+    one = _quoted(plan(text=POD), [50.0])
+    network = one.bill.of("network")
+    assert (network.n_units("switch"), network.n_units("optic")) == (1280, 98304)
+    switches = (523 + 523 + 262) * 36000
+    optics = 33752 * (350 + 350 + 500)
+    fibres = 16712 * (60 + 60 + 110)
+    assert network.total_usd == Decimal(16712 * 1600 + switches + optics + fibres)
+    assert network.total_usd == Decimal(118_173_360)
+
+
+def test_the_failures_of_the_pod_are_those_that_were_counted(plan) -> None:
+    """419 unexpected interruptions in 54 days on 16,384 NPUs, 256 of them of NPUs (Llama 3)."""
+    one, seconds = _quoted(plan(text=POD), [50.0]), 54 * 86400
+    rates = failure_rates_per_s(one.bill, load_parts().assumptions)
+    counted = {kind: rate * seconds for kind, rate in rates.items()}
+    expected = {"npu": 256, "server": 128, "switch": 5, "optic": 30}
+    assert counted == pytest.approx(expected, rel=2e-3)
+
+
+@given(checkpoint_s=st.floats(1, 600), ratio=st.floats(20, 1e5), restart_s=st.floats(0, 3600))
+def test_dalys_interval_is_the_best_of_all(checkpoint_s, ratio, restart_s) -> None:
+    """The formula's interval costs hardly more than the best of a fine grid, and Young's more."""
+    mtbf_s = checkpoint_s * ratio
+
+    def time_s(interval_s: float) -> float:
+        rest = {"checkpoint_s": checkpoint_s, "restart_s": restart_s, "mtbf_s": mtbf_s}
+        return expected_time_s(1e9, interval_s=interval_s, **rest)
+
+    young_s = young_interval_s(checkpoint_s, mtbf_s)
+    best_s = min(time_s(float(x)) for x in np.geomspace(young_s / 5, young_s * 5, 400))
+    assert time_s(daly_interval_s(checkpoint_s, mtbf_s)) <= best_s * (1 + 1e-5)
+
+
+def _simulated_s(work_s, interval_s, checkpoint_s, restart_s, mtbf_s, rng) -> float:
+    """A run, one failure after the other: the obvious twin of the expectation."""
+    now = done = 0.0
+    failure = rng.exponential(mtbf_s)
+    while done < work_s:
+        part = min(interval_s, work_s - done)
+        if now + part + checkpoint_s <= failure:
+            now, done = now + part + checkpoint_s, done + part
+            continue
+        now = failure
+        failure = now + rng.exponential(mtbf_s)
+        while now + restart_s > failure:  # It may fail again while it restarts.
+            now = failure
+            failure = now + rng.exponential(mtbf_s)
+        now += restart_s
+    return now
+
+
+def test_the_expected_time_is_the_mean_of_simulated_runs() -> None:
+    rng = np.random.default_rng(1)
+    terms = {"checkpoint_s": 60.0, "restart_s": 600.0, "mtbf_s": 6000.0}
+    times = [_simulated_s(80_000.0, 800.0, *terms.values(), rng) for _ in range(1500)]
+    expected_s = expected_time_s(80_000.0, interval_s=800.0, **terms)
+    error_s = np.std(times) / math.sqrt(len(times))
+    assert abs(np.mean(times) - expected_s) < 4 * error_s
+    assert error_s < 0.005 * expected_s
+
+
+def test_a_hopeless_run_never_ends() -> None:
+    terms = {"checkpoint_s": 60.0, "restart_s": 6000.0, "mtbf_s": 5.0}
+    assert expected_time_s(1e6, interval_s=100.0, **terms) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("topology", "bandwidths", "ratio", "expected_GBps"),
+    [
+        ("RI(8)", [100], 1, 2 * 50),
+        ("RI(2)", [100], 1, 2 * 50),
+        ("FC(4)", [90], 1, 4 * 30),
+        ("FC(5)", [80], 1, 2 * 3 * 20),
+        ("RI(4)_FC(4)", [100, 90], 1, 4 * 4 * 30),
+        ("SW(32)", [50], 1, 16 * 50),
+        ("SW(128)", [50], 4, 64 * 50 / 4),
+        ("SW(64)", [50], 4, 32 * 50),  # One switch: nothing is oversubscribed.
+    ],
+)
+def test_bisection(topology, bandwidths, ratio, expected_GBps) -> None:
+    parsed = parse_topology(topology)
+    settings = SwitchSettings(oversubscription=ratio)
+    switches = tuple(settings if str(d).startswith("SW") else None for d in parsed.dimensions)
+    design = realize(parsed, np.array(bandwidths) * 1e9, Realization(switches))
+    assert bisection_Bps(design) == pytest.approx(expected_GBps * 1e9)
+
+
+def test_prices_round_half_up_and_spares_up() -> None:
+    assert [str(to_cents(x)) for x in (0.005, 0.015, 1.005, 2.675)] == [
+        "0.01", "0.02", "1.01", "2.68",
+    ]  # fmt: skip
+    part = Part("p", "nic", "", Price(Decimal("0.10")), spare_fraction=0.07)
+    assert Line("network", "", part, 100).n_spares == 7  # 0.07 * 100 is 7.000000000000001
+    assert Line("network", "", part, 101).n_spares == 8
+    assert Line("network", "", part, 0).n_spares == 0
+
+
+def test_a_medium_is_the_shortest_that_reaches() -> None:
+    parts = load_parts().parts
+    reached = {length: parts.medium(50e9, length).name for length in (1, 3, 3.1, 30, 31, 500, 501)}
+    assert reached == {
+        1: "dac-400g", 3: "dac-400g", 3.1: "aoc-400g", 30: "aoc-400g", 31: "optic-400g-sr4",
+        500: "optic-400g-dr4", 501: "optic-400g-fr4",
+    }  # fmt: skip
+    assert parts.medium(50e9, 1e5).price is None
+    assert parts.medium(26e9, 1).name == "dac-400g"  # The next speed that is sold.
+    assert Parts({}).port("nic", 50e9).name == "nic at 400 Gbit/s"
+
+
+MONEY = st.integers(1, 10**9).map(lambda cents: cents / 100)
+
+
+@given(st.lists(st.tuples(MONEY, st.floats(0, 1), st.floats(0.1, 10)), min_size=2, max_size=5))
+def test_the_ranking_changes_at_the_break_even_and_not_before(designs) -> None:
+    totals = [total for total, _, _ in designs]
+    parts = [total * share for total, share, _ in designs]
+    moves = _Moves(parts, totals, [time for _, _, time in designs], list("ABCDE"[: len(designs)]))
+    found = moves.break_even()
+    for weights in moves._weights().values():
+        now = moves._best(weights, 1.0)
+        limit = 1.0 if found is None else abs(found[0] - 1) * 0.999
+        for side in np.linspace(-limit, limit, 21):
+            factor = 1 + side
+            costs = [w * c for w, c in zip(weights, moves._costs(factor), strict=True)]
+            assert factor <= 0 or costs[now] <= min(costs) * (1 + 1e-9) + 1e-9
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=6))
+def test_discounts_count_units_over_all_lines(counts) -> None:
+    part = Part("p", "nic", "", Price(Decimal("19.99")))
+    bill = Bill(tuple(Line("network", str(i), part, n) for i, n in enumerate(counts)))
+    tiers = [VolumeDiscount(100, 0.03), VolumeDiscount(1000, 0.07)]
+    share = 0.07 if sum(counts) >= 1000 else 0.03 if sum(counts) >= 100 else 0.0
+    expected = sum(to_cents(n * 19.99 * (1 - share)) for n in counts)
+    assert abs(discounted_usd(bill, tiers) - expected) <= Decimal("0.01") * len(counts)

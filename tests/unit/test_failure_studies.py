@@ -1,0 +1,173 @@
+"""Designs with broken links and spines: capacity by hand, nested draws, who is cut off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from libra_planner.errors import SpecError
+from libra_planner.flows import failures_study
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.fabric import Clos
+from libra_planner.flows.failures import fail, single_failures, with_failed
+from libra_planner.flows.failures_study import drawn_failures, every_single_failure
+from libra_planner.flows.policy import Policy
+from tests.checked_plans import checked, loaded, operation
+
+SPRAY, ECMP = Policy("spray"), Policy("ecmp")
+RINGS = {"fidelity": "pipelined", "chunks": 1, "latency_ns": 0, "algorithms": ["ring"]}
+FOUR_SPINES = {
+    "switch_radix": 8,
+    "leaves": 2,
+    "spines": 4,
+    "placement": "rail",
+    "port_speed": "50 GB/s",
+}
+
+
+def crossing(folder: Path, **realization: object) -> LinkCheck:
+    """Ring neighbours on the other leaf of two: 10 ms and an all-reduce of 14 ms."""
+    steps = [operation("weight_grad", "all-reduce", 4e8, compute_ms=10)]
+    links = FOUR_SPINES | realization
+    return checked(loaded(folder, "SW(8)", steps, realization=links, **RINGS), 50)
+
+
+@pytest.mark.parametrize("n_spines", [0, 1, 2, 3])
+def test_spines_lost_are_capacity_lost(n_spines: int, tmp_path) -> None:
+    """(S - f) / S of the uplinks are left, whichever of the spines fail."""
+    study = drawn_failures(crossing(tmp_path), SPRAY, n_spines=n_spines, seeds=range(5))
+    assert study.whole_step_time_s == pytest.approx(0.024)
+    assert study.step_time_s == pytest.approx([0.010 + 0.014 * 4 / (4 - n_spines)] * 5)
+    assert study.n_disconnected == 0
+    assert [case.name for case in study.cases] == [f"seed {i}" for i in range(5)]
+
+
+def test_a_lost_cable_slows_its_leaf(tmp_path) -> None:
+    """3 of 4 uplinks left on one leaf, and the flows of the other avoid its spine too."""
+    study = drawn_failures(crossing(tmp_path), SPRAY, n_links=1, seeds=range(4))
+    assert study.step_time_s == pytest.approx([0.010 + 0.014 * 4 / 3] * 4)
+
+
+def test_hosts_that_are_cut_off_are_named(tmp_path) -> None:
+    study = drawn_failures(crossing(tmp_path), ECMP, n_spines=4, seeds=range(2))
+    assert (study.n_disconnected, study.step_time_s.size, study.fim_percent.size) == (2, 0, 0)
+    for case in study.cases:
+        # Ring hops 0 -> 4 -> 1 -> 5 ... cross both ways: 8 pairs, 5 of them shown.
+        assert "got 8 pairs of hosts that no path joins: host 0 -> host 4" in case.disconnected
+        assert (case.step_time_s, np.isnan(case.fim_percent)) == (float("inf"), True)
+
+
+def drawn_fabrics(check: LinkCheck, monkeypatch, **failures: object) -> list[Clos]:
+    """The broken fabrics of a study, one per seed."""
+    found: list[Clos] = []
+
+    def spy(fabric: Clos, **options: int) -> Clos:
+        found.append(fail(fabric, **options))
+        return found[-1]
+
+    monkeypatch.setattr(failures_study, "fail", spy)
+    drawn_failures(check, SPRAY, **failures)
+    return found
+
+
+def test_draws_of_more_failures_contain_those_of_fewer(tmp_path, monkeypatch) -> None:
+    check = crossing(tmp_path)
+    for what in ("n_links", "n_spines"):
+        draws = [drawn_fabrics(check, monkeypatch, **{what: n}, seeds=range(4)) for n in (1, 2, 3)]
+        for fewer, more in pairwise(draws):
+            for one, other in zip(fewer, more, strict=True):
+                assert set(one.failed.tolist()) < set(other.failed.tolist())
+        # Seeds differ from each other, and give the same again.
+        assert len({tuple(one.failed.tolist()) for one in draws[0]}) > 1
+        again = drawn_fabrics(check, monkeypatch, **{what: 3}, seeds=range(4))
+        for one, other in zip(draws[-1], again, strict=True):
+            np.testing.assert_array_equal(one.failed, other.failed)
+
+
+def test_failures_add_to_those_of_the_plan(tmp_path) -> None:
+    """One spine is down already: one more leaves 2 of 4, against a whole of 3 of 4."""
+    study = drawn_failures(
+        crossing(tmp_path, failed_links={"spines": 1, "seed": 3}), SPRAY, n_links=0, seeds=[0]
+    )
+    assert study.step_time_s == pytest.approx([study.whole_step_time_s])
+    assert study.whole_step_time_s == pytest.approx(0.010 + 0.014 * 4 / 3)
+
+
+@pytest.mark.parametrize("policy", [SPRAY, ECMP], ids=lambda one: one.name)
+def test_the_worst_single_failure_is_the_worst_of_all(policy: Policy, tmp_path) -> None:
+    check = crossing(tmp_path)
+    study = every_single_failure(check, policy, seed=1)
+    built = check.design.dimensions[0]
+    assert isinstance(built.fabric, Clos)
+    expected = {}
+    for name, links in single_failures(built.fabric):
+        broken = replace(built, fabric=with_failed(built.fabric, links))
+        design = replace(check.design, dimensions=(broken,))
+        report = replace(check, design=design).report(policy, seeds=[1])
+        expected[f"dim1: {name}"] = float(report.effective_step_time_s[0])
+    assert {case.name: case.step_time_s for case in study.cases} == expected
+    assert len(study.cases) == 8 + 4  # Cables, spines.
+    assert study.cases[0].step_time_s == max(expected.values())
+    times = [case.step_time_s for case in study.cases]
+    assert times == sorted(times, reverse=True)
+    if policy is SPRAY:
+        assert times == pytest.approx([0.010 + 0.014 * 4 / 3] * 12)
+
+
+def test_a_single_failure_that_cuts_hosts_off_comes_first(tmp_path) -> None:
+    check = crossing(tmp_path, spines=1, parallel_links=4)
+    study = every_single_failure(check, SPRAY)
+    assert study.cases[0].name == "dim1: spine 0"
+    assert study.cases[0].disconnected
+    assert study.n_disconnected == 1
+    assert study.step_time_s == pytest.approx([0.010 + 0.014 * 4 / 3] * 8)
+
+
+def test_every_dimension_of_several_switches_is_drawn(tmp_path) -> None:
+    """Two leaf-spines and a ring: failures in both, none on the ring."""
+    steps = [operation("weight_grad", "all-reduce", 4e8)]
+    links = {"switch_radix": 4}
+    problem = loaded(tmp_path, "RI(2)_SW(4)_SW(8)", steps, realization=links)
+    check = checked(problem, 50, 40, 30)
+    # 4 NPUs on 4 ports are one switch: only dim3 has cables between switches.
+    names = [case.name for case in every_single_failure(check, SPRAY).cases]
+    assert {name.split(":")[0] for name in names} == {"dim3"}
+    both = loaded(tmp_path, "RI(2)_SW(6)_SW(8)", steps, realization=links)
+    names = [case.name for case in every_single_failure(checked(both, 50, 40, 30), SPRAY).cases]
+    assert {name.split(":")[0] for name in names} == {"dim2", "dim3"}
+
+
+@pytest.mark.parametrize(
+    ("failures", "message"),
+    [
+        ({"n_spines": 5}, "got 5 failed spines, expected 0 to 4"),
+        ({"n_links": 9}, "got 9 failed links, expected 0 to 8"),
+    ],
+)
+def test_more_failures_than_there_are_parts_are_refused(failures, message, tmp_path) -> None:
+    with pytest.raises(SpecError, match=message):
+        drawn_failures(crossing(tmp_path), SPRAY, **failures)
+
+
+def test_one_switch_has_nothing_between_switches_to_fail(tmp_path) -> None:
+    steps = [operation("weight_grad", "all-reduce", 4e8)]
+    check = checked(loaded(tmp_path, "RI(2)_SW(8)", steps), 50, 50)
+    for study in (drawn_failures, every_single_failure):
+        with pytest.raises(SpecError, match="which has no links between switches"):
+            study(check, SPRAY)
+
+
+def test_progress_counts_the_draws(tmp_path) -> None:
+    seen: list[tuple[int, int]] = []
+    drawn_failures(
+        crossing(tmp_path),
+        SPRAY,
+        n_links=1,
+        seeds=range(3),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(1, 3), (2, 3), (3, 3)]

@@ -1,0 +1,192 @@
+"""The workbook's formulas: recomputed here, by LibreOffice, and after a price has changed."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from openpyxl.utils import get_column_letter, range_boundaries
+
+from libra_planner.cli.main import _parser
+from libra_planner.cli.report import compared
+from libra_planner.report.documents import workbook as writer
+from libra_planner.report.documents.files import documents
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+REFERENCE = re.compile(r"(?:'([^']+)'!)?(\$?[A-Z]{1,2}\$?\d+(?::\$?[A-Z]{1,2}\$?\d+)?)")
+
+
+class Sheets:
+    """Formulas of a workbook, computed one by one: the slow twin of what is stored."""
+
+    def __init__(self, data: bytes) -> None:
+        self.book = openpyxl.load_workbook(io.BytesIO(data))
+        self.known: dict[tuple[str, str], Any] = {}
+
+    def value(self, sheet: str, address: str) -> Any:
+        key = (sheet, address)
+        if key not in self.known:
+            cell = self.book[sheet][address]
+            if cell.data_type != "f":
+                self.known[key] = "" if cell.value is None else cell.value
+            else:
+                self.known[key] = self._computed(sheet, cell.value[1:])
+        return self.known[key]
+
+    def _computed(self, sheet: str, formula: str) -> Any:
+        text = REFERENCE.sub(
+            lambda match: f"R({(match[1] or sheet)!r}, {match[2].replace('$', '')!r})", formula
+        )
+        text = re.sub(r'(?<!["=])=""', '==""', text)
+        text = re.sub(r'^IF\((R\([^)]*\)==""),"",(.*)\)$', r'"" if \1 else (\2)', text)
+        names = {"R": self._cells, "SUM": _sum, "SUMIF": _sumif, "ROUND": _round}
+        return eval(text, {"__builtins__": {}}, names)
+
+    def _cells(self, sheet: str, reference: str) -> Any:
+        if ":" not in reference:
+            return self.value(sheet, reference)
+        left, top, right, bottom = range_boundaries(reference)
+        return [
+            self.value(sheet, f"{get_column_letter(column)}{row}")
+            for row in range(top, bottom + 1)
+            for column in range(left, right + 1)
+        ]
+
+    def formulas(self) -> list[tuple[str, str]]:
+        cells = (cell for sheet in self.book for row in sheet.iter_rows() for cell in row)
+        return [(cell.parent.title, cell.coordinate) for cell in cells if cell.data_type == "f"]
+
+
+def _numbers(values: Any) -> list[float]:
+    flat = [x for value in values for x in (value if isinstance(value, list) else [value])]
+    return [x for x in flat if not isinstance(x, str)]
+
+
+def _sum(*values: Any) -> float:
+    return sum(_numbers(values))
+
+
+def _sumif(where: list[Any], wanted: Any, values: list[Any]) -> float:
+    return sum(_numbers(v for at, v in zip(where, values, strict=True) if at == wanted))
+
+
+def _round(value: float, digits: int) -> float:
+    return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def _comparison(*arguments: str):
+    designs = [
+        str(EXAMPLES / "01_gpt3_4d.yaml"),
+        f"{EXAMPLES / '02_performance_per_cost.yaml'}@300,100,75,25",
+    ]
+    return compared(_parser().parse_args(["report", *designs, "-o", "unused", *arguments]))
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    """Two designs with differences against the first."""
+    return _comparison("--baseline", "A")
+
+
+@pytest.fixture(scope="module")
+def data(comparison) -> bytes:
+    """Their workbook."""
+    return documents(comparison, ("xlsx",))["report.xlsx"]
+
+
+def _stored(data: bytes) -> dict[tuple[str, str], Any]:
+    book = openpyxl.load_workbook(io.BytesIO(data), data_only=True)
+    return {(s.title, c.coordinate): c.value for s in book for row in s.iter_rows() for c in row}
+
+
+def test_formulas_give_the_values_that_are_stored(data) -> None:
+    sheets, stored = Sheets(data), _stored(data)
+    formulas = sheets.formulas()
+    assert len(formulas) > 300
+    for place in formulas:
+        assert sheets.value(*place) == pytest.approx(stored[place], rel=1e-12, abs=1e-9), place
+
+
+def _cell_of(sheets: Sheets, sheet: str, label: str, column: str) -> tuple[str, str]:
+    cells = sheets.book[sheet]["A"]
+    return sheet, f"{column}{next(cell.row for cell in cells if cell.value == label)}"
+
+
+def test_a_changed_price_moves_every_total(comparison, data) -> None:
+    """The NIC of 200 Gbit/s for $100 more: on its lines, in the bill and in the comparison."""
+    sheets = Sheets(data)
+    price = _cell_of(sheets, "Prices", "nic-200g", "D")
+    sheets.book[price[0]][price[1]].value += 100
+    for one, column, sheet in zip(
+        comparison.candidates, "BC", ("Design A", "Design B"), strict=True
+    ):
+        n_nics = one.bill.n_bought_by_part()["nic-200g"]
+        expected = float(one.bill.total_usd) + 100 * n_nics
+        assert n_nics > 0
+        assert sheets.value(*_cell_of(sheets, sheet, "Total", "I")) == pytest.approx(expected)
+        place = _cell_of(sheets, "Comparison", "Price of everything", column)
+        assert sheets.value(*place) == pytest.approx(expected)
+
+
+def test_a_missing_price_can_be_written_in(tmp_path) -> None:
+    text = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price: .*\n", r"\1", text)
+    (tmp_path / "p.yaml").write_text(text)
+    found = _comparison("--parts", str(tmp_path / "p.yaml"), "--allow-missing")
+    data = documents(found, ("xlsx",))["report.xlsx"]
+    sheets, stored, one = Sheets(data), _stored(data), found.candidates[0]
+    total = _cell_of(sheets, "Design A", "Total of the lines with a price", "I")
+    assert sheets.value(*total) == pytest.approx(float(one.bill.total_usd))
+    for place in sheets.formulas():
+        found, kept = sheets.value(*place), "" if stored[place] is None else stored[place]
+        assert found == kept or found == pytest.approx(kept, rel=1e-12), place
+    sheets.known.clear()
+    price = _cell_of(sheets, "Prices", "nic-200g", "D")
+    sheets.book[price[0]][price[1]].value = 10.0
+    n_nics = one.bill.n_bought_by_part()["nic-200g"]
+    assert sheets.value(*total) == pytest.approx(float(one.bill.total_usd) + 10 * n_nics)
+
+
+ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry">
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load">
+<prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item>
+</oor:items>
+"""
+"""LibreOffice's setting that it computes every workbook that it opens."""
+
+
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_libreoffice_finds_the_same_values(comparison, data, tmp_path, monkeypatch) -> None:
+    """From a workbook whose stored values are all wrong, so that it has to compute them."""
+    stored = _stored(data)
+    monkeypatch.setattr(writer, "_cached", lambda cell: 12345.0)
+    (tmp_path / "r.xlsx").write_bytes(documents(comparison, ("xlsx",))["report.xlsx"])
+    (tmp_path / "profile" / "user").mkdir(parents=True)
+    (tmp_path / "profile" / "user" / "registrymodifications.xcu").write_text(ALWAYS)
+    command = ["soffice", f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
+    command += ["--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", str(tmp_path / "out")]
+    subprocess.run(
+        [*command, str(tmp_path / "r.xlsx")], check=True, capture_output=True, timeout=120
+    )
+    found = _stored((tmp_path / "out" / "r.xlsx").read_bytes())
+    for place in Sheets(data).formulas():
+        assert found[place] == pytest.approx(stored[place], rel=1e-9, abs=1e-9), place
+
+
+def test_sheets_have_frozen_headings_and_formats(data) -> None:
+    book = openpyxl.load_workbook(io.BytesIO(data))
+    assert book.sheetnames == [
+        "Decision", "Comparison", "Run", "Sensitivity", "Design A", "Design B", "Facility",
+        "Assumptions", "Prices", "Origin",
+    ]  # fmt: skip
+    assert all(book[name].freeze_panes == "B4" for name in book.sheetnames[1:])
+    assert book["Design A"]["I4"].number_format == "$#,##0.00;-$#,##0.00"
+    assert book.properties.created.year == 2020

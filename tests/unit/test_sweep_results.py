@@ -1,0 +1,281 @@
+"""What `sweep show`, `design` and `plan` give, against the rows themselves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import libra_planner as lp
+from libra_planner.spec.bundled import folder
+from libra_planner.sweep.results import Results
+from libra_planner.sweep.runner import run_sweep
+from libra_planner.sweep.spec import load_sweep
+from tests.conftest import Outcome
+
+Run = Callable[..., Outcome]
+
+SWEEP = {
+    "base": {
+        "workload": "gpt3",
+        "fabric": {},
+        "parallelism": {"tp": "{tp}", "dp": "{256 / tp}"},
+        "global_batch": 256,
+        "npu": {"name": "h100-sxm", "efficiency_fraction": 0.4},
+        "cost_model": "libra-ispass24",
+        "constraints": ["total == {budget} GB/s"],
+    },
+    "axes": {
+        "shape": {"topologies": ["RI(16)_SW(16)", "RI(4)_RI(8)_SW(8)"], "tiers": ["package", "node", "pod"]},
+        "tp": [4, 12, 16],
+        "budget": [100, 250.5, 900],
+    },
+    "objective": ["performance", "performance_per_cost"],
+    "designs_per_part": 10,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    here = tmp_path_factory.mktemp("results")
+    (here / "sweep.yaml").write_text(yaml.safe_dump(SWEEP, sort_keys=False))
+    run_sweep(load_sweep(here / "sweep.yaml"), here / "run")
+    return here / "run"
+
+
+@pytest.fixture(scope="module")
+def rows(directory: Path) -> list[dict[str, Any]]:
+    tables = [pq.read_table(path).to_pylist() for path in sorted(directory.glob("part-*"))]
+    return [row for table in tables for row in table]
+
+
+def _optimal(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["status"] == "optimal"]
+
+
+def test_rows_of_designs_that_are_no_plans(rows: list[dict[str, Any]]) -> None:
+    """TP 12 divides neither 256 nor a dimension; the other rows are all optimal."""
+    invalid = [row for row in rows if row["status"] == "invalid"]
+    assert len(rows) == 36
+    assert {row["tp"] for row in invalid} == {12}
+    assert len(invalid) == 12
+    assert all("parallelism.dp" in row["message"] for row in invalid)
+    assert all(row["step_time_s"] is None and row["unique"] is None for row in invalid)
+    assert all(row["message"] is None for row in _optimal(rows))
+    assert {row["bandwidth_dim3_GBps"] for row in rows if row["shape"] == "RI(16)_SW(16)"} == {None}
+
+
+def test_seconds_per_sequence(rows: list[dict[str, Any]]) -> None:
+    for row in _optimal(rows):
+        assert row["seconds_per_sequence"] == pytest.approx(row["step_time_s"] / 256, rel=1e-12)
+
+
+def test_top(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
+    found = run("sweep", "show", directory, "--top", "3", "--json").payload["rows"]
+    for objective, figure in (
+        ("performance", lambda row: row["step_time_s"]),
+        ("performance_per_cost", lambda row: row["step_time_s"] * row["cost_usd"]),
+    ):
+        own = [row for row in _optimal(rows) if row["objective"] == objective]
+        best = sorted(own, key=lambda row: (figure(row), row["cost_usd"]))[:3]
+        shown = [row["row"] for row in found if row["objective"] == objective]
+        assert shown == [row["row"] for row in best]
+
+
+def test_pareto_against_all_pairs(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
+    found = [
+        row["row"] for row in run("sweep", "show", directory, "--pareto", "--json").payload["rows"]
+    ]
+    optimal = _optimal(rows)
+    expected = [
+        one["row"]
+        for one in sorted(optimal, key=lambda row: row["seconds_per_sequence"])
+        if not any(
+            other["seconds_per_sequence"] <= one["seconds_per_sequence"]
+            and other["cost_usd"] <= one["cost_usd"] * (1 + 1e-9)
+            and (other["seconds_per_sequence"], other["cost_usd"], other["row"])
+            != (one["seconds_per_sequence"], one["cost_usd"], one["row"])
+            for other in optimal
+        )
+    ]
+    assert found == expected
+    assert len(found) > 2
+
+
+def test_group_by(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None:
+    found = run("sweep", "show", directory, "--group-by", "tp", "--json").payload["rows"]
+    assert [(row["tp"], row["n_designs"], row["n_optimal"]) for row in found][::2] == [
+        (4, 6, 6), (12, 6, 0), (16, 6, 6),
+    ]  # fmt: skip
+    own = [row for row in _optimal(rows) if (row["tp"], row["objective"]) == (16, "performance")]
+    best = min(own, key=lambda row: row["step_time_s"])
+    shown = next(row for row in found if row["tp"] == 16 and row["objective"] == "performance")
+    assert (shown["best_row"], shown["best_seconds_per_sequence"]) == (
+        best["row"],
+        best["seconds_per_sequence"],
+    )
+
+
+def test_sql_and_csv(run: Run, directory: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    query = "SELECT count(*) AS n, max(budget) AS most FROM designs"
+    assert run("sweep", "show", directory, "--sql", query, "--json").payload["rows"] == [
+        {"n": 36, "most": 900.0}
+    ]
+    out = run("sweep", "show", directory, "--csv", "-").out
+    read = list(csv.DictReader(io.StringIO(out)))
+    assert [int(row["row"]) for row in read] == list(range(36))
+    times = [float(row["step_time_s"]) for row in read if row["step_time_s"]]
+    assert times == [row["step_time_s"] for row in _optimal(rows)]
+    assert run("sweep", "show", directory, "--pareto", "--csv", tmp_path / "front.csv").code == 0
+    assert (tmp_path / "front.csv").read_text().startswith("row,shape,tp,budget,objective,")
+
+
+def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
+    outcome = run("sweep", "show", directory)
+    lines = outcome.out.splitlines()
+    assert lines[0].split()[:4] == ["row", "shape", "tp", "budget"]
+    assert len({len(line) for line in lines}) == 1
+    assert len(lines) == 1 + 2 * 10
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_figures_repeat(run: Run, suffix: str, directory: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.{suffix}" for i in range(2)]
+    for file in files:
+        assert run("sweep", "show", directory, "--plot", file).code == 0
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
+    assert len(first) > 1000
+
+
+def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
+    split, heat = tmp_path / "split.svg", tmp_path / "map.svg"
+    run("sweep", "show", directory, "--plot", split, "--x", "shape")
+    run("sweep", "show", directory, "--plot", heat, "--x", "budget", "--y", "tp")
+    assert "bandwidth of the best design" in split.read_text()
+    assert "dim3" in split.read_text()
+    assert "least seconds per sequence" in heat.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sql", "SELECT nothing FROM designs"], "--sql: got Binder Error"),
+        (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
+        (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got no column 'tpp'"),
+        (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),
+        (["--csv", "/nowhere/x.csv"], "/nowhere/x.csv: got 'No such file or directory'"),
+    ],
+)
+def test_wrong_questions(arguments: list[str], message: str, run: Run, directory: Path) -> None:
+    outcome = run("sweep", "show", directory, *arguments)
+    assert outcome.code == 2
+    assert outcome.err.startswith(message)
+
+
+def test_directories_that_are_no_sweeps(run: Run, tmp_path: Path) -> None:
+    for command in (["show", tmp_path], ["design", tmp_path, "0", "-o", tmp_path / "p.yaml"]):
+        outcome = run("sweep", *command)
+        assert outcome.code == 2
+        assert outcome.err.startswith(f"{tmp_path}: got no readable manifest.json")
+
+
+def test_every_row_is_a_plan(
+    run: Run, directory: Path, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    for i in (0, 5, 12, 20, 35):
+        outcome = run("sweep", "design", directory, str(i), "-o", tmp_path / "plan.yaml")
+        assert outcome.code == 0, outcome.err
+        problem = lp.load_plan(tmp_path / "plan.yaml")
+        design = lp.optimize(problem)
+        assert design.objective == pytest.approx(rows[i]["objective_value"], rel=1e-9)
+        found = [rows[i][f"bandwidth_dim{d}_GBps"] for d in range(1, problem.topology.n_dims + 1)]
+        step_time_s = problem.step_time.seconds([b * 1e9 for b in found])
+        assert float(step_time_s) == pytest.approx(rows[i]["step_time_s"], rel=1e-9)
+
+
+def test_a_row_with_files_of_the_user(run: Run, tmp_path: Path) -> None:
+    """Paths become absolute; maps as axis values come back as they were."""
+    book = (folder("cost-models") / "libra-ispass24.yaml").read_text()
+    (tmp_path / "book.yaml").write_text(book)
+    sweep = {
+        "base": "01_gpt3_4d",
+        "axes": {"parallelism": [{"tp": 16, "dp": 256}, {"tp": 32, "dp": 128}]},
+    }
+    plan = yaml.safe_load((folder("examples") / "01_gpt3_4d.yaml").read_text())
+    plan |= {"cost_model": "book.yaml"}
+    del plan["global_batch"]
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep | {"base": plan}))
+    assert run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run").code == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run("sweep", "design", tmp_path / "run", "1", "-o", elsewhere / "plan.yaml").code == 0
+    written = yaml.safe_load((elsewhere / "plan.yaml").read_text())
+    assert written["parallelism"] == {"tp": 32, "dp": 128}
+    assert written["cost_model"] == str(tmp_path / "book.yaml")
+    (row,) = Results.at(tmp_path / "run").sql("SELECT step_time_s FROM designs WHERE row = 1").rows
+    design = lp.optimize(lp.load_plan(elsewhere / "plan.yaml"))
+    assert design.objective == pytest.approx(row[0], rel=1e-9)
+
+
+def test_rows_that_are_not_there(run: Run, directory: Path, tmp_path: Path) -> None:
+    outcome = run("sweep", "design", directory, "36", "-o", tmp_path / "p.yaml")
+    assert outcome.err == f"{directory}: row 36: got 36, expected 0 to 35\n"
+    outcome = run("sweep", "design", directory, "3", "-o", tmp_path / "p.txt")
+    assert outcome.err.startswith("-o: got")
+
+
+def test_plan_counts_and_estimates(run: Run, directory: Path) -> None:
+    found = run("sweep", "plan", directory.parent / "sweep.yaml", "--json").payload
+    assert (found["n_designs"], found["n_structures"], found["n_parts"]) == (36, 6, 4)
+    assert found["core_s"] > 0
+    assert 1_000 < found["size_bytes"] < 100_000
+    assert found["seed"] == 0
+    shown = run("sweep", "plan", directory.parent / "sweep.yaml").out
+    assert shown.startswith("36 designs of 36 combinations\n")
+
+
+def test_run_says_what_it_did(run: Run, tmp_path: Path) -> None:
+    example = folder("examples") / "sweeps" / "01_budgets.yaml"
+    outcome = run("sweep", "run", example, "-o", tmp_path / "run", "--json-progress")
+    events = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [event["event"] for event in events] == ["progress", "progress", "done"]
+    assert (events[-1]["n_done"], events[-1]["statuses"]) == (74, {"optimal": 74})
+    assert events[-1]["left_s"] == 0
+    again = run("sweep", "run", example, "-o", tmp_path / "run")
+    assert again.out == f"74 designs in {tmp_path / 'run'} (74 were there)\n"
+
+
+def test_codesign_equals_plans_one_by_one(tmp_path: Path) -> None:
+    """The example's answer: each degree's best shape, from `optimize` of every design."""
+    text = (folder("examples") / "sweeps" / "02_codesign.yaml").read_text()
+    sweep = yaml.safe_load(text)
+    sweep["axes"]["shape"]["factorizations"]["dims"] = 2
+    sweep["axes"]["budget"] = [400]
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
+    run_sweep(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "run")
+    best = {}
+    for tp in (8, 16, 32, 64):
+        times = {}
+        for shape in ("RI(32)_SW(32)", "SW(32)_RI(32)", "SW(32)_SW(32)"):
+            plan = sweep["base"] | {
+                "fabric": {"topology": shape, "tiers": ["node", "pod"]},
+                "parallelism": {"tp": tp, "dp": 1024 // tp},
+                "constraints": ["total == 400 GB/s", "pod <= 50 GB/s"],
+            }
+            (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+            design = lp.optimize(lp.load_plan(tmp_path / "plan.yaml"))
+            times[shape] = design.objective / 1024
+        best[tp] = min(times.values())
+    found = Results.at(tmp_path / "run").grouped("tp").dicts()
+    assert {row["tp"]: row["best_seconds_per_sequence"] for row in found} == {
+        tp: pytest.approx(seconds, rel=1e-9) for tp, seconds in best.items()
+    }
+    assert min(best, key=best.__getitem__) == 8

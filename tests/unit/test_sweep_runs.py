@@ -1,0 +1,295 @@
+"""Runs of sweeps: resumed after kill -9, dead workers, refusals; nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from libra_planner.errors import DataNotFound, SpecError
+from libra_planner.sweep import pool
+from libra_planner.sweep.runner import Progress, run_sweep
+from libra_planner.sweep.spec import Sweep, load_sweep
+from libra_planner.sweep.store import RunDirectory
+from tests.conftest import Outcome
+
+N_PARTS = 24
+SWEEP = {
+    "base": "01_gpt3_4d",
+    "axes": {"budget": {"from": 100, "to": 579, "step": 1}},
+    "set": {"constraints": ["total == {budget} GB/s", "pod <= 40 GB/s"]},
+    "designs_per_part": 20,
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump(SWEEP))
+    return path
+
+
+@pytest.fixture
+def sweep(file: Path) -> Sweep:
+    return load_sweep(file)
+
+
+def _command(file: Path, folder: Path, *more: str) -> list[str]:
+    where = ["sweep", "run", str(file), "-o", str(folder), "--json-progress", *more]
+    return [sys.executable, "-m", "libra_planner", *where]
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*"))}
+
+
+def _check(folder: Path, reference: Path) -> None:
+    """The very files of a run that nothing happened to, and nothing else."""
+    assert _bytes(folder) == _bytes(reference)
+    rows = [pq.read_table(path).column("row").to_pylist() for path in sorted(folder.glob("part-*"))]
+    assert [row for part in rows for row in part] == list(range(480))
+    assert not list(folder.glob(".part-*"))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    path = folder / "sweep.yaml"
+    path.write_text(yaml.safe_dump(SWEEP))
+    run_sweep(load_sweep(path), folder / "run")
+    assert len(_bytes(folder / "run")) == N_PARTS
+    return folder / "run"
+
+
+def test_a_run_killed_at_random_moments_goes_on(
+    file: Path, tmp_path: Path, reference: Path
+) -> None:
+    """Kills after a random number of parts and some time, then a run to the end."""
+    folder, rng = tmp_path / "run", random.Random(5)
+    for workers in ("0", "1", "0"):
+        process = subprocess.Popen(
+            _command(file, folder, "--workers", workers), stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(rng.randint(2, 4)):
+            process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.01))
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        _, alive = psutil.wait_procs(children, timeout=10)
+        assert not alive  # Workers die with their parent.
+    before = len(_bytes(folder))
+    assert 0 < before < N_PARTS
+    progress = run_sweep(load_sweep(file), folder)
+    assert progress.n_before + progress.n_solved == 480
+    _check(folder, reference)
+
+
+def test_a_killed_worker_is_replaced(sweep: Sweep, tmp_path: Path, reference: Path) -> None:
+    killed = []
+
+    def watch(progress: Progress) -> None:
+        if progress.n_parts_done in (2, 9):
+            children = psutil.Process().children()
+            victim = next(one for one in children if "spawn_main" in " ".join(one.cmdline()))
+            victim.kill()
+            killed.append(victim.pid)
+
+    run_sweep(sweep, tmp_path / "run", n_workers=2, watch=watch)
+    assert len(killed) == 2
+    _check(tmp_path / "run", reference)
+
+
+def test_a_part_that_kills_its_workers_ends_the_run(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_serve", _dies)
+    monkeypatch.setattr(pool, "MOST_TRIES", 2)
+    with pytest.raises(SpecError, match="got 2 workers killed over part 0"):
+        run_sweep(sweep, tmp_path / "run", n_workers=1)
+
+
+def _dies(connection: object, *_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_an_interrupt_keeps_what_is_done(file: Path, tmp_path: Path, reference: Path) -> None:
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        _command(file, folder, "--workers", "1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for _ in range(3):
+        line = process.stdout.readline()
+    assert json.loads(line)["n_parts_done"] == 2
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "run the same command again" in err
+    assert "Traceback" not in err
+    assert 2 <= len(_bytes(folder)) < N_PARTS
+    run_sweep(load_sweep(file), folder)
+    _check(folder, reference)
+
+
+def test_broken_and_missing_parts_are_done_again(
+    sweep: Sweep, tmp_path: Path, reference: Path
+) -> None:
+    folder = tmp_path / "run"
+    run_sweep(sweep, folder)
+    (folder / "part-000003.parquet").write_bytes(b"PAR1 cut off")
+    (folder / "part-000004.parquet").write_bytes(_bytes(folder)["part-000004.parquet"][:-10])
+    (folder / "part-000005.parquet").unlink()
+    (folder / ".part-xyz").write_bytes(b"left by a killed run")
+    progress = run_sweep(sweep, folder)
+    assert (progress.n_before, progress.n_solved) == (420, 60)
+    _check(folder, reference)
+
+
+def test_another_sweep_never_mixes_in(file: Path, sweep: Sweep, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    run_sweep(sweep, folder)
+    before = _bytes(folder)
+    file.write_text(yaml.safe_dump(SWEEP | {"designs_per_part": 30}))
+    with pytest.raises(SpecError, match=r"got the directory of another sweep \(different design"):
+        run_sweep(load_sweep(file), folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"hash": "0", "version": "0.0"}))
+    with pytest.raises(SpecError, match=r"another sweep \(made by version 0.0\)"):
+        run_sweep(sweep, folder)
+    assert _bytes(folder) == before
+
+
+def test_a_changed_file_of_the_plan_is_another_sweep(file: Path, tmp_path: Path) -> None:
+    from libra_planner.spec.bundled import folder as bundled_folder
+
+    book = (bundled_folder("cost-models") / "libra-ispass24.yaml").read_text()
+    (tmp_path / "book.yaml").write_text(book)
+    plan = yaml.safe_load((bundled_folder("examples") / "01_gpt3_4d.yaml").read_text())
+    base = {"base": plan | {"cost_model": "book.yaml"}}
+    file.write_text(yaml.safe_dump(SWEEP | base | {"axes": {"budget": [100]}}))
+    run_sweep(load_sweep(file), tmp_path / "run")
+    (tmp_path / "book.yaml").write_text(book.replace("link: 7.8", "link: 8.8"))
+    with pytest.raises(SpecError, match=r"different files"):
+        run_sweep(load_sweep(file), tmp_path / "run")
+
+
+def test_directories_that_are_refused(sweep: Sweep, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("precious")
+    with pytest.raises(SpecError, match=r"got a directory with other files \(thesis.tex\)"):
+        run_sweep(sweep, folder)
+    with pytest.raises(DataNotFound, match="got 'Not a directory'"):
+        run_sweep(sweep, folder / "thesis.tex" / "run")
+    (tmp_path / "run").mkdir()
+    with (
+        RunDirectory(tmp_path / "run").locked(),
+        pytest.raises(SpecError, match="got a directory that another run is writing to"),
+    ):
+        run_sweep(sweep, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+
+
+def _small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_full_disk_ends_in_one_line(workers: str, file: Path, tmp_path: Path) -> None:
+    """No file may grow beyond 10 kB: the manifest fits, no part does."""
+    folder = tmp_path / "run"
+    file.write_text(yaml.safe_dump(SWEEP | {"designs_per_part": 240}))
+    result = subprocess.run(
+        _command(file, folder, "--workers", workers),
+        capture_output=True,
+        text=True,
+        preexec_fn=_small_files,
+        check=False,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert result.returncode == 2, result.stderr
+    assert result.stderr == (
+        f"{folder}: got 'File too large', expected a directory to write results to; make room or "
+        f"give another directory, and run the same command again\n"
+    )
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "manifest.json"]
+    assert run_sweep(load_sweep(file), folder).n_solved == 480
+
+
+@pytest.fixture
+def scheduler() -> Iterator[tuple[str, Callable[[], subprocess.Popen[bytes]]]]:
+    """A dask scheduler as a process of its own, and what starts workers for it."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]],
+            stderr=subprocess.PIPE,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        processes.append(process)
+        return process
+
+    port = _free_port()
+    start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show")
+    address = f"tcp://127.0.0.1:{port}"
+    more = ("--nworkers", "1", "--nthreads", "1", "--no-dashboard", "--no-nanny")
+    yield address, lambda: start("worker", address, *more, "--host", "127.0.0.1")
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.communicate()
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def test_a_cluster_loses_a_worker_and_nothing_else(
+    sweep: Sweep,
+    tmp_path: Path,
+    reference: Path,
+    scheduler: tuple[str, Callable[[], subprocess.Popen[bytes]]],
+) -> None:
+    address, start_worker = scheduler
+    workers = [start_worker(), start_worker()]
+
+    def watch(progress: Progress) -> None:
+        if progress.n_parts_done == 3:
+            workers[0].kill()
+
+    run_sweep(sweep, tmp_path / "run", scheduler=address, watch=watch)
+    assert workers[0].wait(10) == -signal.SIGKILL
+    _check(tmp_path / "run", reference)
+
+
+def test_a_scheduler_that_is_not_there(
+    run: Callable[..., Outcome], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("libra_planner.sweep.cluster.CONNECT_S", 0.5)
+    address = f"tcp://127.0.0.1:{_free_port()}"
+    outcome = run("sweep", "run", file, "-o", tmp_path / "run", "--scheduler", address)
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"--scheduler: got '{address}'")
