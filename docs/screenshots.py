@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 import libra_planner as lp
 from libra_planner.tui.app import Cockpit
 
-SIZE = (120, 36)
+SIZE = (156, 40)
 
 SCENES = {
     "design": ["o", "idle"],

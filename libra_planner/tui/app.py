@@ -10,7 +10,8 @@ from libra_planner.errors import Place, PlannerError
 from libra_planner.tui import recent
 from libra_planner.tui.core import CockpitCore
 from libra_planner.tui.dialogs import OpenDialog, Panel, Prompt, Question, help_text
-from libra_planner.tui.session import Bandwidth, Edits, Optimum, Pin, best_design, equal_split_GBps
+from libra_planner.tui.plans import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
+from libra_planner.tui.session import Edits
 
 
 class Cockpit(CockpitCore):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
-    from libra_planner.tui.session import Pin
+    from libra_planner.tui.plans import Pin
 
 OTHER_WORK = "other work"
 """Step times of different work are not compared (C6)."""

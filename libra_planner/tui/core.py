@@ -17,9 +17,10 @@ from textual.widgets import ContentSwitcher, Static
 from libra_planner.tui.actions import ACTIONS, SCREENS
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.plans import Bandwidth, Reading, read_plan
 from libra_planner.tui.recent import state_folder
 from libra_planner.tui.screens.design import DesignPane
-from libra_planner.tui.session import Bandwidth, Edits, Reading, Session, read_plan
+from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.widgets.key_bar import KeyBar
 from libra_planner.tui.widgets.tab_bar import TabBar
 from libra_planner.tui.work import Finished, Progress, Workshop, error_text

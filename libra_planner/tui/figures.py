@@ -13,7 +13,7 @@ from libra_planner.tui.widgets.bandwidths import DimensionRow
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation, Violation
     from libra_planner.problem import Problem
-    from libra_planner.tui.session import Optimum
+    from libra_planner.tui.plans import Optimum
 
 MOST_SHARES = 8
 

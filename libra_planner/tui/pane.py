@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from textual.containers import Container
 
-from libra_planner.tui.session import Bandwidth, Edits, Pin, Session
+from libra_planner.tui.plans import Bandwidth, Pin
+from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.work import Workshop
 
 if TYPE_CHECKING:

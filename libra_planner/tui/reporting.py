@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.tui.child import run_command
-from libra_planner.tui.session import Pin
+from libra_planner.tui.plans import Pin
 from libra_planner.tui.work import Ticket
 
 FORMATS = ("html", "xlsx", "csv", "md", "pdf")
@@ -66,7 +66,7 @@ def plan_text(pin: Pin) -> str:
 def _absolute(pin: Pin) -> list[str]:
     """Settings that let relative paths hold from any folder."""
     from libra_planner.spec import bundled
-    from libra_planner.sweep.manifest import named_files
+    from libra_planner.sweep.template import named_files
 
     beside = pin.path.resolve().parent
     return [

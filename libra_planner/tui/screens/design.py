@@ -13,7 +13,7 @@ from textual.widgets import Static
 from libra_planner.tui import figures
 from libra_planner.tui.fields import OPTIONAL, FormField, fault_text, faults_by_key, form_fields
 from libra_planner.tui.pane import Pane
-from libra_planner.tui.session import Reading
+from libra_planner.tui.plans import Reading
 from libra_planner.tui.widgets.bandwidths import Bandwidths
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.plan_form import PlanForm

@@ -14,7 +14,7 @@ from textual.widgets import Input, Label, Select, Static
 
 from libra_planner.tui import reporting
 from libra_planner.tui.pane import Pane
-from libra_planner.tui.session import Pin
+from libra_planner.tui.plans import Pin
 from libra_planner.tui.widgets.checklist import Checklist
 
 _HINT = "Space chooses designs and formats, w writes the report"

@@ -12,7 +12,7 @@ from textual.events import Click, Resize
 from textual.message import Message
 from textual.widget import Widget
 
-from libra_planner.tui.session import Bandwidth
+from libra_planner.tui.plans import Bandwidth
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BUTTONS = " [-][+]"
