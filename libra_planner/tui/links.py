@@ -183,7 +183,7 @@ def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
     groups = counts.reshape(-1, n_per_group)
     names = [_row_name(layer, i) for i in range(len(groups))]
     digits = len(f"{counts.max():.3g}")
-    room = width - max(map(len, names)) - 2
+    room = width - max(map(len, names)) - 1
     gap = " " if n_per_group * (digits + 2) <= room else ""
     per_cell = -(-n_per_group // max(room // (digits + 1 + len(gap)), 1))
     starts = np.arange(0, n_per_group, per_cell)
@@ -202,8 +202,8 @@ def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
 
 def _heading(layer: Layer, n_groups: int, n_per_group: int, per_cell: int) -> str:
     rows = f"{MOST_ROWS} busiest of {n_groups:,}" if n_groups > MOST_ROWS else f"{n_groups}"
-    cells = f", each cell the fullest of {per_cell}" if per_cell > 1 else ""
-    return f"{layer.name}: flows on {n_per_group} links{cells}; {rows} switches"
+    cells = f", the fullest of {per_cell} a cell" if per_cell > 1 else ""
+    return f"{layer.name}: {rows} switches x {n_per_group} links{cells}"
 
 
 def _row_name(layer: Layer, group: int) -> str:
