@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,14 +24,24 @@ from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.widgets.key_bar import KeyBar
 from libra_planner.tui.widgets.tab_bar import TabBar
-from libra_planner.tui.work import Finished, Progress, Workshop, error_text
+from libra_planner.tui.work import Finished, Progress, Ticket, Workshop, error_text
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
 
 _DARK, _LIGHT = "textual-dark", "textual-light"
-_SLOW_S = 0.005
 _TICK_S = 0.25
+_WARM = (
+    "optimizer.optimize",
+    "optimizer.shadow",
+    "optimizer.pareto",
+    "report.payload",
+    "flows.check",
+    "report.hotspot",
+    "report.check",
+    "sweep.results",
+)
+"""What the first use of other screens would have to wait for."""
 
 
 class CockpitCore(App[int]):
@@ -122,12 +133,15 @@ class CockpitCore(App[int]):
             self.warm_up()
 
     def warm_up(self) -> None:
-        """Load the solver while nobody waits for it."""
+        """Load the solver and the other screens while nobody waits for them."""
+        names = [f"libra_planner.{name}" for name in _WARM]
+        names += [f"libra_planner.tui.screens.{name}" for name in SCREENS]
 
-        def call(_ticket: Any) -> None:
-            import libra_planner.optimizer.optimize
-            import libra_planner.optimizer.pareto
-            import libra_planner.optimizer.shadow  # noqa: F401
+        def call(ticket: Ticket) -> None:
+            for name in names:
+                if ticket.cancelled:
+                    return
+                import_module(name)
 
         self.workshop.start("warm", "", call=call, done=lambda _: None)
 
@@ -279,8 +293,6 @@ class CockpitCore(App[int]):
 
 def _new_pane(name: str) -> Container:
     """A screen, whose modules are loaded only now."""
-    from importlib import import_module
-
     module = import_module(f"libra_planner.tui.screens.{name}")
     found: Container = getattr(module, f"{name.title()}Pane")(id=name)
     return found
