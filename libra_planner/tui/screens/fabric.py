@@ -17,6 +17,7 @@ from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.widgets.card import Card
+from libra_planner.tui.widgets.tables import fill
 
 POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "annealing", "ilp")
 """Policies that find paths by themselves."""
@@ -138,13 +139,12 @@ class FabricPane(Pane):
     def _show_busiest(self, found: links.CheckedLinks) -> None:
         table: DataTable[Text] = self.query_one(DataTable)
         self._rows = links.busiest(found)
-        table.clear(columns=True)
-        if not self._rows:
-            return
-        table.add_columns("busiest links (Enter: their flows)", "layer", "flows", "groups")
-        for row in self._rows:
-            cells = (row["link"], row["layer"], f"{row['n_flows']:g}", str(row["n_groups"]))
-            table.add_row(*map(Text, cells))
+        rows = [
+            (row["link"], row["layer"], f"{row['n_flows']:g}", str(row["n_groups"]))
+            for row in self._rows
+        ]
+        headers = ("busiest links (Enter: their flows)", "layer", "flows", "groups")
+        fill(table, headers if rows else (), rows, justify="left")
 
     def _show_heat(self) -> None:
         if self._found is not None:

@@ -13,6 +13,7 @@ from textual.widgets import DataTable, Static
 
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
+from libra_planner.tui.widgets.tables import fill
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.pareto import FrontierPoint
@@ -88,15 +89,12 @@ class FrontierPane(Pane):
         problem = self._of
         labels = problem.topology.labels if problem else ()
         table: DataTable[Text] = self.query_one(DataTable)
-        table.clear(columns=True)
-        for name in ("cost", "step time", *labels):
-            table.add_column(Text(name, justify="right"))
+        rows = []
         for point in points:
-            speeds = (
-                format_bandwidth(b).removesuffix(" GB/s") for b in point.bandwidth_bytes_per_s
-            )
+            speeds = (format_bandwidth(b) for b in point.bandwidth_bytes_per_s)
             cells = (format_usd(point.cost_usd), format_time(point.step_time_s), *speeds)
-            table.add_row(*(Text(cell, justify="right") for cell in cells))
+            rows.append([cell.removesuffix(" GB/s") for cell in cells])
+        fill(table, ("cost", "step time", *labels), rows, justify="right")
         table.move_cursor(row=self._nearest())
         self._note("arrows or a click choose a point, Enter loads it; columns in GB/s")
         self._draw()
