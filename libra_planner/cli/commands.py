@@ -245,6 +245,16 @@ def import_libra(options: argparse.Namespace) -> None:
     print("The plan has no rules yet: add e.g. 'total == 300 GB/s'.", file=sys.stderr)
 
 
+def cockpit(options: argparse.Namespace) -> None:
+    """``libra-planner tui``."""
+    from libra_planner.tui.launch import run, serve
+
+    if options.web:
+        serve(options.plan, options.port)
+    else:
+        run(options.plan)
+
+
 def _print_json(payload: dict[str, Any]) -> None:
     print(json.dumps(payload, indent=2, allow_nan=False))
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from libra_planner import __version__
 from libra_planner.cli.numbers import joined_negatives, whole
 from libra_planner.cli.sweep_arguments import add_sweep
+from libra_planner.cli.tui_arguments import add_tui
 from libra_planner.errors import INTERRUPTED, PlannerError
 
 CANNOT_WRITE = 2
@@ -92,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_list(commands)
     _add_schema(commands)
     _add_import(commands)
+    add_tui(commands, _command)
     return parser
 
 
@@ -295,12 +297,10 @@ def _add_report(commands: _Commands) -> None:
     add_arguments(_command(commands, "report", "report", text))
 
 
-_LISTED = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
-
-
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    parser.add_argument("kind", choices=_LISTED)
+    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
+    parser.add_argument("kind", choices=kinds)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

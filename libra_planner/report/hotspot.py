@@ -215,3 +215,29 @@ def link_rows(hot: Hotspot, n: int) -> list[dict[str, Any]]:
 def _with_groups(row: dict[str, Any]) -> dict[str, Any]:
     found = row.pop("collectives", {})
     return row | {"n_groups": len(found), "groups": dict(list(found.items())[:MOST_NAMED])}
+
+
+def most_loaded(links: LinkCheck, report: CheckReport) -> Hotspot | None:
+    """:func:`hotspot`, or where nothing is lost the phase that moves most bytes.
+
+    ``None`` for a design without switches.
+
+    Parameters
+    ----------
+    links, report : the check and what came of it.
+    """
+    found = hotspot(links, report)
+    if found is not None or not report.phases:
+        return found
+    sent = [_sent_bytes(links, phase, users) for phase, users in report.phases]
+    i = int(np.argmax(sent))
+    phase, users = report.phases[i]
+    routed = None
+    if links.keys[i][2] is not None:
+        routed = _routed(links, report, links.keys[i], phase.worst.name)
+    return Hotspot(phase, users, phase.worst, routed)
+
+
+def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
+    dim = links.problem.topology.labels.index(phase.label)
+    return float(sum(links.bytes_of(one)[dim] * one.count for one in users))

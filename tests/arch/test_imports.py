@@ -27,7 +27,7 @@ LAYERS = [
     ["sweep"],
     ["interop"],
     ["report"],
-    ["cli"],
+    ["cli", "tui"],
 ]
 CORE = {name for layer in LAYERS[:9] for name in layer}
 ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}

@@ -1,0 +1,92 @@
+"""Draw docs/tui-*.svg: every screen of the cockpit, as keys bring it about."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import TextArea
+
+import libra_planner as lp
+from libra_planner.tui.app import Cockpit
+
+SIZE = (156, 40)
+
+SCENES = {
+    "design": ["o", "idle"],
+    "compare": ["p", "o", "idle", "p", "2"],
+    "frontier": ["3", "idle", "up", "up"],
+    "fabric": ["o", "idle", "4", "idle"],
+    "sweep": ["5", "axes"],
+    "report": ["p", "o", "idle", "p", "6"],
+}
+"""Keys of each screen; ``idle`` waits for work, ``axes`` writes the sweep of the picture."""
+
+RUN = {"sweep": ["g", "idle"], "report": ["w", "idle"]}
+"""What the pictures show beyond the scene; its speed or paths are another's every time."""
+
+AXES = """\
+base: plan.yaml
+axes:
+  budget: {from: 100, to: 1000, step: 25}
+set:
+  constraints: ["total == {budget} GB/s"]
+objective: [performance, performance_per_cost]
+"""
+
+
+def plan_text() -> str:
+    """Example 01 with racks whose switches are all joined, so that there are paths to choose."""
+    text = lp.example("01_gpt3_4d").read_text(encoding="utf-8")
+    wiring = "  realization: {wiring: top_of_rack}      # leaves hold neighbours\n"
+    return text.replace("parallelism:", f"{wiring}parallelism:", 1)
+
+
+async def idle(app: Cockpit, pilot: Pilot[int]) -> None:
+    """Wait until the plan is read and nothing runs."""
+    await pilot.pause(0.2)
+    while app.session.reading is None or [x for x in app.workshop.running() if x.kind != "warm"]:
+        await pilot.pause(0.02)
+    await pilot.pause(0.2)
+
+
+async def picture(name: str, size: tuple[int, int], keys: list[str]) -> tuple[str, str]:
+    """The SVG of a screen after its scene and more keys, and its text; the plan is ./plan.yaml."""
+    app = Cockpit(Path("plan.yaml"))
+    async with app.run_test(size=size) as pilot:
+        await idle(app, pilot)
+        for key in SCENES[name] + keys:
+            if key == "idle":
+                await idle(app, pilot)
+            elif key == "axes":
+                app.screen.query_one(TextArea).text = AXES
+            else:
+                await pilot.press(key)
+        app.say("")
+        await pilot.pause(0.3)
+        svg = app.export_screenshot(title="libra-planner tui", simplify=True)
+        strips: Any = app.screen._compositor.render_strips()
+        text = "\n".join(strip.text.rstrip() for strip in strips)
+        app.workshop.cancel_all()
+    return re.sub(r"terminal-\d+", "terminal", svg), text
+
+
+def main() -> None:
+    """Draw them all, away from one's own files."""
+    here = Path(__file__).resolve().parent
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.environ["XDG_STATE_HOME"] = folder
+        Path("plan.yaml").write_text(plan_text(), encoding="utf-8")
+        for name in SCENES:
+            svg, _ = asyncio.run(picture(name, SIZE, RUN.get(name, [])))
+            (here / f"tui-{name}.svg").write_text(svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Arguments of ``libra-planner tui``; imports nothing that takes time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+def add_tui(commands: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    text = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
+    parser = command(commands, "tui", "cockpit", text)
+    what = "plan file (YAML); the first example without it"
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help=what)
+    what = "serve it to browsers on this machine (extra [web])"
+    parser.add_argument("--web", action="store_true", help=what)
+    parser.add_argument("--port", type=_port, default=8000, help="of --web; default 8000")
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 65535):
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a port from 1 to 65535")
+    return int(text)

@@ -1,0 +1,298 @@
+"""The application without its actions: the open plan, its figures, screens, errors."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher, Static
+
+from libra_planner.tui.actions import ACTIONS, SCREENS
+from libra_planner.tui.dialogs import Panel
+from libra_planner.tui.pane import Pane
+from libra_planner.tui.plans import Bandwidth, Reading, read_plan
+from libra_planner.tui.recent import state_folder
+from libra_planner.tui.screens.design import DesignPane
+from libra_planner.tui.session import Edits, Session
+from libra_planner.tui.widgets.key_bar import KeyBar
+from libra_planner.tui.widgets.tab_bar import TabBar
+from libra_planner.tui.work import Finished, Progress, Ticket, Workshop, error_text
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+
+_DARK, _LIGHT = "textual-dark", "textual-light"
+_TICK_S = 0.25
+_WARM = (
+    "optimizer.optimize",
+    "optimizer.shadow",
+    "optimizer.pareto",
+    "report.payload",
+    "flows.check",
+    "report.hotspot",
+    "report.check",
+    "sweep.results",
+)
+"""What the first use of other screens would have to wait for."""
+
+
+class CockpitCore(App[int]):
+    """The cockpit of one plan at a time.
+
+    Parameters
+    ----------
+    path : the plan to open.
+    """
+
+    TITLE = "libra-planner"
+    CSS = """
+    Screen { layout: vertical; }
+    ContentSwitcher { height: 1fr; }
+    #status { height: 1; background: $panel; padding: 0 1; }
+    DataTable { scrollbar-size: 1 1; }
+    VerticalScroll { scrollbar-size: 1 1; }
+    .-wide #frontier-split { layout: horizontal; }
+    .-wide #frontier-left { height: 1fr; width: 3fr; }
+    .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
+    .-wide #sweep-split { layout: horizontal; }
+    .-wide #sweep-left { height: 1fr; width: 2fr; }
+    .-wide #sweep-right { width: 3fr; }
+    .-very-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
+    .-very-wide #fabric-left, .-very-wide #fabric-right { height: 1fr; width: 1fr; }
+    .-very-wide FabricPane DataTable { max-height: 24; }
+    """
+    ENABLE_COMMAND_PALETTE = True
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it for instances.
+        (0, "-narrow"),
+        (110, "-wide"),
+        (150, "-very-wide"),
+    ]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, action.call, action.name, show=action.in_footer and i == 0)
+            for action in ACTIONS
+            for i, key in enumerate(action.keys.split(","))
+        ),
+        Binding("escape", "unfocus", "Leave field", show=False),
+    ]
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.session = Session(path)
+        self.workshop = Workshop(self)
+        self.evaluation: Evaluation | None = None
+        self.no_figures = "reading the plan ..."
+        self._said = self._status = ""
+        self._progress = ""
+
+    def compose(self) -> ComposeResult:
+        yield TabBar()
+        with ContentSwitcher(initial=SCREENS[0]):
+            yield DesignPane(id=SCREENS[0])
+        yield Static(id="status")
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.theme = _DARK
+        self.set_interval(_TICK_S, self._show_status)
+        self._show_tabs()
+        self.call_after_refresh(self.begin)
+
+    def begin(self) -> None:
+        """Read the plan once the first picture stands."""
+        self.read(opening=True)
+
+    # The plan
+
+    def read(self, *, opening: bool = False) -> None:
+        """Read the plan as it stands, beside the interface."""
+        path, settings = self.session.path, self.session.edits.settings
+
+        def call(_ticket: Any) -> tuple[Reading, Bandwidth | None]:
+            from libra_planner.tui.recent import left_with
+
+            return read_plan(path, settings), left_with(path) if opening else None
+
+        self.workshop.start("read", "reading the plan", call=call, done=self._accept)
+
+    def _accept(self, found: tuple[Reading, Bandwidth | None]) -> None:
+        reading, left = found
+        first = self.session.reading is None
+        self.session.accept(reading, left)
+        self.changed()
+        if first:
+            self.pane.take_focus()
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Load the solver and the other screens while nobody waits for them."""
+        names = [f"libra_planner.{name}" for name in _WARM]
+        names += [f"libra_planner.tui.screens.{name}" for name in SCREENS]
+
+        def call(ticket: Ticket) -> None:
+            for name in names:
+                if ticket.cancelled:
+                    return
+                import_module(name)
+
+        self.workshop.start("warm", "", call=call, done=lambda _: None)
+
+    def apply_edit(self, key: str, text: str) -> None:
+        """Give a value of the plan."""
+        self.session.edit(key, text)
+        self.reread()
+
+    def reread(self) -> None:
+        """The plan's values changed: what was computed from them is stale."""
+        for kind in ("optimize", "frontier", "check"):
+            self.workshop.cancel(kind)
+        self._show_tabs()
+        self.read()
+
+    def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
+        """Put another design on screen."""
+        self.session.set_bandwidth(bandwidth_GBps, subject)
+        self._evaluate()
+        self._show_tabs()
+        if isinstance(self.pane, DesignPane):
+            self.pane.show_figures()
+        else:
+            self.pane.show_session()
+
+    def changed(self) -> None:
+        """Something about the session changed: show it."""
+        self._evaluate()
+        self._show_tabs()
+        self.pane.show_session()
+
+    def _evaluate(self) -> None:
+        """Exact figures of the design on screen; a millisecond."""
+        from libra_planner.errors import PlannerError
+
+        self.evaluation, self.no_figures = None, "no figures: the plan has faults"
+        try:
+            self.evaluation = self.session.evaluation()
+        except PlannerError as error:
+            self.no_figures = str(error)
+
+    # Screens
+
+    @property
+    def pane(self) -> Pane:
+        """The screen that is seen."""
+        switcher = self.screen_stack[0].query_one(ContentSwitcher)
+        return switcher.query_one(f"#{switcher.current}", Pane)
+
+    @property
+    def design(self) -> DesignPane:
+        """The first screen."""
+        return self.screen_stack[0].query_one(DesignPane)
+
+    async def action_show(self, name: str) -> None:
+        """Go to a screen; it is made when it is first seen."""
+        self.design.flush()
+        switcher = self.screen_stack[0].query_one(ContentSwitcher)
+        if not switcher.query(f"#{name}"):
+            await switcher.add_content(_new_pane(name), id=name)
+        switcher.current = name
+        self._show_tabs()
+        self.pane.show_session()
+        self.pane.take_focus()
+
+    async def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
+        await self.action_show(event.screen_name)
+
+    def _show_tabs(self) -> None:
+        session = self.session
+        mark = " (edited)" if session.dirty else ""
+        bar = self.screen_stack[0].query_one(TabBar)
+        bar.update(self.pane.id or "", f"{session.path.name}{mark}")
+
+    # Status
+
+    def say(self, text: str) -> None:
+        """Put a message on the status line."""
+        self._said = text
+        self._show_status()
+
+    def _show_status(self) -> None:
+        running = [ticket for ticket in self.workshop.running() if ticket.label]
+        if running:
+            text = f"{running[-1].label} ...{self._progress}  (x cancels)"
+        else:
+            text, self._progress = self._said, ""
+        if text != self._status and self.is_running and self.screen_stack:
+            self._status = text
+            self.screen_stack[0].query_one("#status", Static).update(
+                Text(text, no_wrap=True), layout=False
+            )
+
+    def on_progress(self, event: Progress) -> None:
+        if event.ticket in self.workshop.running():
+            self._progress = f" {event.done} of {event.n}"
+            self._show_status()
+
+    def on_finished(self, event: Finished) -> None:
+        error = self.workshop.finish(event)
+        self._show_status()
+        if error is not None:
+            self.show_error(event.ticket.label or event.ticket.kind, error)
+
+    def show_error(self, title: str, error: Exception) -> None:
+        """A readable panel; work that failed changes nothing."""
+        self.say(f"{title}: failed")
+        self.push_screen(Panel(f"{title}: failed", error_text(error), wide=True))
+
+    def _fatal_error(self) -> None:
+        """Leave with words instead of a traceback, which goes to a file."""
+        log = state_folder() / "crash.log"
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(traceback.format_exc(), encoding="utf-8")
+            where = f"Details are in {log}."
+        except OSError:
+            where = "Details could not be written down."
+        edits = "".join(f"\n  --set {setting!r}" for setting in self.session.edits.settings)
+        kept = f"\nEdits that were not saved, for the command line:{edits}" if edits else ""
+        message = f"libra-planner tui: stopped by a fault of its own. {where}{kept}"
+        self._exit_renderables.append(Text(message))
+        self._close_messages_no_wait()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every action, and Textual's own."""
+        for action in ACTIONS:
+            yield SystemCommand(action.name, action.text, self._runner(action.call))
+        for command in super().get_system_commands(screen):
+            if command.title not in ("Quit", "Keys"):
+                yield command
+
+    def _runner(self, call: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_later(self.run_action, call)
+
+        return run
+
+    # Opening
+
+    def open_plan(self, path: Path, edits: Edits | None = None) -> None:
+        """Open another plan; pins stay."""
+        before = self.session
+        self.session = Session(path, edits or Edits(), pins=before.pins, baseline=before.baseline)
+        self.evaluation, self.no_figures = None, "reading the plan ..."
+        self.workshop.cancel_all()
+        self.read(opening=True)
+
+
+def _new_pane(name: str) -> Container:
+    """A screen, whose modules are loaded only now."""
+    module = import_module(f"libra_planner.tui.screens.{name}")
+    found: Container = getattr(module, f"{name.title()}Pane")(id=name)
+    return found

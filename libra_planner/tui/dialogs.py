@@ -1,0 +1,187 @@
+"""Modal panels: a question, a line of text, a list to choose from, an error, the help."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.events import Key
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, OptionList, Static
+
+from libra_planner.tui.actions import ACTIONS, shown_keys
+
+_TEXT_CELLS = 54
+
+_CSS = """
+.dialog { width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
+          border: round $accent; background: $surface; }
+.dialog .buttons { height: 1; margin-top: 1; }
+.dialog Button { margin-right: 2; }
+.dialog .wrong { color: $error; }
+.dialog VerticalScroll { height: auto; max-height: 30; }
+.dialog OptionList { height: auto; max-height: 12; border: none; }
+"""
+
+
+class Panel(ModalScreen[None]):
+    """A text to read; any of Escape, Enter and q closes it."""
+
+    DEFAULT_CSS = _CSS + "Panel { align: center middle; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q,question_mark", "close", "Close")
+    ]
+
+    def __init__(self, title: str, text: Text | str, *, wide: bool = False) -> None:
+        super().__init__()
+        self._title, self._text, self._wide = title, text, wide
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = "Escape closes"
+            if self._wide:
+                box.styles.width = 100
+            with VerticalScroll():
+                text = Text(self._text) if isinstance(self._text, str) else self._text
+                yield Static(text, id="panel-text")
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+def help_text() -> Text:
+    """All actions and their keys, by group."""
+    text = Text()
+    group = ""
+    for action in ACTIONS:
+        if action.group != group:
+            text.append(f"{'' if not group else chr(10)}{action.group}\n", "bold underline")
+            group = action.group
+        text.append(f"  {shown_keys(action):<12}", "bold")
+        text.append(_hanging(f"{action.name}: {action.text}"))
+    text.append("\nAlso\n", "bold underline")
+    for keys, what in (
+        ("Ctrl+P", "Command palette: every action by name."),
+        ("Tab", "Next field or table; Shift+Tab the one before."),
+        ("Escape", "Leave a field or close a panel; letters are commands again."),
+        ("Enter", "In a table: open or load the row."),
+    ):
+        text.append(f"  {keys:<12}", "bold")
+        text.append(_hanging(what))
+    return text
+
+
+def _hanging(text: str) -> str:
+    """Lines that fit beside the keys on a terminal of 80 columns."""
+    return "\n".join(textwrap.wrap(text, _TEXT_CELLS)).replace("\n", f"\n{'':14}") + "\n"
+
+
+class Prompt(ModalScreen[str | None]):
+    """One line of text; ``check`` returns what is wrong with it, or nothing."""
+
+    DEFAULT_CSS = _CSS + "Prompt { align: center middle; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+
+    def __init__(
+        self,
+        title: str,
+        value: str = "",
+        *,
+        hint: str = "",
+        check: Callable[[str], str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._title, self._value, self._hint, self._check = title, value, hint, check
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = "Enter accepts, Escape closes"
+            yield Input(self._value, compact=True, id="prompt")
+            yield Static(Text(self._hint, "dim"))
+            yield Static("", classes="wrong", id="prompt-wrong")
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        wrong = self._check(event.value) if self._check else ""
+        if wrong:
+            self.query_one("#prompt-wrong", Static).update(Text(wrong))
+        else:
+            self.dismiss(event.value)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+class Question(ModalScreen[str | None]):
+    """A choice of a few answers, each a button with its letter."""
+
+    DEFAULT_CSS = _CSS + "Question { align: center middle; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+
+    def __init__(self, title: str, text: str, answers: dict[str, str]) -> None:
+        super().__init__()
+        self._title, self._text, self._answers = title, text, answers
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = "Escape: back"
+            yield Static(Text(self._text))
+            with Horizontal(classes="buttons"):
+                for key, label in self._answers.items():
+                    yield Button(f"{key}: {label}", id=f"answer-{key}", compact=True)
+
+    def on_key(self, event: Key) -> None:
+        if event.key in self._answers:
+            event.stop()
+            self.dismiss(event.key)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss((event.button.id or "").removeprefix("answer-"))
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+class OpenDialog(ModalScreen[str | None]):
+    """A path to type, or one of the listed plans."""
+
+    DEFAULT_CSS = _CSS + "OpenDialog { align: center middle; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+
+    def __init__(self, plans: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._plans = plans
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Open a plan"
+            box.border_subtitle = "Enter opens, Tab goes to the list"
+            yield Input(placeholder="path of a plan", compact=True, id="open-path")
+            yield OptionList(*(Text(label, no_wrap=True) for label, _ in self._plans))
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value.strip() or None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._plans[event.option_index][1])
+
+    def action_close(self) -> None:
+        self.dismiss(None)

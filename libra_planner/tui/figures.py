@@ -1,0 +1,161 @@
+"""Figures of a design as tables for the screen: the words and digits that the commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from libra_planner.tui.widgets.bandwidths import DimensionRow
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation, Violation
+    from libra_planner.problem import Problem
+    from libra_planner.tui.plans import Optimum
+
+MOST_SHARES = 8
+
+
+def dimension_rows(problem: Problem, evaluation: Evaluation) -> tuple[DimensionRow, ...]:
+    """What is said beside the bar of every dimension."""
+    from libra_planner.units import format_bandwidth, format_time
+
+    cost_usd = evaluation.network_cost_usd or 1.0
+    rows = []
+    for i, dimension in enumerate(problem.topology.dimensions):
+        waits_s = sum(share.seconds for share in evaluation.shares if i in share.dims)
+        rows.append(
+            DimensionRow(
+                label=problem.topology.labels[i],
+                block=str(dimension),
+                tier=dimension.tier,
+                bandwidth=format_bandwidth(evaluation.bandwidth_bytes_per_s[i]).removesuffix(
+                    " GB/s"
+                ),
+                cost_share=f"{evaluation.cost_usd_by_dim[i] / cost_usd:.0%}",
+                note=format_time(waits_s) if waits_s else "",
+            )
+        )
+    return tuple(rows)
+
+
+def headline(problem: Problem, evaluation: Evaluation) -> Table:
+    """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, figure, text in _headline(evaluation):
+        table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
+    table.add_row(Text("Rules", "dim"), verdict(problem, evaluation))
+    return table
+
+
+def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
+    from libra_planner.units import format_time, format_usd
+
+    mean = " (mean)" if evaluation.members else ""
+    compute, exposed = format_time(evaluation.compute_s), format_time(evaluation.communication_s)
+    yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
+    yield "", "", f"and {exposed} exposed communication"
+    fixed = f" network, {format_usd(evaluation.cost_usd)} system"
+    text = fixed if evaluation.fixed_cost_usd else " network"
+    yield "Cost", format_usd(evaluation.network_cost_usd), text
+    equal = evaluation.equal
+    yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", " vs equal bandwidth"
+    per_cost = evaluation.perf_per_cost_vs_equal
+    if per_cost:
+        yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
+    breaks = "" if equal.feasible else ", breaks the rules"
+    baseline = f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}"
+    yield "", "", baseline
+    if evaluation.exact_step_time_s is not None:
+        text = f" ({evaluation.model_gap:.3f}x of the model)"
+        yield "Exact", format_time(evaluation.exact_step_time_s), text
+
+
+def verdict(problem: Problem, evaluation: Evaluation) -> Text:
+    """Whether the rules are met, which are broken and by how much, and which bind."""
+    from libra_planner.report.payload import binding_rules
+
+    limits = {limit.text for limit in problem.step_time_limits}
+    n_rules = len({rule.text for rule in problem.rules} | limits)
+    broken = {violation.rule for violation in evaluation.violated}
+    text = Text()
+    if not broken:
+        text.append({0: "none", 1: "its only rule met"}.get(n_rules, f"all {n_rules} met"), "bold")
+    for violation in evaluation.violated:
+        text.append(f"{chr(10) if text else ''}BROKEN: {_rule(violation.rule, violation.line)}")
+        text.append(f" by {amount(violation)}")
+        text.stylize("bold red")
+    for rule in binding_rules(problem, evaluation.bandwidth_bytes_per_s):
+        if rule["rule"] not in broken:
+            text.append(f"{chr(10) if text else ''}binds: {_rule(rule['rule'], rule['line'])}", "")
+    return text
+
+
+def _rule(text: str, line: int | None) -> str:
+    return f"{text} (line {line})" if line else text
+
+
+def amount(violation: Violation) -> str:
+    """By how much a rule is broken, in its own unit."""
+    from libra_planner.units import format_time, format_usd
+
+    if violation.unit == "s":
+        return format_time(violation.by)
+    return format_usd(violation.by) if violation.unit == "$" else f"{violation.by:,.6g} GB/s"
+
+
+def waits(problem: Problem, evaluation: Evaluation) -> Table:
+    """The operations that the step waits for, longest first, and what each waits on."""
+    from libra_planner.timing.explanation import COMPUTE
+    from libra_planner.units import format_time
+
+    table = Table("operation", "waits on", box=None, padding=(0, 1, 0, 0), header_style="dim")
+    for name in ("time", "share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    labels = problem.topology.labels
+    for share in evaluation.shares[:MOST_SHARES]:
+        idle = "NPUs" if share.label == COMPUTE else "latency"
+        on = ", ".join(labels[i] for i in share.dims) or idle
+        fraction = f"{share.seconds / evaluation.step_time_s:.1%}"
+        table.add_row(Text(share.label), Text(on), format_time(share.seconds), fraction)
+    return table
+
+
+def members(evaluation: Evaluation) -> Table | None:
+    """Each workload of a group; ``None`` for a plan with one."""
+    from libra_planner.units import format_time
+
+    if not evaluation.members:
+        return None
+    table = Table("workload", box=None, padding=(0, 1, 0, 0), header_style="dim")
+    for name in ("weight", "step time", "vs equal"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for member in evaluation.members:
+        figures = f"{member.weight:.3f}", format_time(member.step_time_s)
+        table.add_row(Text(member.name), *figures, f"{member.speedup_vs_equal:.3f}x")
+    return table
+
+
+def proof(optimum: Optimum, evaluation: Evaluation) -> Text:
+    """What optimising proved, seen from the design on screen."""
+    from libra_planner.units import format_time, format_usd
+
+    design, best = optimum.design, optimum.evaluation
+    same = list(best.bandwidth_bytes_per_s) == list(evaluation.bandwidth_bytes_per_s)
+    gap = f"gap {max(design.optimality_gap, 1e-9):.0e}"
+    if same:
+        ties = "" if design.unique else "; others tie, this is the first of the cheapest"
+        return Text(f"Proven optimal for {optimum.problem.objective} ({gap}){ties}", "bold green")
+    figures = f"{format_time(best.step_time_s)}, {format_usd(best.cost_usd)}"
+    return Text(f"The optimum ({gap}) has {figures}; o goes back to it", "italic")
+
+
+def worth(optimum: Optimum) -> Table | None:
+    """Shadow prices of the optimum, as ``optimize`` prints them."""
+    from libra_planner.report.worth import worth_table
+
+    return worth_table(optimum.shadow or ())

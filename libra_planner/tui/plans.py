@@ -1,0 +1,153 @@
+"""Plans and designs that a session holds: what came of reading one, optima, pinned designs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from libra_planner.errors import Fault
+    from libra_planner.evaluation import Evaluation
+    from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.shadow import ShadowPrice
+    from libra_planner.problem import Problem
+    from libra_planner.spec.document import Document
+
+Bandwidth = tuple[float, ...]
+"""GB/s per NPU of every dimension, innermost first."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What came of reading a plan with some settings.
+
+    Parameters
+    ----------
+    settings : the settings it was read with.
+    problem : the plan in numbers; ``None`` where it has faults.
+    faults : everything that is wrong.
+    document : values and their lines; ``None`` where the file is no YAML.
+    """
+
+    settings: tuple[str, ...]
+    problem: Problem | None
+    faults: tuple[Fault, ...]
+    document: Document | None
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A certified design and what one more of everything is worth there."""
+
+    problem: Problem
+    design: Design
+    evaluation: Evaluation
+    shadow: tuple[ShadowPrice, ...] | None
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A design that was kept for comparison, with the plan it was made under.
+
+    Parameters
+    ----------
+    name, path : what it is called, and the plan's file.
+    value : the plan as it stood, edits included.
+    problem, evaluation : in numbers, and what the design is worth there.
+    """
+
+    name: str
+    path: Path
+    value: dict[str, Any] = field(repr=False)
+    problem: Problem = field(repr=False)
+    evaluation: Evaluation = field(repr=False)
+
+    @property
+    def bandwidth_GBps(self) -> Bandwidth:
+        """The design."""
+        from libra_planner.units import gigabytes_per_s
+
+        return tuple(gigabytes_per_s(b) for b in self.evaluation.bandwidth_bytes_per_s)
+
+    def settings_now(self) -> tuple[str, ...]:
+        """Settings that make the file, as it is now, the plan of this design again."""
+        document = _document(self.path, ())
+        value = document.value if document and isinstance(document.value, dict) else {}
+        return settings_between(value, self.value, _defaults())
+
+
+def settings_between(
+    value: dict[str, Any], wanted: dict[str, Any], defaults: dict[str, Any]
+) -> tuple[str, ...]:
+    """Settings that turn one plan's values into another's; what that one lacks is its default.
+
+    >>> settings_between({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": ["x"]}, {"c": 0})
+    ('b=["x"]', 'c=0')
+    """
+    target = {key: defaults.get(key) for key in value} | wanted
+    changed = [key for key in target if key not in value or value[key] != target[key]]
+    return tuple(f"{key}={json.dumps(target[key])}" for key in changed)
+
+
+def _defaults() -> dict[str, Any]:
+    """What a plan means that does not say a key."""
+    from libra_planner.spec.group_models import GroupPlanSpec
+    from libra_planner.spec.models import PlanSpec
+
+    fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
+    return {key: one.default for key, one in fields.items() if not one.is_required()}
+
+
+def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
+    """Read a plan as every command does, and keep its faults instead of raising them."""
+    from libra_planner.errors import Fault, PlannerError, SpecError
+    from libra_planner.spec.plan import load_plan
+
+    try:
+        return Reading(settings, load_plan(path, settings), (), _document(path, settings))
+    except SpecError as error:
+        faults = error.faults
+    except PlannerError as error:
+        faults = (Fault(str(error)),)
+    return Reading(settings, None, faults, _document(path, settings))
+
+
+def _document(path: Path, settings: tuple[str, ...]) -> Document | None:
+    """Values and lines; an edit that cannot be applied is left out (it is among the faults)."""
+    from libra_planner.errors import SpecError
+    from libra_planner.spec.document import read_document
+    from libra_planner.spec.settings import apply_setting
+
+    try:
+        document = read_document(path)
+    except SpecError:
+        return None
+    for setting in settings:
+        try:
+            apply_setting(document, setting)
+        except SpecError:
+            continue
+    return document
+
+
+def equal_split_GBps(problem: Problem) -> Bandwidth:
+    """The plan's total, or 100 GB/s each without one, spread evenly over the dimensions."""
+    from libra_planner.units import gigabytes_per_s
+
+    n_dims, total = problem.topology.n_dims, problem.total_bandwidth_bytes_per_s()
+    each = 100.0 if total is None else gigabytes_per_s(total) / n_dims
+    return (each,) * n_dims
+
+
+def best_design(problem: Problem) -> Optimum:
+    """What ``optimize`` prints: the certified design, its figures, the shadow prices."""
+    from libra_planner.evaluation import evaluated
+    from libra_planner.optimizer.optimize import solve
+    from libra_planner.optimizer.shadow import shadow_prices
+
+    solution = solve(problem)
+    shadow = shadow_prices(solution.problem, solution)
+    evaluation = evaluated(solution.problem, solution.design.bandwidth_bytes_per_s)
+    return Optimum(solution.problem, solution.design, evaluation, shadow)

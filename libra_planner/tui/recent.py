@@ -1,0 +1,60 @@
+"""Plans that were open lately, and the designs they were left with (XDG state folder)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_RECENT = 20
+
+
+@dataclass(frozen=True)
+class RecentPlan:
+    """A plan's absolute path and the design that was on screen, GB/s, if any."""
+
+    path: str
+    bandwidth_GBps: tuple[float, ...] | None = None
+
+
+def state_folder() -> Path:
+    """Where the cockpit keeps what it remembers."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "libra-planner"
+
+
+def recent_plans() -> list[RecentPlan]:
+    """Latest first; nothing where there is no list that can be read."""
+    try:
+        entries = json.loads((state_folder() / "recent.json").read_text(encoding="utf-8"))
+        return [
+            RecentPlan(str(entry["path"]), _vector(entry.get("bandwidth_GBps")))
+            for entry in entries
+        ]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return []
+
+
+def _vector(value: object) -> tuple[float, ...] | None:
+    return tuple(float(b) for b in value) if isinstance(value, list) and value else None
+
+
+def remember(plan: RecentPlan) -> None:
+    """Put a plan first; a folder that cannot be written to only costs the memory."""
+    listed = [plan, *(one for one in recent_plans() if one.path != plan.path)][:MOST_RECENT]
+    entries = [{"path": one.path, "bandwidth_GBps": one.bandwidth_GBps} for one in listed]
+    folder = state_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = folder / f".recent.{os.getpid()}"
+        partial.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+        os.replace(partial, folder / "recent.json")
+    except OSError:
+        return
+
+
+def left_with(path: Path) -> tuple[float, ...] | None:
+    """The design that a plan was left with, GB/s."""
+    known = {one.path: one.bandwidth_GBps for one in recent_plans()}
+    return known.get(str(path.resolve()))

@@ -1,0 +1,1 @@
+"""The cockpit's six screens."""

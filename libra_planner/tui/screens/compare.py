@@ -1,0 +1,98 @@
+"""Compare: pinned designs side by side, with deltas to a baseline."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable, Static
+
+from libra_planner.tui.comparison import compared
+from libra_planner.tui.pane import Pane
+
+_EMPTY = """Nothing is pinned yet.
+
+p pins the design on screen, with the plan as it stands.
+Change the plan or the bandwidths, pin again, and compare here."""
+
+
+_HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
+
+
+class ComparePane(Pane):
+    """The second screen."""
+
+    DEFAULT_CSS = """
+    ComparePane #compare-empty { padding: 1 2; }
+    ComparePane DataTable { height: 1fr; }
+    ComparePane #compare-hint { padding: 0 1; text-style: italic; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("B", "baseline", "Baseline", show=True),
+        Binding("d,delete", "unpin", "Unpin", key_display="d", show=True),
+    ]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._of: tuple[tuple[str, ...], int] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(_EMPTY, id="compare-empty")
+        table: DataTable[Text] = DataTable(cursor_type="column", zebra_stripes=True)
+        table.fixed_columns = 1
+        yield table
+        yield Static(_HINT, id="compare-hint")
+
+    def take_focus(self) -> None:
+        self.query_one(DataTable).focus()
+
+    def show_session(self) -> None:
+        session, table = self.session, self.query_one(DataTable)
+        shown = (tuple(pin.name for pin in session.pins), session.baseline)
+        if shown == self._of:
+            return
+        self._of, chosen = shown, self._chosen()
+        self.query_one("#compare-empty").display = not session.pins
+        table.display = self.query_one("#compare-hint").display = bool(session.pins)
+        table.clear(columns=True)
+        if not session.pins:
+            return
+        table.add_column("")
+        for i, pin in enumerate(session.pins):
+            base = i == session.baseline
+            table.add_column(Text(f"{pin.name}{' (baseline)' if base else ''}", "bold"))
+        for row in compared(session.pins, session.baseline):
+            cells = [_cell(text, d) for text, d in zip(row.texts, row.deltas, strict=True)]
+            table.add_row(Text(row.name, "bold"), *cells)
+        table.move_cursor(column=min(chosen, len(session.pins) - 1) + 1)
+
+    def _chosen(self) -> int:
+        """Index of the pinned design under the cursor."""
+        return max(self.query_one(DataTable).cursor_column - 1, 0)
+
+    def on_data_table_column_selected(self, _event: DataTable.ColumnSelected) -> None:
+        self.action_load()
+
+    def action_load(self) -> None:
+        """Go back to a pinned design and its plan."""
+        if self.session.pins:
+            self.cockpit.load_pin(self.session.pins[self._chosen()])
+
+    def action_baseline(self) -> None:
+        """Compare the others to this one."""
+        if self.session.pins:
+            self.session.baseline = self._chosen()
+            self.show_session()
+
+    def action_unpin(self) -> None:
+        """Drop a pinned design."""
+        if self.session.pins:
+            self.session.unpin(self._chosen())
+            self.show_session()
+
+
+def _cell(text: str, delta: str) -> Text:
+    cell = Text(text)
+    return cell.append(f"  {delta}", "italic") if delta else cell

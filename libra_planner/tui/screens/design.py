@@ -1,0 +1,124 @@
+"""Design: the plan as a form, bandwidths as bars, figures that follow every change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Static
+
+from libra_planner.tui import figures
+from libra_planner.tui.fields import OPTIONAL, FormField, fault_text, faults_by_key, form_fields
+from libra_planner.tui.pane import Pane
+from libra_planner.tui.plans import Reading
+from libra_planner.tui.widgets.bandwidths import Bandwidths
+from libra_planner.tui.widgets.card import Card
+from libra_planner.tui.widgets.plan_form import PlanForm
+
+
+class DesignPane(Pane):
+    """The first screen."""
+
+    DEFAULT_CSS = """
+    DesignPane { layout: horizontal; }
+    DesignPane #form { width: 2fr; min-width: 35; max-width: 64; }
+    DesignPane #right { width: 3fr; }
+    DesignPane #faults { color: $error; border: round $error; padding: 0 1; display: none;
+                         height: auto; max-height: 12; }
+    DesignPane #faults.some { display: block; }
+    DesignPane .card { height: auto; padding: 0 1; margin-bottom: 1; }
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._form_of: Reading | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield PlanForm(self._edited, self._settled, self._asked, self._emptied)
+            with VerticalScroll(id="right", can_focus=False):
+                with VerticalScroll(id="faults"):
+                    yield Static(id="faults-text")
+                yield Bandwidths()
+                yield Card("reading the plan ...", id="headline", classes="card")
+                yield Card(id="worth", classes="card")
+                yield Card(id="waits", classes="card")
+
+    def take_focus(self) -> None:
+        if self.session.faults:
+            self.query_one("#faults").focus()
+        else:
+            self.query_one(Bandwidths).focus()
+
+    def flush(self) -> None:
+        """Take what is being typed into the form."""
+        self.query_one(PlanForm).flush()
+
+    def show_session(self) -> None:
+        if self._form_of is not self.session.reading:
+            self._form_of = self.session.reading
+            self._show_form()
+            self._show_faults()
+        self.show_figures()
+
+    def _show_form(self) -> None:
+        reading = self.session.reading
+        if reading is None or reading.document is None:
+            return
+        fields = form_fields(reading.document, reading.settings)
+        by_key = faults_by_key(reading.faults, [field.key for field in fields])
+        texts = {key: [fault_text(fault) for fault in found] for key, found in by_key.items()}
+        self.query_one(PlanForm).show(fields, texts)
+
+    def _show_faults(self) -> None:
+        panel, faults = self.query_one("#faults"), self.session.faults
+        panel.set_class(bool(faults), "some")
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        panel.border_title = f"{count} (f: first field, O: open another)"
+        text = "\n".join(str(fault) for fault in faults)
+        self.query_one("#faults-text", Static).update(Text(text))
+
+    def show_figures(self) -> None:
+        """Figures of the design on screen."""
+        problem, evaluation = self.session.problem, self.cockpit.evaluation
+        values = self.session.edits.bandwidth_GBps or ()
+        cards = [self.query_one(f"#{name}", Card) for name in ("headline", "worth", "waits")]
+        if problem is None or evaluation is None:
+            for card, text in zip(cards, (self.cockpit.no_figures, "", ""), strict=True):
+                card.show(Text(text))
+            return
+        self.query_one(Bandwidths).update(figures.dimension_rows(problem, evaluation), values)
+        stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
+        cards[0].show(Group(*stale, figures.headline(problem, evaluation)))
+        optimum = self.session.optimum
+        hint = Text("o finds the best design for these rules", "italic")
+        proven = [hint if optimum is None else figures.proof(optimum, evaluation)]
+        worth = figures.worth(optimum) if optimum else None
+        cards[1].show(Group(*proven, *([worth] if worth else [])))
+        group = figures.members(evaluation)
+        cards[2].show(Group(*([group] if group else []), figures.waits(problem, evaluation)))
+
+    def _edited(self, key: str, text: str) -> None:
+        nothing = "null" if key in OPTIONAL else ""
+        self.cockpit.apply_edit(key, text if text.strip() else nothing)
+
+    def _emptied(self, field: FormField) -> None:
+        kind, _, index = field.key.partition(".")
+        if kind == "constraints" and index.isdigit():
+            self.session.remove_rule(int(index))
+            self.cockpit.reread()
+
+    def _settled(self) -> None:
+        self.session.settle()
+
+    def _asked(self, field: FormField) -> None:
+        self.cockpit.ask_value(field.key, field.label, field.text)
+
+    def on_bandwidths_changed(self, event: Bandwidths.Changed) -> None:
+        self.cockpit.change_bandwidth(event.bandwidth_GBps, f"dim{event.dim}")
+
+    def on_bandwidths_typed(self, event: Bandwidths.Typed) -> None:
+        self.cockpit.ask_bandwidth(event.dim)

@@ -1,0 +1,197 @@
+"""Fabric: the design as whole links, loaded by a step's collectives under a routing policy."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.console import Group
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, VerticalScroll
+from textual.events import Resize
+from textual.widgets import DataTable, Input, Label, Select
+
+from libra_planner.realization import WIRINGS
+from libra_planner.tui import links
+from libra_planner.tui.dialogs import Panel
+from libra_planner.tui.pane import Pane
+from libra_planner.tui.widgets.card import Card
+from libra_planner.tui.widgets.tables import fill
+
+POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "annealing", "ilp")
+"""Policies that find paths by themselves."""
+
+_TWO_COLUMNS = 150
+
+
+class FabricPane(Pane):
+    """The fourth screen."""
+
+    DEFAULT_CSS = """
+    FabricPane #fabric-bar { height: 1; padding: 0 1; }
+    FabricPane #fabric-bar Label { margin-right: 1; color: $text-muted; }
+    FabricPane #policy { width: 22; margin-right: 2; }
+    FabricPane #seed { width: 8; margin-right: 2; }
+    FabricPane #wiring { width: 19; }
+    FabricPane #fabric-split { layout: vertical; overflow-y: auto; }
+    FabricPane VerticalScroll { height: auto; padding: 0 1; }
+    FabricPane Card { height: auto; margin-bottom: 1; }
+    FabricPane #fabric-dimensions { margin-bottom: 0; }
+    FabricPane DataTable { height: auto; max-height: 9; }
+    FabricPane #fabric-right:focus { background: $boost; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "next_policy", "Policy", show=True),
+        Binding("n", "next_seed(1)", "Next seed", show=True),
+        Binding("N", "next_seed(-1)", "Seed before", show=False),
+        Binding("h", "heat", "Heat map", show=True),
+    ]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._found: links.CheckedLinks | None = None
+        self._wanted: tuple[Any, ...] = ()
+        self._rows: list[dict[str, Any]] = []
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="fabric-bar"):
+            yield Label("policy")
+            options = [(name, name) for name in POLICIES]
+            yield Select(options, value="ecmp", allow_blank=False, compact=True, id="policy")
+            yield Label("seed")
+            yield Input("0", type="integer", compact=True, id="seed")
+            yield Label("wiring")
+            wirings = [(name, name) for name in WIRINGS]
+            yield Select(wirings, compact=True, prompt="of the plan", id="wiring")
+        with Container(id="fabric-split"):
+            with VerticalScroll(id="fabric-left", can_focus=False):
+                yield Card(id="fabric-times")
+                yield Card(id="fabric-dimensions")
+                yield Card(id="fabric-layers")
+                yield DataTable(cursor_type="row", zebra_stripes=True)
+            with VerticalScroll(id="fabric-right"):
+                yield Card(id="fabric-heat")
+
+    def take_focus(self) -> None:
+        self.query_one(DataTable).focus()
+
+    def show_session(self) -> None:
+        session = self.session
+        if session.problem is None or not session.current:
+            self._wanted = ()
+            self._say("no links: the plan has faults")
+            return
+        policy, seed = str(self.query_one("#policy", Select).value), self._seed()
+        wanted = (id(session.problem), session.edits.bandwidth_GBps, policy, seed)
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._check(policy, seed)
+
+    def _seed(self) -> int:
+        text = self.query_one("#seed", Input).value
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+    def _check(self, policy: str, seed: int) -> None:
+        problem, bandwidth = self.session.problem, self.session.bandwidth_bytes_per_s
+        if problem is None:
+            return
+        self._say("routing the flows ...")
+
+        def call(ticket: Any) -> links.CheckedLinks:
+            return links.check_links(
+                problem, bandwidth, policy=policy, seed=seed, progress=ticket.progress
+            )
+
+        start = self.cockpit.workshop.start
+        start("check", "checking the links", call=call, done=self._done, failed=self._failed)
+
+    def _done(self, found: links.CheckedLinks) -> None:
+        self._found = found
+        self._show()
+
+    def _failed(self, error: Exception) -> None:
+        from libra_planner.tui.work import error_text
+
+        self._say(error_text(error))
+
+    def _say(self, text: str) -> None:
+        self._found, self._rows = None, []
+        self.query_one("#fabric-times", Card).show(Text(text, "italic"))
+        for name in ("dimensions", "layers", "heat"):
+            self.query_one(f"#fabric-{name}", Card).show("")
+        self.query_one(DataTable).clear(columns=True)
+
+    def _show(self) -> None:
+        found = self._found
+        if found is None:
+            return
+        self.query_one("#fabric-times", Card).show(links.step_times(found))
+        self.query_one("#fabric-dimensions", Card).show(
+            Group(links.dimensions(found), links.parts_text(found))
+        )
+        title = Text(links.phase_name(found), "bold")
+        table = links.layers(found)
+        self.query_one("#fabric-layers", Card).show(Group(title, *([table] if table else [])))
+        self._show_busiest(found)
+        self._show_heat()
+
+    def _show_busiest(self, found: links.CheckedLinks) -> None:
+        table: DataTable[Text] = self.query_one(DataTable)
+        self._rows = links.busiest(found)
+        rows = [
+            (row["link"], row["layer"], f"{row['n_flows']:g}", str(row["n_groups"]))
+            for row in self._rows
+        ]
+        headers = ("busiest links (Enter: their flows)", "layer", "flows", "groups")
+        fill(table, headers if rows else (), rows, justify="left")
+
+    def _show_heat(self) -> None:
+        if self._found is not None:
+            wide = self.app.size.width >= _TWO_COLUMNS
+            width = self.app.size.width // (2 if wide else 1) - 5
+            text = links.heat_maps(self._found, width)
+            self.query_one("#fabric-heat", Card).show(text)
+
+    def on_resize(self, _event: Resize) -> None:
+        self._show_heat()
+
+    def on_select_changed(self, event: Select.Changed) -> None:
+        event.stop()
+        if event.select.id == "policy":
+            self.show_session()
+        elif event.value is not Select.NULL:
+            self.cockpit.apply_edit("fabric.realization.wiring", str(event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.show_session()
+        self.take_focus()
+
+    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
+        self.action_follow()
+
+    def action_follow(self) -> None:
+        """The flows of the chosen link, hop by hop."""
+        if self._found is not None and self._rows:
+            row = self._rows[min(self.query_one(DataTable).cursor_row, len(self._rows) - 1)]
+            self.app.push_screen(Panel(row["link"], links.link_text(self._found, row), wide=True))
+
+    def action_heat(self) -> None:
+        """To the heat map, or back to the busiest links."""
+        heat = self.query_one("#fabric-right")
+        if heat.has_focus:
+            self.take_focus()
+        else:
+            heat.focus()
+            heat.scroll_visible(top=True)
+
+    def action_next_policy(self) -> None:
+        """The next routing policy."""
+        select = self.query_one("#policy", Select)
+        select.value = POLICIES[(POLICIES.index(str(select.value)) + 1) % len(POLICIES)]
+
+    def action_next_seed(self, by: int) -> None:
+        """Draw again."""
+        self.query_one("#seed", Input).value = str(max(self._seed() + by, 0))
+        self.show_session()

@@ -1,0 +1,166 @@
+"""Frontier: the fastest design at each cost, the design on screen, any point to load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.events import Resize
+from textual.widgets import DataTable, Static
+
+from libra_planner.tui.pane import Pane
+from libra_planner.tui.widgets.frontier_plot import FrontierPlot
+from libra_planner.tui.widgets.tables import fill
+
+if TYPE_CHECKING:
+    from libra_planner.optimizer.pareto import FrontierPoint
+    from libra_planner.problem import Problem
+
+N_POINTS = 25
+
+
+class FrontierPane(Pane):
+    """The third screen."""
+
+    DEFAULT_CSS = """
+    FrontierPane #frontier-split { layout: vertical; }
+    FrontierPane #frontier-left { height: 3fr; width: 1fr; }
+    FrontierPane #frontier-title { height: 1; padding: 0 1; }
+    FrontierPane #frontier-plot { height: 1fr; }
+    FrontierPane #frontier-list { height: 2fr; min-height: 6; width: 1fr; }
+    FrontierPane DataTable { height: 1fr; }
+    FrontierPane #frontier-note { height: auto; padding: 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "toggle_log", "Log axes", show=True),
+        Binding("r", "compute", "Again", show=True),
+    ]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._points: tuple[FrontierPoint, ...] = ()
+        self._of: Problem | None = None
+        self._is_log = True
+        self._drawn: tuple[Any, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        with Container(id="frontier-split"):
+            with Vertical(id="frontier-left"):
+                yield Static(id="frontier-title")
+                yield FrontierPlot()
+            with Vertical(id="frontier-list"):
+                yield DataTable(cursor_type="row", zebra_stripes=True)
+                yield Static(id="frontier-note")
+
+    def take_focus(self) -> None:
+        self.query_one(DataTable).focus()
+
+    def show_session(self) -> None:
+        stale = self._of is not self.session.problem
+        if stale and self.session.current:
+            self.action_compute()
+        elif not stale:
+            self._draw()
+
+    def action_compute(self) -> None:
+        """Find the frontier of the plan as it stands."""
+        problem = self.session.problem
+        if problem is None or not self.session.current:
+            self._note("no frontier: the plan has faults")
+            return
+        self._of, self._points, self._drawn = problem, (), ()
+
+        def call(ticket: Any) -> Any:
+            from libra_planner.optimizer.pareto import pareto
+
+            return pareto(problem, N_POINTS, ticket.progress)
+
+        self._note("finding the frontier ...")
+        start = self.cockpit.workshop.start
+        start("frontier", "frontier", call=call, done=self._found, failed=self._failed)
+
+    def _found(self, points: tuple[FrontierPoint, ...]) -> None:
+        from libra_planner.units import format_bandwidth, format_time, format_usd
+
+        self._points = points
+        problem = self._of
+        labels = problem.topology.labels if problem else ()
+        table: DataTable[Text] = self.query_one(DataTable)
+        rows = []
+        for point in points:
+            speeds = (format_bandwidth(b) for b in point.bandwidth_bytes_per_s)
+            cells = (format_usd(point.cost_usd), format_time(point.step_time_s), *speeds)
+            rows.append([cell.removesuffix(" GB/s") for cell in cells])
+        fill(table, ("cost", "step time", *labels), rows, justify="right")
+        table.move_cursor(row=self._nearest())
+        self._note("arrows or a click choose a point, Enter loads it; columns in GB/s")
+        self._draw()
+
+    def _nearest(self) -> int:
+        """The point whose cost is nearest to that of the design on screen."""
+        evaluation = self.cockpit.evaluation
+        if evaluation is None:
+            return 0
+        costs = [abs(point.cost_usd - evaluation.cost_usd) for point in self._points]
+        return costs.index(min(costs))
+
+    def _failed(self, error: Exception) -> None:
+        from libra_planner.tui.work import error_text
+
+        self.query_one(DataTable).clear(columns=True)
+        self.query_one(FrontierPlot).clear()
+        self._note(error_text(error))
+
+    def _note(self, text: str) -> None:
+        self.query_one("#frontier-note", Static).update(Text(text, "italic"))
+
+    def _draw(self) -> None:
+        if not self._points:
+            return
+        evaluation = self.cockpit.evaluation
+        design = (evaluation.cost_usd, evaluation.step_time_s) if evaluation else None
+        if design and not (design[0] > 0 and design[1] > 0):
+            design = None
+        pairs = [(point.cost_usd, point.step_time_s) for point in self._points]
+        chosen = min(self.query_one(DataTable).cursor_row, len(pairs) - 1)
+        is_log = self._is_log and all(cost > 0 and time > 0 for cost, time in pairs)
+        drawn = (id(self._points), chosen, design, is_log, self.size)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        axes = "log" if is_log else "linear"
+        title = Text(f"Step time over cost, {axes} axes: ", no_wrap=True)
+        title.append("o", "cyan").append(" frontier  ").append("#", "bold").append(" chosen  ")
+        title.append("X", "bold yellow").append(" on screen")
+        self.query_one("#frontier-title", Static).update(title)
+        self.query_one(FrontierPlot).show(pairs, max(chosen, 0), design, is_log=is_log)
+
+    def on_resize(self, _event: Resize) -> None:
+        self.call_after_refresh(self._draw)
+
+    def on_data_table_row_highlighted(self, _event: DataTable.RowHighlighted) -> None:
+        self._draw()
+
+    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
+        self.action_load()
+
+    def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
+        self.query_one(DataTable).move_cursor(row=event.index)
+
+    def action_load(self) -> None:
+        """Put the chosen point on screen as the design."""
+        from libra_planner.units import gigabytes_per_s
+
+        if self._points and self._of is self.session.problem:
+            point = self._points[self.query_one(DataTable).cursor_row]
+            vector = tuple(gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s)
+            self.cockpit.change_bandwidth(vector)
+            self.cockpit.say("loaded the point as the design; 1 shows it, u takes it back")
+
+    def action_toggle_log(self) -> None:
+        """Logarithmic axes or linear ones."""
+        self._is_log = not self._is_log
+        self._draw()

@@ -1,0 +1,189 @@
+"""Sweep: axes as text, count, run as a child process, pages of results, any row to open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical
+from textual.widgets import DataTable, Input, Label, Static, TextArea
+
+from libra_planner.tui import sweeping
+from libra_planner.tui.pane import Pane
+from libra_planner.tui.session import Edits
+
+_HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a row as a plan"
+
+
+class SweepPane(Pane):
+    """The fifth screen."""
+
+    DEFAULT_CSS = """
+    SweepPane #sweep-left { height: 9; }
+    SweepPane #sweep-text { height: 1fr; border: round $foreground 40%; padding: 0; }
+    SweepPane #sweep-text:focus { border: round $accent; }
+    SweepPane #sweep-bar { height: 1; }
+    SweepPane #sweep-bar Label { margin: 0 1; color: $text-muted; }
+    SweepPane #sweep-right { height: 1fr; }
+    SweepPane #sweep-state { height: auto; max-height: 6; padding: 0 1; }
+    SweepPane DataTable { height: 1fr; }
+    SweepPane #sweep-page { height: 1; padding: 0 1; text-style: italic; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("g", "run", "Run", show=True),
+        Binding("c", "count", "Count", show=True),
+        Binding("v", "view", "View", show=True),
+        Binding("i", "text", "Edit", show=True),
+        Binding("left_square_bracket", "turn(-1)", "Page", key_display="[", show=False),
+        Binding("right_square_bracket", "turn(1)", "Page", key_display="]", show=False),
+    ]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._page: sweeping.Page | None = None
+        self._view, self._number = sweeping.VIEWS[0], 0
+        self._own: str | None = None
+
+    def compose(self) -> ComposeResult:
+        with Container(id="sweep-split"):
+            with Vertical(id="sweep-left"):
+                area = TextArea("", language=None, id="sweep-text", tab_behavior="focus")
+                area.border_title = "Sweep (i edits, Escape leaves)"
+                yield area
+                with Horizontal(id="sweep-bar"):
+                    yield Label("results in")
+                    yield Input("", compact=True, id="sweep-folder")
+            with Vertical(id="sweep-right"):
+                yield Static(_HINT, id="sweep-state")
+                yield DataTable(cursor_type="row", zebra_stripes=True)
+                yield Static(id="sweep-page")
+
+    def take_focus(self) -> None:
+        self.query_one(DataTable).focus()
+
+    def show_session(self) -> None:
+        from libra_planner.units import gigabytes_per_s
+
+        area, problem = self.query_one(TextArea), self.session.problem
+        if area.text in ("", self._own) and problem is not None:
+            total = problem.total_bandwidth_bytes_per_s()
+            budget = None if total is None else gigabytes_per_s(total)
+            self._own = sweeping.template(self.session.path, budget)
+            area.text = self._own
+        folder = self.query_one("#sweep-folder", Input)
+        if not folder.value:
+            beside = Path.cwd() if self.cockpit.is_bundled() else self.session.path.parent
+            folder.value = str(beside / f"{self.session.path.stem}-sweep")
+        if self.session.dirty:
+            self._say("The plan has unsaved edits, which the sweep does not see: s saves.")
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.query_one("#sweep-folder", Input).value or "sweep").expanduser()
+
+    def _say(self, text: str) -> None:
+        self.query_one("#sweep-state", Static).update(Text(text))
+
+    def _failed(self, error: Exception) -> None:
+        from libra_planner.tui.work import error_text
+
+        self._say(error_text(error))
+
+    def _written(self) -> Path:
+        """The sweep's file, beside its results."""
+        from libra_planner.files import write_files
+
+        folder = self._folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        file = folder.with_name(f"{folder.name}.yaml")
+        write_files({file: self.query_one(TextArea).text})
+        return file
+
+    def action_text(self) -> None:
+        """Edit the axes."""
+        self.query_one(TextArea).focus()
+
+    def action_count(self) -> None:
+        """How many designs, and how long."""
+        self._say("counting ...")
+
+        def call(_ticket: Any) -> str:
+            return sweeping.count(self._written())
+
+        start = self.cockpit.workshop.start
+        start("sweep", "counting the sweep", call=call, done=self._say, failed=self._failed)
+
+    def action_run(self) -> None:
+        """Run what is missing, in a process of its own."""
+        folder = self._folder
+        self._say("starting ...")
+
+        def report(text: str) -> None:
+            self.app.call_later(self._say, text)
+
+        def call(ticket: Any) -> dict[str, Any]:
+            return sweeping.run(self._written(), folder, ticket, report)
+
+        def done(event: dict[str, Any]) -> None:
+            self._say(f"done: {sweeping.state_text(event)}")
+            self._load_page()
+
+        start = self.cockpit.workshop.start
+        start("sweep", "sweep", call=call, done=done, failed=self._failed)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._load_page()
+        self.take_focus()
+
+    def action_view(self) -> None:
+        """The best designs, the frontier, all rows."""
+        views = sweeping.VIEWS
+        self._view = views[(views.index(self._view) + 1) % len(views)]
+        self._number = 0
+        self._load_page()
+
+    def action_turn(self, by: int) -> None:
+        """Another page."""
+        self._number = max(self._number + by, 0)
+        self._load_page()
+
+    def _load_page(self) -> None:
+        folder, view, number = self._folder, self._view, self._number
+
+        def call(_ticket: Any) -> sweeping.Page:
+            return sweeping.page(folder, view, number)
+
+        start = self.cockpit.workshop.start
+        start("page", "", call=call, done=self._show_page, failed=self._failed)
+
+    def _show_page(self, page: sweeping.Page) -> None:
+        self._page, self._number = page, page.number
+        table: DataTable[Text] = self.query_one(DataTable)
+        table.clear(columns=True)
+        for name in page.answer.columns:
+            table.add_column(Text(name, justify="right"))
+        for row in page.answer.rows:
+            table.add_row(*(Text(sweeping.cell(value), justify="right") for value in row))
+        turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)"
+        text = f"{page.view}: {len(page.answer.rows)} designs{turn if page.n_pages > 1 else ''}"
+        self.query_one("#sweep-page", Static).update(Text(text))
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        if self._page is None:
+            return
+        row = self._page.answer.dicts()[event.cursor_row]
+        folder = self._folder
+
+        def done(found: Any) -> None:
+            path, bandwidth = found
+            self.cockpit.guard(lambda: self.cockpit.open_plan(path, Edits((), bandwidth)))
+            self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
+
+        def call(_ticket: Any) -> Any:
+            return sweeping.plan_of_row(folder, row)
+
+        self.cockpit.workshop.start("row", "opening the row", call=call, done=done)

@@ -1,0 +1,208 @@
+"""The open plan without any terminal: its edits, their undoing, faults, figures, pins.
+
+A session is the path of a plan and a list of edits, each exactly what ``--set`` takes, so
+that what the cockpit shows is what the commands print for the same file and settings.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.tui.plans import Bandwidth, Optimum, Pin, Reading, equal_split_GBps
+
+if TYPE_CHECKING:
+    from libra_planner.errors import Fault
+    from libra_planner.evaluation import Evaluation
+    from libra_planner.problem import Problem
+
+MOST_UNDONE = 500
+"""Edits that can be taken back."""
+
+
+@dataclass(frozen=True)
+class Edits:
+    """What undo and redo go back and forth between.
+
+    Parameters
+    ----------
+    settings : ``key=value`` as ``--set`` takes them, in order.
+    bandwidth_GBps : the design on screen; ``None`` before a plan was valid.
+    """
+
+    settings: tuple[str, ...] = ()
+    bandwidth_GBps: Bandwidth | None = None
+
+
+@dataclass
+class Session:
+    """The open plan and everything done to it since it was opened.
+
+    Parameters
+    ----------
+    path : the plan's file.
+    edits : now, relative to the file.
+    reading : what came of the latest settings that were read.
+    problem : of the last valid settings: figures belong to these.
+    pins, baseline : designs kept for comparison, and which one the others are compared to.
+    optimum : the last certified design of the problem.
+    """
+
+    path: Path
+    edits: Edits = Edits()
+    reading: Reading | None = None
+    problem: Problem | None = None
+    pins: list[Pin] = field(default_factory=list)
+    baseline: int = 0
+    optimum: Optimum | None = None
+    _undo: list[Edits] = field(default_factory=list)
+    _redo: list[Edits] = field(default_factory=list)
+    _subject: str | None = None
+    _read: tuple[str, ...] = ()
+    _n_pinned: int = 0
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the plan has edits that its file has not."""
+        return bool(self.edits.settings)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong with the plan as it stands."""
+        return self.reading.faults if self.reading else ()
+
+    @property
+    def current(self) -> bool:
+        """Whether the figures belong to the settings as they stand."""
+        reading = self.reading
+        return bool(reading and reading.problem and reading.settings == self.edits.settings)
+
+    def edit(self, key: str, text: str) -> None:
+        """Give a value of the plan, as ``--set key=text`` does."""
+        settings = self.edits.settings
+        if settings and settings[-1].partition("=")[0] == key:
+            settings = settings[:-1]
+        self._change(replace(self.edits, settings=(*settings, f"{key}={text}")), key)
+
+    def set_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
+        """Put another design on screen; repeated changes of one subject are undone at once."""
+        self._change(replace(self.edits, bandwidth_GBps=tuple(bandwidth_GBps)), subject)
+
+    def restore(self, edits: Edits) -> None:
+        """Go to other edits, such as those of a pinned design."""
+        self._change(edits, None)
+
+    def settle(self) -> None:
+        """Begin a new step for undo, even if the next edit is of the same subject."""
+        self._subject = None
+
+    def _change(self, edits: Edits, subject: str | None) -> None:
+        if edits == self.edits:
+            return
+        if subject is None or subject != self._subject or not self._undo:
+            self._undo = [*self._undo[-MOST_UNDONE:], self.edits]
+        self._subject, self._redo, self.edits = subject, [], edits
+
+    def undo(self) -> bool:
+        """Take back the latest edit; whether there was one."""
+        return self._walk(self._undo, self._redo)
+
+    def redo(self) -> bool:
+        """Make the edit that was taken back again; whether there was one."""
+        return self._walk(self._redo, self._undo)
+
+    def _walk(self, source: list[Edits], target: list[Edits]) -> bool:
+        if not source:
+            return False
+        target.append(self.edits)
+        self.edits, self._subject = source.pop(), None
+        return True
+
+    def accept(self, reading: Reading, bandwidth_GBps: Bandwidth | None = None) -> None:
+        """Take what came of reading the settings; a valid plan gets a design of its size."""
+        self.reading = reading
+        if reading.problem is None:
+            return
+        changed = self.problem is None or reading.settings != self._read
+        self.problem, self._read = reading.problem, reading.settings
+        if changed:
+            self.optimum = None
+        known = self.edits.bandwidth_GBps or bandwidth_GBps
+        if known is None or len(known) != reading.problem.topology.n_dims:
+            known = equal_split_GBps(reading.problem)
+        self.edits = replace(self.edits, bandwidth_GBps=known)
+
+    def file_written(self, path: Path) -> None:
+        """The edits are in a file now: the history begins anew there."""
+        self.path, self._undo, self._redo = path, [], []
+        self.edits = replace(self.edits, settings=())
+
+    @property
+    def bandwidth_bytes_per_s(self) -> Any:
+        """The design on screen as the core takes it, shape (n_dims,)."""
+        import numpy as np
+
+        from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+        return np.array(self.edits.bandwidth_GBps or ()) * BYTES_PER_S_PER_GBPS
+
+    def evaluation(self) -> Evaluation | None:
+        """Exact figures of the design on screen, of the last valid plan.
+
+        Raises
+        ------
+        SpecError
+            For a design that starves a dimension with traffic.
+        """
+        from libra_planner.evaluation import evaluated
+        from libra_planner.problem import fastest_alternative
+
+        problem, bandwidth = self.problem, self.bandwidth_bytes_per_s
+        if problem is None or len(bandwidth) != problem.topology.n_dims:
+            return None
+        return evaluated(fastest_alternative(problem, bandwidth), bandwidth)
+
+    def pin(self, evaluation: Evaluation) -> Pin:
+        """Keep the design on screen for comparison.
+
+        Raises
+        ------
+        ValueError
+            Without a valid plan.
+        """
+        document = self.reading.document if self.reading else None
+        if self.problem is None or document is None:
+            raise ValueError("no valid plan to pin a design of")
+        self._n_pinned += 1
+        name = f"{self._n_pinned} {self.path.stem}"
+        pinned = Pin(name, self.path, dict(document.value), self.problem, evaluation)
+        self.pins.append(pinned)
+        return pinned
+
+    def unpin(self, index: int) -> None:
+        """Drop a pinned design."""
+        del self.pins[index]
+        if self.baseline > index or self.baseline >= len(self.pins):
+            self.baseline = max(0, self.baseline - 1)
+
+    def add_rule(self, text: str) -> None:
+        """Append a design rule."""
+        rules = self._rules()
+        if rules:
+            self.edit(f"constraints.{len(rules)}", text)
+        else:
+            self.edit("constraints", json.dumps([text]))
+
+    def remove_rule(self, index: int) -> None:
+        """Drop a design rule."""
+        rules = self._rules()
+        del rules[index]
+        self.edit("constraints", json.dumps(rules))
+
+    def _rules(self) -> list[Any]:
+        document = self.reading.document if self.reading else None
+        value = document.value if document else None
+        rules = value.get("constraints") if isinstance(value, dict) else None
+        return list(rules) if isinstance(rules, list) else []

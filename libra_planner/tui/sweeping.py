@@ -1,0 +1,165 @@
+"""Sweeps as the cockpit runs them: the text of a sweep, its child process, pages of results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.tui.child import event_of, run_command
+from libra_planner.tui.work import Ticket
+
+if TYPE_CHECKING:
+    from libra_planner.sweep.results import Answer
+
+N_PER_PAGE = 100
+VIEWS = ("best", "frontier", "all")
+"""What can be browsed: the best designs, those on the frontier, every row."""
+
+_N_BEST = 20
+_LOOK_S = 1.0
+"""Pause between two looks at the best design so far."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows of results on screen.
+
+    Parameters
+    ----------
+    view, number, n_pages : which of :data:`VIEWS`, the page from 0 and how many there are.
+    answer : the rows.
+    """
+
+    view: str
+    number: int
+    n_pages: int
+    answer: Answer
+
+
+def template(plan: Path, total_GBps: float | None) -> str:
+    """A sweep of the plan's budget to begin with."""
+    high = total_GBps or 1000.0
+    low, step = high / 5, high / 20
+    return (
+        "# Axes replace {names} below; any key of the plan can be one.\n"
+        f"base: {plan.resolve()}\n"
+        "axes:\n"
+        f"  budget: {{from: {low:g}, to: {high * 2:g}, step: {step:g}}}\n"
+        "set:\n"
+        '  constraints: ["total == {budget} GB/s"]\n'
+        "objective: [performance]\n"
+    )
+
+
+def count(file: Path) -> str:
+    """How many designs, and about how long: as ``sweep plan`` says it."""
+    from libra_planner.sweep.chunks import job_of
+    from libra_planner.sweep.estimate import estimated
+    from libra_planner.sweep.runner import probe
+    from libra_planner.sweep.spec import load_sweep
+    from libra_planner.units import format_bytes, format_time
+
+    sweep = load_sweep(file)
+    probe(sweep, job_of(sweep))
+    found = estimated(sweep)
+    axes = ", ".join(f"{axis.name} {len(axis.values):,}" for axis in sweep.axes)
+    time_text, size = format_time(found.core_s), format_bytes(found.size_bytes)
+    return f"{found.n_designs:,} designs ({axes}); about {time_text} on one core, {size}"
+
+
+def run(file: Path, folder: Path, ticket: Ticket, report: Callable[[str], None]) -> dict[str, Any]:
+    """Solve what is missing; ``report`` gets the state in words as it changes."""
+    last: dict[str, Any] = {}
+    looked_s = 0.0
+    best = ""
+
+    def line(text: str) -> None:
+        nonlocal looked_s, best
+        event = event_of(text)
+        if event is None:
+            return
+        last.update(event)
+        ticket.progress(event["n_done"], event["n_designs"])
+        if time.monotonic() - looked_s > _LOOK_S and event.get("n_parts_done"):
+            looked_s, best = time.monotonic(), best_so_far(folder)
+        report(f"{state_text(event)}{best}")
+
+    arguments = ["sweep", "run", str(file), "-o", str(folder), "--json-progress"]
+    run_command(arguments, ticket, line)
+    return last
+
+
+def state_text(event: Mapping[str, Any]) -> str:
+    """Progress in words."""
+    from libra_planner.units import format_time
+
+    statuses = ", ".join(f"{n:,} {status}" for status, n in event["statuses"].items())
+    left = event.get("left_s")
+    ahead = f", about {format_time(left)} left" if left else ""
+    done = f"{event['n_done']:,} of {event['n_designs']:,} designs"
+    rate = f", {event['designs_per_s']:,.0f} per second" if event["designs_per_s"] else ""
+    return f"{done}{rate}{ahead}{f' ({statuses})' if statuses else ''}"
+
+
+def best_so_far(folder: Path) -> str:
+    """The best design of what is there, or nothing yet."""
+    from libra_planner.errors import PlannerError
+    from libra_planner.sweep.results import Results
+
+    try:
+        answer = Results.at(folder).top(1)
+    except PlannerError:
+        return ""
+    shown = [", ".join(f"{k} {cell(v)}" for k, v in row.items()) for row in answer.dicts()]
+    return "".join(f"\nbest: {text}" for text in shown)
+
+
+def page(folder: Path, view: str, number: int) -> Page:
+    """A page of results; DuckDB reads only what is shown.
+
+    Raises
+    ------
+    SpecError
+        For a folder without results.
+    """
+    from libra_planner.sweep.results import Answer, Results
+
+    results = Results.at(folder)
+    if view == "all":
+        total = int(results.sql("SELECT count(*) FROM designs").rows[0][0])
+        query = "SELECT * FROM designs ORDER BY row"
+        n_pages = max(-(-total // N_PER_PAGE), 1)
+        number = min(max(number, 0), n_pages - 1)
+        answer = results.sql(f"{query} LIMIT {N_PER_PAGE} OFFSET {number * N_PER_PAGE}")
+        return Page(view, number, n_pages, answer)
+    whole = results.top(_N_BEST) if view == "best" else results.pareto()
+    n_pages = max(-(-len(whole.rows) // N_PER_PAGE), 1)
+    number = min(max(number, 0), n_pages - 1)
+    rows = whole.rows[number * N_PER_PAGE : (number + 1) * N_PER_PAGE]
+    return Page(view, number, n_pages, Answer(whole.columns, rows))
+
+
+def cell(value: Any) -> str:
+    """A value of a result, six digits, as ``sweep show`` prints it."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else str(value)
+
+
+def plan_of_row(folder: Path, row: Mapping[str, Any]) -> tuple[Path, tuple[float, ...] | None]:
+    """Write a row's plan into the run directory's neighbour; its path and the design."""
+    from libra_planner.files import write_files
+    from libra_planner.sweep.designs import design_plan
+    from libra_planner.sweep.store import RunDirectory
+
+    path = folder.with_name(f"{folder.name}-row{row['row']}.yaml")
+    write_files({path: design_plan(RunDirectory(folder), int(row["row"]))})
+    names = sorted(
+        (name for name in row if name.startswith("bandwidth_dim")),
+        key=lambda name: int("".join(c for c in name if c.isdigit()) or 0),
+    )
+    values = [row[name] for name in names if row[name] is not None]
+    return path, tuple(map(float, values)) if values else None

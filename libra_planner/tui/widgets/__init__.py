@@ -1,0 +1,1 @@
+"""Parts that the cockpit's screens are made of."""

@@ -1,0 +1,180 @@
+"""Bandwidth of every dimension as bars that keys and clicks change."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.message import Message
+from textual.widget import Widget
+
+from libra_planner.tui.plans import Bandwidth
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_BUTTONS = " [-][+]"
+_LEAST_BAR = 4
+_WIDE = 64
+_NOTE_CELLS = 12
+
+
+@dataclass(frozen=True)
+class DimensionRow:
+    """What a bar says beside its length: texts for people."""
+
+    label: str
+    block: str
+    tier: str
+    bandwidth: str
+    cost_share: str
+    note: str
+
+
+def bar(fraction: float, n_cells: int) -> str:
+    """A bar in eighths of a cell.
+
+    >>> bar(0.5, 4), bar(0.3, 4)
+    ('██  ', '█▎  ')
+    """
+    eighths = round(min(max(fraction, 0.0), 1.0) * n_cells * 8)
+    whole, rest = divmod(eighths, 8)
+    return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(n_cells)
+
+
+def step_GBps(bandwidth_GBps: Bandwidth) -> float:
+    """A round step of about a hundredth of the total.
+
+    >>> step_GBps((125.0,) * 4), step_GBps((0.5, 0.2))
+    (5.0, 0.005)
+    """
+    total = sum(bandwidth_GBps)
+    if total <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(total / 100) + 1e-9)
+    leading = total / 100 / power
+    return float(f"{power * (5 if leading >= 5 else 2 if leading >= 2 else 1):.1g}")
+
+
+class Bandwidths(Widget, can_focus=True):
+    """The bars; posts what should change and keeps no numbers of its own."""
+
+    DEFAULT_CSS = """
+    Bandwidths { height: auto; border: round $foreground 40%; padding: 0 1; }
+    Bandwidths:focus { border: round $accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "choose(-1)", "Dimension", show=False),
+        Binding("down,j", "choose(1)", "Dimension", show=False),
+        Binding("plus,equals_sign,right", "change(1)", "More", key_display="+", show=True),
+        Binding("minus,underscore,left", "change(-1)", "Less", key_display="-", show=True),
+        Binding("greater_than_sign,full_stop", "resize_step(1)", "Larger step", show=False),
+        Binding("less_than_sign,comma", "resize_step(-1)", "Smaller step", show=False),
+        Binding("enter", "type", "Type", show=True),
+    ]
+
+    class Changed(Message):
+        """A bandwidth should become another one."""
+
+        def __init__(self, bandwidth_GBps: Bandwidth, dim: int) -> None:
+            super().__init__()
+            self.bandwidth_GBps, self.dim = bandwidth_GBps, dim
+
+    class Typed(Message):
+        """A person wants to type the value of a dimension."""
+
+        def __init__(self, dim: int) -> None:
+            super().__init__()
+            self.dim = dim
+
+    def __init__(self) -> None:
+        super().__init__(id="bandwidths")
+        self.border_title = "Bandwidth per NPU"
+        self._rows: tuple[DimensionRow, ...] = ()
+        self._values: Bandwidth = ()
+        self._dim, self._factor = 0, 1.0
+
+    def update(self, rows: tuple[DimensionRow, ...], bandwidth_GBps: Bandwidth) -> None:
+        """Show a design."""
+        taller = len(rows) != len(self._rows)
+        self._rows, self._values = rows, bandwidth_GBps
+        self._dim = min(self._dim, max(len(rows) - 1, 0))
+        self.border_subtitle = f"step {self.step:g} GB/s"
+        self.refresh(layout=taller)
+
+    @property
+    def step(self) -> float:
+        """What + and - change, GB/s."""
+        return step_GBps(self._values) * self._factor
+
+    def render(self) -> Text:
+        if not self._rows:
+            return Text("no valid plan yet", "italic")
+        wide, width = self.size.width >= _WIDE, self.size.width
+        names = [f"{row.label} {row.tier}" for row in self._rows]
+        cells = max(map(len, names)), max(len(row.bandwidth) for row in self._rows)
+        fixed = 2 + cells[0] + 1 + 1 + cells[1] + 6 + len(_BUTTONS) + (_NOTE_CELLS if wide else 0)
+        n_cells = max(_LEAST_BAR, width - fixed)
+        heading = Text(no_wrap=True, overflow="crop", style="dim")
+        heading.append(f"{'':{3 + cells[0] + n_cells}} {'GB/s':>{cells[1]}}  cost")
+        heading.append(f" {'step waits':<{_NOTE_CELLS - 1}}" if wide else "")
+        top = max(self._values, default=0.0) or 1.0
+        lines = [heading]
+        for i, name in enumerate(names):
+            drawn = bar(self._values[i] / top, n_cells)
+            lines.append(self._line(i, name.ljust(cells[0]), drawn, cells[1]))
+        return Text("\n").join(lines)
+
+    def _line(self, i: int, name: str, drawn: str, value_cells: int) -> Text:
+        row, chosen = self._rows[i], i == self._dim
+        line = Text(no_wrap=True, overflow="crop")
+        line.append(f"{'▶' if chosen else ' '} {name} ", "bold" if chosen else "")
+        line.append(drawn, "cyan" if i % 2 == 0 else "dark_cyan")  # Rows stay apart.
+        line.append(f" {row.bandwidth:>{value_cells}}", "bold" if chosen else "")
+        line.append(f" {row.cost_share:>5}")
+        if self.size.width >= _WIDE:
+            line.append(f" {row.note:<{_NOTE_CELLS - 1}.{_NOTE_CELLS - 1}}", "yellow")
+        line.append(_BUTTONS, "reverse" if chosen and self.has_focus else "")
+        return line
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None or not 1 <= offset.y <= len(self._rows):
+            return
+        self._dim = offset.y - 1
+        line = self._line_width()
+        if line - 3 <= offset.x < line:
+            self.action_change(1)
+        elif line - 6 <= offset.x < line - 3:
+            self.action_change(-1)
+        elif event.chain == 2:
+            self.action_type()
+        self.refresh()
+
+    def _line_width(self) -> int:
+        return self.render().split("\n")[1].cell_len if self._rows else 0
+
+    def on_resize(self, _event: Resize) -> None:
+        self.refresh()
+
+    def action_choose(self, by: int) -> None:
+        if self._rows:
+            self._dim = (self._dim + by) % len(self._rows)
+            self.refresh()
+
+    def action_change(self, sign: int) -> None:
+        if not self._values:
+            return
+        values = list(self._values)
+        values[self._dim] = round(max(0.0, values[self._dim] + sign * self.step), 9)
+        self.post_message(self.Changed(tuple(values), self._dim))
+
+    def action_resize_step(self, by: int) -> None:
+        self._factor = min(max(self._factor * 10.0**by, 1e-3), 1e2)
+        self.border_subtitle = f"step {self.step:g} GB/s"
+
+    def action_type(self) -> None:
+        if self._values:
+            self.post_message(self.Typed(self._dim))

@@ -1,0 +1,51 @@
+"""A list of choices whose marks can be read without colours: ``[x]`` and ``[ ]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.widgets import OptionList
+
+
+class Checklist(OptionList):
+    """Entries that Space, Enter or a click chooses and drops.
+
+    Parameters
+    ----------
+    names : the entries.
+    chosen : indices of those that are chosen at first.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", "Choose", show=True)]
+
+    def __init__(self, names: Iterable[str], chosen: Iterable[int] = (), *, id: str) -> None:  # noqa: A002
+        self._names, self._chosen = list(names), set(chosen)
+        super().__init__(*map(self._prompt, range(len(self._names))), id=id)
+
+    def _prompt(self, index: int) -> Text:
+        return Text(f"[{'x' if index in self._chosen else ' '}] {self._names[index]}")
+
+    @property
+    def chosen(self) -> list[int]:
+        """Indices of the chosen entries, in order."""
+        return sorted(self._chosen)
+
+    @property
+    def names(self) -> list[str]:
+        """All entries."""
+        return list(self._names)
+
+    def show(self, names: list[str]) -> None:
+        """Other entries; new ones are chosen."""
+        self._chosen = {i for i in range(len(names)) if i in self._chosen or i >= len(self._names)}
+        self._names = names
+        self.clear_options()
+        self.add_options([self._prompt(i) for i in range(len(names))])
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._chosen ^= {event.option_index}
+        self.replace_option_prompt_at_index(event.option_index, self._prompt(event.option_index))

@@ -1,0 +1,140 @@
+"""Step time over cost: the frontier, the chosen point, the design on screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from textual.binding import BindingType
+from textual.events import Click
+from textual.message import Message
+from textual_plot import AxisFormatter, HiResMode, PlotWidget
+
+_MARGIN = 0.06
+_POINT, _CHOSEN, _DESIGN = "o", "#", "X"
+
+
+class UnitFormatter(AxisFormatter):
+    """Round ticks of a quantity, on an axis of the quantity or of its decimal logarithm."""
+
+    def __init__(self, shown: Callable[[float], str], most_ticks: int, *, is_log: bool) -> None:
+        self._shown, self._most_ticks, self._is_log = shown, most_ticks, is_log
+
+    def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
+        max_ticks = min(max(max_ticks, 12), self._most_ticks)
+        if not self._is_log:
+            return _round_ticks(min_, max_, max_ticks)
+        low, high = 10.0**min_, 10.0**max_
+        powers = range(math.floor(min_), math.ceil(max_) + 1)
+        for leads in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1,)):
+            found = [lead * 10.0**p for p in powers for lead in leads]
+            inside = [x for x in found if low <= x <= high]
+            if len(inside) <= max_ticks:
+                break
+        if len(inside) < 2:  # Less than an octave: as round as a linear axis.
+            inside = [x for x in _round_ticks(low, high, max_ticks) if x > 0]
+        return [math.log10(x) for x in inside]
+
+    def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
+        return [self._shown(10.0**tick if self._is_log else tick) for tick in ticks]
+
+
+def _round_ticks(low: float, high: float, most: int) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten.
+
+    >>> _round_ticks(0.72, 1.9, 5)
+    [1.0, 1.5]
+    """
+    span = high - low
+    if not span > 0:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(span / max(most, 1)))
+    step = next(power * lead for lead in (1, 2, 5, 10) if span / (power * lead) <= most)
+    first = math.ceil(low / step)
+    return [n * step for n in range(first, math.floor(high / step) + 1)]
+
+
+class FrontierPlot(PlotWidget):
+    """The plot; arrows belong to the table beside it, a click chooses the nearest point."""
+
+    DEFAULT_CSS = """
+    FrontierPlot > .plot--axis { color: $text-muted; }
+    FrontierPlot > .plot--tick { color: $text; text-style: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = []
+    can_focus = False
+
+    class Chosen(Message):
+        """A point was clicked."""
+
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
+    def __init__(self) -> None:
+        super().__init__(id="frontier-plot", allow_pan_and_zoom=False)
+        self._xy = np.zeros((0, 2))
+
+    def on_mount(self) -> None:
+        self.margin_top, self.margin_bottom = 1, 2
+
+    def show(
+        self,
+        points: Sequence[tuple[float, float]],
+        chosen: int,
+        design: tuple[float, float] | None,
+        *,
+        is_log: bool,
+    ) -> None:
+        """Draw points of (cost in USD, step time in s)."""
+        from libra_planner.units import format_time, format_usd
+
+        transform = np.log10 if is_log else np.asarray
+        self._xy = transform(np.array(points, dtype=float).reshape(-1, 2))
+        self.clear()
+        across, down = max(self.size.width // 14, 2), max(self.size.height // 3, 2)
+        self.set_x_formatter(UnitFormatter(format_usd, across, is_log=is_log))
+        self.set_y_formatter(UnitFormatter(_short_time(format_time), down, is_log=is_log))
+        drawn = self._xy
+        if design is not None:
+            drawn = np.vstack([drawn, transform(np.array(design))])
+        self._set_limits(drawn)
+        x, y = self._xy.T
+        self.plot(x, y, line_style="cyan", hires_mode=HiResMode.BRAILLE)
+        self.scatter(x, y, marker=_POINT, marker_style="cyan")
+        if len(points):
+            self.scatter(x[[chosen]], y[[chosen]], marker=_CHOSEN, marker_style="bold")
+        if design is not None:
+            self.scatter(drawn[-1:, 0], drawn[-1:, 1], marker=_DESIGN, marker_style="bold yellow")
+
+    def _set_limits(self, drawn: np.ndarray) -> None:
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
+        room = np.maximum((high - low) * _MARGIN, 1e-6 + 1e-3 * np.abs(high))
+        self.set_xlimits(float(low[0] - room[0]), float(high[0] + room[0]))
+        self.set_ylimits(float(low[1] - room[1]), float(high[1] + room[1]))
+
+    def on_click(self, event: Click) -> None:
+        if not len(self._xy):
+            return
+        canvas = self.query_one("#plot")
+        offset = event.screen_offset - canvas.region.offset
+        x, y = self.get_coordinate_from_pixel(offset.x, offset.y)
+        size = np.maximum(np.ptp(self._xy, axis=0), 1e-12)
+        distance = np.linalg.norm((self._xy - [x, y]) / size, axis=1)
+        self.post_message(self.Chosen(int(distance.argmin())))
+
+
+def _short_time(format_time: Callable[[float], str]) -> Callable[[float], str]:
+    """A time without the zeros that a tick has no use for.
+
+    >>> _short_time(lambda seconds: f"{seconds:.3f} s")(1.5)
+    '1.5 s'
+    """
+
+    def shown(seconds: float) -> str:
+        number, _, unit = format_time(seconds).partition(" ")
+        return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
+
+    return shown

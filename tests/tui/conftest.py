@@ -1,0 +1,132 @@
+"""The cockpit without a terminal: started, fed with keys, looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from libra_planner.cli.main import main
+from libra_planner.tui.app import Cockpit
+from tests.conftest import Outcome
+
+PLAN = """\
+# A plan of the tests.
+workload: gpt3-libra     # LIBRA's table
+fabric:
+  topology: RI(4)_FC(8)_RI(4)_SW(32)
+  tiers: [chiplet, package, node, pod]   # prices
+parallelism: {tp: 16, dp: 256}
+cost_model: libra-ispass24
+
+constraints:
+  - total == 500 GB/s    # the budget
+  - dim1 >= dim2
+"""
+
+PATIENCE_S = 60.0
+"""No test waits for a time, only for an event; this only ends a test that hangs."""
+
+
+@dataclass
+class Driver:
+    """A running cockpit."""
+
+    app: Cockpit
+    pilot: Pilot[int]
+
+    async def press(self, *keys: str) -> None:
+        """Press keys one after the other."""
+        for key in keys:
+            await self.pilot.press(key)
+
+    async def until(self, holds: Callable[[], Any]) -> None:
+        """Wait until something holds."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds():
+                await self.pilot.pause(0.02)
+
+    async def idle(self) -> None:
+        """Wait until nothing runs and the plan is read."""
+        await self.pilot.pause(0.2)  # Typing is taken after a pause.
+        await self.until(
+            lambda: (
+                not [one for one in self.app.workshop.running() if one.kind != "warm"]
+                and self.app.session.reading is not None
+            )
+        )
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Put text into the field that has the focus."""
+        field = self.app.focused
+        assert isinstance(field, Input)
+        field.value = text
+        await self.pilot.pause()
+
+    def text(self, selector: str) -> str:
+        """What a widget shows."""
+        return str(self.app.screen.query_one(selector).render())
+
+    def screen_text(self) -> str:
+        """Everything on the screen, as one would read it."""
+        width, height = self.app.size
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text for strip in strips[:height])[: (width + 1) * height]
+
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    """A plan of one's own."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+def command(*arguments: str | Path) -> Outcome:
+    """Run ``libra-planner`` while a cockpit has stdout and stderr for itself."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(argument) for argument in arguments])
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+@asynccontextmanager
+async def cockpit(path: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Driver]:
+    """A cockpit that has read its plan."""
+    app = Cockpit(path)
+    async with app.run_test(size=size) as pilot:
+        driver = Driver(app, pilot)
+        await driver.idle()
+        yield driver
+        app.workshop.cancel_all()
+
+
+def drive(
+    path: Path, walk: Callable[[Driver], Awaitable[None]], size: tuple[int, int] = (120, 40)
+) -> None:
+    """Run a journey."""
+
+    async def run() -> None:
+        async with cockpit(path, size) as driver:
+            await walk(driver)
+
+    asyncio.run(run())

@@ -1,0 +1,552 @@
+"""Journeys through the cockpit, key by key; figures on screen are those of the commands."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import DataTable, Input, Static
+
+from libra_planner.spec.bundled import example
+from libra_planner.tui.dialogs import Panel
+from libra_planner.tui.screens.fabric import FabricPane
+from libra_planner.tui.screens.frontier import FrontierPane
+from libra_planner.tui.screens.report import ReportPane
+from libra_planner.tui.screens.sweep import SweepPane
+from libra_planner.units import format_time, format_usd
+from tests.tui.conftest import Driver, command, drive
+
+
+def vector(driver: Driver) -> str:
+    return ",".join(repr(b) for b in driver.app.session.edits.bandwidth_GBps or ())
+
+
+def headline(driver: Driver) -> str:
+    return " ".join(driver.text("#headline").split())
+
+
+def assert_same_figures(driver: Driver, payload: dict[str, Any]) -> None:
+    """The first screen says what ``--json`` says."""
+    text = headline(driver)
+    assert f"Step time {format_time(payload['step_time_s'])}" in text
+    assert f"{format_time(payload['communication_time_s'])} exposed" in text
+    assert f"Cost {format_usd(payload['network_cost_usd'])}" in text
+    assert f"Speedup {payload['speedup_vs_equal']:.3f}x" in text
+    assert f"Perf/cost {payload['perf_per_cost_vs_equal']:.3f}x" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "01_gpt3_4d",
+        "02_performance_per_cost",
+        "03_group",
+        "04_overlap",
+        "05_pipelined",
+        "06_catalogue",
+    ],
+)
+def test_figures_are_those_of_evaluate(name: str) -> None:
+    async def walk(driver: Driver) -> None:
+        shown = headline(driver)
+        assert driver.app.session.edits.bandwidth_GBps
+        payload = command(
+            "evaluate", example(name), "--bandwidth", vector(driver), "--json"
+        ).payload
+        assert_same_figures(driver, payload)
+        for violation in payload["violated"]:
+            assert f"BROKEN: {violation['rule'].split(',')[0]}" in shown
+        await driver.press("plus", "down", "minus", "minus")
+        payload = command(
+            "evaluate", example(name), "--bandwidth", vector(driver), "--json"
+        ).payload
+        assert_same_figures(driver, payload)
+
+    drive(example(name), walk)
+
+
+def test_change_the_budget_optimise_save_reopen(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        await driver.press("f")
+        app.design.query_one("#form").focus_key("constraints.0")  # type: ignore[attr-defined]
+        await driver.pilot.pause()
+        await driver.type("total == 300 GB/s")
+        await driver.press("enter")
+        await driver.idle()
+        assert "BROKEN: total == 300 GB/s" in headline(driver)
+        await driver.press("escape", "o")
+        await driver.idle()
+        payload = command(
+            "optimize", plan_file, "--set", "constraints.0=total == 300 GB/s", "--json"
+        ).payload
+        assert_same_figures(driver, payload)
+        assert list(app.session.edits.bandwidth_GBps or ()) == payload["bandwidth_GBps"]
+        assert "Proven optimal" in driver.text("#worth")
+        assert "total == 300 GB/s" in driver.text("#worth")
+        await driver.press("s")
+        await driver.idle()
+        assert not app.session.dirty
+        assert "total == 300 GB/s    # the budget" in plan_file.read_text()
+        await driver.press("q")
+
+    async def again(driver: Driver) -> None:
+        payload = command("optimize", plan_file, "--json").payload
+        assert_same_figures(driver, payload)
+
+    drive(plan_file, walk)
+    drive(plan_file, again)
+
+
+def test_emptied_fields_and_rules_go_away(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        session, form = driver.app.session, driver.app.design.query_one("#form")
+        driver.app.apply_edit("global_batch", "4096")
+        await driver.idle()
+        for key in ("global_batch", "constraints.1"):
+            form.focus_key(key)  # type: ignore[attr-defined]
+            await driver.pilot.pause()
+            await driver.type("")
+            await driver.press("enter")
+            await driver.idle()
+        assert session.faults == ()
+        assert session.problem is not None
+        assert [rule.text for rule in session.problem.rules] == ["total == 500 GB/s"]
+
+    drive(plan_file, walk)
+
+
+def test_typed_bandwidths_and_undo(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        first = app.session.edits.bandwidth_GBps
+        await driver.press("enter")
+        await driver.type("fast")
+        await driver.press("enter")
+        assert "expected" in driver.text("#prompt-wrong")
+        await driver.type("300,100,75,25")
+        await driver.press("enter")
+        assert app.session.edits.bandwidth_GBps == (300, 100, 75, 25)
+        assert "Step time 725.217 ms" in headline(driver)  # The README's figure.
+        await driver.press("u")
+        assert app.session.edits.bandwidth_GBps == first
+        await driver.press("U")
+        assert app.session.edits.bandwidth_GBps == (300, 100, 75, 25)
+
+    drive(plan_file, walk)
+
+
+def test_zero_bandwidth_is_a_message(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("enter")
+        await driver.type("0")
+        await driver.press("enter")
+        assert "0 GB/s for dim1" in driver.text("#headline")
+        await driver.press("u")
+        assert "Step time" in driver.text("#headline")
+
+    drive(plan_file, walk)
+
+
+def test_pin_compare_and_load(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        first = app.session.edits.bandwidth_GBps
+        await driver.press("p", "o")
+        await driver.idle()
+        await driver.press("p", "2")
+        table = app.screen.query_one(DataTable)
+        rows = [[str(cell) for cell in table.get_row_at(i)] for i in range(table.row_count)]
+        times = next(row for row in rows if row[0] == "step time")
+        base, best = (pin.evaluation.step_time_s for pin in app.session.pins)
+        assert times[1] == format_time(base)
+        assert times[2] == f"{format_time(best)}  {100 * (best / base - 1):+.2f} %"
+        await driver.press("B", "enter")
+        assert app.session.edits.bandwidth_GBps == first
+        await driver.press("d", "d", "d")
+        assert app.session.pins == []
+
+    drive(plan_file, walk)
+
+
+def test_the_frontier_is_that_of_pareto(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        await driver.press("3")
+        await driver.idle()
+        table = app.screen.query_one(DataTable)
+        points = command("pareto", plan_file, "--json").payload["points"]
+        shown = [str(table.get_row_at(i)[1]) for i in range(table.row_count)]
+        assert shown == [format_time(point["step_time_s"]) for point in points]
+        await driver.press("l", "home", "down", "enter")
+        chosen = points[table.cursor_row]["bandwidth_GBps"]
+        assert list(app.session.edits.bandwidth_GBps or ()) == pytest.approx(chosen)
+        assert isinstance(app.pane, FrontierPane)
+
+    drive(plan_file, walk)
+
+
+def test_links_are_those_of_check(tmp_path: Path) -> None:
+    path = tmp_path / "rack.yaml"
+    path.write_text(
+        example("01_gpt3_4d")
+        .read_text()
+        .replace("  tiers:", "  realization: {wiring: top_of_rack}\n  tiers:")
+    )
+
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        await driver.press("4")
+        for policy in ("ecmp", "spray", "greedy"):
+            await driver.idle()
+            flags = ["--bandwidth", vector(driver), "--policy", policy, "--json"]
+            payload = command("check", path, *flags).payload
+            assert format_time(payload["effective_step_time_s"]) in driver.text("#fabric-times")
+            dims = driver.text("#fabric-dimensions")
+            fim = payload["dimensions"][3]["fim_percent"]
+            assert f"{fim:.2f}" in dims
+            await driver.press("y")
+        assert isinstance(app.pane, FabricPane)
+        await driver.press("y", "y", "y", "y")  # Round to ecmp again.
+        await driver.idle()
+        assert "leaf_up" in driver.text("#fabric-heat")
+        await driver.press("enter")
+        assert isinstance(app.screen, Panel)
+        assert "leaf_up" in driver.text("#panel-text")
+        assert "from NPU to NPU" in driver.text("#panel-text")
+        await driver.press("escape", "n")
+        await driver.idle()
+        assert app.pane.query_one("#seed", Input).value == "1"
+
+    drive(path, walk)
+
+
+def test_sweep_count_run_browse_and_open_a_row(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        await driver.press("5", "c")
+        await driver.idle()
+        assert "37 designs" in driver.text("#sweep-state")
+        await driver.press("g")
+        await driver.idle()
+        assert "37 of 37 designs" in driver.text("#sweep-state")
+        table = app.screen.query_one(DataTable)
+        assert table.row_count == 20
+        await driver.press("v", "v")
+        await driver.idle()
+        assert table.row_count == 37
+        await driver.press("home", "enter")
+        await driver.idle()
+        assert app.session.path.name == "plan-sweep-row0.yaml"
+        assert app.session.faults == ()
+
+    drive(plan_file, walk)
+
+
+def test_a_sweep_can_be_cancelled_and_resumed(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        await driver.press("5")
+        await driver.pilot.pause()
+        area = app.screen.query_one("#sweep-text")
+        area.text = area.text.replace("step: 25", "step: 0.05") + "designs_per_part: 500\n"  # type: ignore[attr-defined]
+        await driver.press("g")
+        folder = plan_file.with_name("plan-sweep")
+        await driver.until(lambda: list(folder.glob("part-*.parquet")))
+        await driver.press("x")
+        assert "cancelled" in driver.text("#status")
+        assert not app.workshop.running()
+        n_parts = len(list(folder.glob("part-*.parquet")))
+        assert 0 < n_parts < 37
+        assert isinstance(app.pane, SweepPane)
+
+    drive(plan_file, walk)
+
+
+def test_a_report_is_written(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("p", "o")
+        await driver.idle()
+        await driver.press("p", "6", "w")
+        assert isinstance(driver.app.pane, ReportPane)
+        await driver.idle()
+        folder = plan_file.with_name("plan-report")
+        assert str(folder / "report.html") in driver.text("#report-result").replace("\n", "")
+        assert (folder / "report.html").exists()
+
+    drive(plan_file, walk)
+
+
+BROKEN = """\
+workload: gtp3-libra
+fabric:
+  topology: RI(4)_FC(8)_XX(4)
+  tiers: [chiplet, package, node]
+parallelism: {tp: 16, dp: many}
+cost_model: libra-ispass24
+objective: speed
+constraints:
+  - total = 500
+"""
+
+
+def test_a_broken_plan_shows_every_fault_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(BROKEN)
+
+    async def walk(driver: Driver) -> None:
+        text = driver.text("#faults-text")
+        listed = (
+            command("evaluate", path, "--bandwidth", "1,1,1", "--json").err.strip().splitlines()
+        )
+        assert len(listed) >= 3
+        for line in listed:
+            assert line in text
+        await driver.press("o")
+        assert "faults" in driver.text("#status")
+        await driver.press("f")
+        for key, value in (
+            ("workload", "gpt3-libra"),
+            ("fabric.topology", "RI(4)_FC(8)_RI(4)"),
+            ("parallelism.dp", "8"),
+            ("objective", "performance"),
+            ("constraints.0", "total == 500 GB/s"),
+        ):
+            driver.app.apply_edit(key, value)
+        await driver.idle()
+        assert driver.app.session.faults == ()
+        assert "Step time" in driver.text("#headline")
+
+    drive(path, walk)
+
+
+@pytest.mark.parametrize("text", ["a: [1", "", "- 1\n- 2\n", "\x00\x01", None])
+def test_what_is_no_plan_is_a_message(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "none.yaml"
+    if text is not None:
+        path.write_text(text)
+
+    async def walk(driver: Driver) -> None:
+        assert str(path) in driver.text("#faults-text").replace("\n", "")
+        await driver.press("o", "plus", "enter", "p", "e", "u", "2", "3", "4", "5", "6", "1", "s")
+        await driver.idle()
+
+    drive(path, walk)
+
+
+def test_infeasible_rules_are_a_panel(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("constraints.1", "total >= 600 GB/s")
+        await driver.idle()
+        await driver.press("o")
+        await driver.idle()
+        assert isinstance(driver.app.screen, Panel)
+        assert "total >= 600 GB/s" in driver.text("#panel-text")
+        await driver.press("escape")
+
+    drive(plan_file, walk)
+
+
+def test_a_cancelled_optimum_is_dropped(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        before = driver.app.session.edits
+        driver.app.action_optimize()
+        driver.app.action_cancel()
+        await driver.idle()
+        await driver.pilot.pause(0.5)
+        assert driver.app.session.edits == before
+        assert driver.app.session.optimum is None
+
+    drive(plan_file, walk)
+
+
+def test_unsaved_edits_are_guarded(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("objective", "cost")
+        await driver.idle()
+        await driver.press("q", "escape")
+        assert driver.app.is_running
+        await driver.press("ctrl+q", "s")
+        await driver.until(lambda: driver.app.return_value == 0)
+        assert "objective: cost" in plan_file.read_text()
+
+    drive(plan_file, walk)
+
+
+def test_examples_are_saved_elsewhere(tmp_path: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("objective", "cost")
+        await driver.idle()
+        await driver.press("s")
+        await driver.type(str(tmp_path / "mine.yaml"))
+        await driver.press("enter")
+        await driver.idle()
+        assert driver.app.session.path == tmp_path / "mine.yaml"
+        assert "objective: cost" in (tmp_path / "mine.yaml").read_text()
+
+    before = example("01_gpt3_4d").read_text()
+    drive(example("01_gpt3_4d"), walk)
+    assert example("01_gpt3_4d").read_text() == before
+
+
+def test_open_another_plan(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("O")
+        await driver.type(str(example("03_group")))
+        await driver.press("enter")
+        await driver.idle()
+        assert driver.app.session.path == example("03_group")
+        assert "turing-nlg" in driver.text("#waits")
+
+    drive(plan_file, walk)
+
+
+def test_help_and_palette_list_every_action(plan_file: Path) -> None:
+    from libra_planner.tui.actions import ACTIONS
+
+    async def walk(driver: Driver) -> None:
+        titles = {command.title for command in driver.app.get_system_commands(driver.app.screen)}
+        assert {action.name for action in ACTIONS} <= titles
+        await driver.press("question_mark")
+        text = " ".join(driver.text("#panel-text").split())
+        assert all(action.text in text for action in ACTIONS)
+        await driver.press("escape", "t", "t")
+
+    drive(plan_file, walk)
+
+
+def test_mouse_changes_a_bandwidth_and_the_screen(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app, before = driver.app, driver.app.session.edits.bandwidth_GBps or ()
+        bars = app.screen.query_one("#bandwidths")
+        await driver.pilot.click(bars, offset=(bars.size.width, 3))  # The + of the second row.
+        after = app.session.edits.bandwidth_GBps or ()
+        assert [i for i in range(4) if after[i] != before[i]] == [1]
+        await driver.pilot.click("#tabs", offset=(12, 0))
+        assert app.pane.id == "compare"
+
+    drive(plan_file, walk)
+
+
+KEYS = [
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "f1",
+    "f2",
+    "f3",
+    "f4",
+    "f5",
+    "f6",
+    "o",
+    "e",
+    "b",
+    "f",
+    "a",
+    "p",
+    "u",
+    "U",
+    "ctrl+r",
+    "x",
+    "s",
+    "S",
+    "O",
+    "question_mark",
+    "t",
+    "q",
+    "ctrl+q",
+    "ctrl+p",
+    "enter",
+    "escape",
+    "tab",
+    "shift+tab",
+    "up",
+    "down",
+    "left",
+    "right",
+    "plus",
+    "minus",
+    "home",
+    "end",
+    "pageup",
+    "pagedown",
+    "space",
+    "less_than_sign",
+    "greater_than_sign",
+    "B",
+    "d",
+    "l",
+    "r",
+    "y",
+    "n",
+    "N",
+    "h",
+    "g",
+    "c",
+    "v",
+    "i",
+    "w",
+    "left_square_bracket",
+    "delete",
+    "backspace",
+    "0",
+    "9",
+    "full_stop",
+    "comma",
+    "z",
+]
+
+
+def random_walk(path: Path, seed: int) -> None:
+    """A hundred keys, no questions asked; what fails on the way raises here."""
+    keys = random.Random(seed).choices(KEYS, k=100)
+
+    async def walk(driver: Driver) -> None:
+        for key in keys:
+            if not driver.app.is_running:
+                break
+            await driver.pilot.press(key)
+
+    drive(path, walk, (80, 24) if seed % 2 else (120, 40))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_keys_break_nothing(seed: int, plan_file: Path) -> None:
+    random_walk(plan_file, seed)
+
+
+def test_every_screen_has_its_text_at_80_columns(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("6")
+        await driver.idle()
+        tabs = driver.text("#tabs")
+        assert all(f"{i} " in tabs for i in range(1, 7))
+        assert isinstance(driver.app.screen.query_one("#status"), Static)
+
+    drive(plan_file, walk, (80, 24))
+
+
+def test_a_fault_of_its_own_is_told_without_a_traceback(
+    plan_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("of the test")
+
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("objective", "cost")
+        driver.app.call_later(fail)
+        await driver.pilot.pause(0.5)
+
+    with pytest.raises(ZeroDivisionError):  # run_test hands it on.
+        drive(plan_file, walk)
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "stopped by a fault of its own" in shown
+    assert "--set 'objective=cost'" in shown
+    assert "Traceback" not in shown
+    log = tmp_path / "state" / "libra-planner" / "crash.log"
+    assert "ZeroDivisionError: of the test" in log.read_text()

@@ -1,0 +1,205 @@
+"""The open plan without a terminal: edits, undo, faults, saving with comments, pins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libra_planner.errors import SpecError
+from libra_planner.spec.document import parse_document
+from libra_planner.spec.plan import load_plan
+from libra_planner.spec.settings import apply_settings
+from libra_planner.tui.fields import faults_by_key, form_fields
+from libra_planner.tui.plans import read_plan
+from libra_planner.tui.recent import RecentPlan, left_with, recent_plans, remember
+from libra_planner.tui.saving import edited_text, save_plan
+from libra_planner.tui.session import Session
+from tests.tui.conftest import PLAN
+
+
+def opened(path: Path) -> Session:
+    session = Session(path)
+    session.accept(read_plan(path, ()))
+    return session
+
+
+def reread(session: Session) -> None:
+    session.accept(read_plan(session.path, session.edits.settings))
+
+
+def test_an_edit_is_what_set_takes(plan_file: Path) -> None:
+    session = opened(plan_file)
+    session.edit("constraints.0", "total == 300 GB/s")
+    reread(session)
+    assert session.edits.settings == ("constraints.0=total == 300 GB/s",)
+    assert session.problem is not None
+    assert session.problem.rules == load_plan(plan_file, session.edits.settings).rules
+    assert session.dirty
+
+
+def test_undo_and_redo_walk_over_settings_and_designs(plan_file: Path) -> None:
+    session = opened(plan_file)
+    first = session.edits
+    session.set_bandwidth((200, 100, 100, 100), "dim0")
+    session.set_bandwidth((210, 100, 100, 100), "dim0")  # One step with the one before.
+    second = session.edits
+    session.edit("objective", "cost")
+    third = session.edits
+    assert [session.undo(), session.edits] == [True, second]
+    assert [session.undo(), session.edits] == [True, first]
+    assert not session.undo()
+    assert session.redo()
+    assert session.redo()
+    assert session.edits == third
+    assert not session.redo()
+
+
+def test_typing_in_one_field_is_one_step(plan_file: Path) -> None:
+    session = opened(plan_file)
+    for text in ("8", "81", "819", "8192"):
+        session.edit("global_batch", text)
+    assert session.edits.settings == ("global_batch=8192",)
+    session.settle()
+    session.edit("global_batch", "4096")
+    assert session.undo()
+    assert session.edits.settings == ("global_batch=8192",)
+
+
+def test_figures_stay_those_of_the_last_valid_plan(plan_file: Path) -> None:
+    session = opened(plan_file)
+    before = session.problem
+    session.edit("cost_model", "no-such-book")
+    reread(session)
+    assert session.problem is before
+    assert not session.current
+    assert "no-such-book" in str(session.faults[0])
+
+
+def test_another_number_of_dimensions_gives_an_equal_split(plan_file: Path) -> None:
+    session = opened(plan_file)
+    session.edit("fabric.topology", "RI(16)_SW(256)")
+    session.edit("fabric.tiers", "[node, pod]")
+    session.edit("constraints", '["total == 100 GB/s"]')
+    reread(session)
+    assert session.faults == ()
+    assert session.edits.bandwidth_GBps == (50.0, 50.0)
+
+
+def test_rules_are_added_and_removed(plan_file: Path) -> None:
+    session = opened(plan_file)
+    session.add_rule("cost <= 20 M$")
+    reread(session)
+    session.remove_rule(0)
+    reread(session)
+    assert session.reading is not None
+    assert session.reading.document is not None
+    assert session.reading.document.value["constraints"] == ["dim1 >= dim2", "cost <= 20 M$"]
+
+
+def test_saving_keeps_comments_order_and_spacing(plan_file: Path) -> None:
+    settings = ("constraints.0=total == 300 GB/s", "global_batch=8192")
+    kept = save_plan(plan_file, settings, plan_file)
+    text = plan_file.read_text()
+    assert text == PLAN.replace("500", "300") + "global_batch: 8192\n"
+    assert [path.read_text() for path in kept] == [PLAN]
+
+
+def test_dropping_a_rule_keeps_the_comments_of_the_others() -> None:
+    text = edited_text(PLAN, ('constraints=["total == 500 GB/s"]',), "plan.yaml")
+    assert "- total == 500 GB/s    # the budget\n" in text
+    assert "dim1 >= dim2" not in text
+    assert "# LIBRA's table" in text
+
+
+def test_saving_without_edits_elsewhere_copies_the_text(plan_file: Path, tmp_path: Path) -> None:
+    save_plan(plan_file, (), tmp_path / "copy.yaml")
+    assert (tmp_path / "copy.yaml").read_text() == PLAN
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["global_batch", "objective", "constraints.0", "fabric.latency_ns", "npu.x"]
+            ),
+            st.sampled_from(["1", "a b", "[1, 2]", "{a: 1}", "null", "'7'", "no", "1e6", "x: y"]),
+        ),
+        max_size=6,
+    )
+)
+def test_a_saved_file_says_what_the_settings_say(edits: list[tuple[str, str]]) -> None:
+    settings = tuple(f"{key}={text}" for key, text in edits)
+    wanted = parse_document(PLAN, "p")
+    try:
+        apply_settings(wanted, settings)
+    except SpecError:
+        with pytest.raises(SpecError):
+            edited_text(PLAN, settings, "p")
+        return
+    assert parse_document(edited_text(PLAN, settings, "p"), "p").value == wanted.value
+
+
+def test_a_pin_comes_back_after_the_file_was_saved_otherwise(plan_file: Path) -> None:
+    session = opened(plan_file)
+    session.edit("constraints.0", "total == 300 GB/s")
+    reread(session)
+    evaluation = session.evaluation()
+    assert evaluation is not None
+    pin = session.pin(evaluation)
+    save_plan(plan_file, ("objective=cost", "constraints.0=total == 400 GB/s"), plan_file)
+    again = load_plan(plan_file, pin.settings_now())
+    assert again.objective == "performance"
+    assert again.rules[0].text == "total == 300 GB/s"
+
+
+def test_unpinning_keeps_the_baseline_on_its_design(plan_file: Path) -> None:
+    session = opened(plan_file)
+    evaluation = session.evaluation()
+    assert evaluation is not None
+    for _ in range(3):
+        session.pin(evaluation)
+    session.baseline = 2
+    session.unpin(0)
+    assert session.baseline == 1
+    session.unpin(1)
+    assert session.baseline == 0
+
+
+def test_faults_stand_under_their_fields(plan_file: Path) -> None:
+    settings = ("cost_model=nobody", "constraints.1=dim1 >= dim9", "objective=fast")
+    reading = read_plan(plan_file, settings)
+    assert reading.document is not None
+    fields = form_fields(reading.document, settings)
+    found = faults_by_key(reading.faults, [field.key for field in fields])
+    assert {"constraints.1", "objective"} <= set(found)
+    assert "" not in found
+
+
+def test_the_form_shows_values_as_typed_with_their_lines(plan_file: Path) -> None:
+    reading = read_plan(plan_file, ("parallelism.tp=8",))
+    assert reading.document is not None
+    fields = {field.key: field for field in form_fields(reading.document, reading.settings)}
+    assert fields["fabric.topology"].text == "RI(4)_FC(8)_RI(4)_SW(32)"
+    assert fields["fabric.topology"].line == 4
+    assert (fields["parallelism.tp"].text, fields["parallelism.tp"].edited) == ("8", True)
+    assert fields["global_batch"].text == ""
+    assert "gpt3" in fields["workload"].choices
+
+
+def test_recent_plans_are_remembered_latest_first(tmp_path: Path) -> None:
+    assert recent_plans() == []
+    remember(RecentPlan(str(tmp_path / "a.yaml"), (1.0, 2.0)))
+    remember(RecentPlan(str(tmp_path / "b.yaml")))
+    remember(RecentPlan(str(tmp_path / "a.yaml"), (3.0, 4.0)))
+    assert [Path(one.path).name for one in recent_plans()] == ["a.yaml", "b.yaml"]
+    assert left_with(tmp_path / "a.yaml") == (3.0, 4.0)
+
+
+def test_a_broken_list_of_recent_plans_is_no_list(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "libra-planner"
+    folder.mkdir(parents=True)
+    (folder / "recent.json").write_text('{"path": 3')
+    assert recent_plans() == []
