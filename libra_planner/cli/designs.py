@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 from libra_planner.files import read_text
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import load_plan
@@ -57,6 +58,7 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
     ``PLAN`` is the plan's optimum, ``PLAN@300,100,75,25`` that vector in GB/s,
     ``PLAN@RESULT.json`` the vector of a result of ``optimize --json`` or ``evaluate
     --json``, and ``RESULT.json`` the same of a result with a key ``plan``, a path beside it.
+    The ``set`` of a result is applied to its plan in both, before ``settings``.
     ``DIR:ROW`` is a row of a sweep, whose plan is written into ``scratch``, an empty folder.
 
     Raises
@@ -68,8 +70,9 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
         return _row(text, row["directory"], int(row["row"]), settings, scratch)
     plan, suffix = _parts(text)
     if plan.endswith(_RESULT):
-        suffix, (plan, own) = plan, _plan_of(plan)
-        settings = [*own, *settings]
+        plan, suffix = _plan_of(plan), plan
+    if suffix.endswith(_RESULT):
+        settings = [*_settings_of(suffix, plan), *settings]
     problem = load_plan(plan, settings)
     name = _clean(Path(plan).stem)
     own_settings = tuple(settings)
@@ -138,25 +141,48 @@ def _read(path: str) -> dict[str, Any]:
     return value
 
 
-def _plan_of(path: str) -> tuple[str, list[str]]:
-    """The plan that a result names, beside it, and the settings it was made with."""
-    result = _read(path)
-    plan, settings = result.get("plan"), result.get("set", [])
-    if not isinstance(plan, str) or not plan:
-        got = "got a result that does not name its plan"
-        fix = f"write PLAN.yaml@{path}, or add the key 'plan' to it"
+def _plan_of(path: str) -> str:
+    """The plan that a result names, beside it."""
+    named, fix = _read(path).get("plan"), f"write PLAN.yaml@{path}"
+    if not isinstance(named, str) or not named:
+        got, fix = "got a result that does not name its plan", f"{fix}, or add the key 'plan' to it"
         raise SpecError(Fault(got, "expected the plan it is of", fix, "plan", Place(path)))
+    plan = str(Path(path).parent / named)
+    if not os.path.isfile(plan):
+        got, expected = f"got no such file {_clean(plan)}", "expected the plan the result is of"
+        raise DataNotFound(Fault(got, expected, fix, "plan", Place(path)))
+    return plan
+
+
+def _settings_of(path: str, plan: str) -> list[str]:
+    """The settings a result was made with; a result of another plan is refused.
+
+    Plans are told apart by the names of their files: results and plans may be moved.
+    """
+    result, faults = _read(path), []
+    named, settings = result.get("plan"), result.get("set", [])
+    if isinstance(named, str) and Path(named).name != Path(plan).name:
+        got, expected = f"got a result of {_clean(named)}", f"expected one of {_clean(plan)}"
+        fix = "name its own plan, or give the vector as PLAN@B1,B2,..."
+        faults.append(Fault(got, expected, fix, "plan", Place(path)))
     if not isinstance(settings, list) or not all(isinstance(one, str) for one in settings):
-        fault = Fault("got another set", "expected a list of key=value", "", "set")
-        raise SpecError(fault.located(Place(path)))
-    return str(Path(path).parent / plan), settings
+        expected = "expected a list of key=value"
+        faults.append(Fault("got another set", expected, "", "set", Place(path)))
+    if faults:
+        raise SpecError(*faults)
+    return list(settings)
 
 
 def _result_Bps(path: str, problem: Problem) -> Array:
-    """The vector of a result; of another fabric it is refused."""
+    """The vector of a result; of another workload or fabric it is refused."""
     result, topology = _read(path), problem.topology
+    known = {
+        "workload": problem.workload_name,
+        "topology": str(topology),
+        "tiers": list(topology.tiers),
+    }
     faults = []
-    for key, ours in (("topology", str(topology)), ("tiers", list(topology.tiers))):
+    for key, ours in known.items():
         theirs = result.get(key)
         if theirs is not None and theirs != ours:
             expected = f"expected that of the plan, {ours}"

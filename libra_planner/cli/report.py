@@ -64,7 +64,7 @@ def compared(options: argparse.Namespace) -> Comparison:
     """
     n_tokens = _n_tokens(options.tokens)
     policy = _policy(options)
-    catalogue = load_parts(options.parts)
+    catalogue = _catalogue(options.parts)
     with tempfile.TemporaryDirectory() as scratch:
         return _of_designs(options, n_tokens, policy, catalogue, Path(scratch))
 
@@ -143,7 +143,7 @@ def _candidate(
     options: argparse.Namespace,
     n_tokens: int,
 ) -> Candidate:
-    seeds = tuple(range(options.seeds))
+    seeds = tuple(range(options.seeds or 1))
     try:
         return candidate(proposal, n_tokens=n_tokens, policy=policy, seeds=seeds)
     except SpecError as error:
@@ -201,7 +201,18 @@ def _n_tokens(text: str | None) -> int:
     return int(value)
 
 
+def _catalogue(name: str) -> Catalogue:
+    try:
+        return load_parts(name)
+    except SpecError as error:
+        raise error.located(Place("--parts")) from None
+
+
 def _policy(options: argparse.Namespace) -> Policy | None:
+    if options.check is None and options.seeds is not None:
+        fix = "add a policy, such as --check ecmp"
+        fault = Fault(f"got {options.seeds} without --check", "expected both", fix)
+        raise SpecError(fault.located(Place("--seeds")))
     if options.check is None:
         return None
     try:
@@ -244,7 +255,7 @@ def _command(options: argparse.Namespace) -> str:
         if getattr(options, flag) is not None:
             words += [f"--{flag}", getattr(options, flag)]
     if options.check is not None:
-        words += ["--seeds", str(options.seeds)]
+        words += ["--seeds", str(options.seeds or 1)]
     words += ["--parts", options.parts] if options.parts != "parts" else []
     words += ["--allow-missing"] if options.allow_missing else []
     return shlex.join(words)

@@ -17,9 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--check", "POLICY", "route the collectives over the links, such as ecmp"),
     ):
         parser.add_argument(flag, metavar=metavar, help=text)
-    parser.add_argument(
-        "--seeds", type=_n_seeds, default=1, metavar="N", help="draws of --check; default 1"
-    )
+    parser.add_argument("--seeds", type=_n_seeds, metavar="N", help="draws of --check; default 1")
     parser.add_argument(
         "--parts", default="parts", metavar="CATALOGUE", help="parts catalogue: a name or a path"
     )

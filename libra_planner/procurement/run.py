@@ -9,6 +9,9 @@ a checkpoint of C seconds, and R seconds to restart takes in expectation
 (J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps,
 Future Generation Computer Systems 22, 2006, section 3). The interval that is best to first order
 is sqrt(2 C M) (J. W. Young, Communications of the ACM 17, 1974).
+
+Checkpoints that take no time are best taken all the time: as tau goes to 0 with C = 0, no work is
+lost and only restarts remain, W exp(R/M).
 """
 
 from __future__ import annotations
@@ -39,17 +42,18 @@ def daly_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
     """Time between checkpoints to higher order (Daly 2006, equation 37).
 
     sqrt(2 C M) (1 + sqrt(C/2M)/3 + (C/2M)/9) - C for C < 2M, else M; endless without
-    failures.
+    failures, and 0 (all the time) for checkpoints that take no time.
 
     >>> round(daly_interval_s(60.0, 12_000.0), 1), daly_interval_s(60.0, 20.0)
     (1160.3, 20.0)
+    >>> daly_interval_s(0.0, 12_000.0)
+    0.0
     """
     if math.isinf(mtbf_s) or checkpoint_s >= 2 * mtbf_s:
         return mtbf_s
     ratio = checkpoint_s / (2 * mtbf_s)
     correction = 1 + math.sqrt(ratio) / 3 + ratio / 9
-    interval_s = young_interval_s(checkpoint_s, mtbf_s) * correction - checkpoint_s
-    return interval_s if interval_s > 0 else mtbf_s
+    return young_interval_s(checkpoint_s, mtbf_s) * correction - checkpoint_s
 
 
 def expected_time_s(
@@ -60,7 +64,7 @@ def expected_time_s(
     Parameters
     ----------
     work_s : without failures and checkpoints.
-    interval_s : of work between two checkpoints.
+    interval_s : of work between two checkpoints; 0 for the limit of ever shorter ones.
     checkpoint_s, restart_s : times of a checkpoint and of a restart.
     mtbf_s : mean time between failures of the whole job; may be infinite.
 
@@ -71,15 +75,22 @@ def expected_time_s(
     12600.0
     >>> round(expected_time_s(12_000.0, mtbf_s=12_000.0, **times))
     13285
+    >>> free = dict(interval_s=0.0, checkpoint_s=0.0, restart_s=600.0)
+    >>> round(expected_time_s(12_000.0, mtbf_s=12_000.0, **free))
+    12615
     """
     interval_s = min(interval_s, work_s)
+    if not interval_s and checkpoint_s and work_s:
+        return math.inf  # Nothing but checkpoints.
     if math.isinf(mtbf_s):
-        return work_s * (1 + checkpoint_s / interval_s) if checkpoint_s else work_s
+        return work_s * (1 + checkpoint_s / interval_s) if interval_s else work_s
     exponents = (restart_s / mtbf_s, (interval_s + checkpoint_s) / mtbf_s)
     if max(exponents) > _OVERFLOW:
         return math.inf
-    lost = math.exp(exponents[0]) * math.expm1(exponents[1])
-    return mtbf_s * lost * work_s / interval_s
+    restarts = math.exp(exponents[0])
+    if not interval_s:
+        return restarts * work_s
+    return mtbf_s * restarts * math.expm1(exponents[1]) * work_s / interval_s
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,7 @@ class Run:
     n_tokens, n_steps : what is trained.
     work_s : without failures and checkpoints.
     mtbf_s : of the whole job.
-    interval_s : work between checkpoints, Daly's.
+    interval_s : work between checkpoints, Daly's; 0 for all the time.
     young_s : the same to first order.
     expected_s : with failures, checkpoints and restarts.
     n_failures : expected.

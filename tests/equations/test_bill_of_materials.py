@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -23,6 +24,7 @@ from libra_planner.procurement.run import (
     daly_interval_s,
     expected_time_s,
     failure_rates_per_s,
+    training_run,
     young_interval_s,
 )
 from libra_planner.realization import Realization, SwitchSettings
@@ -162,6 +164,46 @@ def test_the_expected_time_is_the_mean_of_simulated_runs() -> None:
     assert error_s < 0.005 * expected_s
 
 
+def test_checkpoints_that_take_no_time_leave_only_the_restarts() -> None:
+    """By hand: W = 1000 s, R = M ln 2, so that exp(R/M) doubles the time."""
+    terms = {"checkpoint_s": 0.0, "restart_s": 500.0 * math.log(2), "mtbf_s": 500.0}
+    assert daly_interval_s(0.0, 500.0) == 0
+    assert expected_time_s(1000.0, interval_s=0.0, **terms) == pytest.approx(2000.0)
+    assert expected_time_s(1000.0, interval_s=1e-3, **terms) == pytest.approx(2000.0, rel=2e-6)
+
+
+@given(mtbf_s=st.floats(10, 1e6), restart_s=st.floats(0, 1000), work_s=st.floats(10, 1e7))
+def test_hardly_any_checkpoint_time_is_close_to_none(mtbf_s, restart_s, work_s) -> None:
+    """To first order the interval costs sqrt(2 C/M) of the time, and the limit costs nothing."""
+
+    def time_s(checkpoint_s: float) -> float:
+        terms = {"checkpoint_s": checkpoint_s, "restart_s": restart_s, "mtbf_s": mtbf_s}
+        interval_s = min(daly_interval_s(checkpoint_s, mtbf_s), work_s)
+        return expected_time_s(work_s, interval_s=interval_s, **terms)
+
+    assert time_s(0.0) == pytest.approx(work_s * math.exp(restart_s / mtbf_s), rel=1e-12)
+    assert time_s(0.0) <= time_s(1e-6) <= time_s(0.0) * (1 + 1.1 * math.sqrt(2e-6 / mtbf_s))
+
+
+def test_a_run_whose_checkpoints_take_no_time(plan) -> None:
+    one, assumed = _quoted(plan(text=POD), [50.0]), load_parts().assumptions
+    wanted = {"step_time_s": 10.0, "tokens_per_step": 1000, "n_tokens": 10**8}
+    none = training_run(one.bill, replace(assumed, checkpoint_s=0.0), **wanted)
+    hardly = training_run(one.bill, replace(assumed, checkpoint_s=1e-6), **wanted)
+    usual = training_run(one.bill, assumed, **wanted)
+    assert none.interval_s == 0
+    assert none.expected_s == pytest.approx(1e6 * math.exp(assumed.restart_s / none.mtbf_s))
+    assert none.cost_usd == pytest.approx(hardly.cost_usd, rel=1e-4)
+    assert none.cost_usd < hardly.cost_usd < usual.cost_usd
+
+
+def test_checkpoints_without_work_between_them_never_end() -> None:
+    terms = {"checkpoint_s": 60.0, "restart_s": 0.0}
+    assert expected_time_s(1e6, interval_s=0.0, mtbf_s=1e4, **terms) == math.inf
+    assert expected_time_s(1e6, interval_s=0.0, mtbf_s=math.inf, **terms) == math.inf
+    assert expected_time_s(0.0, interval_s=10.0, mtbf_s=1e4, **terms) == 0
+
+
 def test_a_hopeless_run_never_ends() -> None:
     terms = {"checkpoint_s": 60.0, "restart_s": 6000.0, "mtbf_s": 5.0}
     assert expected_time_s(1e6, interval_s=100.0, **terms) == math.inf
@@ -213,7 +255,10 @@ def test_a_medium_is_the_shortest_that_reaches() -> None:
 MONEY = st.integers(1, 10**9).map(lambda cents: cents / 100)
 
 
-@given(st.lists(st.tuples(MONEY, st.floats(0, 1), st.floats(0.1, 10)), min_size=2, max_size=5))
+SHARE = st.floats(0, 1).map(lambda share: round(share, 6))
+
+
+@given(st.lists(st.tuples(MONEY, SHARE, st.floats(0.1, 10)), min_size=2, max_size=5))
 def test_the_ranking_changes_at_the_break_even_and_not_before(designs) -> None:
     totals = [total for total, _, _ in designs]
     parts = [total * share for total, share, _ in designs]

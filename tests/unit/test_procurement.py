@@ -369,6 +369,62 @@ def test_a_result_finds_its_plan(tmp_path, run) -> None:
     assert "does not name its plan" in lonely.err
 
 
+@pytest.fixture
+def result(plan, run) -> Path:
+    """A result of a plan p.yaml of its own batch, beside it."""
+    path = plan(text=PLAN.replace("gpt3-libra", "gpt3") + "global_batch: 1024\n", name="p.yaml")
+    found = run("evaluate", path, "--bandwidth", "300,100,75,25", "--set", "global_batch=2048",
+                "--json").payload  # fmt: skip
+    (path.parent / "r.json").write_text(json.dumps(found))
+    return path.parent / "r.json"
+
+
+def test_the_settings_of_a_result_are_applied(result) -> None:
+    plan_path = result.parent / "p.yaml"
+    moved = result.parent / "elsewhere"
+    moved.mkdir()
+    (moved / "r.json").write_text(result.read_text())
+    (moved / "p.yaml").write_text(plan_path.read_text())
+    given = [f"{plan_path}@{result}", str(result), f"{moved / 'p.yaml'}@{moved / 'r.json'}"]
+    found = _compared(*given, f"{plan_path}@300,100,75,25")
+    *theirs, plain = [one.evaluation.step_time_s for one in found.candidates]
+    expected = json.loads(result.read_text())["step_time_s"]
+    assert theirs == pytest.approx([expected] * 3)
+    assert plain < 0.9 * expected
+    again = _compared(str(result), "--set", "global_batch=1024").candidates[0]
+    assert again.evaluation.step_time_s == pytest.approx(plain)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"workload": "llama"}, "workload: got 'llama', expected that of the plan, gpt3"),
+        ({"plan": "/gone/q.yaml"}, "plan: got a result of /gone/q.yaml, expected one of "),
+        ({"set": "a=1"}, "set: got another set, expected a list of key=value"),
+    ],
+)
+def test_a_result_of_something_else_is_refused(changed, text, result, run, tmp_path) -> None:
+    result.write_text(json.dumps(json.loads(result.read_text()) | changed))
+    done = run("report", f"{result.parent / 'p.yaml'}@{result}", "-o", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.startswith(f"{result}: {text}")
+
+
+def test_a_result_whose_plan_is_gone_is_named(result, run, tmp_path) -> None:
+    plan_path = result.parent / "p.yaml"
+    plan_path.rename(result.parent / "q.yaml")
+    done = run("report", result, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.startswith(f"{result}: plan: got no such file {plan_path}, expected the plan")
+    assert f"write PLAN.yaml@{result}" in done.err
+
+
+def test_an_unknown_catalogue_is_the_options(run, tmp_path) -> None:
+    done = run("report", DESIGNS[0], "--parts", "nope", "-o", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.startswith("--parts: got 'nope', expected a bundled parts catalogue")
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -383,6 +439,7 @@ def test_a_result_finds_its_plan(tmp_path, run) -> None:
         ([DESIGNS[0], "--check", "pinned"], "--check: got pinned"),
         ([DESIGNS[0], "--check", "emcp"], "did you mean ecmp?"),
         ([DESIGNS[0], "--parts", "parst"], "did you mean parts?"),
+        ([DESIGNS[0], "--seeds", "5"], "--seeds: got 5 without --check, expected both"),
         ([DESIGNS[2]] * 11, "got 11 designs, expected one to 10"),
     ],
 )
@@ -439,6 +496,15 @@ def test_every_price_says_how_sure_it_is(files) -> None:
     assert {row["Confidence"] for row in rows} == {"assumed"}
     assert all(row["Source of the price"] and row["As of"] for row in rows)
     assert all(float(row["Unit price"]) > 0 for row in rows)
+
+
+def test_designs_of_the_same_model_are_warned_of_together(plan) -> None:
+    other = str(plan(text=PLAN + "fidelity: pipelined\nchunks: 4\n", name="o.yaml"))
+    found = _compared(DESIGNS[0], other, f"{DESIGNS[0]}@300,100,75,25")
+    [warning] = [w for w in report(found, {}).sections[0].warnings if "different models" in w]
+    [first, second] = warning.split("of a design: ")[1].split("; ")
+    assert first.startswith("A, C: ")
+    assert second.startswith("B: ")
 
 
 def test_designs_of_other_work_are_not_called_faster(plan, run) -> None:

@@ -154,6 +154,23 @@ def test_a_missing_price_can_be_written_in(tmp_path) -> None:
     assert sheets.value(*total) == pytest.approx(float(one.bill.total_usd) + 10 * n_nics)
 
 
+def test_a_bill_that_is_the_baselines_changes_nothing() -> None:
+    """Without lines there is nothing to add up, and no formula whose range holds itself."""
+    plan = str(EXAMPLES / "01_gpt3_4d.yaml")
+    found = compared(
+        _parser().parse_args(["report", plan, plan, "-o", "unused", "--baseline", "A"])
+    )
+    made = documents(found, ("xlsx", "csv", "md"))
+    sheets = Sheets(made["report.xlsx"])
+    sheet, address = _cell_of(sheets, "Design B", "Difference of the totals", "G")
+    assert (sheets.book[sheet][address].data_type, sheets.value(sheet, address)) == ("n", 0)
+    stored = _stored(made["report.xlsx"])
+    for place in sheets.formulas():  # One that refers to itself would not end.
+        assert sheets.value(*place) == pytest.approx(stored[place], rel=1e-12, abs=1e-9), place
+    assert "Nothing changes: the bill is that of A." in made["report.md"].replace("\\", "")
+    assert made["report-changes-b.csv"].splitlines()[1:] == ["Difference of the totals,,,,,,0.00"]
+
+
 ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry">
 <item oor:path="/org.openoffice.Office.Calc/Formula/Load">

@@ -175,10 +175,12 @@ def _changes(base: Candidate, one: Candidate) -> Table:
     headings += [base.letter, one.letter, "Difference"]
     difference = one.bill.total_usd - base.bill.total_usd
     last: list[Value] = ["Difference of the totals", *[""] * 5]
-    last.append(delta_usd(difference, "SUM([r6])"))
+    # A range of no rows would hold the total itself.
+    last.append(delta_usd(difference, "SUM([r6])" if rows else ""))
     caption = f"What changes from {base.letter} to {one.letter}, spares included"
     key = f"changes-{one.letter.lower()}"
-    return table(key, caption, headings, rows, total=last, is_sortable=True)
+    note = "" if rows else f"Nothing changes: the bill is that of {base.letter}."
+    return table(key, caption, headings, rows, total=last, note=note, is_sortable=True)
 
 
 def _by_place(bill: Bill) -> dict[tuple[str, str], tuple[int, Decimal]]:

@@ -43,9 +43,11 @@ def _warnings(comparison: Comparison) -> tuple[str, ...]:
             "The designs do not do the same work per step, as far as their plans tell, so no "
             "fastest and no best per dollar is named (C6)."
         )
-    models = {one.letter: _model(one) for one in comparison.candidates}
-    if len(set(models.values())) > 1:
-        listed = "; ".join(f"{letter}: {model}" for letter, model in models.items())
+    models: dict[str, list[str]] = {}
+    for one in comparison.candidates:
+        models.setdefault(_model(one), []).append(one.letter)
+    if len(models) > 1:
+        listed = "; ".join(f"{', '.join(letters)}: {model}" for model, letters in models.items())
         found.append(
             f"Step times are of different models, which is no merit of a design: {listed}."
         )
