@@ -48,6 +48,7 @@ def plan(options: argparse.Namespace) -> None:
     tried = ", ".join(f"{n} {status}" for status, n in found.statuses.items())
     print(f"Tried: {tried}")
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
+    print("and some seconds for workers to start, which a small sweep does not earn back")
     print(f"About {format_bytes(found.size_bytes)} in {found.n_parts:,} files")
 
 
