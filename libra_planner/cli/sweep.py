@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ def plan(options: argparse.Namespace) -> None:
     tried = ", ".join(f"{n} {status}" for status, n in found.statuses.items())
     print(f"Tried: {tried}")
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
+    print("and some seconds for workers to start, which a small sweep does not earn back")
     print(f"About {format_bytes(found.size_bytes)} in {found.n_parts:,} files")
 
 
@@ -147,14 +149,23 @@ def show(options: argparse.Namespace) -> None:
     if options.csv:
         _write_csv(_answer(results, options), options.csv)
     elif options.json:
-        rows = _answer(results, options).dicts()
+        rows = _without_inf(_answer(results, options).dicts())
         print(json.dumps({"rows": rows}, indent=2, allow_nan=False, default=str))
     elif not options.plot:
         _print_table(_answer(results, options))
 
 
+def _without_inf(value: Any) -> Any:
+    """An answer for JSON, which knows no infinity and no NaN: they become null."""
+    if isinstance(value, dict):
+        return {str(key): _without_inf(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_inf(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _answer(results: Results, options: argparse.Namespace) -> Answer:
-    if options.sql:
+    if options.sql is not None:
         return results.sql(options.sql)
     if options.group_by:
         return results.grouped(options.group_by)

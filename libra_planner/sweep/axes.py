@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
@@ -123,9 +123,24 @@ def _axis(document: Document, key: Key, name: str, raw: Any) -> Axis:
             parse_topology(notation)
         _refuse_twice(named.topologies)
         return _with_tiers(name, tuple(named.topologies), named.tiers)
+    _refuse_unknown(document, key, raw)
     if "step" in raw:
         return Axis(name, _steps(validated(StepRange, document, key), raw))
     return Axis(name, _spaced(validated(CountRange, document, key), raw))
+
+
+def _refuse_unknown(document: Document, key: Key, raw: Mapping[str, Any]) -> None:
+    """Refuse other keys than a range has, by the names that users write."""
+    if "step" in raw and "n" in raw:
+        raise SpecError(Fault("got both step and n", "expected one of them", "remove one"))
+    known = ("from", "to", "step") if "step" in raw else ("from", "to", "n", "log")
+    faults = []
+    for name in [str(name) for name in raw if name not in known]:
+        expected, fix = f"expected {', '.join(known)}", closest(name, known)
+        path, place = ".".join((*map(str, key), name)), document.key_place((*key, name))
+        faults.append(Fault(f"got the unknown key {name!r}", expected, fix, path, place))
+    if faults:
+        raise SpecError(*faults)
 
 
 def _listed(document: Document, key: Key, raw: list[Any]) -> tuple[Any, ...]:
@@ -173,6 +188,9 @@ def _steps(spec: StepRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _spaced(spec: CountRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
     _refuse_reversed(spec.start, spec.to)
+    if spec.n == 1 and spec.start != spec.to:
+        got, fix = f"got 1 value from {spec.start:g} to {spec.to:g}", "write n: 2 or more"
+        raise SpecError(Fault(got, "expected from = to", fix))
     if spec.n > 1 and spec.start == spec.to:
         raise SpecError(Fault(f"got {spec.n} values at {spec.to:g}", "expected from < to"))
     if spec.log and spec.start <= 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +16,11 @@ from libra_planner.sweep.work import Part, remote_part
 
 CONNECT_S = 15
 """Time to wait for a scheduler."""
+
+WORKERS_S = 5
+"""Time to wait for a worker before it is said that there is none."""
+
+_ADDRESS = re.compile(r"(tcp|tls)://([^\s/:\[\]]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
 
 _PER_THREAD = 3
 """Chunks in flight per thread of the cluster."""
@@ -45,6 +52,7 @@ def _parts(
 ) -> Generator[Part, None, None]:
     from distributed import as_completed
 
+    _await_workers(client, address)
     flight = as_completed(loop=client.loop)
     _fill(client, flight, job, chunks)
     for future in flight:
@@ -55,7 +63,19 @@ def _parts(
         yield replace(part, data=b"")
 
 
+def _await_workers(client: Any, address: str) -> None:
+    """Say so where a scheduler has no workers; the work waits for the first one to join."""
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_S)
+    except TimeoutError:
+        sys.stderr.write(f"{address}: no workers yet; the sweep begins when one joins\n")
+
+
 def _client(address: str) -> Any:
+    """A connection to the scheduler; what is no address is refused at once."""
+    expected = "expected the address of a dask scheduler, such as tcp://host:8786"
+    if not _ADDRESS.fullmatch(address):
+        raise SpecError(Fault(f"got {address!r}", expected, "", "", Place("--scheduler")))
     try:
         from distributed import Client
     except ImportError:
@@ -66,7 +86,6 @@ def _client(address: str) -> Any:
         return Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        expected = "expected the address of a dask scheduler, such as tcp://host:8786"
         fault = Fault(f"got {address!r} ({reason})", expected, "", "", Place("--scheduler"))
         raise SpecError(fault) from None
 

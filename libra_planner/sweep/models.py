@@ -124,7 +124,9 @@ class SweepFile(Model):
         default=[], description="Only designs for which all of these hold, e.g. tp * dp == 4096."
     )
     objective: Annotated[
-        list[Literal["performance", "performance_per_cost", "cost"]], BeforeValidator(_listed)
+        list[Literal["performance", "performance_per_cost", "cost"]],
+        Field(min_length=1),
+        BeforeValidator(_listed),
     ] = Field(default=[], description="Objectives; without them the plan's own.")
     columns: Annotated[list[Literal[FIGURES]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
         default=None, description="Columns of results to keep, beside axes, objective and status."

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -114,8 +115,10 @@ def _replaced(worker: _Worker, job: Job, directory: RunDirectory) -> _Worker:
 
 @contextmanager
 def _workers(job: Job, directory: RunDirectory, n_workers: int) -> Iterator[list[_Worker]]:
-    workers = [_started(job, directory) for _ in range(n_workers)]
+    workers: list[_Worker] = []
     try:
+        for _ in range(n_workers):
+            workers.append(_started(job, directory))
         yield workers
     finally:
         for worker in workers:
@@ -131,18 +134,51 @@ def _started(job: Job, directory: RunDirectory) -> _Worker:
     ours, theirs = context.Pipe()
     arguments = (theirs, job, str(directory.path))
     process = context.Process(target=_serve, args=arguments, daemon=True)
+    with _one_thread(), _interrupts_held():
+        process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let processes that are started have one thread for linear algebra."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(_ONE_THREAD)
     try:
-        process.start()
+        yield
     finally:
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-    theirs.close()
-    return _Worker(process, ours)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach; this one has it afterwards.
+
+    A process inherits which signals are blocked, so it is safe while it imports. Another thread
+    here may take the signal all the same: its handler waits until the process has been started,
+    as one that gets half of what it is sent fails with a traceback.
+    """
+    resource_tracker.ensure_running()  # Starting it unblocks the signal.
+    held: list[int] = []
+    in_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    holds = in_main and callable(handler)
+    if holds:
+        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if holds:
+            signal.signal(signal.SIGINT, handler)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _serve(connection: Connection, job: Job, path: str) -> None:

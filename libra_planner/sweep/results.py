@@ -80,33 +80,65 @@ class Results:
         """Columns of the results."""
         return list(self.manifest["schema"])
 
-    def sql(self, query: str, place: str = "--sql") -> Answer:
-        """What a query over the table ``designs`` gives.
+    def sql(self, query: str) -> Answer:
+        """What a user's query over the table ``designs`` gives.
+
+        It can read the parts and nothing else, and write nothing.
 
         Raises
         ------
         SpecError
-            For a query that DuckDB refuses.
+            For one that DuckDB refuses or that does more than select, or a part that is broken.
         """
+        import duckdb
+
+        try:
+            kinds = [one.type for one in duckdb.extract_statements(query)]
+            if kinds == [duckdb.StatementType.SELECT]:
+                return self._answer(query)
+            got = f"got {', '.join(kind.name for kind in kinds) or 'nothing'}"
+        except duckdb.Error as error:
+            got = _said(error)
+        expected = "expected one SELECT over the table designs"
+        raise SpecError(Fault(got, expected, "", "", Place("--sql")))
+
+    def _own(self, query: str) -> Answer:
+        """What a query of this program gives: what is wrong with it is wrong with the files."""
+        import duckdb
+
+        try:
+            return self._answer(query)
+        except duckdb.Error as error:
+            fix = "look for a part that is broken, remove it, and run the sweep again"
+            raise SpecError(Fault(_said(error), "", fix, "", self.directory.place)) from None
+
+    def _answer(self, query: str) -> Answer:
         import duckdb
 
         try:
             relation = self._connection.execute(query)
             columns = tuple(column[0] for column in relation.description or ())
             return Answer(columns, tuple(map(tuple, relation.fetchall())))
-        except duckdb.Error as error:
-            got = f"got {' '.join(str(error).split())}"
-            expected = "expected SQL over the table designs"
-            raise SpecError(Fault(got, expected, "", "", Place(place))) from None
+        except duckdb.Error:
+            broken = self.directory.broken()
+            if broken is None:
+                raise
+            got, expected = "got a file that is broken", "expected a whole part of a sweep"
+            fix = "run the sweep again to mend it"
+            raise SpecError(Fault(got, expected, fix, "", Place(str(broken)))) from None
 
     @cached_property
     def _connection(self) -> Any:
         import duckdb
 
         connection = duckdb.connect()
+        folder = str(self.directory.path.resolve()).replace("'", "''")
         connection.execute("SET enable_progress_bar = false")
-        files = str(self.directory.path.resolve() / "part-*.parquet").replace("'", "''")
+        connection.execute(f"SET allowed_directories = ['{folder}']")
+        connection.execute("SET enable_external_access = false")
+        files = f"{folder}/part-*.parquet"
         connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
+        connection.execute("SET lock_configuration = true")
         return connection
 
     @cached_property
@@ -116,7 +148,7 @@ class Results:
             query = (
                 "SELECT bool_and(seconds_per_sequence IS NOT NULL) FROM designs WHERE " + _OPTIMAL
             )
-            if self.sql(query).rows[0][0]:
+            if self._own(query).rows[0][0]:
                 return "seconds_per_sequence"
         return self.need("step_time_s")
 
@@ -143,7 +175,7 @@ class Results:
             f"ORDER BY {self._rank()}, {cheapest}row) AS place_ FROM designs WHERE {_OPTIMAL}) "
             f"WHERE place_ <= {n} ORDER BY objective, place_"
         )
-        return self.sql(query)
+        return self._own(query)
 
     def pareto(self) -> Answer:
         """Designs that no other one beats in time and cost, fastest first."""
@@ -155,7 +187,7 @@ class Results:
             f"WHERE {_OPTIMAL}) WHERE before_ IS NULL OR {cost} < before_ * (1 - {_SAME}) "
             f"ORDER BY {time}, row"
         )
-        return self.sql(query)
+        return self._own(query)
 
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis and objective."""
@@ -169,11 +201,11 @@ class Results:
         )
         if "cost_usd" in self.columns:
             query += f", arg_min(cost_usd, {self._rank()}) AS best_cost_usd"
-        return self.sql(f"{query} FROM designs GROUP BY ALL ORDER BY ALL")
+        return self._own(f"{query} FROM designs GROUP BY ALL ORDER BY ALL")
 
     def everything(self) -> Answer:
         """All rows and columns."""
-        return self.sql("SELECT * FROM designs ORDER BY row")
+        return self._own("SELECT * FROM designs ORDER BY row")
 
     def _rank(self) -> str:
         """What the smallest is the best of, by objective."""
@@ -192,6 +224,10 @@ class Results:
         bandwidths = [name for name in self.columns if name.startswith("bandwidth_dim")]
         names = ["row", *axes, OBJECTIVE, *known, *bandwidths]
         return ", ".join(quoted(name) for name in names if name in self.columns)
+
+
+def _said(error: Exception) -> str:
+    return f"got {' '.join(str(error).split())}"
 
 
 _OPTIMAL = "status = 'optimal'"

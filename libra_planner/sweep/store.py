@@ -127,23 +127,23 @@ class RunDirectory:
         for path in self.path.glob(f"{_TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
-    def done(self, sizes: dict[int, int]) -> set[int]:
+    def done(self, rows: dict[int, range]) -> set[int]:
         """Chunks whose file is there, readable (its footer) and has the rows it should.
 
-        ``sizes`` is the number of rows of every chunk by index.
+        ``rows`` is the rows of every chunk by index.
         """
-        import pyarrow.parquet as pq
-
         found = set()
         for path in self.path.glob("part-*.parquet"):
             match = _PART.fullmatch(path.name)
             index = int(match[1]) if match else -1
-            try:
-                if index in sizes and pq.read_metadata(path).num_rows == sizes[index]:
-                    found.add(index)
-            except (OSError, ValueError):  # Not a parquet file, or cut off: it is done again.
-                continue
+            if index in rows and rows_of(path) == rows[index]:
+                found.add(index)
         return found
+
+    def broken(self) -> Path | None:
+        """The first part that cannot be read, as a run that mends it would find it."""
+        parts = sorted(self.path.glob("part-*.parquet"))
+        return next((path for path in parts if rows_of(path) is None), None)
 
     def write_part(self, index: int, data: bytes) -> None:
         """Write a chunk's file: it appears whole, or not at all.
@@ -167,6 +167,21 @@ def writing(place: Place) -> Iterator[None]:
         fix = "make room or give another directory, and run the same command again"
         expected = "expected a directory to write results to"
         raise DataNotFound(Fault(got, expected, fix, "", place)) from None
+
+
+def rows_of(path: Path) -> range | None:
+    """First to last row of a part, from its footer; ``None`` for what is no part, or cut off."""
+    import pyarrow.parquet as pq
+
+    try:
+        footer = pq.read_metadata(path)
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        columns = [group.column(footer.schema.names.index("row")) for group in groups]
+        first = min(column.statistics.min for column in columns)
+        last = max(column.statistics.max for column in columns)
+    except (OSError, ValueError, AttributeError):  # AttributeError: it has no statistics.
+        return None
+    return range(first, last + 1) if last - first + 1 == footer.num_rows else None
 
 
 def write_whole(folder: Path, name: str, data: bytes, prefix: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,6 +62,25 @@ def test_axis_values(axis: str, expected: list[float], sweep: Callable[[str], Pa
     (found,) = load_sweep(sweep(f"axes: {{budget: {axis}}}")).axes
     assert list(found.values) == expected
     assert [type(value) for value in found.values] == [type(value) for value in expected]
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        ("{from: 1, to: 3, n: 1}", "got 1 value from 1 to 3, expected from = to"),
+        ("{from: 1, to: 3, n: 3, step: 1}", "got both step and n, expected one of them"),
+        ("{start: 1, to: 3, step: 1}", "axes.budget.start: got the unknown key 'start'"),
+        ("{from: 1, to: 3, nn: 3}", "unknown key 'nn', expected from, to, n, log"),
+    ],
+)
+def test_ranges_that_are_refused(axis: str, message: str, sweep: Callable[[str], Path]) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        load_sweep(sweep(f"axes: {{budget: {axis}}}"))
+
+
+def test_an_empty_list_of_objectives_is_refused(sweep: Callable[[str], Path]) -> None:
+    with pytest.raises(SpecError, match="objective: got a list, expected at least 1 entries"):
+        load_sweep(sweep("axes: {budget: [100]}\nobjective: []\n"))
 
 
 def test_factorizations_by_hand(sweep: Callable[[str], Path]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,29 @@ def test_sql_and_csv(run: Run, directory: Path, rows: list[dict[str, Any]], tmp_
     assert (tmp_path / "front.csv").read_text().startswith("row,shape,tp,budget,objective,")
 
 
+def test_infinities_are_null_in_json(run: Run, directory: Path) -> None:
+    query = "SELECT 'inf'::DOUBLE AS a, ['nan'::DOUBLE, 2] AS b, {'c': '-inf'::DOUBLE} AS d"
+    rows = run("sweep", "show", directory, "--sql", query, "--json").payload["rows"]
+    assert rows == [{"a": None, "b": [None, 2.0], "d": {"c": None}}]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--sql", "SELECT * FROM designs"], ["--csv", "-"]])
+def test_a_part_that_is_cut_off_is_named(
+    arguments: list[str], run: Run, directory: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "it's a run"
+    shutil.copytree(directory, copy)
+    assert run("sweep", "show", copy).code == 0
+    part = copy / "part-000002.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+    outcome = run("sweep", "show", copy, *arguments)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"{part}: got a file that is broken, expected a whole part of a sweep; "
+        f"run the sweep again to mend it\n"
+    )
+
+
 def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory)
     lines = outcome.out.splitlines()
@@ -168,6 +192,11 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--sql", "SELECT nothing FROM designs"], "--sql: got Binder Error"),
+        (["--sql", ""], "--sql: got nothing, expected one SELECT"),
+        (["--sql", "COPY designs TO 'x.csv'"], "--sql: got COPY, expected one SELECT"),
+        (["--sql", "ATTACH 'x.db'"], "--sql: got ATTACH, expected one SELECT"),
+        (["--sql", "SELECT 1; DROP VIEW designs"], "--sql: got SELECT, DROP, expected one SELECT"),
+        (["--sql", "SELECT * FROM read_text('/etc/hosts')"], "--sql: got Permission Error"),
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
         (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got no column 'tpp'"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),

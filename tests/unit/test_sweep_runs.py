@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,6 +150,42 @@ def test_an_interrupt_keeps_what_is_done(file: Path, tmp_path: Path, reference: 
     _check(folder, reference)
 
 
+def test_an_interrupt_while_workers_start_is_one_line(file: Path, tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole group: workers that still import say nothing."""
+    process = subprocess.Popen(
+        _command(file, tmp_path / "run", "--workers", "2"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()  # Of the start, right before workers are started.
+    while len(psutil.Process(process.pid).children()) < 2:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "interrupted"
+
+
+def test_an_interrupt_during_a_start_comes_after_it() -> None:
+    started = []
+
+    def start() -> None:
+        with pool._interrupts_held():
+            assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+            os.kill(os.getpid(), signal.SIGINT)
+            started.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert started == [True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_broken_and_missing_parts_are_done_again(
     sweep: Sweep, tmp_path: Path, reference: Path
 ) -> None:
@@ -160,6 +197,17 @@ def test_broken_and_missing_parts_are_done_again(
     (folder / ".part-xyz").write_bytes(b"left by a killed run")
     progress = run_sweep(sweep, folder)
     assert (progress.n_before, progress.n_solved) == (420, 60)
+    _check(folder, reference)
+
+
+def test_a_part_in_the_place_of_another_is_done_again(
+    sweep: Sweep, tmp_path: Path, reference: Path
+) -> None:
+    folder = tmp_path / "run"
+    run_sweep(sweep, folder)
+    (folder / "part-000003.parquet").write_bytes(_bytes(folder)["part-000007.parquet"])
+    progress = run_sweep(sweep, folder)
+    assert (progress.n_before, progress.n_solved) == (460, 20)
     _check(folder, reference)
 
 
@@ -283,6 +331,39 @@ def test_a_cluster_loses_a_worker_and_nothing_else(
     run_sweep(sweep, tmp_path / "run", scheduler=address, watch=watch)
     assert workers[0].wait(10) == -signal.SIGKILL
     _check(tmp_path / "run", reference)
+
+
+def test_a_cluster_without_workers_says_so(
+    sweep: Sweep,
+    tmp_path: Path,
+    reference: Path,
+    scheduler: tuple[str, Callable[[], subprocess.Popen[bytes]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("libra_planner.sweep.cluster.WORKERS_S", 0.2)
+    address, start_worker = scheduler
+    timer = threading.Timer(4.0, start_worker)
+    timer.start()
+    run_sweep(sweep, tmp_path / "run", scheduler=address)
+    timer.join()
+    said = f"{address}: no workers yet; the sweep begins when one joins\n"
+    assert said in capfd.readouterr().err
+    _check(tmp_path / "run", reference)
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "localhost:8786", "tcp://", "tcp://host", "http://h:1"]
+)
+def test_what_is_no_address(
+    address: str, run: Callable[..., Outcome], file: Path, tmp_path: Path
+) -> None:
+    outcome = run("sweep", "run", file, "-o", tmp_path / "run", "--scheduler", address)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"--scheduler: got '{address}', expected the address of a dask scheduler, such as "
+        f"tcp://host:8786\n"
+    )
 
 
 def test_a_scheduler_that_is_not_there(
