@@ -44,9 +44,11 @@ class Sheets:
         text = REFERENCE.sub(
             lambda match: f"R({(match[1] or sheet)!r}, {match[2].replace('$', '')!r})", formula
         )
-        text = re.sub(r'(?<!["=])=""', '==""', text)
+        text = re.sub(r"(?<![<>=])=(?!=)", "==", text).replace("&", "+")
         text = re.sub(r'^IF\((R\([^)]*\)==""),"",(.*)\)$', r'"" if \1 else (\2)', text)
         names = {"R": self._cells, "SUM": _sum, "SUMIF": _sumif, "ROUND": _round}
+        names |= {"MIN": min, "IF": lambda holds, then, other: then if holds else other}
+        names |= {"ABS": abs, "N": lambda value: value or 0}
         return eval(text, {"__builtins__": {}}, names)
 
     def _cells(self, sheet: str, reference: str) -> Any:
@@ -106,12 +108,18 @@ def _stored(data: bytes) -> dict[tuple[str, str], Any]:
     return {(s.title, c.coordinate): c.value for s in book for row in s.iter_rows() for c in row}
 
 
+def _same(found: Any, stored: Any, rel: float = 1e-12) -> bool:
+    if isinstance(found, str) or stored is None:
+        return bool(found == (stored or ""))
+    return bool(found == pytest.approx(stored, rel=rel, abs=1e-9))
+
+
 def test_formulas_give_the_values_that_are_stored(data) -> None:
     sheets, stored = Sheets(data), _stored(data)
     formulas = sheets.formulas()
     assert len(formulas) > 300
     for place in formulas:
-        assert sheets.value(*place) == pytest.approx(stored[place], rel=1e-12, abs=1e-9), place
+        assert _same(sheets.value(*place), stored[place]), place
 
 
 def _cell_of(sheets: Sheets, sheet: str, label: str, column: str) -> tuple[str, str]:
@@ -135,6 +143,70 @@ def test_a_changed_price_moves_every_total(comparison, data) -> None:
         assert sheets.value(*place) == pytest.approx(expected)
 
 
+def test_a_changed_price_moves_the_run_the_drivers_and_the_verdict(comparison, data) -> None:
+    """NICs for $100 more: hardware of a run is paid by the time that it takes."""
+    sheets, stored = Sheets(data), _stored(data)
+    one = comparison.candidates[0]
+    price = _cell_of(sheets, "Prices", "nic-200g", "D")
+    sheets.book[price[0]][price[1]].value += 100
+    n_nics = one.bill.n_bought_by_part()["nic-200g"]
+    place = _cell_of(sheets, "Sensitivity", "nic-200g", "B")
+    assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_nics)
+    place = _cell_of(sheets, "Comparison", "of it with assumed prices", "B")
+    assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_nics)
+
+
+def test_titles_say_that_words_are_of_the_prices_before(data) -> None:
+    sheets, stored = Sheets(data), _stored(data)
+    static = ["Decision", "Run", "Sensitivity", "Design A", "Design B"]
+    for name in static:
+        assert sheets.value(name, "A1") == stored[name, "A1"]
+        assert "CHANGED" not in stored[name, "A1"]
+    price = _cell_of(sheets, "Prices", "nic-200g", "D")
+    sheets.known.clear()
+    sheets.book[price[0]][price[1]].value += 0.01
+    for name in static:
+        assert sheets.value(name, "A1").startswith(stored[name, "A1"] + " - PRICES CHANGED")
+
+
+def test_the_verdict_follows_the_prices() -> None:
+    """The oversubscribed design is cheaper; where all is free the first of equals is named."""
+    plans = [str(EXAMPLES / "reports" / f"{x}.yaml") for x in ("one_nic", "oversubscribed")]
+    found = compared(_parser().parse_args(["report", *plans, "-o", "unused"]))
+    sheets = Sheets(documents(found, ("xlsx",))["report.xlsx"])
+    (row,) = [c.row for c in sheets.book["Decision"]["A"] if "At the prices" in str(c.value)]
+    text = "At the prices of this workbook: cheapest {}, best per dollar {}"
+    ranking = found.ranking
+    letters = [found.letters[ranking.cheapest], found.letters[ranking.best_per_usd]]
+    assert sheets.value("Decision", f"A{row}") == text.format(*letters) == text.format("B", "B")
+    sheets.known.clear()
+    for cell in sheets.book["Prices"]["D"]:
+        if isinstance(cell.value, float | int):
+            cell.value = 0.0
+    assert sheets.value("Decision", f"A{row}") == text.format("A", "A")
+
+
+def test_the_run_follows_the_prices() -> None:
+    """Hardware of a run is paid by the time that it takes."""
+    plan = str(EXAMPLES / "reports" / "one_nic.yaml")
+    (one,) = (found := compared(_parser().parse_args(["report", plan, "-o", "x"]))).candidates
+    data = documents(found, ("xlsx",))["report.xlsx"]
+    sheets, stored = Sheets(data), _stored(data)
+    price = _cell_of(sheets, "Prices", "nic-400g", "D")
+    sheets.book[price[0]][price[1]].value += 100
+    life_s = one.proposal.shop.assumptions.amortisation_s
+    dearer = 100 * one.bill.n_bought_by_part()["nic-400g"] * one.run.expected_s / life_s
+    n_million_tokens = one.run.n_tokens / 1e6
+    for label, expected, within in (
+        ("Hardware, by time", dearer, 0.02),
+        ("Cost of the run", dearer, 0.02),
+        ("per NPU-hour", dearer / one.run.npu_hours, 1e-9),
+        ("per million tokens, $", dearer / n_million_tokens, 1e-9),
+    ):
+        place = _cell_of(sheets, "Run", label, "B")
+        assert sheets.value(*place) - stored[place] == pytest.approx(expected, abs=within), label
+
+
 def test_a_missing_price_can_be_written_in(tmp_path) -> None:
     text = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
     text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price: .*\n", r"\1", text)
@@ -145,8 +217,7 @@ def test_a_missing_price_can_be_written_in(tmp_path) -> None:
     total = _cell_of(sheets, "Design A", "Total of the lines with a price", "I")
     assert sheets.value(*total) == pytest.approx(float(one.bill.total_usd))
     for place in sheets.formulas():
-        found, kept = sheets.value(*place), "" if stored[place] is None else stored[place]
-        assert found == kept or found == pytest.approx(kept, rel=1e-12), place
+        assert _same(sheets.value(*place), stored[place]), place
     sheets.known.clear()
     price = _cell_of(sheets, "Prices", "nic-200g", "D")
     sheets.book[price[0]][price[1]].value = 10.0
@@ -166,7 +237,7 @@ def test_a_bill_that_is_the_baselines_changes_nothing() -> None:
     assert (sheets.book[sheet][address].data_type, sheets.value(sheet, address)) == ("n", 0)
     stored = _stored(made["report.xlsx"])
     for place in sheets.formulas():  # One that refers to itself would not end.
-        assert sheets.value(*place) == pytest.approx(stored[place], rel=1e-12, abs=1e-9), place
+        assert _same(sheets.value(*place), stored[place]), place
     assert "Nothing changes: the bill is that of A." in made["report.md"].replace("\\", "")
     assert made["report-changes-b.csv"].splitlines()[1:] == ["Difference of the totals,,,,,,0.00"]
 
@@ -195,7 +266,7 @@ def test_libreoffice_finds_the_same_values(comparison, data, tmp_path, monkeypat
     )
     found = _stored((tmp_path / "out" / "r.xlsx").read_bytes())
     for place in Sheets(data).formulas():
-        assert found[place] == pytest.approx(stored[place], rel=1e-9, abs=1e-9), place
+        assert _same(found[place], stored[place], 1e-9), place
 
 
 def test_sheets_have_frozen_headings_and_formats(data) -> None:

@@ -26,6 +26,8 @@ from libra_planner.units import format_usd, gigabytes_per_s
 _KW = 1000.0
 PRICE_COLUMN = 3
 """Of the unit price in the table of prices."""
+SOURCE_COLUMN, EXTENDED_COLUMN = 7, 8
+"""Of what a price rests on, and of the price of a line, in a bill."""
 
 _BILL = [
     "Part",
@@ -64,6 +66,7 @@ def bill_section(comparison: Comparison, index: int) -> Section:
         paragraphs=(_head(one), _why(one)),
         warnings=_missing(one.bill),
         tables=tuple(tables),
+        is_static=True,
     )
 
 

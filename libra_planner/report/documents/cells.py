@@ -231,6 +231,8 @@ class Section:
     paragraphs : in front of the charts and tables.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
+    live : texts that a workbook computes anew; other formats do not show them.
+    is_static : whether it has figures or words that no formula keeps in step with prices.
     """
 
     key: str
@@ -241,6 +243,8 @@ class Section:
     cards: tuple[Card, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+    live: tuple[Cell, ...] = ()
+    is_static: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,11 +255,13 @@ class Report:
     ----------
     title, subtitle : its head.
     sections : in order.
+    prices_moved : whether a reader of the workbook has changed a price.
     """
 
     title: str
     subtitle: str
     sections: tuple[Section, ...]
+    prices_moved: str = ""
 
     @property
     def tables(self) -> tuple[Table, ...]:

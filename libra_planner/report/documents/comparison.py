@@ -6,7 +6,7 @@ import math
 
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.report.documents.bills import group_cell
+from libra_planner.report.documents.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.report.documents.cells import (
     Cell,
     Section,
@@ -117,7 +117,7 @@ def _tokens_per_s(one: Candidate) -> Value:
 def _money_table(comparison: Comparison) -> Table:
     rows: list[tuple[str, Figure]] = [
         ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
-        ("of it with assumed prices", lambda one: usd(one.bill.assumed_usd)),
+        ("of it with assumed prices", _assumed),
         ("Training fabric, bill of materials", _fabric),
         ("Training fabric, LIBRA's linear model", lambda one: usd(one.evaluation.network_cost_usd)),
         ("Share of all networks in the price", _networks),
@@ -138,6 +138,12 @@ def _money_table(comparison: Comparison) -> Table:
     if comparison.without:
         note = f"Totals are {comparison.without}. {note}"
     return figures(comparison, "money", "Cost and power", rows, note)
+
+
+def _assumed(one: Candidate) -> Value:
+    bill = f"bill-{one.letter.lower()}"
+    marks, amounts = f"[{bill}/r{SOURCE_COLUMN}]", f"[{bill}/r{EXTENDED_COLUMN}]"
+    return usd(one.bill.assumed_usd, f'SUMIF({marks},"assumed",{amounts})')
 
 
 def _fabric(one: Candidate) -> Value:
@@ -175,4 +181,6 @@ def _gbits(bandwidth_Bps: float) -> float:
 
 def _tokens_per_musd(one: Candidate) -> Value:
     time_s, total = one.token_time_s, float(one.bill.total_usd)
-    return number(1e6 / (time_s * total) if time_s and total else None, 1)
+    if not time_s or not total:
+        return number(None)
+    return number(1e6 / (time_s * total), 1, f"{1e6 / time_s!r}/{group_cell(one, 'total')}")

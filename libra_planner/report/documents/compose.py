@@ -15,6 +15,7 @@ from libra_planner.report.documents.cells import Chart, Report, Section, printab
 from libra_planner.report.documents.comparison import comparison_section
 from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.live import prices_moved
 from libra_planner.report.documents.operation import facility_section, run_section
 from libra_planner.report.documents.sensitivity import sensitivity_section
 
@@ -44,7 +45,12 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
         price_section(comparison),
         origin_section(comparison),
     ]
-    return Report(_title(comparison), _subtitle(comparison), tuple(map(_printable, sections)))
+    return Report(
+        _title(comparison),
+        _subtitle(comparison),
+        tuple(map(_printable, sections)),
+        prices_moved(comparison),
+    )
 
 
 def _printable(section: Section) -> Section:

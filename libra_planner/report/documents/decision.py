@@ -8,6 +8,7 @@ from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.report.documents.cells import Card, Chart, Section
 from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.live import verdict
 from libra_planner.units import format_time, format_usd
 
 
@@ -25,6 +26,8 @@ def decision_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Secti
         warnings=_warnings(comparison),
         cards=tuple(cards),
         charts=charts,
+        live=(verdict(comparison),) if len(comparison.candidates) > 1 else (),
+        is_static=True,
     )
 
 

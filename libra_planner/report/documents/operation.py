@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
 from libra_planner.procurement.run_swings import run_swings
+from libra_planner.report.documents.bills import group_cell
 from libra_planner.report.documents.cells import (
+    NUMBER,
     Cell,
     Section,
     Table,
     Value,
+    cell,
     count,
     delta_usd,
     number,
@@ -39,6 +43,7 @@ def run_section(comparison: Comparison) -> Section:
         paragraphs=(_how(assumed), *_default(comparison)),
         warnings=_unknown(comparison),
         tables=(_run_table(comparison), _swing_table(comparison)) if known else (),
+        is_static=True,
     )
 
 
@@ -86,6 +91,39 @@ def _of(figure: Callable[[Run], Value]) -> Figure:
     return lambda one: Cell(None) if one.run is None else figure(one.run)
 
 
+def _hardware_formula(one: Candidate, run: Run) -> str:
+    """The price of everything, by the share of its life that the run takes."""
+    share = run.expected_s / one.proposal.shop.assumptions.amortisation_s
+    return f"{group_cell(one, 'total')}*{share!r}"
+
+
+def _hardware(one: Candidate) -> Value:
+    if one.run is None:
+        return Cell(None)
+    return usd(_cents(one.run.hardware_usd), f"ROUND({_hardware_formula(one, one.run)},2)")
+
+
+def _cost(one: Candidate) -> Value:
+    if one.run is None:
+        return Cell(None)
+    energy, hardware = _cents(one.run.energy_usd), _cents(one.run.hardware_usd)
+    formula = f"{float(energy)!r}+ROUND({_hardware_formula(one, one.run)},2)"
+    return usd(energy + hardware, formula)
+
+
+def _cost_per(one: Candidate, divisor: float) -> Value:
+    """Cost of the run per unit of something."""
+    if one.run is None or not divisor:
+        return usd(None)
+    formula = f"({one.run.energy_usd!r}+{_hardware_formula(one, one.run)})/{divisor!r}"
+    return usd(one.run.cost_usd / divisor, formula)
+
+
+def _cost_per_million_tokens(one: Candidate) -> Value:
+    found = _cost_per(one, one.run.n_tokens / 1e6 if one.run else 0.0)
+    return replace(cell(found), kind=NUMBER, digits=4)
+
+
 def _finite(value: float) -> float | None:
     return value if value < float("inf") else None
 
@@ -113,16 +151,10 @@ def _run_table(comparison: Comparison) -> Table:
         ("NPU-hours", _of(lambda run: number(run.npu_hours, 0))),
         ("Electricity, MWh", _of(lambda run: number(run.energy_kwh / _KW, 1))),
         ("Electricity", _of(lambda run: usd(_cents(run.energy_usd)))),
-        ("Hardware, by time", _of(lambda run: usd(_cents(run.hardware_usd)))),
-        (
-            "Cost of the run",
-            _of(lambda run: usd(_cents(run.energy_usd) + _cents(run.hardware_usd))),
-        ),
-        (
-            "per NPU-hour",
-            _of(lambda run: usd(run.cost_usd / run.npu_hours if run.npu_hours else None)),
-        ),
-        ("per million tokens, $", _of(lambda run: number(1e6 * run.cost_usd / run.n_tokens, 4))),
+        ("Hardware, by time", _hardware),
+        ("Cost of the run", _cost),
+        ("per NPU-hour", lambda one: _cost_per(one, one.run.npu_hours if one.run else 0.0)),
+        ("per million tokens, $", _cost_per_million_tokens),
     ]
     note = "" if not comparison.without else f"Costs are {comparison.without}."
     return figures(comparison, "run", "Time, failures and cost of the run", rows, note)

@@ -8,6 +8,7 @@ from libra_planner.procurement.budget import BudgetSwing
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.discounts import discounted_usd
 from libra_planner.procurement.ranking import SWING_FRACTION, Ranking, Swing
+from libra_planner.report.documents.bills import group_cell
 from libra_planner.report.documents.cells import (
     Chart,
     Section,
@@ -20,6 +21,7 @@ from libra_planner.report.documents.cells import (
 )
 from libra_planner.report.documents.designs import design_columns, design_row
 from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.live import price_cell, price_sum
 
 _FARTHEST = 10.0
 """Factor on a price beyond which a break-even tells nothing."""
@@ -45,6 +47,7 @@ def sensitivity_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Se
         ),
         charts=charts,
         tables=tuple(tables),
+        is_static=True,
     )
 
 
@@ -67,7 +70,10 @@ def _drivers(comparison: Comparison) -> Table:
         values: list[Value] = []
         for one, amount in zip(comparison.candidates, swing.usd_by_design, strict=True):
             total = one.bill.total_usd
-            values += [usd(amount), percent(float(amount / total) if total else None)]
+            formula = price_sum(one, swing.price_name)
+            share = f"{formula}/{group_cell(one, 'total')}" if formula and total else ""
+            values += [usd(amount, formula)]
+            values += [percent(float(amount / total) if total else None, 1, share)]
         rows.append([swing.price_name, *values])
     headings = ["Price"]
     for letter in comparison.letters:
@@ -83,11 +89,17 @@ def _swing_table(comparison: Comparison) -> Table:
         headings += ["Ranking within the swing", "Break-even", "Factor", "There"]
     rows: list[list[Value]] = []
     for swing in _shown(comparison):
-        moves: list[Value] = [usd(swing.change_usd(i)) for i in range(len(comparison.candidates))]
-        row: list[Value] = [swing.price_name, usd(swing.unit_usd), *moves]
+        now = usd(swing.unit_usd, price_cell(comparison, swing.price_name))
+        moves = [_change(swing, i, one) for i, one in enumerate(comparison.candidates)]
+        row: list[Value] = [swing.price_name, now, *moves]
         rows.append(row + (_verdict(swing) if several else []))
     caption = f"Each price by ±{SWING_FRACTION:.0%}"
     return table("prices-moved", caption, headings, rows, is_sortable=True)
+
+
+def _change(swing: Swing, i: int, one: Candidate) -> Value:
+    formula = price_sum(one, swing.price_name)
+    return usd(swing.change_usd(i), f"{formula}*{SWING_FRACTION!r}" if formula else "")
 
 
 def _verdict(swing: Swing) -> list[Value]:
@@ -142,7 +154,10 @@ def _discounts(comparison: Comparison) -> Table:
     def totals(n: int) -> list[Value]:
         return [usd(_discounted(one, n)) for one in comparison.candidates]
 
-    rows = [design_row(comparison, "List price", totals(0))]
+    list_price = [
+        usd(one.bill.total_usd, group_cell(one, "total")) for one in comparison.candidates
+    ]
+    rows = [design_row(comparison, "List price", list_price)]
     for i, tier in enumerate(tiers, start=1):
         title = f"and {tier.discount_fraction:.0%} from {tier.n_units:,} units"
         rows.append(design_row(comparison, title, totals(i)))

@@ -32,6 +32,9 @@ _CREATED = datetime.datetime(2020, 1, 1)
 
 _WIDEST, _WIDEST_FIRST, _NARROWEST = 60, 44, 9
 _PROSE_WIDTH, _LINE_POINTS = 110, 15
+_LONGEST_FORMULA = 8_000
+"""Excel's limit is 8,192 characters."""
+_STALE = " - PRICES CHANGED: what is no formula here, words too, is of the prices before"
 _MOST_CHARACTERS = 32_000
 """A cell of a workbook holds 32,767."""
 
@@ -64,7 +67,7 @@ def workbook(report: Report) -> bytes:
     book = xlsxwriter.Workbook(buffer, {**options, "strings_to_numbers": False})
     book.set_properties({"title": report.title, "created": _CREATED})
     book.set_calc_mode("auto")
-    _Writer(book, _places(report)).write(report)
+    _Writer(book, _places(report), report.prices_moved).write(report)
     book.close()
     return buffer.getvalue()
 
@@ -82,7 +85,7 @@ def _places(report: Report) -> dict[str, _Placed]:
 
 def _n_lines(section: Section) -> int:
     """Lines above the first table: title, warnings, cards, paragraphs, an empty one."""
-    above = 1 + len(section.warnings) + len(section.paragraphs) + len(section.cards) + 1
+    above = 2 + len((*section.warnings, *section.paragraphs, *section.cards, *section.live))
     # A sheet of one table keeps its headings in view: its text stands below.
     return 1 if _text_below(section) else above
 
@@ -94,9 +97,10 @@ def _text_below(section: Section) -> bool:
 class _Writer:
     """Writes one document into one workbook."""
 
-    def __init__(self, book: Any, places: dict[str, _Placed]) -> None:
+    def __init__(self, book: Any, places: dict[str, _Placed], prices_moved: str) -> None:
         self.book = book
         self.places = places
+        self.prices_moved = prices_moved
         self.formats: dict[tuple[Any, ...], Any] = {}
 
     def format(self, **properties: Any) -> Any:
@@ -111,7 +115,7 @@ class _Writer:
         for section in report.sections:
             sheet = self.book.add_worksheet(section.sheet)
             self._page(sheet)
-            sheet.write_string(0, 0, _cut(section.title), self.format(bold=True, font_size=14))
+            self._title(sheet, section)
             row = 1
             if not _text_below(section):
                 row = self._text(sheet, section, row)
@@ -121,6 +125,17 @@ class _Writer:
                 self._text(sheet, section, row + 1)
             for column, width in _widths(section).items():
                 sheet.set_column(column, column, width)
+
+    def _title(self, sheet: Any, section: Section) -> None:
+        """The title; it says so itself when a reader's prices leave parts of a sheet behind."""
+        style = self.format(bold=True, font_size=14)
+        moved = self._resolved(self.prices_moved, section.sheet)
+        if section.is_static and moved and len(moved) < _LONGEST_FORMULA:
+            text = f'"{section.title}"'
+            formula = f'=IF({moved},{text}&"{_STALE}",{text})'
+            sheet.write_formula(0, 0, formula, style, section.title)
+        else:
+            sheet.write_string(0, 0, _cut(section.title), style)
 
     def _page(self, sheet: Any) -> None:
         sheet.set_landscape()
@@ -138,6 +153,10 @@ class _Writer:
             wrapped = self.format(text_wrap=True, valign="top")
             for column, text in enumerate((card.answer, card.figure, card.reason), start=1):
                 sheet.write_string(row, column, _cut(text), wrapped)
+            row += 1
+        for cell in section.live:
+            formula = "=" + self._resolved(cell.expression, section.sheet)
+            sheet.write_formula(row, 0, formula, self.format(bold=True), _cached(cell))
             row += 1
         for text in section.paragraphs:
             self._prose(sheet, section, row, text, font_color="#444444")
@@ -187,7 +206,7 @@ class _Writer:
         style = self.format(**_properties(cell, is_total=is_total))
         value = cell.value
         if cell.expression:
-            formula = "=" + self._resolved(cell.expression, place, row)
+            formula = "=" + self._resolved(cell.expression, place.sheet, place.table.key, row)
             sheet.write_formula(row, column, formula, style, _cached(cell))
         elif isinstance(value, str):
             sheet.write_string(row, column, _cut(value), style)
@@ -196,13 +215,13 @@ class _Writer:
         else:
             sheet.write_number(row, column, float(value), style)
 
-    def _resolved(self, expression: str, here: _Placed, row: int) -> str:
-        """The expression with the addresses of the cells that it names."""
+    def _resolved(self, expression: str, here: str, own: str = "", row: int = 0) -> str:
+        """The expression with the addresses of the cells that it names, on the sheet ``here``."""
         from xlsxwriter.utility import xl_range_abs, xl_rowcol_to_cell
 
         def address(match: re.Match[str]) -> str:
-            place = here if match["table"] is None else self.places[match["table"]]
-            sheet = "" if place.sheet == here.sheet else f"'{place.sheet}'!"
+            place = self.places[match["table"] or own]
+            sheet = "" if place.sheet == here else f"'{place.sheet}'!"
             column = int(match["column"] or match["at"])
             if match["what"] == "r":
                 return sheet + str(xl_range_abs(place.first, column, place.last, column))
