@@ -278,3 +278,18 @@ def test_sheets_have_frozen_headings_and_formats(data) -> None:
     assert all(book[name].freeze_panes == "B4" for name in book.sheetnames[1:])
     assert book["Design A"]["I4"].number_format == "$#,##0.00;-$#,##0.00"
     assert book.properties.created.year == 2020
+
+
+def test_differences_of_shares_are_points(comparison, data) -> None:
+    """Shares of the networks in the price: their plain difference, in hundredths."""
+    _, stored = Sheets(data), _stored(data)
+    sheet, address = _cell_of(Sheets(data), "Comparison", "Share of all networks in the price", "D")
+    row = address[1:]
+    one, other = stored[sheet, f"B{row}"], stored[sheet, f"C{row}"]
+    assert one != other
+    assert stored[sheet, address] == pytest.approx(100 * (other - one))
+    text = documents(comparison, ("md", "csv"))
+    line = next(x for x in text["report.md"].splitlines() if "Share of all networks" in x)
+    assert f"{100 * (other - one):+.1f} pp" in line
+    line = next(x for x in text["report-money.csv"].splitlines() if "Share of all networks" in x)
+    assert float(line.split(",")[3]) == pytest.approx(other - one)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD = (
+TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD, POINTS = (
     "text",
     "count",
     "usd",
@@ -22,6 +22,7 @@ TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD = (
     "percent",
     "delta",
     "delta_usd",
+    "points",
 )
 UNKNOWN = "n/a"
 """What is shown where there is no value."""
@@ -94,6 +95,7 @@ _SHOWN: dict[str, Callable[[Any, int], str]] = {
     PERCENT: lambda value, digits: f"{100 * value:,.{digits}f}%",
     DELTA: _signed,
     DELTA_USD: lambda value, _: _money(value, "+") if value else "$0.00",
+    POINTS: lambda value, digits: f"{_signed(value / 100, digits)[:-1]} pp",
 }
 
 
@@ -125,6 +127,15 @@ def percent(value: float | None, digits: int = 1, expression: str = "") -> Cell:
 def delta(value: float | None, expression: str = "") -> Cell:
     """A relative difference, with its sign."""
     return Cell(value, DELTA, 1, expression)
+
+
+def points(value: float, expression: str = "") -> Cell:
+    """A difference of shares in percentage points.
+
+    >>> points(-1.44).shown
+    '-1.4 pp'
+    """
+    return Cell(value, POINTS, 1, expression)
 
 
 def mark(text: str) -> Cell:

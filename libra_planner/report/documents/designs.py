@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.report.documents.cells import TEXT, Cell, Table, Value, cell, delta, table
+from libra_planner.report.documents.cells import (
+    PERCENT,
+    TEXT,
+    Cell,
+    Table,
+    Value,
+    cell,
+    delta,
+    points,
+    table,
+)
 from libra_planner.report.documents.inputs import Comparison
 
 Figure = Callable[[Candidate], Value]
@@ -27,7 +37,8 @@ def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> l
 
     Examples
     --------
-    The difference of a number is relative, and a formula in spreadsheets.
+    The difference of a number is relative, of shares in percentage points, and a formula in
+    spreadsheets.
     """
     row: list[Value] = [title]
     cells, base = [cell(value) for value in values], comparison.baseline
@@ -54,7 +65,9 @@ def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
         same = one.value == base.value
         return Cell("same" if same else "differs")
     if one.value == base.value:
-        return delta(0.0)
+        return delta(0.0) if one.kind != PERCENT else points(0.0)
+    if one.kind == PERCENT and isinstance(one.value, float) and isinstance(base.value, float):
+        return points(100 * (one.value - base.value), f"100*([c{column}]-[c{base_column}])")
     if not isinstance(one.value, int | float | Decimal) or not base.value or base.is_text:
         return Cell(None)
     # Of the values as they stand in the table, so that a spreadsheet finds the same.

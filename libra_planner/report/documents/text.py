@@ -87,6 +87,8 @@ def _field(cell: Cell) -> str:
         return _safe(cell.value)
     if cell.kind in ("usd", "delta_usd"):
         return f"{cell.value:.2f}"
+    if cell.kind == "points":
+        return repr(float(cell.value) / 100)
     return repr(cell.value) if isinstance(cell.value, float) else str(cell.value)
 
 

@@ -15,6 +15,7 @@ from libra_planner.report.documents.cells import (
     DELTA_USD,
     NUMBER,
     PERCENT,
+    POINTS,
     TEXT,
     USD,
     Cell,
@@ -280,5 +281,6 @@ def _number_format(cell: Cell) -> str:
         NUMBER: f"#,##0{point}",
         PERCENT: f"0{point}%",
         DELTA: f"+0{point}%;-0{point}%;0{point}%",
+        POINTS: f'+0{point}" pp";-0{point}" pp";0{point}" pp"',
         DELTA_USD: "+$#,##0.00;-$#,##0.00;$0.00",
     }[cell.kind]
