@@ -12,13 +12,15 @@ from libra_planner.errors import SpecError
 from libra_planner.flows.hashing import HASHES, choice, flow_hash
 from libra_planner.flows.headers import rocev2_headers
 from libra_planner.flows.imbalance import (
-    best_integer_fim_percent,
     distribution,
-    expected_fim_percent,
     fim_floor_percent,
     fim_percent,
     max_over_mean,
     overall_fim_percent,
+)
+from tests.fim_reference import (
+    best_integer_fim_percent,
+    expected_fim_percent,
     worst_fim_percent,
 )
 

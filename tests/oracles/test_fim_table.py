@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.flow import Flows
-from libra_planner.flows.imbalance import expected_fim_percent, fim_percent, max_over_mean
+from libra_planner.flows.imbalance import fim_percent, max_over_mean
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.presets import preset_fabric
 from libra_planner.flows.report import flow_report, seed_reports
 from libra_planner.flows.routing import Router
 from tests.checked_plans import checked, loaded, operation
+from tests.fim_reference import expected_fim_percent
 
 TABLE = [  # flows, links, mean FIM, its standard deviation, mean of max / mean
     (8, 8, 68.72, 22.3, 2.60),
