@@ -1,12 +1,30 @@
-"""What uniform hashing of flows on equal links gives (C10): closed forms."""
+"""What uniform hashing of flows on equal links gives (C10): a table, and closed forms."""
 
 from __future__ import annotations
+
+from math import nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlog1py
 
 _F64 = NDArray[np.float64]
+
+TABLE = [
+    (8, 8, 68.72, 22.3, 2.60),
+    (16, 4, 33.78, 15.1, 1.54),
+    (16, 8, 50.60, 15.3, 2.10),
+    (32, 8, 36.54, 10.8, 1.77),
+    (64, 16, 37.83, 7.5, 1.98),
+    (256, 16, 19.21, 3.7, 1.47),
+    (256, 32, 27.48, 3.8, 1.80),
+    (1000, 16, 9.78, nan, 1.229),
+    (1024, 32, 13.85, 1.9, 1.38),
+]
+"""Exact means and 4,000 trials of uniform hashing, given with C10 and not made by this package.
+
+Flows, links, mean FIM in %, its sd in points (nan where none is given), mean of max over mean.
+"""
 
 
 def expected_fim_percent(n_flows: ArrayLike, n_links: ArrayLike) -> _F64:
