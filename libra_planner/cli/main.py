@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
+from libra_planner.cli.arguments import add_json, add_settings
 from libra_planner.cli.numbers import joined_negatives, whole
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
@@ -117,19 +118,7 @@ def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.Ar
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="plan file (YAML)")
-    _add_settings(parser)
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a value of the plan; KEY is a dotted path, VALUE is YAML or JSON",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_settings(parser)
 
 
 def _add_optimize(commands: _Commands) -> None:
@@ -157,7 +146,7 @@ def _add_check(commands: _Commands) -> None:
     parser = _command(commands, "check", "check", text)
     what = "plan file (YAML); several are jobs that share the outermost dimension"
     parser.add_argument("plans", metavar="PLAN", nargs="+", help=what)
-    _add_settings(parser)
+    add_settings(parser)
     what = "GB/s per NPU of every dimension, innermost first; without it the plan's optimum"
     parser.add_argument("--bandwidth", metavar="B1,B2,...", help=what)
     _add_policy(parser)
@@ -233,7 +222,7 @@ def _add_collective(commands: _Commands) -> None:
         default="hierarchical",
         help="balanced: also the best split of the data over orders of the dimensions",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_flows(commands: _Commands) -> None:
@@ -267,7 +256,7 @@ def _add_flows(commands: _Commands) -> None:
     parser.set_defaults(policy=None, seeds=None, seed=None, fail_links=None, fail_spines=None)
     parser.add_argument("--fim-only", action="store_true", help="no rates and completion times")
     parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
@@ -301,7 +290,7 @@ def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
     kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
     parser.add_argument("kind", choices=kinds)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_schema(commands: _Commands) -> None:

@@ -40,6 +40,22 @@ def test_bad_usage_is_2(arguments: list[str], run) -> None:
     assert "usage:" in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["tui", "--port", "0000651234"], "65535"),
+        (["report", "a.yaml", "-o", "r", "--seeds", "00010000001"], "1000"),
+        (["sweep", "run", "s.yaml", "-o", "r", "--workers", "-1"], "1024"),
+        (["sweep", "show", "r", "--top", "10\N{SUPERSCRIPT TWO}"], "1000000000"),
+    ],
+)
+def test_whole_numbers_out_of_range_are_refused(arguments: list[str], most: str, run) -> None:
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert f"got {arguments[-1]!r}, expected a whole number from" in result.err
+    assert f"to {most}" in result.err
+
+
 def test_interruption_is_130(plan, run, monkeypatch) -> None:
     def interrupted(_problem: object) -> None:
         raise KeyboardInterrupt
