@@ -7,10 +7,8 @@ Modules are imported inside the commands, so that ``--help`` loads nothing and
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import io
-import os
 import sys
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -18,6 +16,7 @@ from typing import TypeAlias
 from libra_planner import __version__
 from libra_planner.cli.arguments import add_json, add_settings
 from libra_planner.cli.numbers import joined_negatives, whole
+from libra_planner.cli.streams import safe_stderr, to_nowhere
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
 from libra_planner.errors import INTERRUPTED, PlannerError
@@ -27,19 +26,17 @@ CANNOT_WRITE = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
-    if sys.stderr is None:  # Closed: print would take None for stdout, the place of data.
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
-            return _exit_code(arguments)
-    return _exit_code(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
+    with safe_stderr():
+        return _exit_code(arguments)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
     if sys.stdout is None:
         print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
         return CANNOT_WRITE
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
     options = argparse.Namespace()
     try:
         options = _parser().parse_args(
@@ -58,12 +55,12 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stdout)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
         print(f"libra-planner: cannot write the result: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stdout)
         return CANNOT_WRITE
     return 0
 
