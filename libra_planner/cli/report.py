@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import shlex
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 from libra_planner.cli.designs import GivenDesign, given_design
 from libra_planner.cli.routing import placed
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError, UnknownName, closest
 from libra_planner.files import write_files
 from libra_planner.flows.policy import Policy
@@ -49,7 +49,7 @@ def answer(options: argparse.Namespace) -> None:
     for path in write_files(contents):
         print(f"Kept what was there as {path}.", file=sys.stderr)
     if options.json:
-        print(json.dumps(_payload(comparison, list(contents)), indent=2, allow_nan=False))
+        print_json(_payload(comparison, list(contents)))
     else:
         _print(comparison, list(contents))
 
