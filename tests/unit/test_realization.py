@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, reject
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 import libra_planner as lp
@@ -93,11 +93,12 @@ def _fewest_switches_in_two_tiers(radix: int, ratio: float, n_hosts: int) -> int
     return min(found, default=None)
 
 
-@given(st.integers(2, 10), st.sampled_from([0.5, 1, 1.5, 2, 3]), st.integers(2, 60))
-def test_no_two_tiers_have_fewer_switches(radix: int, ratio: float, n_hosts: int) -> None:
-    assume(n_hosts > radix)
+@given(st.integers(2, 10), st.sampled_from([0.5, 1, 1.5, 2, 3]), st.integers(1, 50))
+def test_no_two_tiers_have_fewer_switches(radix: int, ratio: float, n_beyond: int) -> None:
+    n_hosts = radix + n_beyond
     fewest = _fewest_switches_in_two_tiers(radix, ratio, n_hosts)
-    assume(fewest is not None)
+    if fewest is None:
+        return  # Two tiers do not hold so many: see the tests of three.
     settings = SwitchSettings(switch_radix=radix, oversubscription=ratio)
     assert plane_shape(settings, n_hosts).n_switches == fewest
 
