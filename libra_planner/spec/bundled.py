@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
@@ -67,11 +68,11 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
     """
     if is_path(name):
         return (beside / name) if beside else Path(name)
-    known = names(kind)
-    if name not in known:
-        fix = f"{closest(name, known)} (or give a path ending in .yaml)"
-        raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
-    return folder(kind) / f"{name}.yaml"
+    path = folder(kind) / f"{name}.yaml"
+    if path.name in os.listdir(path.parent) and _is_of(kind, path):
+        return path
+    fix = f"{closest(name, names(kind))} (or give a path ending in .yaml)"
+    raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
 
 
 def example(name: str) -> Path:
