@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
@@ -26,6 +27,7 @@ _KIND_LINES = {
 """Kinds that share a folder, and the line that tells their files apart."""
 
 
+@lru_cache
 def folder(kind: str) -> Path:
     """Where bundled files of a kind live: inside the wheel, or the checkout's top level.
 
