@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from pathlib import Path
 
 from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
@@ -25,6 +27,7 @@ _KIND_LINES = {
 """Kinds that share a folder, and the line that tells their files apart."""
 
 
+@lru_cache
 def folder(kind: str) -> Path:
     """Where bundled files of a kind live: inside the wheel, or the checkout's top level.
 
@@ -67,11 +70,11 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
     """
     if is_path(name):
         return (beside / name) if beside else Path(name)
-    known = names(kind)
-    if name not in known:
-        fix = f"{closest(name, known)} (or give a path ending in .yaml)"
-        raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
-    return folder(kind) / f"{name}.yaml"
+    path = folder(kind) / f"{name}.yaml"
+    if path.name in os.listdir(path.parent) and _is_of(kind, path):
+        return path
+    fix = f"{closest(name, names(kind))} (or give a path ending in .yaml)"
+    raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
 
 
 def example(name: str) -> Path:

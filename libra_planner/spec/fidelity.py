@@ -25,6 +25,7 @@ from libra_planner.timing.pipelined import pipelined_time, pipelined_traffic
 from libra_planner.timing.simulated import balanced_times, exact_time
 from libra_planner.topology import Block, Topology
 from libra_planner.units import NS_PER_S
+from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
@@ -100,6 +101,12 @@ class Fidelity:
             return self._bytes(collective, group) * slowdown
 
         return CollectiveModel(lambda c, g: transfers(traffic(c, g)), traffic, real_links=True)
+
+    def has_partial_groups(self, communications: Sequence[Communication]) -> bool:
+        """Whether real links slow down any of a step's collectives (C6)."""
+        topology = self.network.topology
+        slowed = (real_link_slowdown(c.collective, c.group, topology) for c in communications)
+        return any((factors > 1).any() for factors in slowed)
 
     def evaluators(
         self, timed: Sequence[Timed], weights: Sequence[float], n_chunks: int | None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
+from libra_planner.files import read_text
 from libra_planner.spec import bundled
-from libra_planner.spec.document import read_document
+from libra_planner.spec.document import parse_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.system_models import (
     CatalogueNpuSpec,
@@ -102,14 +105,20 @@ def catalogue_npu(
     989.4
     """
     file = bundled.resolve("npu-catalogues", catalogue or BUNDLED_CATALOGUE, beside)
-    npus = validated(NpuCatalogueSpec, read_document(file)).npus
+    npus = _npus(file, read_text(file))
     if name in npus:
-        return npus[name]
+        return npus[name].model_copy(deep=True)
     if bundled.is_path(name):
         fix = f"write 'catalogue: {name}' and the name of one of its NPUs"
         raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, path))
     (fault,) = unknown_name(f"NPU of the catalogue {file.stem}", name, npus).faults
     raise UnknownName(replace(fault, path=path))
+
+
+@lru_cache(maxsize=16)
+def _npus(path: Path, text: str) -> Mapping[str, CatalogueNpuSpec]:
+    """The NPUs that a file holds: kept by its text, so a changed file is read anew."""
+    return validated(NpuCatalogueSpec, parse_document(text, str(path))).npus
 
 
 def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:

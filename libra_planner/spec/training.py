@@ -46,7 +46,7 @@ class Training:
     Parameters
     ----------
     workload : its operations.
-    step_time : T(B), seconds.
+    step_time : T(B), seconds; ideal before :meth:`at_fidelity`.
     real_link_step_time : T(B) when partial groups have only their own links (C6);
         ``None`` without partial groups, and before :meth:`at_fidelity`.
     notes : assumptions worth printing.
@@ -74,12 +74,16 @@ class Training:
         if slowdown is not None:
             slowed = self.timed(fidelity.slowed(n_chunks, slowdown))
             return replace(self, step_time=slowed, real_link_step_time=None)
-        expression = self.timed(fidelity.model(n_chunks))
-        real = self.timed(fidelity.ideal_on_real_links()) if n_chunks is None else expression
-        partial_groups = real.root != expression.root
-        return replace(
-            self, step_time=expression, real_link_step_time=real if partial_groups else None
-        )
+        if n_chunks is not None:
+            return replace(self, step_time=self.timed(fidelity.model(n_chunks)))
+        expression = self.step_time  # Ideal, and so is the plan unless its switches reduce.
+        if fidelity.network.in_network:
+            expression = self.timed(fidelity.model(None))
+        real = None
+        if fidelity.has_partial_groups(self.communications):
+            real = self.timed(fidelity.ideal_on_real_links())
+            real = real if real.root != expression.root else None
+        return replace(self, step_time=expression, real_link_step_time=real)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.spec.document import Document, read_document
+from libra_planner.files import read_text
+from libra_planner.spec.document import Document, parse_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.models import (
     CollectiveSpec,
@@ -49,14 +51,21 @@ def load_workload(path: Path, settings: PlanSettings) -> Workload:
     SpecError
         For a file that is not a workload, or settings that do not fit it.
     """
-    document = read_document(path)
-    spec = _spec(document)
+    return _workload(path, read_text(path), settings)
+
+
+@lru_cache(maxsize=32)
+def _workload(path: Path, text: str, settings: PlanSettings) -> Workload:
+    """The workload that a file holds: kept by its text, so a changed file is read anew."""
+    spec = _spec(path, text)
     if isinstance(spec, TableSpec):
         return _table(path.stem, spec, settings)
     return _transformer(path.stem, spec, settings)
 
 
-def _spec(document: Document) -> TransformerSpec | TableSpec:
+@lru_cache(maxsize=16)
+def _spec(path: Path, text: str) -> TransformerSpec | TableSpec:
+    document = parse_document(text, str(path))
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     if kind == "table":
         return _table_spec(document)

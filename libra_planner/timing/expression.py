@@ -10,7 +10,7 @@ over arrays of designs here, is lifted to linear rows for the solvers in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -29,7 +29,6 @@ from libra_planner.timing.nodes import (
     Sum,
     Transfer,
     leaf,
-    size_and_shape,
 )
 
 __all__ = [
@@ -84,20 +83,29 @@ def add(terms: Iterable[Node]) -> Node:
     Sum(terms=(Constant(seconds=3.0), Transfer(n_bytes=12.0, coefficients=(1.0,))))
     """
     seconds = 0.0
-    kept: dict[object, tuple[Node, float]] = {}
-    factors: dict[object, list[float]] = {}
+    others: list[tuple[float, Node]] = []
     for factor, node in _flat(1.0, terms):
         if isinstance(node, Constant):
             seconds += factor * node.seconds
-            continue
-        size, shape = size_and_shape(node)
-        _, kept_size = kept.setdefault(shape, (node, size))
-        factors.setdefault(shape, []).append(factor * (size / kept_size))
-    merged = [scale(sum(factors[shape]), node) for shape, (node, _) in kept.items()]
-    kept_terms = ([Constant(seconds)] if seconds else []) + merged
+        else:
+            others.append((factor, node))
+    kept_terms = ([Constant(seconds)] if seconds else []) + _merged(others)
     if len(kept_terms) < 2:
         return kept_terms[0] if kept_terms else ZERO
     return Sum(tuple(kept_terms))
+
+
+def _merged(terms: Sequence[tuple[float, Node]]) -> list[Node]:
+    """Multiples of nodes, those of one shape as one."""
+    if len(terms) == 1:
+        return [scale(*terms[0])]
+    kept: dict[object, tuple[Node, float]] = {}
+    factors: dict[object, list[float]] = {}
+    for factor, node in terms:
+        size, shape = node.size_and_shape
+        _, kept_size = kept.setdefault(shape, (node, size))
+        factors.setdefault(shape, []).append(factor * (size / kept_size))
+    return [scale(sum(factors[shape]), node) for shape, (node, _) in kept.items()]
 
 
 def maximum(terms: Iterable[Node]) -> Node:
@@ -124,8 +132,12 @@ def scale(factor: float, term: Node) -> Node:
     >>> scale(3.0, transfers([2.0]))
     Transfer(n_bytes=6.0, coefficients=(1.0,))
     """
-    if factor == 0.0:
-        term = ZERO
+    if factor == 1.0:
+        return term
+    return _scaled(factor, ZERO if factor == 0.0 else term)
+
+
+def _scaled(factor: float, term: Node) -> Node:
     if isinstance(term, Constant):
         return Constant(factor * term.seconds)
     if isinstance(term, Transfer):
@@ -136,7 +148,7 @@ def scale(factor: float, term: Node) -> Node:
         return Labelled(term.label, scale(factor, term.term))
     if isinstance(term, Scaled):
         return scale(factor * term.factor, term.term)
-    return term if factor == 1.0 else Scaled(factor, term)
+    return Scaled(factor, term)
 
 
 def _flat(factor: float, terms: Iterable[Node]) -> Iterable[tuple[float, Node]]:

@@ -82,7 +82,8 @@ class Layer:
         Maximum(terms=(Constant(seconds=1.0), Transfer(...), Transfer(...)))
         """
         if isinstance(term, Quantity):
-            return self.loads[term].time if term in self.loads else ZERO
+            load = self.loads.get(term)
+            return ZERO if load is None else load.time
         if isinstance(term, Duration):
             return Constant(term.seconds * self.n_executions)
         if isinstance(term, Multiple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -135,6 +136,21 @@ class TrainingLoop:
     per_layer: bool = True
     contention: bool = True
     bubble_fraction: float = 0.0
+
+    @cached_property
+    def quantities(self) -> frozenset[Quantity]:
+        """The quantities it speaks of, with factor 0 too."""
+        return quantities(self.term)
+
+    @cached_property
+    def overlapped(self) -> frozenset[Quantity]:
+        """The quantities that stand inside an overlap."""
+        return overlapped(self.term)
+
+    @cached_property
+    def has_durations(self) -> bool:
+        """Whether it has times that neither workload nor bandwidth changes."""
+        return any(isinstance(term, Duration) for term in subterms(self.term))
 
 
 def subterms(term: LoopTerm) -> Iterable[LoopTerm]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -25,13 +25,9 @@ from libra_planner.timing.layer import Layer, Load
 from libra_planner.timing.loop_terms import (
     LOOPS,
     NAMES,
-    Duration,
     Part,
     Quantity,
     TrainingLoop,
-    overlapped,
-    quantities,
-    subterms,
 )
 from libra_planner.workload.operations import Collective, Operation, Phase, Workload
 from libra_planner.workload.parallelism import Communicators, Group
@@ -89,22 +85,77 @@ def step_time(
     2.0
     """
     chosen = TrainingLoop(LOOPS[loop]) if isinstance(loop, str) else loop
-    builder = _Builder(communicators, n_dims, cache(time), cache(traffic), chosen)
-    operators = workload.operators if chosen.per_layer else (workload.operations,)
-    layers = [builder.layer(operator) for operator in operators]
-    _check_complete(chosen, layers, workload.name)
-    if chosen.per_layer:
-        _check_together(chosen, operators)
-    stretch = 1.0 + chosen.bubble_fraction
-    return TimeExpression(add(scale(stretch, layer.time(chosen.term)) for layer in layers), n_dims)
+    reader = _Reader(communicators, cache(time), cache(traffic))
+    sent = tuple(reader.sent(phase, what) for phase, what, _ in workload.collectives)
+    return _step_time(workload, sent, n_dims, chosen)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A collective of one phase; ``traffic_bytes`` has shape (n_dims,)."""
+
+    key: Quantity
+    name: str
+    time: Node
+    traffic_bytes: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Reader:
+    communicators: Communicators
+    time: CollectiveTime
+    traffic: CollectiveTraffic
+
+    def sent(self, phase: Phase, collective: Collective) -> _Sent:
+        group = self.communicators.group(phase, collective.group)
+        key = Quantity(phase, self._part(phase, collective.group))
+        name = phase.value.replace("_", " ")
+        if not self.communicators.explicit:
+            name = f"{name} {collective.group.upper()}"
+        term = self.time(collective, group)
+        if term != ZERO:
+            term = Labelled(f"{name} {collective.kind.value}", term)
+        return _Sent(key, name, term, tuple(self.traffic(collective, group).tolist()))
+
+    def _part(self, phase: Phase, group: str) -> Part:
+        """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
+        if self.communicators.explicit:
+            return Part.DP if phase is Phase.WEIGHT_GRAD else Part.TP
+        if group not in (Part.TP, Part.DP):
+            got = f"got a collective of the parallel group {group!r}"
+            raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
+        return Part(group)
+
+
+@lru_cache(maxsize=128)
+def _step_time(
+    workload: Workload, sent: tuple[_Sent, ...], n_dims: int, loop: TrainingLoop
+) -> TimeExpression:
+    """The expression, of what each of ``workload.collectives`` sends.
+
+    The last ones are kept: plans that differ in rules, prices or blocks often share theirs.
+    """
+    found = zip(workload.collectives, sent, strict=True)
+    loads = {
+        (phase, collective): (one.key, Load(one.name, one.time, np.array(one.traffic_bytes)))
+        for (phase, collective, _), one in found
+    }
+    builder = _Builder(loads, n_dims, loop)
+    operators = workload.operators if loop.per_layer else (workload.operations,)
+    alike = workload.alike if loop.per_layer else (0,)
+    layers = {i: builder.layer(operators[i]) for i in dict.fromkeys(alike)}
+    _check_complete(loop, layers.values(), workload.name)
+    if loop.per_layer:
+        _check_together(loop, operators)
+    stretch = 1.0 + loop.bubble_fraction
+    times = {i: scale(stretch, layer.time(loop.term)) for i, layer in layers.items()}
+    return TimeExpression(add(times[i] for i in alike), n_dims)
 
 
 @dataclass(frozen=True)
 class _Builder:
-    communicators: Communicators
+    sent: Mapping[tuple[Phase, Collective], tuple[Quantity, Load]]
     n_dims: int
-    time: CollectiveTime
-    traffic: CollectiveTraffic
     loop: TrainingLoop
 
     def layer(self, operations: Sequence[Operation]) -> Layer:
@@ -123,28 +174,9 @@ class _Builder:
             key = Quantity(operation.phase, Part.COMPUTE)
             yield key, Load("compute", Constant(operation.compute_s), np.zeros(self.n_dims))
         if operation.collective is not None:
-            key, load = self._communication(operation, operation.collective)
+            key, load = self.sent[operation.phase, operation.collective]
             if load.time != ZERO:
                 yield key, load
-
-    def _communication(self, operation: Operation, collective: Collective) -> tuple[Quantity, Load]:
-        group = self.communicators.group(operation.phase, collective.group)
-        key = Quantity(operation.phase, self._part(operation.phase, collective.group))
-        phase = operation.phase.value.replace("_", " ")
-        name = phase if self.communicators.explicit else f"{phase} {collective.group.upper()}"
-        term = self.time(collective, group)
-        if term != ZERO:
-            term = Labelled(f"{name} {collective.kind.value}", term)
-        return key, Load(name, term, self.traffic(collective, group))
-
-    def _part(self, phase: Phase, group: str) -> Part:
-        """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
-        if self.communicators.explicit:
-            return Part.DP if phase is Phase.WEIGHT_GRAD else Part.TP
-        if group not in (Part.TP, Part.DP):
-            got = f"got a collective of the parallel group {group!r}"
-            raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
-        return Part(group)
 
     def _n_executions(self, found: Sequence[tuple[Operation, Mapping[Quantity, Load]]]) -> int:
         """How often a layer runs, if the loop depends on it; 1 for a whole step.
@@ -153,8 +185,7 @@ class _Builder:
         """
         if not self.loop.per_layer:
             return 1
-        every = any(isinstance(term, Duration) for term in subterms(self.loop.term))
-        inside = overlapped(self.loop.term)
+        every, inside = self.loop.has_durations, self.loop.overlapped
         counts = {
             operation.count for operation, loads in found if every or not inside.isdisjoint(loads)
         }
@@ -168,7 +199,9 @@ class _Builder:
 
 
 def _times(count: int, load: Load) -> Load:
-    return Load(load.name, scale(count, load.time), count * load.traffic_bytes)
+    if count == 1:
+        return load
+    return Load(load.name, scale(float(count), load.time), count * load.traffic_bytes)
 
 
 def _one_after_the_other(loads: Sequence[Load]) -> Load:
@@ -178,21 +211,21 @@ def _one_after_the_other(loads: Sequence[Load]) -> Load:
     return Load(loads[0].name, add(load.time for load in loads), n_bytes)
 
 
-def _check_complete(loop: TrainingLoop, layers: Sequence[Layer], name: str) -> None:
+def _check_complete(loop: TrainingLoop, layers: Iterable[Layer], name: str) -> None:
     """Refuse a loop that forgets something: a silent wrong answer otherwise."""
-    present = {key for layer in layers for key in layer.loads}
-    forgotten = [str(key) for key in NAMES.values() if key in present - quantities(loop.term)]
+    forgotten = {key for layer in layers for key in layer.loads} - loop.quantities
     if forgotten:
-        got = f"got a loop without {', '.join(forgotten)}, which {name} has"
+        shown = [str(key) for key in NAMES.values() if key in forgotten]
+        got = f"got a loop without {', '.join(shown)}, which {name} has"
         expected = "expected all that the workload does"
-        fix = f"add it, or '+ 0 * {forgotten[0]}' to leave it out on purpose"
+        fix = f"add it, or '+ 0 * {shown[0]}' to leave it out on purpose"
         path = f"training_loop.{'layer' if loop.per_layer else 'step'}"
         raise SpecError(Fault(got, expected, fix, path))
 
 
 def _check_together(loop: TrainingLoop, operators: Sequence[Sequence[Operation]]) -> None:
     """Refuse a layer whose overlapping phases stand apart: they would not overlap."""
-    inside = {key.phase for key in overlapped(loop.term)}
+    inside = {key.phase for key in loop.overlapped}
     known: dict[str, set[Phase]] = {}
     for operator in operators:
         phases = {operation.phase for operation in operator} & inside

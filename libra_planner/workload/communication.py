@@ -45,12 +45,7 @@ def communications(workload: Workload, communicators: Communicators) -> tuple[Co
     >>> found.label, found.count
     ('weight grad all-reduce, dp', 6)
     """
-    counts: dict[tuple[Phase, Collective], int] = {}
-    for operation in workload.operations:
-        if operation.collective is not None:
-            key = operation.phase, operation.collective
-            counts[key] = counts.get(key, 0) + operation.count
     return tuple(
         Communication(phase, collective, communicators.group(phase, collective.group), count)
-        for (phase, collective), count in counts.items()
+        for phase, collective, count in workload.collectives
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 
 class Phase(StrEnum):
@@ -64,6 +65,11 @@ class Operation:
     collective: Collective | None = None
     count: int = 1
 
+    @property
+    def work(self) -> tuple[object, ...]:
+        """All but the layer: equal for operations that take the same time."""
+        return self.phase, self.compute_s, self.collective, self.count
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -87,7 +93,7 @@ class Workload:
         """Compute time of one step, seconds, nothing overlapped."""
         return sum(op.compute_s * op.count for op in self.operations)
 
-    @property
+    @cached_property
     def operators(self) -> tuple[tuple[Operation, ...], ...]:
         """Operations layer by layer (C5): those of one name that follow one another.
 
@@ -103,3 +109,20 @@ class Workload:
             found[-1].append(operation)
             last = operation
         return tuple(map(tuple, found))
+
+    @cached_property
+    def collectives(self) -> tuple[tuple[Phase, Collective, int], ...]:
+        """Each distinct collective of a phase, in order, and how often it runs in a step."""
+        counts: dict[tuple[Phase, Collective], int] = {}
+        for operation in self.operations:
+            if operation.collective is not None:
+                key = operation.phase, operation.collective
+                counts[key] = counts.get(key, 0) + operation.count
+        return tuple((*key, count) for key, count in counts.items())
+
+    @cached_property
+    def alike(self) -> tuple[int, ...]:
+        """For each of :attr:`operators`, the first that differs from it in name at most."""
+        first: dict[object, int] = {}
+        works = (tuple(operation.work for operation in layer) for layer in self.operators)
+        return tuple(first.setdefault(work, i) for i, work in enumerate(works))
