@@ -7,10 +7,14 @@ import re
 from pathlib import Path
 
 import openpyxl
+import pytest
 
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
+from libra_planner.errors import SpecError
+from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents
+from libra_planner.spec.parts_files import load_parts
 from tests.unit.test_procurement_workbook import Sheets, _cell_of, _same, _stored
 
 ROOT = Path(__file__).parents[2]
@@ -86,3 +90,71 @@ def test_equal_figures_of_different_parts_stay_formulas() -> None:
     sheet, address = _cell_of(sheets, "Comparison", "Price of everything", "D")
     assert sheets.book[sheet][address].data_type == "f"
     assert sheets.value(sheet, address) == 0
+
+
+def test_an_oversubscription_that_no_time_counts_is_warned_of() -> None:
+    text = "Design B: the step time does not count that dim2 pod is oversubscribed 2:1"
+    found = decision_section(_compared(ONE, THIN), ())
+    assert [text in warning for warning in found.warnings] == [True]
+    assert "neither faster nor slower" in found.cards[2].reason
+    assert decision_section(_compared(ONE, THIN, "--check", "greedy"), ()).warnings == ()
+
+
+def test_a_tier_bought_in_two_ways_is_warned_of(tmp_path) -> None:
+    """A ring of the pod is links per GB/s, its switch NICs, switches, optics and fibres."""
+    text = Path(ONE).read_text().replace("SW(128)", "RI(128)")
+    (tmp_path / "ring.yaml").write_text(re.sub(r" *realization:.*\n", "", text))
+    found = decision_section(_compared(ONE, str(tmp_path / "ring.yaml"), TWO), ())
+    (warning,) = found.warnings
+    assert warning.startswith("Tier pod is not bought alike: as parts in A, C, per GB/s in B,")
+
+
+def test_presets_are_where_a_plan_starts() -> None:
+    text = documents(_compared(THIN), ("md",))["report.md"]
+    assert "preset, where the plan says nothing else: nodes of 8 GPUs" in text
+
+
+@pytest.mark.parametrize(("named", "index"), [("oversubscribed", 1), ("b", 1), (ONE, 0)])
+def test_a_baseline_is_a_letter_a_name_or_an_argument(named, index) -> None:
+    assert _compared(ONE, THIN, "--baseline", named).baseline == index
+
+
+def test_a_baseline_of_two_designs_is_refused() -> None:
+    text = "--baseline: got 'one_nic', the name of A and C, expected one design; name its letter"
+    with pytest.raises(SpecError, match=re.escape(text)):
+        _compared(ONE, THIN, ONE, "--baseline", "one_nic")
+
+
+def test_numbers_of_csv_files_are_numbers() -> None:
+    made = documents(_compared(ONE, "--check", "greedy"), ("csv",))
+    assert made["report-check.csv"].splitlines()[2].endswith(",0.0,0.0")
+    assert not any("float64" in text for text in made.values())
+
+
+@pytest.mark.parametrize("named", ["file", "file/inside", ""])
+def test_a_folder_that_is_none_is_refused_before_the_designs_are_read(named, tmp_path, run) -> None:
+    (tmp_path / "file").write_text("mine")
+    done = run("report", "nowhere.yaml", "-o", f"{tmp_path}/{named}" if named else "")
+    assert done.code == 2
+    assert done.err.startswith("--output: got ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_files_of_an_earlier_report_are_named(tmp_path, run) -> None:
+    assert run("report", ONE, THIN, "--formats", "csv", "-o", tmp_path).code == 0
+    done = run("report", ONE, "--formats", "csv", "-o", tmp_path)
+    assert f"Left as it was, of another report: {tmp_path}/report-bill-b.csv." in done.err
+    assert "report-bill-a.csv." not in done.err.replace(".bak", "")
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [
+        ("amount: 700, currency: CHF,", "got 'CHF', expected USD; add CHF to exchange_rates"),
+        ("amount: 0.004,", "got 0.004 USD, which is $0.00, expected at least half a cent"),
+    ],
+)
+def test_prices_that_cannot_be_counted_are_refused(price, text, tmp_path) -> None:
+    (tmp_path / "p.yaml").write_text(PARTS.replace("amount: 700,", price))
+    with pytest.raises(SpecError, match=re.escape(text)):
+        load_parts(str(tmp_path / "p.yaml"))
