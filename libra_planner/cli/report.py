@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from libra_planner.cli import report_options as values
 from libra_planner.cli.designs import GivenDesign, given_design
 from libra_planner.cli.report_options import LETTERS
 from libra_planner.cli.routing import placed
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
 from libra_planner.flows.policy import Policy
 from libra_planner.procurement.budget import budget_swings
@@ -67,7 +68,13 @@ def compared(options: argparse.Namespace) -> Comparison:
     policy = values.policy(options)
     catalogue = _catalogue(options.parts)
     with tempfile.TemporaryDirectory() as scratch:
-        return _of_designs(options, n_tokens, policy, catalogue, Path(scratch))
+        try:
+            return _of_designs(options, n_tokens, policy, catalogue, Path(scratch))
+        except PlannerError as error:
+            # A row's plan is gone when its fault is read: the row is named instead.
+            plan = re.escape(scratch) + r"/(.+?)-(\d+)\.yaml"
+            error.args = (re.sub(plan, r"plan of row \2 of \1", str(error)),)
+            raise
 
 
 def _of_designs(

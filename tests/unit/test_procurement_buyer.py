@@ -158,3 +158,14 @@ def test_prices_that_cannot_be_counted_are_refused(price, text, tmp_path) -> Non
     (tmp_path / "p.yaml").write_text(PARTS.replace("amount: 700,", price))
     with pytest.raises(SpecError, match=re.escape(text)):
         load_parts(str(tmp_path / "p.yaml"))
+
+
+def test_a_row_without_an_optimum_is_named(tmp_path, run) -> None:
+    """Its plan is a file that is gone when the message is read."""
+    axes = 'axes:\n  constraints.1: ["pod == 50 GB/s", "total == 10 GB/s"]\n'
+    (tmp_path / "sweep.yaml").write_text(f"base: {ONE}\n{axes}")
+    sweep = ["sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "runs", "--workers", "0"]
+    assert run(*sweep).code == 0
+    done = run("report", f"{tmp_path}/runs:1", "-o", tmp_path / "out")
+    assert done.code == 3
+    assert done.err.startswith("plan of row 1 of runs:")
