@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
 from libra_planner.cli.policies import policy_of
 from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.flows.check import LinkCheck, link_check
@@ -57,7 +57,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     if options.json:
         found = None if hot is None else hotspot_payload(hot, **wanted)
         payload = check_payload(checked, found)
-        _print_json(payload | {name: study_payload(study) for name, study in studies.items()})
+        print_json(payload | {name: study_payload(study) for name, study in studies.items()})
         return
     from libra_planner.report.check_table import print_check, print_failures
 
@@ -150,7 +150,7 @@ def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[
     except SpecError as error:
         raise placed(error, options.plan, problems[0]) from None
     if options.json:
-        _print_json(jobs_payload(shared, jobs, options.plans))
+        print_json(jobs_payload(shared, jobs, options.plans))
         return
     from libra_planner.report.jobs_table import print_jobs
 
@@ -198,7 +198,3 @@ def _refuse_for_jobs(options: argparse.Namespace) -> None:
             got = f"got {flag} with {len(options.plans)} plans"
             fix = "leave it out, or check one plan at a time"
             raise SpecError(Fault(got, "expected one plan", fix, "", Place(options.plan)))
-
-
-def _print_json(payload: dict[str, Any]) -> None:
-    print(json.dumps(payload, indent=2, allow_nan=False))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from libra_planner.cli.streams import print_json
 from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.report.collective import collective_payload
@@ -53,7 +53,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     case = parse_case(given, in_network=options.in_network)
     times, balanced = _solved(case, options, clock_ns)
     if options.json:
-        print(json.dumps(collective_payload(case, times, balanced), indent=2, allow_nan=False))
+        print_json(collective_payload(case, times, balanced))
         return
     from libra_planner.report.collective_table import print_collective
 
@@ -98,7 +98,7 @@ def _answer_file(options: argparse.Namespace, given: dict[str, Given], clock_ns:
     if options.json:
         pairs = zip(file.cases, solved, strict=True)
         cases = [collective_payload(case, times, schedule) for case, (times, schedule) in pairs]
-        print(json.dumps({"cases": cases}, indent=2, allow_nan=False))
+        print_json({"cases": cases})
         return
     _print_csv(file, added, solved)
 

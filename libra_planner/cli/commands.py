@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
 
 _PIPE_WIDTH = 200
@@ -50,7 +50,7 @@ def optimize(options: argparse.Namespace) -> None:
         payload |= worth_payload(shadow, price_sensitivity(problem, solution))
         if isinstance(design, CatalogueDesign):
             payload |= catalogue_payload(problem, design)
-        _print_json(payload)
+        print_json(payload)
     else:
         from libra_planner.report.terminal import print_catalogue, print_result
 
@@ -123,7 +123,7 @@ def evaluate(options: argparse.Namespace) -> None:
         from libra_planner.cli.given import given
         from libra_planner.report.payload import evaluate_payload
 
-        _print_json(given(options) | evaluate_payload(problem, evaluation))
+        print_json(given(options) | evaluate_payload(problem, evaluation))
     else:
         from libra_planner.report.terminal import print_result
 
@@ -194,7 +194,7 @@ def list_bundled(options: argparse.Namespace) -> None:
     folder = bundled.folder(options.kind)
     rows = {name: folder / f"{name}.yaml" for name in bundled.names(options.kind)}
     if options.json:
-        _print_json({options.kind: {name: str(path) for name, path in rows.items()}})
+        print_json({options.kind: {name: str(path) for name, path in rows.items()}})
         return
     width = max(len(name) for name in rows)
     for name, path in rows.items():
@@ -208,7 +208,7 @@ def _list_fabrics(options: argparse.Namespace) -> None:
 
     rows = {name: {"note": one.note, "assumed": one.assumed} for name, one in PRESETS.items()}
     if options.json:
-        _print_json({"fabrics": rows})
+        print_json({"fabrics": rows})
         return
     width = max(len(name) for name in rows)
     for name, row in rows.items():
@@ -226,9 +226,9 @@ def schema(options: argparse.Namespace) -> None:
     if options.format == "sweep":
         from libra_planner.sweep.models import sweep_schema
 
-        _print_json(sweep_schema())
+        print_json(sweep_schema())
         return
-    _print_json(json_schema(options.format))
+    print_json(json_schema(options.format))
 
 
 def import_libra(options: argparse.Namespace) -> None:
@@ -253,10 +253,6 @@ def cockpit(options: argparse.Namespace) -> None:
         serve(options.plan, options.port)
     else:
         run(options.plan)
-
-
-def _print_json(payload: dict[str, Any]) -> None:
-    print(json.dumps(payload, indent=2, allow_nan=False))
 
 
 def _console() -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.cli.policies import POLICY_OPTIONS, flag_of, policy_of
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
 from libra_planner.files import write_files
 from libra_planner.flows.fabric import Clos
@@ -51,7 +51,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
         _write_rates(options, routed)
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
     if options.json:
-        _print_json(flows_payload(routed, **wanted))
+        print_json(flows_payload(routed, **wanted))
         return
     from libra_planner.report.flows_table import print_flows
 
@@ -253,12 +253,8 @@ def _answer_measured(options: argparse.Namespace, console: Callable[[], Any]) ->
         raise error.located(Place(options.hops)) from None
     wanted = {"n_busiest": options.busiest, "groups": options.groups}
     if options.json:
-        _print_json(measured_payload(measured, **wanted))
+        print_json(measured_payload(measured, **wanted))
         return
     from libra_planner.report.flows_table import print_measured
 
     print_measured(console(), measured, **wanted)
-
-
-def _print_json(payload: dict[str, Any]) -> None:
-    print(json.dumps(payload, indent=2, allow_nan=False))

@@ -7,16 +7,16 @@ Modules are imported inside the commands, so that ``--help`` loads nothing and
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import io
-import os
 import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from libra_planner import __version__
+from libra_planner.cli.arguments import add_json, add_settings
 from libra_planner.cli.numbers import joined_negatives, whole
+from libra_planner.cli.streams import safe_stderr, to_nowhere
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
 from libra_planner.errors import INTERRUPTED, PlannerError
@@ -26,19 +26,17 @@ CANNOT_WRITE = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
-    if sys.stderr is None:  # Closed: print would take None for stdout, the place of data.
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
-            return _exit_code(arguments)
-    return _exit_code(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
+    with safe_stderr():
+        return _exit_code(arguments)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
     if sys.stdout is None:
         print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
         return CANNOT_WRITE
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
     options = argparse.Namespace()
     try:
         options = _parser().parse_args(
@@ -57,12 +55,12 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stdout)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
             raise
         print(f"libra-planner: cannot write the result: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stdout)
         return CANNOT_WRITE
     return 0
 
@@ -117,19 +115,7 @@ def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.Ar
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="plan file (YAML)")
-    _add_settings(parser)
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a value of the plan; KEY is a dotted path, VALUE is YAML or JSON",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_settings(parser)
 
 
 def _add_optimize(commands: _Commands) -> None:
@@ -157,7 +143,7 @@ def _add_check(commands: _Commands) -> None:
     parser = _command(commands, "check", "check", text)
     what = "plan file (YAML); several are jobs that share the outermost dimension"
     parser.add_argument("plans", metavar="PLAN", nargs="+", help=what)
-    _add_settings(parser)
+    add_settings(parser)
     what = "GB/s per NPU of every dimension, innermost first; without it the plan's optimum"
     parser.add_argument("--bandwidth", metavar="B1,B2,...", help=what)
     _add_policy(parser)
@@ -233,7 +219,7 @@ def _add_collective(commands: _Commands) -> None:
         default="hierarchical",
         help="balanced: also the best split of the data over orders of the dimensions",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_flows(commands: _Commands) -> None:
@@ -267,7 +253,7 @@ def _add_flows(commands: _Commands) -> None:
     parser.set_defaults(policy=None, seeds=None, seed=None, fail_links=None, fail_spines=None)
     parser.add_argument("--fim-only", action="store_true", help="no rates and completion times")
     parser.add_argument("--groups", action="store_true", help="FIM of every ECMP group too")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
@@ -301,7 +287,7 @@ def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
     kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
     parser.add_argument("kind", choices=kinds)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_schema(commands: _Commands) -> None:

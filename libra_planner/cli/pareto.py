@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
             "fixed_cost_usd": problem.fixed_cost_usd,
             "points": rows,
         }
-        print(json.dumps(payload, indent=2, allow_nan=False))
+        print_json(payload)
     else:
         _print_table(console(), problem, points)
 

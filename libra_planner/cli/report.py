@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import re
 import shlex
@@ -17,6 +16,7 @@ from libra_planner.cli import report_options as values
 from libra_planner.cli.designs import GivenDesign, given_design
 from libra_planner.cli.report_options import LETTERS
 from libra_planner.cli.routing import placed
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
 from libra_planner.flows.policy import Policy
@@ -51,7 +51,7 @@ def answer(options: argparse.Namespace) -> None:
     for path in sorted({*folder.glob("report-*.csv"), *values.documents_in(folder)} - {*contents}):
         print(f"Left as it was, of another report: {path}.", file=sys.stderr)
     if options.json:
-        print(json.dumps(_payload(comparison, list(contents)), indent=2, allow_nan=False))
+        print_json(_payload(comparison, list(contents)))
     else:
         _print(comparison, list(contents))
 

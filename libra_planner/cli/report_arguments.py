@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from libra_planner.cli.arguments import add_settings
+from libra_planner.cli.numbers import whole
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the designs and options of a report."""
@@ -24,25 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--check", "POLICY", "route the collectives over the links, such as ecmp"),
     ):
         parser.add_argument(flag, metavar=metavar, help=text)
-    parser.add_argument("--seeds", type=_n_seeds, metavar="N", help="draws of --check; default 1")
+    what = "draws of --check; default 1"
+    parser.add_argument("--seeds", type=whole(1, 1000), metavar="N", help=what)
     parser.add_argument(
         "--parts", default="parts", metavar="CATALOGUE", help="parts catalogue: a name or a path"
     )
     parser.add_argument(
         "--allow-missing", action="store_true", help="total without the parts that have no price"
     )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a value of every plan; KEY is a dotted path, VALUE is YAML or JSON",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _n_seeds(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 1000):
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number from 1 to 1000")
-    return int(text)
+    add_settings(parser, "every plan")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from libra_planner.cli.given import given
 from libra_planner.cli.policies import policy_of
 from libra_planner.cli.routing import placed, seeds_of, traffic_of
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.flows.rerouted import routed_optimum
@@ -33,7 +33,7 @@ def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], 
     evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
     if options.json:
         payload = given(options) | routed_payload(chosen, routed, evaluation, traffic)
-        print(json.dumps(payload, indent=2, allow_nan=False))
+        print_json(payload)
         return
     from libra_planner.report.routed_table import print_routed
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import write_files
 from libra_planner.units import format_bytes, format_time
@@ -35,7 +36,7 @@ def plan(options: argparse.Namespace) -> None:
     probe(sweep, job_of(sweep))
     found = estimated(sweep)
     if options.json:
-        print(json.dumps(vars(found) | {"seed": sweep.seed}, indent=2, allow_nan=False))
+        print_json(vars(found) | {"seed": sweep.seed})
         return
     print(f"{found.n_designs:,} designs of {found.n_combinations:,} combinations")
     for axis in sweep.axes:

@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from libra_planner.cli.arguments import add_json
+from libra_planner.cli.numbers import whole
+
 
 def add_sweep(commands: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add ``sweep`` and its actions; ``command`` makes one of them."""
@@ -20,7 +23,7 @@ def add_sweep(commands: Any, command: Callable[..., argparse.ArgumentParser]) ->
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="SWEEP", help="sweep file (YAML)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +32,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help=what)
     where = parser.add_mutually_exclusive_group()
     what = "processes on this machine; 0 (default) works in this one"
-    where.add_argument("--workers", type=_n_workers, default=0, metavar="N", help=what)
+    where.add_argument("--workers", type=whole(0, 1024), default=0, metavar="N", help=what)
     where.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="a dask scheduler to use")
     what = "print one JSON object per update"
     parser.add_argument("--json-progress", action="store_true", help=what)
@@ -39,12 +42,14 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="run directory")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--pareto", action="store_true", help="frontier of time and cost")
-    which.add_argument("--top", type=_n_rows, metavar="N", help="best N designs (default 10)")
+    which.add_argument(
+        "--top", type=whole(1, 10**9), metavar="N", help="best N designs (default 10)"
+    )
     which.add_argument("--sql", metavar="QUERY", help="DuckDB's SQL over the table designs")
     which.add_argument("--group-by", metavar="AXIS", help="best design for each value of an axis")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--csv", metavar="OUT", help="write CSV (- for stdout); alone, all rows")
-    where.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(where)
     what = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
     parser.add_argument("--plot", nargs="+", metavar="OUT", help=what)
     parser.add_argument("--x", metavar="AXIS", help="axis of the figure")
@@ -53,24 +58,5 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 
 def _add_design(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="run directory")
-    parser.add_argument("row", metavar="ROW", type=_n_rows_from_0, help="number of the row")
+    parser.add_argument("row", metavar="ROW", type=whole(0, 10**12), help="number of the row")
     parser.add_argument("-o", "--output", required=True, metavar="PLAN", help="plan to write")
-
-
-def _n_workers(text: str) -> int:
-    return _whole(text, 0, 1024)
-
-
-def _n_rows(text: str) -> int:
-    return _whole(text, 1, 10**9)
-
-
-def _n_rows_from_0(text: str) -> int:
-    return _whole(text, 0, 10**12)
-
-
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdigit() and least <= int(text[:15]) <= most):
-        expected = f"expected a whole number from {least} to {most}"
-        raise argparse.ArgumentTypeError(f"got {text!r}, {expected}")
-    return int(text)

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from libra_planner.cli.numbers import whole
+
 
 def add_tui(commands: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command."""
@@ -15,10 +17,4 @@ def add_tui(commands: Any, command: Callable[..., argparse.ArgumentParser]) -> N
     parser.add_argument("plan", metavar="PLAN", nargs="?", help=what)
     what = "serve it to browsers on this machine (extra [web])"
     parser.add_argument("--web", action="store_true", help=what)
-    parser.add_argument("--port", type=_port, default=8000, help="of --web; default 8000")
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= 65535):
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a port from 1 to 65535")
-    return int(text)
+    parser.add_argument("--port", type=whole(1, 65535), default=8000, help="of --web; default 8000")

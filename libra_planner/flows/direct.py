@@ -12,9 +12,6 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Array, Indices, Layer
 from libra_planner.topology import Block
 
-SHORTER, NEXT, PREVIOUS = 0, 1, -1
-"""Ways round a ring."""
-
 
 @dataclass(frozen=True)
 class Direct:
@@ -109,14 +106,6 @@ class Direct:
         alive[self.failed] = False
         return alive
 
-    def position_of(self, host: Indices) -> Indices:
-        """Position of each NPU in its group, 0 .. n-1."""
-        return host // self.n_inner % self.size
-
-    def group_of(self, host: Indices) -> Indices:
-        """First NPU of each NPU's group, which tells groups apart."""
-        return host - self.position_of(host) * self.n_inner
-
     def link_name(self, link: int) -> str:
         """Name of a link, such as ``NPU 2 -> NPU 4``."""
         if self.block is Block.RING:
@@ -128,60 +117,3 @@ class Direct:
         position = source // self.n_inner % self.size
         target = source + ((position + step) % self.size - position) * self.n_inner
         return f"NPU {source} -> NPU {target}"
-
-
-def direct_links_of(
-    fabric: Direct, src: Indices, dst: Indices, way: Indices | int = SHORTER
-) -> Indices:
-    """Links that flows between two NPUs of one group cross, in order; -1 after the last.
-
-    Parameters
-    ----------
-    src, dst : NPUs, shape (n_flows,).
-    way : for rings, of each flow or of all: :data:`SHORTER`, :data:`NEXT` or
-        :data:`PREVIOUS`. Of two equally short ways NPUs at even positions take the next, the
-        others the previous one, which loads both directions alike.
-
-    Returns
-    -------
-    Shape (n_flows, most hops).
-
-    Raises
-    ------
-    SpecError
-        For NPUs of different groups, or that do not exist, and for src = dst.
-
-    Examples
-    --------
-    >>> ring = Direct(Block.RING, 4, n_hosts=4, bandwidth_Bps=100e9)
-    >>> direct_links_of(ring, np.array([0, 0]), np.array([2, 3]))
-    array([[ 0,  1],
-           [ 4, -1]])
-    """
-    src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
-    _check(fabric, src, dst)
-    ahead = (fabric.position_of(dst) - fabric.position_of(src)) % fabric.size
-    if fabric.block is Block.FULLY_CONNECTED:
-        return (src * (fabric.size - 1) + ahead - 1)[:, None]
-    return _ring_links(fabric, src, ahead, np.broadcast_to(np.asarray(way), src.shape))
-
-
-def _ring_links(fabric: Direct, src: Indices, ahead: Indices, way: Indices) -> Indices:
-    position, n = fabric.position_of(src), fabric.size
-    tie_goes_on = (2 * ahead == n) & (position % 2 == 0)
-    goes_on = np.where(way == SHORTER, (2 * ahead < n) | tie_goes_on, way == NEXT)
-    n_hops = np.where(goes_on, ahead, n - ahead)
-    hop = np.arange(n_hops.max(initial=0))
-    step = np.where(goes_on, 1, -1)[:, None] * hop
-    at = fabric.group_of(src)[:, None] + (position[:, None] + step) % n * fabric.n_inner
-    links = at + np.where(goes_on, 0, fabric.n_hosts)[:, None]
-    return np.where(hop < n_hops[:, None], links, -1)
-
-
-def _check(fabric: Direct, src: Indices, dst: Indices) -> None:
-    outside = (np.minimum(src, dst) < 0) | (np.maximum(src, dst) >= fabric.n_hosts)
-    wrong = outside | (src == dst) | (fabric.group_of(src) != fabric.group_of(dst))
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        got = f"flow {i} goes from NPU {src[i]} to NPU {dst[i]}"
-        raise SpecError(Fault(got, f"expected two NPUs of one {fabric.block.value} group"))

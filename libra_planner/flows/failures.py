@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.flows.fabric import Clos, Indices
+from libra_planner.flows.live import LiveLinks
+from libra_planner.flows.paths import Hops
 
 _SHOWN = 5
 _BETWEEN_SWITCHES = ("leaf_up", "spine_up")
@@ -122,33 +124,13 @@ def disconnected(fabric: Clos, src: Indices, dst: Indices) -> NDArray[np.bool_]:
 
 
 def _leaves_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
-    """Which pairs of different leaves of one plane some spine position joins."""
+    """Which pairs of different leaves of one plane some uplink joins, shape (n_pairs,)."""
     if not (fabric.n_spines and len(pairs)):
         return np.zeros(len(pairs), dtype=np.bool_)
-    shape = (fabric.total_leaves, fabric.n_spines, fabric.n_parallel)
-    rises, falls = (_any_alive(fabric, name, shape) for name in ("leaf_up", "spine_down"))
-    by_spine = rises[pairs[:, 0]] & falls[pairs[:, 1]]
-    pods = pairs // fabric.n_leaves
-    far = pods[:, 0] != pods[:, 1]
-    by_spine[far] &= _pods_joined(fabric, pods[far])
-    return np.asarray(by_spine.any(axis=1))
-
-
-def _any_alive(fabric: Clos, layer: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Whether one of the parallel links works; shape without its last axis."""
-    alive = fabric.alive[fabric.layer(layer).links].reshape(shape)
-    return np.asarray(alive.any(axis=-1), dtype=np.bool_)
-
-
-def _pods_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
-    """Which spine positions of pairs of pods some core joins, shape (n_pairs, n_spines)."""
-    if not (fabric.n_cores and len(pairs)):
-        return np.zeros((len(pairs), fabric.n_spines), dtype=np.bool_)
-    shape = (fabric.total_pods, fabric.n_spines, fabric.n_cores, fabric.core_parallel)
-    rises, falls = (_any_alive(fabric, name, shape) for name in ("spine_up", "core_down"))
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
-    joined = np.asarray((rises[distinct[:, 0]] & falls[distinct[:, 1]]).any(axis=2))
-    return np.asarray(joined[which.ravel()], dtype=np.bool_)
+    src, dst = pairs.T
+    src_pod, dst_pod = src // fabric.n_leaves, dst // fabric.n_leaves
+    where = Hops(src, dst, src_pod, dst_pod, src != dst, src_pod != dst_pod)
+    return np.asarray(LiveLinks(fabric).uplinks(where).any(axis=1))
 
 
 def require_connected(

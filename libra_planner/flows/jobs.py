@@ -11,7 +11,7 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.check import LinkCheck
 from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.fabric import Array, Indices
+from libra_planner.flows.fabric import Array
 from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.messages import TrafficSettings, placed_npus
 from libra_planner.flows.policy import Policy
@@ -209,10 +209,3 @@ def _heaviest_round(check: LinkCheck, job: int, seed: int) -> Flows | None:
     # Groups of different jobs are different collectives.
     collective = flows.collective + (job + 1) * _NUMBERS_PER_JOB
     return replace(flows, size_bytes=flows.size_bytes * _ENDLESS, collective=collective)
-
-
-def positions(check: LinkCheck) -> Indices:
-    """Positions of the shared dimension that a job runs on, in its own order."""
-    n_inner = math.prod(check.problem.topology.sizes[:-1])
-    npu_at = np.arange(check.problem.topology.n_npus) if check.npu_at is None else check.npu_at
-    return npu_at[::n_inner] // n_inner

@@ -59,12 +59,20 @@ class LiveLinks:
     def uplinks(self, where: Hops) -> Mask:
         """Uplinks of its leaf that lead to each flow's other leaf, shape (n_flows, n_uplinks)."""
         reaches = np.any(self.spine_down, axis=2)[where.dst_leaf]
-        if self.fabric.n_cores:
-            up, down = np.any(self.spine_up, axis=3), np.any(self.core_down, axis=3)
-            joined = np.any(up[where.src_pod] & down[where.dst_pod], axis=2)
-            reaches = reaches & (joined | ~where.leaves_pod[:, None])
+        if where.leaves_pod.any():
+            reaches = reaches & (self._pods_joined(where) | ~where.leaves_pod[:, None])
         live: Mask = self.leaf_up[where.src_leaf] & reaches[:, :, None]
         return live.reshape(len(live), self.fabric.n_uplinks)
+
+    def _pods_joined(self, where: Hops) -> Mask:
+        """Spine positions that some core joins to each flow's other pod, (n_flows, n_spines)."""
+        if not self.fabric.n_cores:
+            return np.zeros((len(where.src_pod), self.fabric.n_spines), dtype=np.bool_)
+        n_pods = self.fabric.total_pods
+        pairs, which = np.unique(where.src_pod * n_pods + where.dst_pod, return_inverse=True)
+        up, down = np.any(self.spine_up, axis=3), np.any(self.core_down, axis=3)
+        joined: Mask = np.any(up[pairs // n_pods] & down[pairs % n_pods], axis=2)
+        return joined[which]
 
     def core_links(self, where: Hops, spine: Indices) -> Mask:
         """Core links of each flow's spine that lead to the other pod, (n_flows, n_core_links)."""

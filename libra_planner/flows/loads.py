@@ -8,6 +8,7 @@ import numpy as np
 
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
+from libra_planner.flows.imbalance import fim_percent
 from libra_planner.flows.paths import Choice, Hops, links_of
 
 DEAD = 1 << 40
@@ -94,12 +95,7 @@ def imbalance(fabric: Clos, flows: Flows, choice: Choice) -> tuple[int, float]:
     counts = link_counts(fabric, flows, choice)
     layers = [counts[layer.links] for layer in fabric.layers if not layer.is_host]
     most = max((int(n.max()) for n in layers), default=0)
-    return most, sum(_fim_percent(n) for n in layers)
-
-
-def _fim_percent(counts: Indices) -> float:
-    mean = float(counts.mean())
-    return 100.0 * float(np.abs(counts - mean).mean()) / mean if mean else 0.0
+    return most, sum(float(np.nan_to_num(fim_percent(n))) for n in layers)
 
 
 def groups(flows: Flows, *, per_collective: bool) -> Indices:

@@ -9,6 +9,7 @@ import numpy as np
 
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
+from libra_planner.flows.loads import ranks
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.flows.traffic import Members, Round
 from libra_planner.realization import Realization
@@ -76,12 +77,7 @@ def _in_turn(topology: Topology, dim: int, built: RealizedDimension, fabric: Clo
     n_inner = math.prod(topology.sizes[:dim])
     first = np.arange(topology.sizes[dim]) * n_inner
     leaf = fabric.leaf_of(built.port_of_npu[first, 0])
-    order = np.argsort(leaf, kind="stable")
-    starts = np.concatenate(([True], leaf[order][1:] != leaf[order][:-1]))
-    place = np.arange(len(order))
-    rank = np.empty_like(place)
-    rank[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
-    return np.lexsort((leaf, rank))
+    return np.lexsort((leaf, ranks(leaf)))
 
 
 def message_flows(

@@ -11,6 +11,7 @@ from libra_planner.flows.ecmp import Ecmp
 from libra_planner.flows.fabric import Array, Clos, Indices
 from libra_planner.flows.failures import require_connected
 from libra_planner.flows.flow import Flows
+from libra_planner.flows.loads import ranks
 from libra_planner.flows.paths import Choice, Hops, hops, links_of
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.routes import Routes, single_paths
@@ -200,15 +201,7 @@ def dealt(fabric: Clos, flows: Flows) -> Flows:
 
 def _turns(bundle: Indices, used: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Indices:
     """How many flows before each one use the same bundle."""
-    key = np.where(used, bundle, -1)
-    order = np.argsort(key, kind="stable")
-    ranked = key[order]
-    first = np.concatenate(([True], ranked[1:] != ranked[:-1])) if len(key) else np.zeros(0, bool)
-    position = np.arange(len(key))
-    start = np.maximum.accumulate(np.where(first, position, 0))
-    turns = np.empty_like(position)
-    turns[order] = position - start
-    return turns
+    return ranks(np.where(used, bundle, -1))
 
 
 def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None:

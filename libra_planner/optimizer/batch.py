@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
-from libra_planner.optimizer.batch_objectives import BatchDesigns, solve_designs
+from libra_planner.optimizer.batch_objectives import BatchDesigns, no_figures, solve_designs
 from libra_planner.optimizer.batch_program import BatchProgram, fits_a_batch, rest_of_key
 from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import Key, shape_key
@@ -148,11 +148,7 @@ def reason(problem: Problem) -> str:
 def _empty(n: int, n_dims: int) -> BatchResult:
     return BatchResult(
         bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
-        objective=np.full(n, np.nan),
-        lower_bound=np.full(n, np.nan),
-        step_time_s=np.full(n, np.nan),
-        cost_usd=np.full(n, np.nan),
-        unique=np.zeros(n, dtype=bool),
+        **no_figures(n),
         status=np.full(n, UNCERTIFIED),
         resolved=np.zeros(n, dtype=bool),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -74,14 +75,16 @@ def solve_designs(program: BatchProgram) -> BatchDesigns:
     return designs
 
 
+def no_figures(n: int) -> dict[str, Any]:
+    """Figures of n designs of which nothing is known yet, by field."""
+    names = ("objective", "lower_bound", "step_time_s", "cost_usd")
+    return {name: np.full(n, np.nan) for name in names} | {"unique": np.zeros(n, dtype=bool)}
+
+
 def _nothing(n_dims: int, n: int) -> BatchDesigns:
     return BatchDesigns(
         bandwidth_bytes_per_s=np.full((n_dims, n), np.nan),
-        objective=np.full(n, np.nan),
-        lower_bound=np.full(n, np.nan),
-        step_time_s=np.full(n, np.nan),
-        cost_usd=np.full(n, np.nan),
-        unique=np.zeros(n, dtype=bool),
+        **no_figures(n),
         certified=np.zeros(n, dtype=bool),
         infeasible=np.zeros(n, dtype=bool),
         ill_posed=np.zeros(n, dtype=bool),

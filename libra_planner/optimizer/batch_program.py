@@ -15,7 +15,6 @@ from libra_planner.optimizer.batch_structure import (
     Structure,
     is_transfer,
     numbers,
-    shape_key,
 )
 from libra_planner.problem import Problem, StepTimeLimit
 from libra_planner.timing.expression import Array
@@ -103,7 +102,7 @@ class BatchProgram:
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> BatchProgram:
-        """Problems of one structure (:func:`structure_key`)."""
+        """Problems of one structure: equal :func:`shape_key` and :func:`rest_of_key`."""
         template, n = problems[0], len(problems)
         n_dims, n_rules = template.topology.n_dims, len(template.rules)
         coefficients = [[rule.coefficients for rule in problem.rules] for problem in problems]
@@ -202,18 +201,6 @@ class BatchProgram:
 def fits_a_batch(problem: Problem) -> bool:
     """Whether a problem is one convex program with no choice outside of it."""
     return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
-
-
-def structure_key(problem: Problem) -> Key:
-    """Equal for problems that one :class:`BatchProgram` can hold.
-
-    >>> import libra_planner as lp
-    >>> base = lp.load_plan(lp.example("01_gpt3_4d"))
-    >>> other = lp.load_plan(lp.example("01_gpt3_4d"), ['constraints=["total == 9 GB/s"]'])
-    >>> structure_key(base) == structure_key(other)
-    True
-    """
-    return (shape_key(problem.step_time.merged), *rest_of_key(problem))
 
 
 def rest_of_key(problem: Problem) -> Key:

@@ -14,7 +14,6 @@ from libra_planner.timing.expression import Array, Mask
 _ROUNDS = 3
 """Rounds of interval propagation; bounds are proven after each of them."""
 
-_ROUNDING = 1e-9
 _IDLE_SHARE = 1e-4
 """Traffic, over the largest, that a dimension without any is scaled for (``typical``)."""
 

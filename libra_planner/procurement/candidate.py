@@ -13,7 +13,7 @@ from libra_planner.flows.fabric import Array
 from libra_planner.flows.messages import traffic_settings
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.procurement.bill import NETWORK, NETWORKS, Bill
+from libra_planner.procurement.bill import NETWORKS, Bill
 from libra_planner.procurement.fabric_lines import FabricShop
 from libra_planner.procurement.linear import Bridge, bridges
 from libra_planner.procurement.parts import Part
@@ -91,11 +91,6 @@ class Candidate:
         """Seconds per token, which designs of different steps are ranked by (C6)."""
         tokens = self.proposal.tokens_per_step
         return self.step_time_s / tokens if tokens else None
-
-    @property
-    def fabric_usd(self) -> float:
-        """Cost of the training fabric's parts."""
-        return float(self.bill.of(NETWORK).total_usd)
 
     @property
     def networks_fraction(self) -> float | None:

@@ -10,8 +10,7 @@ from libra_planner.units import gigabytes_per_s
 
 NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
 COPPER, ACTIVE_OPTICAL, FIBRE, RACK, LINK = "copper", "active_optical", "fibre", "rack", "link"
-KINDS = (SERVER, NIC, SWITCH, OPTIC, COPPER, ACTIVE_OPTICAL, FIBRE, RACK)
-"""Kinds of parts of a catalogue; an NPU comes from its own, a link from the price book."""
+"""Kinds of parts; an NPU comes from its own catalogue, a link from the price book."""
 
 CENT = Decimal("0.01")
 ASSUMED = "assumed"

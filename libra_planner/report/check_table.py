@@ -26,6 +26,7 @@ from libra_planner.report.flows_table import (
     print_histogram,
     print_hops,
     print_line,
+    spread_table,
     timed,
 )
 from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
@@ -147,14 +148,8 @@ def _print_seeds(console: Console, report: CheckReport) -> None:
         ("slowdown", report.slowdown),
         ("FIM %", report.fim_percent),
     ]
-    found = [(name, distribution(samples)) for name, samples in rows]
-    found = [(name, one) for name, one in found if not np.isnan(one.mean)]
-    columns = {"figure": [name for name, _ in found]}
-    for key in ("mean", "sd", "p5", "p50", "p95"):
-        columns[key] = [f"{getattr(one, key):,.3f}" for _, one in found]
     console.print()
-    title = f"Over {len(report.seeds):,} seeds"
-    console.print(plain_table(console, columns, title, left=("figure",), dispensable=()))
+    console.print(spread_table(console, rows, f"Over {len(report.seeds):,} seeds"))
     if len(report.seeds) >= _LEAST_FOR_HISTOGRAM and np.ptp(report.effective_step_time_s) > 0:
         title, samples = timed("Seeds by step time,", report.effective_step_time_s)
         print_histogram(console, samples, title)

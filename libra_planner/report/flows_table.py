@@ -202,18 +202,23 @@ def _print_seeds(console: Console, seeds: SeedReports, floor: float) -> None:
         timed("makespan", seeds.makespan_s),
         ("slowdown", seeds.slowdown),
     ]
-    found = [(name, distribution(samples)) for name, samples in rows]
-    found = [(name, one) for name, one in found if not np.isnan(one.mean)]
-    columns = {"figure": [name for name, _ in found]}
-    for key in ("mean", "sd", "p5", "p50", "p95"):
-        columns[key] = [f"{getattr(one, key):,.3f}" for _, one in found]
-    console.print(plain_table(console, columns, "Over the seeds", left=("figure",)))
+    console.print(spread_table(console, rows, "Over the seeds"))
     console.print()
     if np.isnan(seeds.fim_percent).all():
         print_line(console, _overall(np.nan, np.nan))
         return
     print_line(console, _overall(float(seeds.fim_percent.mean()), floor, "Mean FIM"))
     print_histogram(console, seeds.fim_percent, "Seeds by FIM between switches, %")
+
+
+def spread_table(console: Console, rows: list[tuple[str, Array]], title: str) -> Table:
+    """Statistics over seeds of figures with a name; those that are all nan are left out."""
+    found = [(name, distribution(samples)) for name, samples in rows]
+    found = [(name, one) for name, one in found if not np.isnan(one.mean)]
+    columns = {"figure": [name for name, _ in found]}
+    for key in ("mean", "sd", "p5", "p50", "p95"):
+        columns[key] = [f"{getattr(one, key):,.3f}" for _, one in found]
+    return plain_table(console, columns, title, left=("figure",), dispensable=())
 
 
 def timed(name: str, seconds: Array) -> tuple[str, Array]:

@@ -148,11 +148,15 @@ def hotspot(links: LinkCheck, report: CheckReport) -> Hotspot | None:
     losses = [_lost_s(links, phase, users) for phase, users in report.phases]
     if not losses or max(losses) <= 0:
         return None
-    found = int(np.argmax(losses))
-    phase, users = report.phases[found]
+    return _hotspot(links, report, int(np.argmax(losses)))
+
+
+def _hotspot(links: LinkCheck, report: CheckReport, i: int) -> Hotspot:
+    """The worst round of a phase as a hotspot."""
+    phase, users = report.phases[i]
     routed = None
-    if links.keys[found][2] is not None:
-        routed = _routed(links, report, links.keys[found], phase.worst.name)
+    if links.keys[i][2] is not None:
+        routed = _routed(links, report, links.keys[i], phase.worst.name)
     return Hotspot(phase, users, phase.worst, routed)
 
 
@@ -230,12 +234,7 @@ def most_loaded(links: LinkCheck, report: CheckReport) -> Hotspot | None:
     if found is not None or not report.phases:
         return found
     sent = [_sent_bytes(links, phase, users) for phase, users in report.phases]
-    i = int(np.argmax(sent))
-    phase, users = report.phases[i]
-    routed = None
-    if links.keys[i][2] is not None:
-        routed = _routed(links, report, links.keys[i], phase.worst.name)
-    return Hotspot(phase, users, phase.worst, routed)
+    return _hotspot(links, report, int(np.argmax(sent)))
 
 
 def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:

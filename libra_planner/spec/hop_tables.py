@@ -65,15 +65,10 @@ def read_hops(path: str | Path, interfaces: str | Path | None = None) -> Trace:
     SpecError
         With the first faults and how many more there are, each with file and line.
     """
-    columns = ["flow", "switch", "egress"]
-    table = read_table(path, required=columns, optional=["layer"], spellings=SPELLINGS)
-    listed = _read_interfaces(interfaces) if interfaces is not None else None
-    for column in columns:
-        table.refuse(table.blank(column), column, f"expected a name of the {column}")
-    table.faults.check()
-    if not table.n_rows:
-        got, expected = "got no hops", "expected one row or more"
-        raise SpecError(Fault(got, expected, "", "", Place(str(path))))
+    table = _read_named(path, ["flow", "switch", "egress"], "hops")
+    listed = None
+    if interfaces is not None:
+        listed = _read_named(interfaces, ["switch", "egress"], "interfaces")
     rows = _numbered_rows(table, listed)
     _check_repeated(table, rows)
     onward = _next_rows(rows)
@@ -85,14 +80,14 @@ def read_hops(path: str | Path, interfaces: str | Path | None = None) -> Trace:
     return _trace(rows, by_interface, _groups(rows, onward, by_interface), listed is not None)
 
 
-def _read_interfaces(path: str | Path) -> Table:
-    columns = ["switch", "egress"]
+def _read_named(path: str | Path, columns: list[str], what: str) -> Table:
+    """A table with a name in each of the columns of every row."""
     table = read_table(path, required=columns, optional=["layer"], spellings=SPELLINGS)
     for column in columns:
         table.refuse(table.blank(column), column, f"expected a name of the {column}")
     table.faults.check()
     if not table.n_rows:
-        got, expected = "got no interfaces", "expected one row or more"
+        got, expected = f"got no {what}", "expected one row or more"
         raise SpecError(Fault(got, expected, "", "", Place(str(path))))
     return table
 

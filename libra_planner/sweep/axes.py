@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.spec.collector import FaultCollector
@@ -36,8 +35,6 @@ _DIGITS = 12
 
 _MOST_DIMS = 12
 _LARGEST = 2**53
-
-Found = TypeVar("Found", bound=BaseModel)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from libra_planner.tui.work import Finished, Progress, Ticket, Workshop, error_t
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
 
-_DARK, _LIGHT = "textual-dark", "textual-light"
+_DARK = "textual-dark"
 _TICK_S = 0.25
 _WARM = (
     "optimizer.optimize",

@@ -10,7 +10,7 @@ import libra_planner as lp
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import visits
 from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.direct import NEXT, PREVIOUS, SHORTER, Direct, direct_links_of
+from libra_planner.flows.direct import Direct
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.rates import finish_times_s
 from libra_planner.flows.routes import single_paths
@@ -19,6 +19,7 @@ from libra_planner.topology import Block, parse_topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.checked_plans import checked, loaded, operation
+from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of
 
 KINDS = [kind.value for kind in CollectiveKind]
 SPRAY, ECMP = Policy("spray"), Policy("ecmp")

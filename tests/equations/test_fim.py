@@ -12,29 +12,19 @@ from libra_planner.errors import SpecError
 from libra_planner.flows.hashing import HASHES, choice, flow_hash
 from libra_planner.flows.headers import rocev2_headers
 from libra_planner.flows.imbalance import (
-    best_integer_fim_percent,
     distribution,
-    expected_fim_percent,
     fim_floor_percent,
     fim_percent,
     max_over_mean,
     overall_fim_percent,
+)
+from tests.fim_reference import (
+    TABLE,
+    best_integer_fim_percent,
+    expected_fim_percent,
     worst_fim_percent,
 )
 
-TABLE = [
-    # Exact means and 4,000 trials of uniform hashing, figures given with C10 and not made by this
-    # package: flows, links, mean FIM in %, its sd in points, mean of max over mean.
-    (8, 8, 68.72, 22.3, 2.60),
-    (16, 4, 33.78, 15.1, 1.54),
-    (16, 8, 50.60, 15.3, 2.10),
-    (32, 8, 36.54, 10.8, 1.77),
-    (64, 16, 37.83, 7.5, 1.98),
-    (256, 16, 19.21, 3.7, 1.47),
-    (256, 32, 27.48, 3.8, 1.80),
-    (1000, 16, 9.78, nan, 1.229),
-    (1024, 32, 13.85, 1.9, 1.38),
-]
 N_SETS = 10_000
 N_SETS_OF_TABLE = 4_000
 

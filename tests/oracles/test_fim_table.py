@@ -13,23 +13,13 @@ from numpy.typing import NDArray
 
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.flow import Flows
-from libra_planner.flows.imbalance import expected_fim_percent, fim_percent, max_over_mean
+from libra_planner.flows.imbalance import fim_percent, max_over_mean
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.presets import preset_fabric
 from libra_planner.flows.report import flow_report, seed_reports
 from libra_planner.flows.routing import Router
 from tests.checked_plans import checked, loaded, operation
-
-TABLE = [  # flows, links, mean FIM, its standard deviation, mean of max / mean
-    (8, 8, 68.72, 22.3, 2.60),
-    (16, 4, 33.78, 15.1, 1.54),
-    (16, 8, 50.60, 15.3, 2.10),
-    (32, 8, 36.54, 10.8, 1.77),
-    (64, 16, 37.83, 7.5, 1.98),
-    (256, 16, 19.21, 3.7, 1.47),
-    (256, 32, 27.48, 3.8, 1.80),
-    (1024, 32, 13.85, 1.9, 1.38),
-]
+from tests.fim_reference import TABLE, expected_fim_percent
 
 
 def within(sample: NDArray[np.float64], mean: float, n_errors: float = 3.0) -> bool:
@@ -44,7 +34,9 @@ def both_ways(n_flows: int, n_spines: int) -> tuple[Clos, Flows]:
     return fabric, Flows(src, src + n_flows, np.ones(n_flows))
 
 
-@pytest.mark.parametrize(("n", "k", "mean", "sd", "peak"), TABLE)
+@pytest.mark.parametrize(
+    ("n", "k", "mean", "sd", "peak"), [row for row in TABLE if not np.isnan(row[3])]
+)
 def test_murmur_on_a_fabric_meets_the_table(n, k, mean, sd, peak) -> None:
     fabric, flows = both_ways(n, k)
     router = Router(fabric, flows, Policy())

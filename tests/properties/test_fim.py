@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from libra_planner.flows.fim_floor import _weighted_floor_percent
 from libra_planner.flows.imbalance import (
-    best_integer_fim_percent,
     fim_floor_percent,
     fim_percent,
     max_over_mean,
     overall_fim_percent,
-    worst_fim_percent,
 )
+from tests.fim_reference import best_integer_fim_percent, worst_fim_percent
 
 SMALL_GROUPS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), min_size=1, max_size=3)
 LARGE_GROUPS = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 40)), min_size=1, max_size=9)

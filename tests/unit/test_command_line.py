@@ -40,6 +40,22 @@ def test_bad_usage_is_2(arguments: list[str], run) -> None:
     assert "usage:" in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["tui", "--port", "0000651234"], "65535"),
+        (["report", "a.yaml", "-o", "r", "--seeds", "00010000001"], "1000"),
+        (["sweep", "run", "s.yaml", "-o", "r", "--workers", "-1"], "1024"),
+        (["sweep", "show", "r", "--top", "10\N{SUPERSCRIPT TWO}"], "1000000000"),
+    ],
+)
+def test_whole_numbers_out_of_range_are_refused(arguments: list[str], most: str, run) -> None:
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert f"got {arguments[-1]!r}, expected a whole number from" in result.err
+    assert f"to {most}" in result.err
+
+
 def test_interruption_is_130(plan, run, monkeypatch) -> None:
     def interrupted(_problem: object) -> None:
         raise KeyboardInterrupt
@@ -175,24 +191,37 @@ def test_an_interrupt_at_any_moment_is_an_interrupt(after_s: float) -> None:
     assert "libra_planner/optimizer" not in err
 
 
+@pytest.mark.parametrize("kind", ["closed", "full", "broken pipe"])
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
         ("flows flowtracer-16x400G no.csv", 2),
         ("flows --nonsense", 2),
+        ("optimize {plan} --set constraints=[]", 3),
         ("flows {flows} --seeds 2 --json", 0),
         ("check {plan} --seeds 2 --json", 0),
         ("pareto {plan} --points 2 --json", 0),
         ("optimize {plan} --routing greedy --json", 0),
     ],
 )
-def test_a_closed_stderr_leaves_stdout_to_data(arguments: str, code: int, plan) -> None:
-    examples = Path(__file__).parents[2] / "examples" / "flows"
+def test_a_stderr_that_takes_nothing_leaves_the_result_and_its_code(
+    arguments: str, code: int, kind: str, plan
+) -> None:
+    examples = ROOT / "examples" / "flows"
     flows = f"{examples}/flowtracer_fabric.yaml {examples}/flowtracer_flows.csv"
     command = f"{sys.executable} -m libra_planner {arguments.format(flows=flows, plan=plan())}"
+    redirection = {"closed": " 2>&-", "full": " 2>/dev/full", "broken pipe": ""}[kind]
+    reading, writing = os.pipe()
+    os.close(reading)
     found = subprocess.run(
-        f"{command} 2>&-", shell=True, capture_output=True, text=True, check=False
+        command + redirection,
+        shell=True,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        text=True,
+        check=False,
     )
+    os.close(writing)
     assert found.returncode == code
     if code:
         assert found.stdout == ""

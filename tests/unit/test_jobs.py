@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from libra_planner.errors import SpecError
-from libra_planner.flows.jobs import SharedFabric, positions, shared_fabric
+from libra_planner.flows.check import LinkCheck
+from libra_planner.flows.fabric import Indices
+from libra_planner.flows.jobs import SharedFabric, shared_fabric
 from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem
@@ -17,6 +20,13 @@ from tests.checked_plans import checked, loaded, operation
 SPRAY, ECMP = Policy("spray"), Policy("ecmp")
 RINGS = {"fidelity": "pipelined", "chunks": 1, "latency_ns": 0, "algorithms": ["ring"]}
 TWO_LEAVES = {"switch_radix": 8, "leaves": 2, "oversubscription": 2, "port_speed": "50 GB/s"}
+
+
+def positions(check: LinkCheck) -> Indices:
+    """Positions of the shared dimension that a job runs on, in its own order."""
+    n_inner = math.prod(check.problem.topology.sizes[:-1])
+    npu_at = np.arange(check.problem.topology.n_npus) if check.npu_at is None else check.npu_at
+    return npu_at[::n_inner] // n_inner
 
 
 def job(

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, reject
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.errors import SpecError, UnknownName
-from libra_planner.flows.direct import NEXT, PREVIOUS, SHORTER, Direct, direct_links_of
+from libra_planner.flows.direct import Direct
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.failures import (
     cable_failures,
@@ -35,6 +35,7 @@ from libra_planner.flows.shape import Shape, plane_shape
 from libra_planner.realization import WIRINGS, Realization, SwitchSettings
 from libra_planner.topology import Block, parse_topology
 from tests.conftest import PLAN
+from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of
 
 
 def _built(notation: str, bandwidth_GBps: list[float], **settings):
@@ -92,11 +93,12 @@ def _fewest_switches_in_two_tiers(radix: int, ratio: float, n_hosts: int) -> int
     return min(found, default=None)
 
 
-@given(st.integers(2, 10), st.sampled_from([0.5, 1, 1.5, 2, 3]), st.integers(2, 60))
-def test_no_two_tiers_have_fewer_switches(radix: int, ratio: float, n_hosts: int) -> None:
-    assume(n_hosts > radix)
+@given(st.integers(2, 10), st.sampled_from([0.5, 1, 1.5, 2, 3]), st.integers(1, 50))
+def test_no_two_tiers_have_fewer_switches(radix: int, ratio: float, n_beyond: int) -> None:
+    n_hosts = radix + n_beyond
     fewest = _fewest_switches_in_two_tiers(radix, ratio, n_hosts)
-    assume(fewest is not None)
+    if fewest is None:
+        return  # Two tiers do not hold so many: see the tests of three.
     settings = SwitchSettings(switch_radix=radix, oversubscription=ratio)
     assert plane_shape(settings, n_hosts).n_switches == fewest
 
@@ -390,13 +392,6 @@ def test_direct_paths_step_from_the_source_to_the_target(block, size, inner, out
         assert len(set(load.tolist())) == 1
     elif block is Block.RING:
         assert load[:n].sum() == load[n:].sum()
-
-
-@pytest.mark.parametrize(("src", "dst"), [(0, 0), (0, 1), (0, 8), (-1, 1), (0, 4)])
-def test_direct_links_join_npus_of_one_group_only(src: int, dst: int) -> None:
-    ring = Direct(Block.RING, 2, n_hosts=8, n_inner=2, bandwidth_Bps=1e9)
-    with pytest.raises(SpecError, match="expected two NPUs of one RI group"):
-        direct_links_of(ring, np.array([src]), np.array([dst]))
 
 
 @pytest.mark.parametrize(
