@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -11,10 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from libra_planner.cli import report_options as values
 from libra_planner.cli.designs import GivenDesign, given_design
+from libra_planner.cli.report_options import LETTERS
 from libra_planner.cli.routing import placed
 from libra_planner.cli.streams import print_json
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError, UnknownName, closest
+from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
 from libra_planner.flows.policy import Policy
 from libra_planner.procurement.budget import budget_swings
@@ -22,16 +25,13 @@ from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.fabric_lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import ranking, swings
-from libra_planner.report.documents.files import DEFAULT_FORMATS, FORMATS, documents
+from libra_planner.report.documents.files import documents
 from libra_planner.report.documents.inputs import Comparison, Origin
 from libra_planner.spec.parts_files import Catalogue, load_parts
 from libra_planner.spec.parts_plans import InputFile, input_file, plan_context
 
 MOST_DESIGNS = 10
-LETTERS = "ABCDEFGHIJ"
 
-DEFAULT_TOKENS = 10**12
-_MOST_TOKENS = 10**18
 _COMPUTED_WITH = ("numpy", "scipy", "cvxpy", "clarabel")
 
 
@@ -41,13 +41,15 @@ def answer(options: argparse.Namespace) -> None:
     if n > MOST_DESIGNS:
         got, expected = f"got {n} designs", f"expected one to {MOST_DESIGNS}"
         raise SpecError(Fault(got, expected, "compare fewer", "", Place("libra-planner report")))
-    formats = _formats(options.formats)
+    formats = values.formats(options.formats)
+    folder = values.folder(options.output)
     comparison = compared(options)
-    folder = Path(options.output)
     contents = {folder / name: data for name, data in documents(comparison, formats).items()}
     _make(folder)
     for path in write_files(contents):
         print(f"Kept what was there as {path}.", file=sys.stderr)
+    for path in sorted({*folder.glob("report-*.csv"), *values.documents_in(folder)} - {*contents}):
+        print(f"Left as it was, of another report: {path}.", file=sys.stderr)
     if options.json:
         print_json(_payload(comparison, list(contents)))
     else:
@@ -62,11 +64,17 @@ def compared(options: argparse.Namespace) -> Comparison:
     PlannerError
         For a design that cannot be read, evaluated or built, or parts without a price.
     """
-    n_tokens = _n_tokens(options.tokens)
-    policy = _policy(options)
+    n_tokens = values.n_tokens(options.tokens)
+    policy = values.policy(options)
     catalogue = _catalogue(options.parts)
     with tempfile.TemporaryDirectory() as scratch:
-        return _of_designs(options, n_tokens, policy, catalogue, Path(scratch))
+        try:
+            return _of_designs(options, n_tokens, policy, catalogue, Path(scratch))
+        except PlannerError as error:
+            # A row's plan is gone when its fault is read: the row is named instead.
+            plan = re.escape(scratch) + r"/(.+?)-(\d+)\.yaml"
+            error.args = (re.sub(plan, r"plan of row \2 of \1", str(error)),)
+            raise
 
 
 def _of_designs(
@@ -77,7 +85,7 @@ def _of_designs(
     scratch: Path,
 ) -> Comparison:
     given = [given_design(text, options.settings, scratch) for text in options.designs]
-    baseline = _baseline(options.baseline, given)
+    baseline = values.baseline(options.baseline, given)
     files: dict[InputFile, None] = {}
     found = []
     for letter, design in zip(LETTERS, given, strict=False):
@@ -176,65 +184,11 @@ def _missing(part: Part, one: Candidate, catalogue: Catalogue) -> Fault:
     return Fault("got no price", expected, fix, f"parts.{part.name}", place)
 
 
-def _formats(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return DEFAULT_FORMATS
-    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    unknown = [name for name in given if name not in FORMATS]
-    if unknown:
-        fault = Fault(f"got {unknown[0]!r}", "expected known formats", closest(unknown[0], FORMATS))
-        raise UnknownName(fault.located(Place("--formats")))
-    return given
-
-
-def _n_tokens(text: str | None) -> int:
-    if text is None:
-        return DEFAULT_TOKENS
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 1 <= value <= _MOST_TOKENS:
-        fix = "write e.g. 15e12"
-        fault = Fault(f"got {text!r}", f"expected 1 to {_MOST_TOKENS:g} tokens", fix)
-        raise SpecError(fault.located(Place("--tokens")))
-    return int(value)
-
-
 def _catalogue(name: str) -> Catalogue:
     try:
         return load_parts(name)
     except SpecError as error:
         raise error.located(Place("--parts")) from None
-
-
-def _policy(options: argparse.Namespace) -> Policy | None:
-    if options.check is None and options.seeds is not None:
-        fix = "add a policy, such as --check ecmp"
-        fault = Fault(f"got {options.seeds} without --check", "expected both", fix)
-        raise SpecError(fault.located(Place("--seeds")))
-    if options.check is None:
-        return None
-    try:
-        if options.check == "pinned":
-            raise SpecError(Fault("got pinned", "expected a policy that finds paths"))
-        return Policy(options.check)
-    except SpecError as error:
-        raise error.located(Place("--check")) from None
-
-
-def _baseline(text: str | None, given: list[GivenDesign]) -> int | None:
-    """The design that a letter, or the argument itself, names."""
-    if text is None:
-        return None
-    letters = LETTERS[: len(given)]
-    names = [design.text for design in given]
-    if text in names:
-        return names.index(text)
-    if text.upper() in list(letters):
-        return letters.index(text.upper())
-    fault = Fault(f"got {text!r}", "expected one of the designs", closest(text, [*letters, *names]))
-    raise UnknownName(fault.located(Place("--baseline")))
 
 
 def _make(folder: Path) -> None:

@@ -29,11 +29,21 @@ def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
     >>> discounted_usd(bill, [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)])
     Decimal('930.00')
     """
-    counts, total = bill.n_bought_by_part(), ZERO
+    shares = discounts_of_lines(bill, discounts)
+    return sum(
+        (
+            to_cents((line.extended_usd or ZERO) * (1 - share))
+            for line, share in zip(bill.lines, shares, strict=True)
+        ),
+        ZERO,
+    )
+
+
+def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[Decimal]:
+    """The discount that each line gets, as a fraction: a matter of units, not of prices."""
+    counts, found = bill.n_bought_by_part(), []
     for line in bill.lines:
-        reached = [
-            one.discount_fraction for one in discounts if counts[line.part.name] >= one.n_units
-        ]
-        share = max(reached, default=0.0) if line.part.kind != LINK else 0.0
-        total += to_cents((line.extended_usd or ZERO) * (1 - Decimal(repr(share))))
-    return total
+        n_units = counts[line.part.name] if line.part.kind != LINK else 0
+        reached = [one.discount_fraction for one in discounts if n_units >= one.n_units]
+        found.append(Decimal(repr(float(max(reached, default=0.0)))))
+    return found

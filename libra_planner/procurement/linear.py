@@ -29,6 +29,8 @@ class Bridge:
     asked_Bps, bandwidth_Bps : per NPU: of the design, and of whole ports.
     n_ports, n_free_ports : of switches that are parts.
     oversubscription : host over uplink bandwidth; 1 where there is no switch.
+    rows : of the bill: the lines of the dimension.
+    free_by_row : of rows with switches: ports without a cable, and all ports.
     """
 
     label: str
@@ -44,6 +46,8 @@ class Bridge:
     n_ports: int
     n_free_ports: int
     oversubscription: float
+    rows: tuple[int, ...]
+    free_by_row: tuple[tuple[int, int, int], ...]
 
 
 def bridges(
@@ -58,24 +62,22 @@ def bridges(
     bought, bill : its parts.
     """
     linear = problem.cost_usd_by_dim(bandwidth_Bps)
-    lines = bill.of(NETWORK).lines
-    return tuple(
-        _bridge(bought, dim, to_cents(float(usd)), lines) for dim, usd in enumerate(linear)
-    )
+    return tuple(_bridge(bought, dim, to_cents(float(usd)), bill) for dim, usd in enumerate(linear))
 
 
-def _bridge(bought: Purchase, dim: int, linear_usd: Decimal, lines: tuple[Line, ...]) -> Bridge:
+def _bridge(bought: Purchase, dim: int, linear_usd: Decimal, bill: Bill) -> Bridge:
     built, parts, _ = bought.dimensions[dim]
-    own = [line for line in lines if line.tier.split(",")[0].split(" ")[0] == built.label]
+    rows = tuple(i for i, line in enumerate(bill.lines) if _is_of(line, built.label))
+    own = [bill.lines[i] for i in rows]
     total = sum((line.extended_usd or ZERO for line in own), ZERO)
     spares = sum((line.n_spares * line.part.price.usd for line in own if line.part.price), ZERO)
-    ports, free, free_usd = 0, 0, ZERO
-    for switches, line in zip(
-        parts.switches, (x for x in own if x.part.kind == SWITCH), strict=False
-    ):
+    free_by_row, free_usd = [], ZERO
+    switch_rows = [i for i in rows if bill.lines[i].part.kind == SWITCH]
+    for switches, i in zip(parts.switches, switch_rows, strict=False):
+        line = bill.lines[i]
         n_free = n_free_ports(switches, line.part)
         n_all = n_free + switches.n_ports_used
-        ports, free = ports + n_all, free + n_free
+        free_by_row.append((i, n_free, n_all))
         if line.part.price is not None:
             free_usd += to_cents(line.n_units * line.part.price.usd * n_free / n_all)
     whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
@@ -91,7 +93,14 @@ def _bridge(bought: Purchase, dim: int, linear_usd: Decimal, lines: tuple[Line, 
         bill_usd=total,
         asked_Bps=built.asked_Bps,
         bandwidth_Bps=built.bandwidth_Bps,
-        n_ports=ports,
-        n_free_ports=free,
+        n_ports=sum(n_all for _, _, n_all in free_by_row),
+        n_free_ports=sum(n_free for _, n_free, _ in free_by_row),
         oversubscription=built.settings.oversubscription if built.settings else 1.0,
+        rows=rows,
+        free_by_row=tuple(free_by_row),
     )
+
+
+def _is_of(line: Line, label: str) -> bool:
+    """Whether a line is of the dimension of that label."""
+    return line.group == NETWORK and line.tier.split(",")[0].split(" ")[0] == label

@@ -139,10 +139,16 @@ class _Reader:
         if spec.currency != "USD":
             rates = self.spec.exchange_rates
             if spec.currency not in rates:
-                raise unknown_name("currency", spec.currency, ["USD", *rates])
+                fix = f"add {spec.currency} to exchange_rates, or give the amount in USD"
+                known = f"expected {' or '.join(['USD', *rates])}"
+                raise SpecError(Fault(f"got {spec.currency!r}", known, fix))
             rate = rates[spec.currency]
             amount *= Decimal(repr(rate.usd))
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
+        if not to_cents(amount):
+            got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
+            fix = "price a larger unit, or leave the price out: the part is listed as missing"
+            raise SpecError(Fault(got, "expected at least half a cent", fix))
         return Price(to_cents(amount), spec.confidence, spec.as_of, source)
 
     def assumptions(self) -> Assumptions | None:

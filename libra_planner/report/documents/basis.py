@@ -57,7 +57,8 @@ def risk_section(comparison: Comparison) -> Section:
     risks = [*_price_risks(comparison), *_part_risks(comparison)]
     for one in comparison.candidates:
         risks += [f"{one.letter}: {note}." for note in one.proposal.problem.notes]
-        risks += [f"{one.letter}: {note}." for note in one.bought.design.realization.notes]
+        preset = f"{one.letter}: preset, where the plan says nothing else"
+        risks += [f"{preset}: {note}." for note in one.bought.design.realization.notes]
     if all(one.check is None for one in comparison.candidates):
         risks.append(
             "Step times are the model's: links deliver all they have. Routing by hash takes "
@@ -73,6 +74,7 @@ def risk_section(comparison: Comparison) -> Section:
         sheet="Assumptions",
         paragraphs=tuple(dict.fromkeys(risks)),
         tables=(_assumption_table(comparison.candidates[0].proposal.shop.assumptions),),
+        is_static=True,
     )
 
 
@@ -117,8 +119,8 @@ def _assumption_table(assumed: Assumptions) -> Table:
             mark(assumed.electricity.confidence),
         ],
         ["Power usage effectiveness", number(assumed.pue, 2), mark("assumed")],
-        ["Checkpoint, s", number(assumed.checkpoint_s, 0), mark("assumed")],
-        ["Restart, s", number(assumed.restart_s, 0), mark("assumed")],
+        ["Checkpoint, s", f"{assumed.checkpoint_s:g}", mark("assumed")],
+        ["Restart, s", f"{assumed.restart_s:g}", mark("assumed")],
     ]
     return table("assumptions", "Assumptions", ["What", "Value", "Confidence"], rows)
 

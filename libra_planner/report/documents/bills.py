@@ -1,4 +1,4 @@
-"""Bills of materials as tables, and LIBRA's linear model beside them."""
+"""Bills of materials as tables, prices, and what changes between designs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from decimal import Decimal
 
 from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.linear import Bridge
-from libra_planner.procurement.parts import Part
 from libra_planner.report.documents.cells import (
     Section,
     Table,
@@ -21,14 +19,10 @@ from libra_planner.report.documents.cells import (
     usd,
 )
 from libra_planner.report.documents.inputs import Comparison
-from libra_planner.units import format_usd, gigabytes_per_s
+from libra_planner.report.documents.linear_table import linear_table, why
+from libra_planner.report.documents.live import PRICE_COLUMN, lines_sum, priced_parts
 
 _KW = 1000.0
-PRICE_COLUMN = 3
-"""Of the unit price in the table of prices."""
-SOURCE_COLUMN, EXTENDED_COLUMN = 7, 8
-"""Of what a price rests on, and of the price of a line, in a bill."""
-
 _BILL = [
     "Part",
     "Group",
@@ -46,24 +40,18 @@ _BILL = [
 ]
 
 
-def priced_parts(comparison: Comparison) -> list[Part]:
-    """Every part of every bill once, in the order they appear: the rows of the prices."""
-    lines = (line for one in comparison.candidates for line in one.bill.lines)
-    return list({line.part.name: line.part for line in lines}.values())
-
-
 def bill_section(comparison: Comparison, index: int) -> Section:
     """The bill of one design."""
     one = comparison.candidates[index]
     tables = [_bill_table(comparison, one), _group_table(one)]
     if comparison.baseline is not None and comparison.baseline != index:
         tables.append(_changes(comparison.candidates[comparison.baseline], one))
-    tables.append(_bridge_table(one))
+    tables.append(linear_table(one))
     return Section(
         key=f"design-{one.letter.lower()}",
         title=f"Design {one.letter}: bill of materials",
         sheet=f"Design {one.letter}",
-        paragraphs=(_head(one), _why(one)),
+        paragraphs=(_head(one), why(one)),
         warnings=_missing(one.bill),
         tables=tuple(tables),
         is_static=True,
@@ -130,16 +118,6 @@ def _bill_row(line: Line, price_row: int, total: Decimal) -> list[Value]:
     ]
 
 
-def group_cell(one: Candidate, group: str) -> str:
-    """Where a spreadsheet finds the sum of a group of lines, or the ``total``."""
-    letter = one.letter.lower()
-    return f"[bill-{letter}/t8]" if group == "total" else f"[groups-{letter}/{_row(group)}/1]"
-
-
-def _row(group: str) -> int:
-    return GROUPS.index(group)
-
-
 def _group_table(one: Candidate) -> Table:
     letter, total = one.letter.lower(), one.bill.total_usd
     rows: list[list[Value]] = []
@@ -172,7 +150,8 @@ def _changes(base: Candidate, one: Candidate) -> Table:
     for place in dict.fromkeys([*theirs, *ours]):
         then, now = theirs.get(place, (0, ZERO)), ours.get(place, (0, ZERO))
         if then != now:
-            amounts: list[Value] = [count(then[0]), count(now[0]), usd(then[1]), usd(now[1])]
+            amounts: list[Value] = [count(then[0]), count(now[0])]
+            amounts += [usd(then[1], _place_sum(base, place)), usd(now[1], _place_sum(one, place))]
             rows.append([place[1], place[0], *amounts, delta_usd(now[1] - then[1], "[c5]-[c4]")])
     headings = ["Part", "Tier", f"Units in {base.letter}", f"Units in {one.letter}"]
     headings += [base.letter, one.letter, "Difference"]
@@ -186,6 +165,11 @@ def _changes(base: Candidate, one: Candidate) -> Table:
     return table(key, caption, headings, rows, total=last, note=note, is_sortable=True)
 
 
+def _place_sum(one: Candidate, place: tuple[str, str]) -> str:
+    lines = enumerate(one.bill.lines)
+    return lines_sum(one, (i for i, line in lines if (line.tier, line.part.name) == place))
+
+
 def _by_place(bill: Bill) -> dict[tuple[str, str], tuple[int, Decimal]]:
     found: dict[tuple[str, str], tuple[int, Decimal]] = {}
     for line in bill.lines:
@@ -193,102 +177,6 @@ def _by_place(bill: Bill) -> dict[tuple[str, str], tuple[int, Decimal]]:
         n_units, amount = found.get(place, (0, ZERO))
         found[place] = (n_units + line.n_bought, amount + (line.extended_usd or ZERO))
     return found
-
-
-def _bridge_table(one: Candidate) -> Table:
-    headings = [
-        "Dimension",
-        "Asked, GB/s",
-        "Built, GB/s",
-        "Linear model",
-        "Whole ports",
-        "Own prices",
-        "Free ports",
-        "Spares",
-        "Bill",
-    ]
-    rows = [_bridge_row(bridge) for bridge in one.bridges]
-    sums: list[Value] = [usd(_sum(one, name), f"SUM([r{i}])") for i, name in _MONEY]
-    note = (
-        "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
-        "the ports carry beyond the bandwidth asked for, at the same prices. Own prices: "
-        "switches as far as they are used, NICs, optics and cables instead of $ per GB/s, whatever "
-        "the oversubscription leaves out. Free ports: switch ports without a cable. Spares: on the "
-        "shelf."
-    )
-    key = f"linear-{one.letter.lower()}"
-    caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
-    return table(key, caption, headings, rows, total=["Total", "", "", *sums], note=note)
-
-
-_MONEY = (
-    (3, "linear_usd"),
-    (4, "rounding_usd"),
-    (5, "parts_usd"),
-    (6, "free_ports_usd"),
-    (7, "spares_usd"),
-    (8, "bill_usd"),
-)
-
-
-def _sum(one: Candidate, name: str) -> Decimal:
-    return sum((getattr(bridge, name) for bridge in one.bridges), ZERO)
-
-
-def _bridge_row(bridge: Bridge) -> list[Value]:
-    return [
-        f"{bridge.label} {bridge.tier}",
-        number(gigabytes_per_s(bridge.asked_Bps), 2),
-        number(gigabytes_per_s(bridge.bandwidth_Bps), 2),
-        usd(bridge.linear_usd),
-        usd(bridge.rounding_usd),
-        usd(bridge.parts_usd),
-        usd(bridge.free_ports_usd),
-        usd(bridge.spares_usd),
-        usd(bridge.bill_usd, "ROUND(SUM([c3],[c4],[c5],[c6],[c7]),2)"),
-    ]
-
-
-def _why(one: Candidate) -> str:
-    """Why the bill is not the linear model's cost, in figures."""
-    linear, bill = _sum(one, "linear_usd"), _sum(one, "bill_usd")
-    if one.bill.missing:
-        return (
-            "The fabric's bill lacks prices, so it is not compared with the linear model in words."
-        )
-    reasons = [_reason(bridge) for bridge in one.bridges if bridge.bill_usd != bridge.linear_usd]
-    text = "; ".join(reason for reason in reasons if reason)
-    more = f" {text}." if text else ""
-    return (
-        f"The fabric's parts cost {format_usd(float(bill))}, LIBRA's linear model says "
-        f"{format_usd(float(linear))}.{more}"
-    )
-
-
-def _reason(bridge: Bridge) -> str:
-    """The steps that matter, largest first."""
-    ports = f"as {bridge.n_free_ports:,} of {bridge.n_ports:,} switch ports are free"
-    built = (
-        f"as ports carry {gigabytes_per_s(bridge.bandwidth_Bps):.4g} GB/s where "
-        f"{gigabytes_per_s(bridge.asked_Bps):.4g} is asked for"
-    )
-    thin = bridge.oversubscription > 1
-    kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
-    steps = [
-        (bridge.rounding_usd, built),
-        (bridge.parts_usd, f"for parts at their own prices{kept}"),
-        (bridge.free_ports_usd, ports),
-        (bridge.spares_usd, "for spares"),
-    ]
-    largest = sorted(steps, key=lambda step: -abs(step[0]))
-    worth = [step for step in largest if abs(step[0]) >= max(Decimal(1), bridge.linear_usd / 200)]
-    text = ", ".join(f"{_signed(amount)} {why}" for amount, why in worth)
-    return f"{bridge.label} {bridge.tier}: {text}" if text else ""
-
-
-def _signed(amount: Decimal) -> str:
-    sign = "-" if amount < 0 else "+"
-    return f"{sign}{format_usd(abs(float(amount)))}"
 
 
 def price_table(comparison: Comparison) -> Table:

@@ -6,7 +6,6 @@ import math
 
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.report.documents.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.report.documents.cells import (
     Cell,
     Section,
@@ -19,6 +18,7 @@ from libra_planner.report.documents.cells import (
 )
 from libra_planner.report.documents.designs import Figure, figures
 from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.live import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.units import gigabytes_per_s
 
 _MS = 1000.0

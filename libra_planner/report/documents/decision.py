@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
@@ -10,6 +10,9 @@ from libra_planner.report.documents.cells import Card, Chart, Section
 from libra_planner.report.documents.inputs import Comparison
 from libra_planner.report.documents.live import verdict
 from libra_planner.units import format_time, format_usd
+
+_ROUNDING = 1e-9
+"""Relative difference that is rounding."""
 
 
 def decision_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Section:
@@ -54,7 +57,26 @@ def _warnings(comparison: Comparison) -> tuple[str, ...]:
         found.append(
             f"Step times are of different models, which is no merit of a design: {listed}."
         )
+    found += _bought_otherwise(comparison.candidates)
     return tuple(found) + tuple(text for one in comparison.candidates for text in _faults(one))
+
+
+def _bought_otherwise(candidates: Sequence[Candidate]) -> list[str]:
+    """Tiers that are parts in one design and prices per GB/s in another."""
+    parts: dict[str, list[str]] = {}
+    linear: dict[str, list[str]] = {}
+    for one in candidates:
+        for built, _, is_parts in one.bought.dimensions:
+            if built.fabric is not None:
+                letters = (parts if is_parts else linear).setdefault(built.tier, [])
+                letters += [one.letter] if one.letter not in letters else []
+    return [
+        f"Tier {tier} is not bought alike: as parts in {', '.join(parts[tier])}, per GB/s in "
+        f"{', '.join(linear[tier])}, where optics, spares and power are not counted. Totals of "
+        "the two do not compare."
+        for tier in parts
+        if tier in linear
+    ]
 
 
 def _faults(one: Candidate) -> list[str]:
@@ -63,6 +85,12 @@ def _faults(one: Candidate) -> list[str]:
     if one.evaluation.violated:
         broken = "; ".join(violation.rule for violation in one.evaluation.violated)
         found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
+    for bridge in one.bridges if one.check is None else ():
+        if bridge.oversubscription > 1:
+            found.append(
+                f"Design {one.letter}: the step time does not count that {bridge.label} "
+                f"{bridge.tier} is oversubscribed {bridge.oversubscription:g}:1; --check ecmp does."
+            )
     if not one.facility.fits:
         found.append(f"A rack cannot power or hold a server of design {one.letter}.")
     return found
@@ -156,7 +184,7 @@ def _fastest(comparison: Comparison, best: int) -> Card:
     gain = times[second] / times[best]
     reason = f"{gain:.3f}x as fast as {other.letter}: "
     reason += f"{_exposed(one)} of a step waits on communication, there {_exposed(other)}."
-    if gain == 1:
+    if gain - 1 < _ROUNDING:
         reason = f"As fast as {other.letter}, and listed before it."
     return Card("Fastest", _answer(one), figure, reason)
 
@@ -181,7 +209,7 @@ def _best(comparison: Comparison, best: int) -> Card:
     more = (
         totals[second] * times[second] / (totals[best] * times[best]) - 1 if totals[best] else 0.0
     )
-    if not more:
+    if abs(more) < _ROUNDING:
         reason = f"As good as {designs[second].letter}, and listed before it."
         return Card("Best per dollar", _answer(one), figure, reason)
     reason = (
@@ -196,7 +224,11 @@ def _relative(value: float, more: str, less: str) -> str:
 
     >>> _relative(0.0123, "faster", "slower"), _relative(-0.5, "cheaper", "dearer")
     ('1.23% faster', '50.00% dearer')
+    >>> _relative(0.0, "faster", "slower")
+    'neither faster nor slower'
     """
+    if abs(value) < _ROUNDING:
+        return f"neither {more} nor {less}"
     return f"{abs(value):.2%} {more if value >= 0 else less}"
 
 

@@ -64,7 +64,7 @@ def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
     if TEXT in (one.kind, base.kind):
         same = one.value == base.value
         return Cell("same" if same else "differs")
-    if one.value == base.value:
+    if one.value == base.value and not (one.expression and base.value):
         return delta(0.0) if one.kind != PERCENT else points(0.0)
     if one.kind == PERCENT and isinstance(one.value, float) and isinstance(base.value, float):
         return points(100 * (one.value - base.value), f"100*([c{column}]-[c{base_column}])")

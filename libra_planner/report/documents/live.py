@@ -6,19 +6,49 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
+from libra_planner.procurement.bill import GROUPS
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.report.documents.bills import (
-    EXTENDED_COLUMN,
-    PRICE_COLUMN,
-    group_cell,
-    priced_parts,
-)
+from libra_planner.procurement.parts import Part
 from libra_planner.report.documents.cells import Cell
 from libra_planner.report.documents.inputs import Comparison
 
 _HALF_A_CENT = 0.005
+
+PRICE_COLUMN = 3
+"""Of the unit price in the table of prices."""
+QUANTITY_COLUMN, SPARE_COLUMN, UNIT_COLUMN, SOURCE_COLUMN, EXTENDED_COLUMN = 4, 5, 6, 7, 8
+"""Of units in use, spares, the unit price, what it rests on, and the line's price, in a bill."""
+
+
+def priced_parts(comparison: Comparison) -> list[Part]:
+    """Every part of every bill once, in the order they appear: the rows of the prices."""
+    lines = (line for one in comparison.candidates for line in one.bill.lines)
+    return list({line.part.name: line.part for line in lines}.values())
+
+
+def group_cell(one: Candidate, group: str) -> str:
+    """Where a spreadsheet finds the sum of a group of lines, or the ``total``."""
+    letter = one.letter.lower()
+    if group == "total":
+        return f"[bill-{letter}/t{EXTENDED_COLUMN}]"
+    return f"[groups-{letter}/{GROUPS.index(group)}/1]"
+
+
+def line_cell(one: Candidate, row: int, column: int = EXTENDED_COLUMN) -> str:
+    """Where a spreadsheet finds something of a line of the bill.
+
+    Lines are named one by one: names of parts are a user's, and stay out of expressions.
+    """
+    return f"[bill-{one.letter.lower()}/{row}/{column}]"
+
+
+def lines_sum(one: Candidate, rows: Iterable[int]) -> str:
+    """What some lines of a bill cost, by their rows; empty for none."""
+    cells = ",".join(line_cell(one, i) for i in rows)
+    return f"SUM({cells})" if cells else ""
 
 
 def price_cell(comparison: Comparison, name: str) -> str:
@@ -28,14 +58,9 @@ def price_cell(comparison: Comparison, name: str) -> str:
 
 
 def price_sum(one: Candidate, price_name: str) -> str:
-    """What the lines of one price come to in a design; empty for a design without them.
-
-    Lines are named one by one: names of parts are a user's, and stay out of expressions.
-    """
-    letter = one.letter.lower()
-    rows = [i for i, line in enumerate(one.bill.lines) if line.part.price_name == price_name]
-    cells = (f"[bill-{letter}/{i}/{EXTENDED_COLUMN}]" for i in rows)
-    return f"SUM({','.join(cells)})" if rows else ""
+    """What the lines of one price come to in a design; empty for a design without them."""
+    lines = enumerate(one.bill.lines)
+    return lines_sum(one, (i for i, line in lines if line.part.price_name == price_name))
 
 
 def prices_moved(comparison: Comparison) -> str:

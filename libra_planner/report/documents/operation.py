@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,6 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
 from libra_planner.procurement.run_swings import run_swings
-from libra_planner.report.documents.bills import group_cell
 from libra_planner.report.documents.cells import (
     NUMBER,
     Cell,
@@ -27,6 +27,7 @@ from libra_planner.report.documents.cells import (
 )
 from libra_planner.report.documents.designs import Figure, figures
 from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.live import group_cell
 
 _DAY_S = 24 * HOUR_S
 _KW = 1000.0
@@ -168,15 +169,28 @@ def _swing_table(comparison: Comparison) -> Table:
     for i, name in enumerate(names):
         values: list[Value] = []
         for one, found in zip(comparison.candidates, swings, strict=True):
-            now = one.run.cost_usd if one.run else 0.0
             for run in (found[i].low, found[i].high) if found else (None, None):
-                values.append(delta_usd(_cents(run.cost_usd - now) if run else None))
+                values.append(_moved(one, run))
         rows.append([name, *values])
     headings = ["Assumption"]
     for letter in comparison.letters:
         headings += [f"{letter} at -{SWING_FRACTION:.0%}", f"{letter} at +{SWING_FRACTION:.0%}"]
     caption = f"What each assumption by {SWING_FRACTION:.0%} makes of the cost of the run"
     return table("run-moved", caption, headings, rows)
+
+
+def _moved(one: Candidate, then: Run | None) -> Value:
+    """What a run under another assumption costs more or less."""
+    now, total = one.run, float(one.bill.total_usd)
+    if now is None or then is None:
+        return delta_usd(None)
+    change = then.cost_usd - now.cost_usd
+    if not total or not math.isfinite(change):
+        return delta_usd(_cents(change))
+    share = (then.hardware_usd - now.hardware_usd) / total
+    energy = then.energy_usd - now.energy_usd
+    formula = f"ROUND({group_cell(one, 'total')}*{share!r}+{energy!r},2)"
+    return delta_usd(_cents(change), formula)
 
 
 def _cents(amount: float) -> float:

@@ -6,9 +6,8 @@ from decimal import Decimal
 
 from libra_planner.procurement.budget import BudgetSwing
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.discounts import discounted_usd
+from libra_planner.procurement.discounts import discounted_usd, discounts_of_lines
 from libra_planner.procurement.ranking import SWING_FRACTION, Ranking, Swing
-from libra_planner.report.documents.bills import group_cell
 from libra_planner.report.documents.cells import (
     Chart,
     Section,
@@ -21,7 +20,7 @@ from libra_planner.report.documents.cells import (
 )
 from libra_planner.report.documents.designs import design_columns, design_row
 from libra_planner.report.documents.inputs import Comparison
-from libra_planner.report.documents.live import price_cell, price_sum
+from libra_planner.report.documents.live import group_cell, line_cell, price_cell, price_sum
 
 _FARTHEST = 10.0
 """Factor on a price beyond which a break-even tells nothing."""
@@ -152,14 +151,14 @@ def _discounts(comparison: Comparison) -> Table:
     tiers = comparison.candidates[0].proposal.shop.assumptions.volume_discounts
 
     def totals(n: int) -> list[Value]:
-        return [usd(_discounted(one, n)) for one in comparison.candidates]
+        return [_discounted(one, n) for one in comparison.candidates]
 
     list_price = [
         usd(one.bill.total_usd, group_cell(one, "total")) for one in comparison.candidates
     ]
     rows = [design_row(comparison, "List price", list_price)]
     for i, tier in enumerate(tiers, start=1):
-        title = f"and {tier.discount_fraction:.0%} from {tier.n_units:,} units"
+        title = f"and {100 * tier.discount_fraction:g}% from {tier.n_units:,} units"
         rows.append(design_row(comparison, title, totals(i)))
     caption = "Price of everything with volume discounts, one tier after another"
     note = (
@@ -170,6 +169,12 @@ def _discounts(comparison: Comparison) -> Table:
     return table("discounts", caption, headings, rows, note=note)
 
 
-def _discounted(one: Candidate, n_tiers: int) -> Decimal:
+def _discounted(one: Candidate, n_tiers: int) -> Value:
+    """A total at the first tiers; units reach a discount whatever the prices are."""
     tiers = one.proposal.shop.assumptions.volume_discounts[:n_tiers]
-    return discounted_usd(one.bill, tiers)
+    terms = []
+    for i, share in enumerate(discounts_of_lines(one.bill, tiers)):
+        kept, of = (1 - share).as_integer_ratio()
+        at = line_cell(one, i)
+        terms.append(f"ROUND(N({at})*{kept}/{of},2)" if share else at)
+    return usd(discounted_usd(one.bill, tiers), f"SUM({','.join(terms)})")

@@ -89,7 +89,8 @@ def _field(cell: Cell) -> str:
         return f"{cell.value:.2f}"
     if cell.kind == "points":
         return repr(float(cell.value) / 100)
-    return repr(cell.value) if isinstance(cell.value, float) else str(cell.value)
+    # A float of numpy is one, too, but its repr is not a number.
+    return repr(float(cell.value)) if isinstance(cell.value, float) else str(cell.value)
 
 
 def _safe(text: str) -> str:

@@ -68,7 +68,7 @@ def workbook(report: Report) -> bytes:
     book = xlsxwriter.Workbook(buffer, {**options, "strings_to_numbers": False})
     book.set_properties({"title": report.title, "created": _CREATED})
     book.set_calc_mode("auto")
-    _Writer(book, _places(report), report.prices_moved).write(report)
+    _Writer(book, _places(report), _named(report), report.prices_moved).write(report)
     book.close()
     return buffer.getvalue()
 
@@ -82,6 +82,14 @@ def _places(report: Report) -> dict[str, _Placed]:
             found[table.key] = _Placed(section.sheet, row + 1, table)
             row += 1 + 1 + len(table.rows) + (table.total is not None) + bool(table.note) + 1
     return found
+
+
+def _named(report: Report) -> frozenset[str]:
+    """Tables whose rows formulas name one by one: to sort them would move the rows away."""
+    rows = (row for table in report.tables for row in (*table.rows, table.total or ()))
+    texts = [cell.expression for row in rows for cell in row]
+    found = (match for text in texts for match in _REFERENCE.finditer(text) if match["row"])
+    return frozenset(match["table"] for match in found if match["table"])
 
 
 def _n_lines(section: Section) -> int:
@@ -98,9 +106,12 @@ def _text_below(section: Section) -> bool:
 class _Writer:
     """Writes one document into one workbook."""
 
-    def __init__(self, book: Any, places: dict[str, _Placed], prices_moved: str) -> None:
+    def __init__(
+        self, book: Any, places: dict[str, _Placed], named: frozenset[str], prices_moved: str
+    ) -> None:
         self.book = book
         self.places = places
+        self.named = named
         self.prices_moved = prices_moved
         self.formats: dict[tuple[Any, ...], Any] = {}
 
@@ -197,7 +208,7 @@ class _Writer:
             row_after += 1
         if place.head == 2:  # The first table of a sheet.
             sheet.freeze_panes(place.first, 1)
-            if table.is_sortable and table.rows:
+            if table.is_sortable and table.rows and table.key not in self.named:
                 sheet.autofilter(place.head, 0, place.last, len(table.headings) - 1)
         return row_after + 1
 

@@ -1,0 +1,171 @@
+"""What a buyer is told and can rely on: warnings, names, folders, a workbook at other prices."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from libra_planner.cli.main import _parser
+from libra_planner.cli.report import compared
+from libra_planner.errors import SpecError
+from libra_planner.report.documents.decision import decision_section
+from libra_planner.report.documents.files import documents
+from libra_planner.spec.parts_files import load_parts
+from tests.unit.test_procurement_workbook import Sheets, _cell_of, _same, _stored
+
+ROOT = Path(__file__).parents[2]
+PARTS = (ROOT / "cost_models" / "parts.yaml").read_text()
+ONE, TWO, THIN = (
+    str(ROOT / "examples" / "reports" / f"{name}.yaml")
+    for name in ("one_nic", "two_nics", "oversubscribed")
+)
+
+
+def _compared(*arguments: str):
+    return compared(_parser().parse_args(["report", *arguments, "-o", "unused"]))
+
+
+def _repriced(text: str, name: str, usd: float) -> str:
+    pattern = rf"(  {name}:\n(?:    .*\n)*?    price:(?: {{|\n      )amount: )[\d.]+"
+    changed, n = re.subn(pattern, rf"\g<1>{usd}", text)
+    assert n == 1
+    return changed
+
+
+def test_a_workbook_at_other_prices_is_the_report_made_at_them(tmp_path) -> None:
+    """Every formula: bills, changes, linear model, run and its swings, drivers, discounts."""
+    prices = {"nic-400g": 1650.55, "switch-64x400g": 36333.33, "optic-400g-sr4": 351.21}
+    text = PARTS.replace(
+        "from_units: 100, discount_fraction: 0.03", "from_units: 9, discount_fraction: 0.025"
+    )
+    (tmp_path / "then.yaml").write_text(text)
+    for name, usd in prices.items():
+        text = _repriced(text, name, usd)
+    (tmp_path / "now.yaml").write_text(text)
+    then, now = (
+        documents(
+            _compared(ONE, THIN, TWO, "--baseline", "A", "--parts", str(tmp_path / name)),
+            ("xlsx", "md"),
+        )
+        for name in ("then.yaml", "now.yaml")
+    )
+    assert "2.5% from 9 units" in then["report.md"]
+    sheets, expected = Sheets(then["report.xlsx"]), _stored(now["report.xlsx"])
+    before = _stored(then["report.xlsx"])
+    for name, usd in prices.items():
+        sheet, address = _cell_of(sheets, "Prices", name, "D")
+        sheets.book[sheet][address].value = usd
+    places = [place for place in sheets.formulas() if place[1] != "A1"]
+    moved = [place for place in places if not _same(expected[place], before[place])]
+    assert len(moved) > 150
+    for place in places:
+        found = sheets.value(*place)
+        # Rounding of sums of amounts that are rounded themselves.
+        assert _same(found, expected[place]) or abs(found - expected[place]) < 0.011, place
+    kept = {  # Nothing else of money is left behind.
+        place
+        for place, value in before.items()
+        if isinstance(value, float) and value != expected[place] and place not in set(places)
+    }
+    assert {sheet for sheet, _ in kept} <= {"Sensitivity", "Prices"}
+    assert len([place for place in kept if place[0] == "Sensitivity"]) < 20  # Break-evens.
+
+
+def test_tables_that_formulas_point_into_cannot_be_sorted() -> None:
+    data = documents(_compared(ONE, THIN), ("xlsx",))["report.xlsx"]
+    book = openpyxl.load_workbook(io.BytesIO(data))
+    for name in ("Prices", "Design A", "Design B"):
+        assert book[name].auto_filter.ref is None
+        assert book[name].freeze_panes == "B4"
+
+
+def test_equal_figures_of_different_parts_stay_formulas() -> None:
+    """Two designs of one price differ as soon as a price moves that only one of them pays."""
+    found = _compared(ONE, ONE, "--baseline", "A")
+    sheets = Sheets(documents(found, ("xlsx",))["report.xlsx"])
+    sheet, address = _cell_of(sheets, "Comparison", "Price of everything", "D")
+    assert sheets.book[sheet][address].data_type == "f"
+    assert sheets.value(sheet, address) == 0
+
+
+def test_an_oversubscription_that_no_time_counts_is_warned_of() -> None:
+    text = "Design B: the step time does not count that dim2 pod is oversubscribed 2:1"
+    found = decision_section(_compared(ONE, THIN), ())
+    assert [text in warning for warning in found.warnings] == [True]
+    assert "neither faster nor slower" in found.cards[2].reason
+    assert decision_section(_compared(ONE, THIN, "--check", "greedy"), ()).warnings == ()
+
+
+def test_a_tier_bought_in_two_ways_is_warned_of(tmp_path) -> None:
+    """A ring of the pod is links per GB/s, its switch NICs, switches, optics and fibres."""
+    text = Path(ONE).read_text().replace("SW(128)", "RI(128)")
+    (tmp_path / "ring.yaml").write_text(re.sub(r" *realization:.*\n", "", text))
+    found = decision_section(_compared(ONE, str(tmp_path / "ring.yaml"), TWO), ())
+    (warning,) = found.warnings
+    assert warning.startswith("Tier pod is not bought alike: as parts in A, C, per GB/s in B,")
+
+
+def test_presets_are_where_a_plan_starts() -> None:
+    text = documents(_compared(THIN), ("md",))["report.md"]
+    assert "preset, where the plan says nothing else: nodes of 8 GPUs" in text
+
+
+@pytest.mark.parametrize(("named", "index"), [("oversubscribed", 1), ("b", 1), (ONE, 0)])
+def test_a_baseline_is_a_letter_a_name_or_an_argument(named, index) -> None:
+    assert _compared(ONE, THIN, "--baseline", named).baseline == index
+
+
+def test_a_baseline_of_two_designs_is_refused() -> None:
+    text = "--baseline: got 'one_nic', the name of A and C, expected one design; name its letter"
+    with pytest.raises(SpecError, match=re.escape(text)):
+        _compared(ONE, THIN, ONE, "--baseline", "one_nic")
+
+
+def test_numbers_of_csv_files_are_numbers() -> None:
+    made = documents(_compared(ONE, "--check", "greedy"), ("csv",))
+    assert made["report-check.csv"].splitlines()[2].endswith(",0.0,0.0")
+    assert not any("float64" in text for text in made.values())
+
+
+@pytest.mark.parametrize("named", ["file", "file/inside", ""])
+def test_a_folder_that_is_none_is_refused_before_the_designs_are_read(named, tmp_path, run) -> None:
+    (tmp_path / "file").write_text("mine")
+    done = run("report", "nowhere.yaml", "-o", f"{tmp_path}/{named}" if named else "")
+    assert done.code == 2
+    assert done.err.startswith("--output: got ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_files_of_an_earlier_report_are_named(tmp_path, run) -> None:
+    assert run("report", ONE, THIN, "--formats", "csv", "-o", tmp_path).code == 0
+    done = run("report", ONE, "--formats", "csv", "-o", tmp_path)
+    assert f"Left as it was, of another report: {tmp_path}/report-bill-b.csv." in done.err
+    assert "report-bill-a.csv." not in done.err.replace(".bak", "")
+
+
+@pytest.mark.parametrize(
+    ("price", "text"),
+    [
+        ("amount: 700, currency: CHF,", "got 'CHF', expected USD; add CHF to exchange_rates"),
+        ("amount: 0.004,", "got 0.004 USD, which is $0.00, expected at least half a cent"),
+    ],
+)
+def test_prices_that_cannot_be_counted_are_refused(price, text, tmp_path) -> None:
+    (tmp_path / "p.yaml").write_text(PARTS.replace("amount: 700,", price))
+    with pytest.raises(SpecError, match=re.escape(text)):
+        load_parts(str(tmp_path / "p.yaml"))
+
+
+def test_a_row_without_an_optimum_is_named(tmp_path, run) -> None:
+    """Its plan is a file that is gone when the message is read."""
+    axes = 'axes:\n  constraints.1: ["pod == 50 GB/s", "total == 10 GB/s"]\n'
+    (tmp_path / "sweep.yaml").write_text(f"base: {ONE}\n{axes}")
+    sweep = ["sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "runs", "--workers", "0"]
+    assert run(*sweep).code == 0
+    done = run("report", f"{tmp_path}/runs:1", "-o", tmp_path / "out")
+    assert done.code == 3
+    assert done.err.startswith("plan of row 1 of runs:")
