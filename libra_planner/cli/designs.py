@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from libra_planner.timing.expression import Array
 
 _RESULT = ".json"
+_SAME = 1e-9
+"""Relative difference of figures of one plan."""
 _ROW = re.compile(r"(?P<directory>.+):(?P<row>[0-9]{1,18})")
 
 
@@ -71,6 +74,7 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
     plan, suffix = _parts(text)
     if plan.endswith(_RESULT):
         plan, suffix = _plan_of(plan), plan
+    given = tuple(settings)
     if suffix.endswith(_RESULT):
         settings = [*_settings_of(suffix, plan), *settings]
     problem = load_plan(plan, settings)
@@ -82,6 +86,8 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
         bandwidth_Bps = _result_Bps(suffix, problem)
         name = f"{name} @ {_clean(Path(suffix).stem)}"
         chosen = fastest_alternative(problem, bandwidth_Bps)
+        if not given:  # Other settings make other figures.
+            _check_unchanged(suffix, chosen, bandwidth_Bps)
         return GivenDesign(
             text, plan, name, chosen, bandwidth_Bps, False, own_settings, plan, suffix
         )
@@ -195,6 +201,24 @@ def _result_Bps(path: str, problem: Problem) -> Array:
         raise SpecError(*faults)
     # Through text, so that the same limits hold as on the command line.
     return bandwidth_bytes_per_s(",".join(map(str, vector or [])), problem, Place(path))
+
+
+def _check_unchanged(path: str, problem: Problem, bandwidth_Bps: Array) -> None:
+    """Refuse a result whose figures the plan no longer gives at its vector."""
+    result = _read(path)
+    figures = {
+        "step_time_s": float(problem.step_time.seconds(bandwidth_Bps)),
+        "cost_usd": float(problem.cost_usd(bandwidth_Bps)),
+    }
+    fix = "its plan, or a file that the plan names, has changed since: make the result anew"
+    faults = []
+    for key, ours in figures.items():
+        theirs = result.get(key)
+        if isinstance(theirs, int | float) and not math.isclose(theirs, ours, rel_tol=_SAME):
+            got, expected = f"got {theirs:.9g}", f"expected {ours:.9g}, as the plan has it"
+            faults.append(Fault(got, expected, fix, key, Place(path)))
+    if faults:
+        raise SpecError(*faults)
 
 
 def _clean(text: str) -> str:

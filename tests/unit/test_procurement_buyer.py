@@ -9,13 +9,13 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from libra_planner.cli.main import _parser
+from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
 from libra_planner.errors import SpecError
 from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents
 from libra_planner.spec.parts_files import load_parts
-from tests.unit.test_procurement_workbook import Sheets, _cell_of, _same, _stored
+from tests.unit.test_procurement_workbook import EXAMPLES, Sheets, _cell_of, _same, _stored
 
 ROOT = Path(__file__).parents[2]
 PARTS = (ROOT / "cost_models" / "parts.yaml").read_text()
@@ -169,3 +169,22 @@ def test_a_row_without_an_optimum_is_named(tmp_path, run) -> None:
     done = run("report", f"{tmp_path}/runs:1", "-o", tmp_path / "out")
     assert done.code == 3
     assert done.err.startswith("plan of row 1 of runs:")
+
+
+def test_a_result_whose_plan_has_changed_is_refused(tmp_path, capsys) -> None:
+    """Another budget leaves the figures at a vector as they are; another batch does not."""
+    text = (EXAMPLES / "01_gpt3_4d.yaml").read_text()
+    plan, result = tmp_path / "p.yaml", tmp_path / "r.json"
+    plan.write_text(text)
+    assert main(["optimize", str(plan), "--json"]) == 0
+    result.write_text(capsys.readouterr().out)
+    command = ["report", f"{plan}@{result}", "-o", str(tmp_path / "out"), "--formats", "md"]
+    assert main(command) == 0
+    capsys.readouterr()
+    plan.write_text(re.sub(r"global_batch: \d+", "global_batch: 512", text))
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "r.json" in said
+    assert "step_time_s: got 0.722411781" in said
+    assert "has changed since: make the result anew" in said
+    assert main([*command, "--set", "global_batch=8192"]) == 0
