@@ -177,7 +177,7 @@ def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
 
     >>> row = {"row": 3, "budget": 500, "objective": "cost", "step_time_s": 0.5, "cost_usd": 2e6}
     >>> in_words(row, ["budget"])
-    'Best for cost: step time 500.000 ms, cost $2.00M, budget 500 (row 3)'
+    'cost: step time 500.000 ms, cost $2.00M, budget 500 (row 3)'
     """
     texts = []
     for one in columns_of(list(row), axes):
@@ -185,7 +185,7 @@ def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
         if (is_axis or one.name in _IN_WORDS) and row[one.name] is not None:
             texts.append((is_axis, f"{one.heading} {one.shown(row[one.name])}"))
     figures = ", ".join(text for _, text in sorted(texts, key=lambda pair: pair[0]))
-    return f"Best for {str(row['objective']).replace('_', ' ')}: {figures} (row {row['row']})"
+    return f"{str(row['objective']).replace('_', ' ')}: {figures} (row {row['row']})"
 
 
 _IN_WORDS = (

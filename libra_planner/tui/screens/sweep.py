@@ -91,9 +91,10 @@ class SweepPane(Pane):
     def _say(self, text: str) -> None:
         self.query_one("#sweep-state", Static).update(Text(text))
 
-    def _say_best(self, best: tuple[str, ...]) -> None:
-        """What leads so far, in lines that stay while the state goes on."""
-        self.query_one("#sweep-best", Static).update(Text("\n".join(best)))
+    def _say_best(self, best: tuple[str, ...], words: str = "Best so far for") -> None:
+        """What leads, in lines that stay while the state goes on."""
+        text = "\n".join(f"{words} {one}" for one in best)
+        self.query_one("#sweep-best", Static).update(Text(text))
 
     def _failed(self, error: Exception) -> None:
         from libra_planner.tui.work import error_text
@@ -141,7 +142,7 @@ class SweepPane(Pane):
         def done(found: tuple[str, tuple[str, ...]]) -> None:
             text, best = found
             self._say(f"done: {text}")
-            self._say_best(best)
+            self._say_best(best, "Best for")
             self._load_page()
 
         start = self.cockpit.workshop.start
