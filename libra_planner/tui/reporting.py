@@ -55,9 +55,9 @@ def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> R
     pins : names of the designs, in its order.
     n_cells : width that there is; cards stand side by side where it suffices.
     """
-    designs = payload["designs"]
-    names = {f"{one['design']}: {one['name']}": pin for one, pin in zip(designs, pins, strict=True)}
-    letters = [f"{one['design']} = {pin}" for one, pin in zip(designs, pins, strict=True)]
+    named = [*zip(payload["designs"], pins, strict=True)]
+    answers = {f"{one['design']}: {one['name']}": f"{one['design']}: {pin}" for one, pin in named}
+    letters = [f"{one['design']} = {pin}" for one, pin in named]
     said, after = payload["decision"], Text()
     warnings = [
         Text("Warning: ", "bold reverse").append(text, "bold not reverse")
@@ -67,13 +67,10 @@ def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> R
         after.append(f"{text}\n")
     after.append(f"Designs: {'; '.join(letters)}\n\n")
     after.append_text(_files(payload["files"]))
-    cards = [card | {"answer": _answer(card["answer"], names)} for card in said["cards"]]
+    cards = [
+        card | {"answer": answers.get(card["answer"], card["answer"])} for card in said["cards"]
+    ]
     return Group(*warnings, _placed(cards, n_cells), after)
-
-
-def _answer(text: str, names: Mapping[str, str]) -> str:
-    """A design by its letter and what its pin is called."""
-    return f"{text.partition(':')[0]}: {names[text]}"
 
 
 def _placed(cards: Sequence[Mapping[str, str]], n_cells: int) -> RenderableType:
