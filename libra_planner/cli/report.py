@@ -25,6 +25,7 @@ from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.fabric_lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import ranking, swings
+from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents
 from libra_planner.report.documents.inputs import Comparison, Origin
 from libra_planner.spec.parts_files import Catalogue, load_parts
@@ -227,9 +228,20 @@ def _payload(comparison: Comparison, paths: list[Path]) -> dict[str, Any]:
         "fastest": letter(ranks.fastest),
         "best_per_usd": letter(ranks.best_per_usd),
         "missing_prices": [part.name for part in comparison.missing],
+        "decision": _decision(comparison),
         "n_tokens": comparison.n_tokens,
         "designs": [_design(one) for one in comparison.candidates],
     }
+
+
+def _decision(comparison: Comparison) -> dict[str, Any]:
+    """The answers with their reasons, as the report words them."""
+    section = decision_section(comparison, ())
+    cards = [
+        {"title": card.title, "answer": card.answer, "figure": card.figure, "reason": card.reason}
+        for card in section.cards
+    ]
+    return {"cards": cards, "warnings": section.warnings, "text": section.paragraphs}
 
 
 def _design(one: Candidate) -> dict[str, Any]:
@@ -254,8 +266,6 @@ def _design(one: Candidate) -> dict[str, Any]:
 
 
 def _print(comparison: Comparison, paths: list[Path]) -> None:
-    from libra_planner.report.documents.decision import decision_section
-
     section = decision_section(comparison, ())
     for warning in section.warnings:
         print(f"Warning: {warning}")

@@ -34,6 +34,7 @@ class Cockpit(CockpitCore):
     def _optimized(self, optimum: Optimum) -> None:
         self.session.optimum = optimum
         self.change_bandwidth(tuple(optimum.design.bandwidth_GBps))
+        self.session.came_from(f"optimum of {optimum.problem.objective.replace('_', ' ')}")
         self.say("optimised: proven best for these rules")
 
     def _current_problem(self) -> Any:
@@ -226,9 +227,10 @@ class Cockpit(CockpitCore):
         edits = Edits(pin.settings_now(), pin.bandwidth_GBps)
         if pin.path == self.session.path:
             self.session.restore(edits)
+            self.session.came_from(pin.called)
             self.reread()
         else:
-            self.guard(lambda: self.open_plan(pin.path, edits))
+            self.guard(lambda: self.open_plan(pin.path, edits, pin.called))
         self.say(f"loaded {pin.name}")
 
     def action_open(self) -> None:

@@ -24,6 +24,88 @@ class ComparedRow:
     deltas: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class BarGroup:
+    """One figure of every pinned design as bars from zero.
+
+    Parameters
+    ----------
+    title : what is drawn, and what the parts of a bar are drawn with.
+    parts : of every design, stacked; the same unit for all.
+    texts : beside the bars.
+    """
+
+    title: str
+    parts: tuple[tuple[float, ...], ...]
+    texts: tuple[str, ...]
+
+    def lines(self, names: Sequence[str], longest: int) -> Iterator[str]:
+        """Title and bars, the longest of which has ``longest`` cells."""
+        tail, head = max(map(len, self.texts)), max(map(len, names))
+        top = max(map(sum, self.parts)) or 1.0
+        yield self.title
+        for name, parts, text in zip(names, self.parts, self.texts, strict=True):
+            drawn = stacked(parts, top, longest)
+            yield f" {name:<{head}} {drawn:<{longest}} {text:>{tail}}"
+
+
+_LEAST_BAR = 16
+"""Cells below which bars say too little."""
+
+_INKS = "█░"
+
+
+def stacked(parts: Sequence[float], top: float, n_cells: int) -> str:
+    """Parts one after the other, each in its own ink; ``top`` would fill all cells.
+
+    >>> stacked((3.0, 1.0), 8.0, 8), stacked((8.0,), 8.0, 4)
+    ('███░', '████')
+    """
+    ends = [round(sum(parts[: i + 1]) / top * n_cells) for i in range(len(parts))]
+    starts = [0, *ends]
+    return "".join(_INKS[i] * (end - starts[i]) for i, end in enumerate(ends))
+
+
+def bar_lines(pins: Sequence[Pin], n_cells: int) -> list[str]:
+    """Bars of all figures under each other, ``n_cells`` wide; none where that is too narrow."""
+    groups, names = bar_groups(pins), [pin.name for pin in pins]
+    tail = max(len(text) for group in groups for text in group.texts)
+    longest = n_cells - max(map(len, names)) - tail - 3
+    if longest < _LEAST_BAR:
+        return []
+    drawn = [list(group.lines(names, longest)) for group in groups]
+    return [line for lines in drawn for line in (*lines, "")][:-1]
+
+
+def bar_groups(pins: Sequence[Pin]) -> list[BarGroup]:
+    """Step time, or time per sequence where designs do different work (C6), and network cost."""
+    from libra_planner.units import format_usd
+
+    costs = [pin.evaluation.network_cost_usd for pin in pins]
+    texts = tuple(map(format_usd, costs))
+    money = BarGroup("Network cost", tuple((cost,) for cost in costs), texts)
+    times = _time_bars(pins)
+    return [times, money] if times else [money]
+
+
+def _time_bars(pins: Sequence[Pin]) -> BarGroup | None:
+    from libra_planner.units import format_time
+
+    same = len({work(pin.problem) for pin in pins}) == 1
+    sequences = [1 if same else pin.problem.n_sequences or 0 for pin in pins]
+    if not all(sequences):
+        return None
+    parts = tuple(
+        (pin.evaluation.compute_s / n, pin.evaluation.communication_s / n)
+        for pin, n in zip(pins, sequences, strict=True)
+    )
+    texts = tuple(
+        f"{format_time(sum(both))}, {both[1] / (sum(both) or 1.0):.2%} exposed" for both in parts
+    )
+    title = "Step time" if same else "Time per sequence"
+    return BarGroup(f"{title}: █ compute, ░ exposed communication", parts, texts)
+
+
 def compared(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     """Rows from top to bottom.
 
@@ -125,6 +207,7 @@ def _dimensions(pins: Sequence[Pin], baseline: int) -> Iterator[ComparedRow]:
 
 def _settings(pins: Sequence[Pin]) -> Iterator[ComparedRow]:
     none = ("",) * len(pins)
+    yield ComparedRow("plan", tuple(pin.path.name for pin in pins), none)
     yield ComparedRow("workload", tuple(pin.problem.workload_name for pin in pins), none)
     yield ComparedRow("topology", tuple(str(pin.problem.topology) for pin in pins), none)
     for i in range(max(len(pin.problem.settings) for pin in pins)):

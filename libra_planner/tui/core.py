@@ -62,9 +62,6 @@ class CockpitCore(App[int]):
     .-wide #frontier-split { layout: horizontal; }
     .-wide #frontier-left { height: 1fr; width: 3fr; }
     .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
-    .-wide #sweep-split { layout: horizontal; }
-    .-wide #sweep-left { height: 1fr; width: 2fr; }
-    .-wide #sweep-right { width: 3fr; }
     .-very-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
     .-very-wide #fabric-left, .-very-wide #fabric-right { height: 1fr; width: 1fr; }
     .-very-wide FabricPane DataTable { max-height: 24; }
@@ -282,10 +279,10 @@ class CockpitCore(App[int]):
 
     # Opening
 
-    def open_plan(self, path: Path, edits: Edits | None = None) -> None:
+    def open_plan(self, path: Path, edits: Edits | None = None, origin: str = "") -> None:
         """Open another plan; pins stay."""
-        before = self.session
-        self.session = Session(path, edits or Edits(), pins=before.pins, baseline=before.baseline)
+        self.session = self.session.followed_by(path, edits or Edits())
+        self.session.came_from(origin)
         self.evaluation, self.no_figures = None, "reading the plan ..."
         self.workshop.cancel_all()
         self.read(opening=True)

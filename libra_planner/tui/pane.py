@@ -45,8 +45,8 @@ class Host(Protocol):
     def load_pin(self, pin: Pin) -> None:
         """Go back to a pinned design."""
 
-    def open_plan(self, path: Path, edits: Edits | None = None) -> None:
-        """Open another plan."""
+    def open_plan(self, path: Path, edits: Edits | None = None, origin: str = "") -> None:
+        """Open another plan; ``origin`` says how the design of ``edits`` came to be."""
 
     def guard(self, then: Callable[[], None]) -> None:
         """Ask what to do with unsaved edits first."""

@@ -53,16 +53,24 @@ class Pin:
 
     Parameters
     ----------
-    name, path : what it is called, and the plan's file.
+    number : counts the pinned designs of a session from 1.
+    called : how the design came to be, or what a person calls it.
+    path : the plan's file.
     value : the plan as it stood, edits included.
     problem, evaluation : in numbers, and what the design is worth there.
     """
 
-    name: str
+    number: int
+    called: str
     path: Path
     value: dict[str, Any] = field(repr=False)
     problem: Problem = field(repr=False)
     evaluation: Evaluation = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Number and name: no two of a session are the same."""
+        return f"{self.number} {self.called}"
 
     @property
     def bandwidth_GBps(self) -> Bandwidth:

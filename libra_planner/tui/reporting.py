@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
 from libra_planner.tui.child import run_command
 from libra_planner.tui.plans import Pin
@@ -39,6 +44,74 @@ def write_report(
     options += ["--check", policy] if policy else []
     payload: dict[str, Any] = json.loads(run_command(["report", *designs, *options], ticket))
     return payload
+
+
+def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> RenderableType:
+    """The answers of a report with figures and reasons, what is wrong with them, and the files.
+
+    Parameters
+    ----------
+    payload : what ``report --json`` prints.
+    pins : names of the designs, in its order.
+    n_cells : width that there is; cards stand side by side where it suffices.
+    """
+    named = [*zip(payload["designs"], pins, strict=True)]
+    answers = {f"{one['design']}: {one['name']}": f"{one['design']}: {pin}" for one, pin in named}
+    letters = [f"{one['design']} = {pin}" for one, pin in named]
+    said, after = payload["decision"], Text()
+    warnings = [
+        Text("Warning: ", "bold reverse").append(text, "bold not reverse")
+        for text in said["warnings"]
+    ]
+    for text in said["text"]:
+        after.append(f"{text}\n")
+    after.append(f"Designs: {'; '.join(letters)}\n\n")
+    after.append_text(_files(payload["files"]))
+    cards = [
+        card | {"answer": answers.get(card["answer"], card["answer"])} for card in said["cards"]
+    ]
+    return Group(*warnings, _placed(cards, n_cells), after)
+
+
+def _placed(cards: Sequence[Mapping[str, str]], n_cells: int) -> RenderableType:
+    """Boxes side by side, or paragraphs where there is no room for them."""
+    if n_cells < _LEAST_CARD * len(cards):
+        return Group(*map(_paragraph, cards))
+    grid = Table.grid(expand=True)
+    for _ in cards:
+        grid.add_column(ratio=1)
+    grid.add_row(*map(_box, cards))
+    return grid
+
+
+def _paragraph(card: Mapping[str, str]) -> RenderableType:
+    text = Text(f"{card['title']}: {card['answer']}\n", "bold")
+    text.append(card["figure"], "bold cyan").append(f". {card['reason']}", "not bold")
+    return text
+
+
+def _box(card: Mapping[str, str]) -> RenderableType:
+    text = Text(f"{card['answer']}\n", "bold").append(f"{card['figure']}\n", "bold cyan")
+    text.append(card["reason"], "not bold")
+    return Panel(text, title=Text(card["title"], "bold"), title_align="left", padding=(0, 1))
+
+
+_LEAST_CARD = 36
+"""Cells that a card needs beside others."""
+
+
+def _files(files: Sequence[str]) -> Text:
+    """Folder and documents line by line; tables, of which there are many, in one."""
+    tables = [file for file in files if file.endswith(".csv")]
+    text = Text("Written to ", "bold").append(f"{Path(files[0]).parent}\n")
+    text.append("".join(f"  {file}\n" for file in files if file not in tables), "not bold")
+    if tables:
+        text.append(f"  {len(tables)} tables as CSV: {_PATTERN}", "not bold")
+    return text
+
+
+_PATTERN = "report-*.csv"
+"""Names of a report's tables."""
 
 
 def _file_name(name: str) -> str:

@@ -62,6 +62,13 @@ class Session:
     _subject: str | None = None
     _read: tuple[str, ...] = ()
     _n_pinned: int = 0
+    _origins: dict[Edits, tuple[str, Any]] = field(default_factory=dict)
+
+    def followed_by(self, path: Path, edits: Edits) -> Session:
+        """A session of another plan with the same pins, whose numbers go on."""
+        after = Session(path, edits, pins=self.pins, baseline=self.baseline)
+        after._n_pinned = self._n_pinned
+        return after
 
     @property
     def dirty(self) -> bool:
@@ -132,12 +139,34 @@ class Session:
         known = self.edits.bandwidth_GBps or bandwidth_GBps
         if known is None or len(known) != reading.problem.topology.n_dims:
             known = equal_split_GBps(reading.problem)
-        self.edits = replace(self.edits, bandwidth_GBps=known)
+        self.edits = replace(self.edits, bandwidth_GBps=tuple(known))
+        origin, value = self._origins.get(self.edits, ("", None))
+        if origin and value is None:
+            self.came_from(origin)
+
+    def came_from(self, origin: str) -> None:
+        """Say in words how the design on screen came to be, under the plan as it stands."""
+        self._origins[self.edits] = origin, self._value() if self.current else None
+
+    @property
+    def origin(self) -> str:
+        """How the design on screen came to be: what it was said of, or what can be seen of it."""
+        origin, value = self._origins.get(self.edits, ("", None))
+        if origin and value == self._value():
+            return origin
+        is_equal = self.problem and self.edits.bandwidth_GBps == equal_split_GBps(self.problem)
+        return "equal bandwidth" if is_equal else "edited"
+
+    def _value(self) -> Any:
+        document = self.reading.document if self.reading else None
+        return document.value if document else None
 
     def file_written(self, path: Path) -> None:
         """The edits are in a file now: the history begins anew there."""
         self.path, self._undo, self._redo = path, [], []
+        origin = self._origins.get(self.edits)
         self.edits = replace(self.edits, settings=())
+        self._origins = {self.edits: origin} if origin else {}
 
     @property
     def bandwidth_bytes_per_s(self) -> Any:
@@ -176,8 +205,8 @@ class Session:
         if self.problem is None or document is None:
             raise ValueError("no valid plan to pin a design of")
         self._n_pinned += 1
-        name = f"{self._n_pinned} {self.path.stem}"
-        pinned = Pin(name, self.path, dict(document.value), self.problem, evaluation)
+        value = dict(document.value)
+        pinned = Pin(self._n_pinned, self.origin, self.path, value, self.problem, evaluation)
         self.pins.append(pinned)
         return pinned
 
@@ -186,6 +215,10 @@ class Session:
         del self.pins[index]
         if self.baseline > index or self.baseline >= len(self.pins):
             self.baseline = max(0, self.baseline - 1)
+
+    def rename(self, index: int, called: str) -> None:
+        """Call a pinned design something else; it keeps its number."""
+        self.pins[index] = replace(self.pins[index], called=called)
 
     def add_rule(self, text: str) -> None:
         """Append a design rule."""
@@ -202,7 +235,6 @@ class Session:
         self.edit("constraints", json.dumps(rules))
 
     def _rules(self) -> list[Any]:
-        document = self.reading.document if self.reading else None
-        value = document.value if document else None
+        value = self._value()
         rules = value.get("constraints") if isinstance(value, dict) else None
         return list(rules) if isinstance(rules, list) else []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.tui.child import event_of, run_command
+from libra_planner.tui.sweep_columns import in_words
 from libra_planner.tui.work import Ticket
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ class Page:
     ----------
     view, number, n_pages : which of :data:`VIEWS`, the page from 0 and how many there are.
     answer : the rows.
+    axes : of the sweep.
     """
 
     view: str
     number: int
     n_pages: int
     answer: Answer
+    axes: tuple[str, ...]
 
 
 def template(plan: Path, total_GBps: float | None) -> str:
@@ -70,11 +73,15 @@ def count(file: Path) -> str:
     return f"{found.n_designs:,} designs ({axes}); about {time_text} on one core, {size}"
 
 
-def run(file: Path, folder: Path, ticket: Ticket, report: Callable[[str], None]) -> dict[str, Any]:
-    """Solve what is missing; ``report`` gets the state in words as it changes."""
+Report = Callable[[str, tuple[str, ...]], None]
+"""Takes the state of a sweep in words, and the best design of each objective."""
+
+
+def run(file: Path, folder: Path, ticket: Ticket, report: Report) -> dict[str, Any]:
+    """Solve what is missing; ``report`` gets the state and the best designs as they change."""
     last: dict[str, Any] = {}
     looked_s = 0.0
-    best = ""
+    best: tuple[str, ...] = ()
 
     def line(text: str) -> None:
         nonlocal looked_s, best
@@ -85,7 +92,7 @@ def run(file: Path, folder: Path, ticket: Ticket, report: Callable[[str], None])
         ticket.progress(event["n_done"], event["n_designs"])
         if time.monotonic() - looked_s > _LOOK_S and event.get("n_parts_done"):
             looked_s, best = time.monotonic(), best_so_far(folder)
-        report(f"{state_text(event)}{best}")
+        report(state_text(event), best)
 
     arguments = ["sweep", "run", str(file), "-o", str(folder), "--json-progress"]
     run_command(arguments, ticket, line)
@@ -104,17 +111,16 @@ def state_text(event: Mapping[str, Any]) -> str:
     return f"{done}{rate}{ahead}{f' ({statuses})' if statuses else ''}"
 
 
-def best_so_far(folder: Path) -> str:
-    """The best design of what is there, or nothing yet."""
+def best_so_far(folder: Path) -> tuple[str, ...]:
+    """The best design of each objective of what is there, in words; empty if nothing is yet."""
     from libra_planner.errors import PlannerError
     from libra_planner.sweep.results import Results
 
     try:
-        answer = Results.at(folder).top(1)
+        results = Results.at(folder)
+        return tuple(in_words(row, results.axes) for row in results.top(1).dicts())
     except PlannerError:
-        return ""
-    shown = [", ".join(f"{k} {cell(v)}" for k, v in row.items()) for row in answer.dicts()]
-    return "".join(f"\nbest: {text}" for text in shown)
+        return ()
 
 
 def page(folder: Path, view: str, number: int) -> Page:
@@ -128,25 +134,19 @@ def page(folder: Path, view: str, number: int) -> Page:
     from libra_planner.sweep.results import Answer, Results
 
     results = Results.at(folder)
+    axes = tuple(results.axes)
     if view == "all":
         total = int(results.sql("SELECT count(*) FROM designs").rows[0][0])
         query = "SELECT * FROM designs ORDER BY row"
         n_pages = max(-(-total // N_PER_PAGE), 1)
         number = min(max(number, 0), n_pages - 1)
         answer = results.sql(f"{query} LIMIT {N_PER_PAGE} OFFSET {number * N_PER_PAGE}")
-        return Page(view, number, n_pages, answer)
+        return Page(view, number, n_pages, answer, axes)
     whole = results.top(_N_BEST) if view == "best" else results.pareto()
     n_pages = max(-(-len(whole.rows) // N_PER_PAGE), 1)
     number = min(max(number, 0), n_pages - 1)
     rows = whole.rows[number * N_PER_PAGE : (number + 1) * N_PER_PAGE]
-    return Page(view, number, n_pages, Answer(whole.columns, rows))
-
-
-def cell(value: Any) -> str:
-    """A value of a result, six digits, as ``sweep show`` prints it."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "-" if value is None else str(value)
+    return Page(view, number, n_pages, Answer(whole.columns, rows), axes)
 
 
 def plan_of_row(folder: Path, row: Mapping[str, Any]) -> tuple[Path, tuple[float, ...] | None]:

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.widgets import DataTable, Static
 
-from libra_planner.tui.comparison import compared
+from libra_planner.tui.comparison import bar_lines, compared
+from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.pane import Pane
 
 _EMPTY = """Nothing is pinned yet.
@@ -19,6 +21,7 @@ Change the plan or the bandwidths, pin again, and compare here."""
 
 
 _HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
+_MOST_LETTERS = 40
 
 
 class ComparePane(Pane):
@@ -27,10 +30,14 @@ class ComparePane(Pane):
     DEFAULT_CSS = """
     ComparePane #compare-empty { padding: 1 2; }
     ComparePane DataTable { height: 1fr; }
+    ComparePane.-charts DataTable { height: auto; }
+    ComparePane #compare-chart { display: none; padding: 1; }
+    ComparePane.-charts #compare-chart { display: block; }
     ComparePane #compare-hint { padding: 0 1; text-style: italic; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("B", "baseline", "Baseline", show=True),
+        Binding("n", "rename", "Name", show=True),
         Binding("d,delete", "unpin", "Unpin", key_display="d", show=True),
     ]
 
@@ -43,6 +50,7 @@ class ComparePane(Pane):
         table: DataTable[Text] = DataTable(cursor_type="column", zebra_stripes=True)
         table.fixed_columns = 1
         yield table
+        yield Static(id="compare-chart")
         yield Static(_HINT, id="compare-hint")
 
     def take_focus(self) -> None:
@@ -57,6 +65,7 @@ class ComparePane(Pane):
         self.query_one("#compare-empty").display = not session.pins
         table.display = self.query_one("#compare-hint").display = bool(session.pins)
         table.clear(columns=True)
+        self._draw()
         if not session.pins:
             return
         table.add_column("")
@@ -67,6 +76,19 @@ class ComparePane(Pane):
             cells = [_cell(text, d) for text, d in zip(row.texts, row.deltas, strict=True)]
             table.add_row(Text(row.name, "bold"), *cells)
         table.move_cursor(column=min(chosen, len(session.pins) - 1) + 1)
+        self._draw()
+
+    def on_resize(self, _event: Resize) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        """Bars under the table, where all of both can be seen."""
+        pins, chart = self.session.pins, self.query_one("#compare-chart", Static)
+        lines = bar_lines(pins, self.size.width - 2) if pins else []
+        # Beside rows and bars: the heading, a scrollbar, the hint and a gap before and after.
+        taken = self.query_one(DataTable).row_count + len(lines) + 5
+        self.set_class(bool(lines) and taken <= self.size.height, "-charts")
+        chart.update(_inked(lines))
 
     def _chosen(self) -> int:
         """Index of the pinned design under the cursor."""
@@ -86,11 +108,46 @@ class ComparePane(Pane):
             self.session.baseline = self._chosen()
             self.show_session()
 
+    def action_rename(self) -> None:
+        """Call a pinned design something else."""
+        if not self.session.pins:
+            return
+        chosen = self._chosen()
+
+        def done(answer: str | None) -> None:
+            if answer is not None:
+                self.session.rename(chosen, answer.strip())
+                self.show_session()
+
+        pin = self.session.pins[chosen]
+        self.app.push_screen(Prompt(f"Name of design {pin.number}", pin.called, check=_fault), done)
+
     def action_unpin(self) -> None:
         """Drop a pinned design."""
         if self.session.pins:
             self.session.unpin(self._chosen())
             self.show_session()
+
+
+def _inked(lines: list[str]) -> Text:
+    """Bars in colours that keep neighbours apart, as on the first screen."""
+    text = Text(no_wrap=True, overflow="crop")
+    nth = 0
+    for line in lines:
+        nth = nth + 1 if line.startswith(" ") else 0
+        shown = Text(f"{line}\n", "" if nth else "bold")
+        if nth:
+            shown.highlight_regex(r"[█░]+", "cyan" if nth % 2 else "dark_cyan")
+        text.append_text(shown)
+    text.rstrip()
+    return text
+
+
+def _fault(name: str) -> str:
+    """What is wrong with a name of a design, or nothing."""
+    if not name.strip() or not name.isprintable() or len(name.strip()) > _MOST_LETTERS:
+        return f"got {len(name.strip())} letters, expected 1 to {_MOST_LETTERS} that can be printed"
+    return ""
 
 
 def _cell(text: str, delta: str) -> Text:

@@ -158,6 +158,7 @@ class FrontierPane(Pane):
             point = self._points[self.query_one(DataTable).cursor_row]
             vector = tuple(gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s)
             self.cockpit.change_bandwidth(vector)
+            self.session.came_from(f"frontier point {self.query_one(DataTable).cursor_row + 1}")
             self.cockpit.say("loaded the point as the design; 1 shows it, u takes it back")
 
     def action_toggle_log(self) -> None:

@@ -10,11 +10,13 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.widgets import Input, Label, Select, Static
+from textual.events import Resize
+from textual.widgets import Input, Label, Select
 
 from libra_planner.tui import reporting
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
+from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.checklist import Checklist
 
 _HINT = "Space chooses designs and formats, w writes the report"
@@ -34,9 +36,13 @@ class ReportPane(Pane):
     ReportPane #report-bar Label { margin: 0 1; color: $text-muted; }
     ReportPane #report-folder { width: 1fr; }
     ReportPane #report-check { width: 22; }
-    ReportPane #report-result { height: 1fr; padding: 1; }
+    ReportPane #report-result { padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "write", "Write", show=True)]
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._written: tuple[list[str], dict[str, Any]] | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="report-choices"):
@@ -56,8 +62,8 @@ class ReportPane(Pane):
             yield Select(
                 options, value=_NO_CHECK, allow_blank=False, compact=True, id="report-check"
             )
-        with VerticalScroll(can_focus=False):
-            yield Static(_HINT, id="report-result")
+        with VerticalScroll():
+            yield Card(_HINT, id="report-result")
 
     def take_focus(self) -> None:
         self.query_one("#report-designs").focus()
@@ -102,7 +108,8 @@ class ReportPane(Pane):
         start("report", "report", call=call, done=done, failed=self._failed)
 
     def _say(self, text: str) -> None:
-        self.query_one("#report-result", Static).update(Text(text))
+        self._written = None
+        self.query_one("#report-result", Card).show(Text(text))
 
     def _failed(self, error: Exception) -> None:
         from libra_planner.tui.work import error_text
@@ -110,22 +117,17 @@ class ReportPane(Pane):
         self._say(error_text(error))
 
     def _done(self, pinned: list[str], payload: dict[str, Any]) -> None:
-        text = Text()
-        letters = [one["design"] for one in payload["designs"]]
-        names = dict(zip(letters, pinned, strict=True))
-        for key, words in (
-            ("cheapest", "Cheapest"),
-            ("fastest", "Fastest"),
-            ("best_per_usd", "Best per dollar"),
-        ):
-            letter = payload.get(key)
-            text.append(f"{words}: ", "bold")
-            text.append(f"{letter}, {names[letter]}\n" if letter else "not known\n")
-        if payload["missing_prices"]:
-            missing = ", ".join(payload["missing_prices"])
-            text.append(f"Totals lack the prices of: {missing}\n")
-        text.append("Written\n", "bold")
-        for file in payload["files"]:
-            text.append(f"  {file}\n")
-        self.query_one("#report-result", Static).update(text)
+        self._written = pinned, payload
+        self._draw()
         self.cockpit.say(f"report written to {Path(payload['files'][0]).parent}")
+        if isinstance(self.app.focused, Checklist):  # Arrows scroll what there is to read now.
+            self.query_one(VerticalScroll).focus()
+
+    def _draw(self) -> None:
+        if self._written:
+            card = self.query_one("#report-result", Card)
+            pinned, payload = self._written
+            card.show(reporting.decision(payload, pinned, card.content_size.width))
+
+    def on_resize(self, _event: Resize) -> None:
+        self.call_after_refresh(self._draw)

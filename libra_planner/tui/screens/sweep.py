@@ -14,6 +14,8 @@ from textual.widgets import DataTable, Input, Label, Static, TextArea
 from libra_planner.tui import sweeping
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.session import Edits
+from libra_planner.tui.sweep_columns import columns_of
+from libra_planner.tui.widgets.tables import fill
 
 _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a row as a plan"
 
@@ -22,13 +24,14 @@ class SweepPane(Pane):
     """The fifth screen."""
 
     DEFAULT_CSS = """
-    SweepPane #sweep-left { height: 9; }
+    SweepPane #sweep-left { height: 25%; min-height: 9; max-height: 16; }
     SweepPane #sweep-text { height: 1fr; border: round $foreground 40%; padding: 0; }
     SweepPane #sweep-text:focus { border: round $accent; }
     SweepPane #sweep-bar { height: 1; }
     SweepPane #sweep-bar Label { margin: 0 1; color: $text-muted; }
     SweepPane #sweep-right { height: 1fr; }
     SweepPane #sweep-state { height: auto; max-height: 6; padding: 0 1; }
+    SweepPane #sweep-best { height: auto; max-height: 4; padding: 0 1; text-style: bold; }
     SweepPane DataTable { height: 1fr; }
     SweepPane #sweep-page { height: 1; padding: 0 1; text-style: italic; }
     """
@@ -58,6 +61,7 @@ class SweepPane(Pane):
                     yield Input("", compact=True, id="sweep-folder")
             with Vertical(id="sweep-right"):
                 yield Static(_HINT, id="sweep-state")
+                yield Static(id="sweep-best")
                 yield DataTable(cursor_type="row", zebra_stripes=True)
                 yield Static(id="sweep-page")
 
@@ -86,6 +90,11 @@ class SweepPane(Pane):
 
     def _say(self, text: str) -> None:
         self.query_one("#sweep-state", Static).update(Text(text))
+
+    def _say_best(self, best: tuple[str, ...], words: str = "Best so far for") -> None:
+        """What leads, in lines that stay while the state goes on."""
+        text = "\n".join(f"{words} {one}" for one in best)
+        self.query_one("#sweep-best", Static).update(Text(text))
 
     def _failed(self, error: Exception) -> None:
         from libra_planner.tui.work import error_text
@@ -120,15 +129,20 @@ class SweepPane(Pane):
         """Run what is missing, in a process of its own."""
         folder = self._folder
         self._say("starting ...")
+        self._say_best(())
 
-        def report(text: str) -> None:
+        def report(text: str, best: tuple[str, ...]) -> None:
             self.app.call_later(self._say, text)
+            self.app.call_later(self._say_best, best)
 
-        def call(ticket: Any) -> dict[str, Any]:
-            return sweeping.run(self._written(), folder, ticket, report)
+        def call(ticket: Any) -> tuple[str, tuple[str, ...]]:
+            event = sweeping.run(self._written(), folder, ticket, report)
+            return sweeping.state_text(event), sweeping.best_so_far(folder)
 
-        def done(event: dict[str, Any]) -> None:
-            self._say(f"done: {sweeping.state_text(event)}")
+        def done(found: tuple[str, tuple[str, ...]]) -> None:
+            text, best = found
+            self._say(f"done: {text}")
+            self._say_best(best, "Best for")
             self._load_page()
 
         start = self.cockpit.workshop.start
@@ -162,14 +176,14 @@ class SweepPane(Pane):
 
     def _show_page(self, page: sweeping.Page) -> None:
         self._page, self._number = page, page.number
-        table: DataTable[Text] = self.query_one(DataTable)
-        table.clear(columns=True)
-        for name in page.answer.columns:
-            table.add_column(Text(name, justify="right"))
-        for row in page.answer.rows:
-            table.add_row(*(Text(sweeping.cell(value), justify="right") for value in row))
-        turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)"
-        text = f"{page.view}: {len(page.answer.rows)} designs{turn if page.n_pages > 1 else ''}"
+        rows, table = page.answer.dicts(), self.query_one(DataTable)
+        columns = columns_of(page.answer.columns, page.axes)
+        headings = [one.padded(one.heading) for one in columns]
+        cells = [[one.padded(one.shown(row[one.name])) for one in columns] for row in rows]
+        fill(table, headings, cells, justify="left")
+        many = page.n_pages > 1
+        turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
+        text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"
         self.query_one("#sweep-page", Static).update(Text(text))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
@@ -180,7 +194,8 @@ class SweepPane(Pane):
 
         def done(found: Any) -> None:
             path, bandwidth = found
-            self.cockpit.guard(lambda: self.cockpit.open_plan(path, Edits((), bandwidth)))
+            edits, origin = Edits((), bandwidth), f"sweep row {row['row']}"
+            self.cockpit.guard(lambda: self.cockpit.open_plan(path, edits, origin))
             self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
 
         def call(_ticket: Any) -> Any:

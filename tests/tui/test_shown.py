@@ -1,0 +1,371 @@
+"""What the sweep, report and compare screens show: the figures of the files, as people read them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from textual.widgets import DataTable, TextArea
+
+from libra_planner.spec.bundled import example, folder
+from libra_planner.tui.comparison import BarGroup, bar_groups, bar_lines, stacked
+from libra_planner.tui.plans import Pin, read_plan
+from libra_planner.tui.reporting import decision
+from libra_planner.tui.session import Session
+from libra_planner.tui.sweep_columns import KNOWN, LAST, columns_of
+from libra_planner.tui.sweeping import best_so_far
+from tests.tui.conftest import Driver, command, drive
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1.0, "x": 1.0}
+MONEY = {"B": 1e9, "M": 1e6, "k": 1e3, "": 1.0}
+NUMBER = re.compile(r"(\$?)(-?[\d,]+(?:\.(\d+))?(?:e[-+]\d+)?) ?([a-zA-Z]*)")
+
+
+def assert_shows(text: str, value: float) -> None:
+    """A text is a number of the files, rounded half a unit of its last digit away at most."""
+    found = NUMBER.fullmatch(text)
+    assert found, text
+    dollar, digits, decimals, unit = found.groups()
+    scale = (MONEY if dollar else UNITS)[unit]
+    number = digits.replace(",", "")
+    mantissa, _, exponent = number.partition("e")
+    last = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])) * scale
+    assert abs(float(number) * scale - value) <= 0.5 * last * (1 + 1e-9) + 1e-12 * abs(value)
+    assert decimals is None or "e" in number or len(decimals) >= 1
+
+
+FIGURES = [one.name for one in (*KNOWN, *LAST) if not one.is_text]
+
+
+@given(
+    st.sampled_from([*FIGURES, "bandwidth_dim3_GBps", "lower_bound", "other_usd", "other_s"]),
+    st.floats(1e-9, 1e12),
+)
+def test_a_figure_is_shown_to_the_digits_it_has(name: str, value: float) -> None:
+    (column,) = columns_of([name], [])
+    assert_shows(column.shown(value), value)
+
+
+@given(st.lists(st.sampled_from([*FIGURES, "row", "tp", "x", "message", "status"]), unique=True))
+def test_every_column_is_shown_once_and_axes_come_first(names: list[str]) -> None:
+    shown = [one.name for one in columns_of(names, ["tp", "x"])]
+    assert sorted(shown) == sorted(names)
+    first = [name for name in ("row", "tp", "x") if name in names]
+    assert shown[: len(first)] == first
+
+
+def test_columns_nobody_told_of_are_shown_by_their_unit() -> None:
+    names = ["new_usd", "new_time_s", "new_GBps", "new_count", "new_flag", "check_message", "gpu_s"]
+    shown = {one.name: one for one in columns_of(names, ["gpu_s"])}
+    assert shown["new_usd"].shown(2.5e6) == "$2.50M"
+    assert shown["new_time_s"].shown(0.25) == "250.000 ms"
+    assert (shown["new_GBps"].heading, shown["new_GBps"].shown(12.5)) == ("new GB/s", "12.50")
+    assert [shown["new_count"].shown(value) for value in (7, 0.1, None)] == ["7", "0.1", "-"]
+    assert shown["new_flag"].shown(value=True) == "yes"
+    assert shown["gpu_s"].shown(1234567.5) == "1234567.5"  # An axis, as the file gives it.
+    assert [*shown][-1] == "check_message"
+    assert len(shown["check_message"].shown("a long story " * 20)) == 48
+
+
+def test_the_handbook_says_which_column_is_which() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tui.md").read_text()
+    for one in (*KNOWN, *LAST):
+        assert re.search(rf"\| {re.escape(one.heading)} \| `{one.name}` \|", text), one.name
+
+
+SWEEP = """\
+base: plan.yaml
+axes:
+  budget: {from: 100, to: 1000, step: 100}
+set:
+  constraints: ["total == {budget} GB/s"]
+objective: [performance, performance_per_cost, cost]
+columns: [objective_value, step_time_s, seconds_per_sequence, cost_usd, bandwidth, speedup_vs_equal]
+"""
+
+
+async def swept(driver: Driver) -> DataTable[Any]:
+    await driver.press("5")
+    await driver.pilot.pause()
+    driver.app.screen.query_one(TextArea).text = SWEEP
+    await driver.press("g")
+    await driver.idle()
+    return driver.app.screen.query_one(DataTable)
+
+
+def cells_of(table: DataTable[Any]) -> list[list[str]]:
+    return [[str(c).strip() for c in table.get_row_at(i)] for i in range(table.row_count)]
+
+
+def test_the_table_shows_the_figures_of_the_parquet_files(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        table = await swept(driver)
+        for presses in (0, 2):  # The best designs, then all of them.
+            await driver.press(*["v"] * presses)
+            await driver.idle()
+            parts = sorted((plan_file.parent / "plan-sweep").glob("part-*.parquet"))
+            files = {row["row"]: row for part in parts for row in pq.read_table(part).to_pylist()}
+            headings = [str(column.label).strip() for column in table.ordered_columns]
+            names = dict(HEADINGS)
+            assert headings[:5] == ["row", "budget", "objective", "step time", "cost"]
+            for cells in cells_of(table):
+                shown = dict(zip(headings, cells, strict=True))
+                row = files[int(shown["row"])]
+                assert shown["budget"] == str(row["budget"])
+                assert shown["objective"] == {"performance": "perf", "cost": "cost"}.get(
+                    row["objective"], "perf/cost"
+                )
+                for heading in shown.keys() & names.keys():
+                    value = row[names[heading]]
+                    if value is None:  # Cost alone has no optimum here.
+                        assert shown[heading] == "-"
+                    else:
+                        assert_shows(shown[heading], value)
+
+    drive(plan_file, walk)
+
+
+HEADINGS = [(one.heading, one.name) for one in (*KNOWN, *LAST) if not one.is_text] + [
+    (f"dim{i}", f"bandwidth_dim{i}_GBps") for i in range(1, 5)
+]
+
+
+def test_the_best_designs_fit_a_terminal_of_120_columns(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        table = await swept(driver)
+        assert table.virtual_size.width <= table.size.width
+
+    async def narrow(driver: Driver) -> None:
+        table = await swept(driver)
+        heading = next(line for line in driver.screen_text().split("\n") if "step time  " in line)
+        assert heading.split()[:6] == ["row", "budget", "objective", "step", "time", "cost"]
+        assert table.size.height >= 5
+
+    drive(plan_file, walk)
+    drive(plan_file, narrow, (80, 24))
+
+
+def test_the_best_so_far_is_what_sweep_show_says(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await swept(driver)
+        said = driver.text("#sweep-best").split("\n")
+        run = plan_file.parent / "plan-sweep"
+        assert tuple(line.removeprefix("Best for ") for line in said) == best_so_far(run)
+        rows = json.loads(command("sweep", "show", run, "--top", "1", "--json").out)["rows"]
+        assert len(said) == len(rows) == 2
+        for line, row in zip(said, rows, strict=True):
+            objective = row["objective"].replace("_", " ")
+            found = re.fullmatch(
+                rf"Best for {objective}: step time (.*), cost (.*), speedup (.*), "
+                rf"budget {row['budget']} \(row {row['row']}\)",
+                line,
+            )
+            assert found, line
+            figures = ("step_time_s", "cost_usd", "speedup_vs_equal")
+            for text, name in zip(found.groups(), figures, strict=True):
+                assert_shows(text, row[name])
+
+    drive(plan_file, walk)
+    assert best_so_far(plan_file.parent) == ()
+
+
+def rendered(payload: dict[str, Any], pins: list[str], n_cells: int) -> str:
+    console = Console(file=io.StringIO(), width=n_cells, record=True)
+    console.print(decision(payload, pins, n_cells))
+    return console.export_text()
+
+
+def words(text: str) -> str:
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+
+
+def test_the_report_screen_says_what_the_command_says(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("p", "o")
+        await driver.idle()
+        await driver.press("p", "6", "w")
+        await driver.idle()
+        written, shown = plan_file.with_name("plan-report"), words(driver.text("#report-result"))
+        plans = [written / "1_equal_bandwidth.yaml", written / "2_optimum_of_performance.yaml"]
+        designs = [
+            f"{plan}@{','.join(map(repr, pin.bandwidth_GBps))}"
+            for plan, pin in zip(plans, driver.app.session.pins, strict=True)
+        ]
+        said = command("report", *designs, "-o", written, "--allow-missing").out.splitlines()
+        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[:3]]
+        for found in cards:
+            assert found
+            title, letter, figure, reason = found.groups()
+            name = driver.app.session.pins["AB".index(letter)].name
+            assert f"{title}: {letter}: {name} {figure}. {reason}" in shown
+        assert said[3] in shown
+        n_tables = len(list(written.glob("report-*.csv")))
+        assert f"{n_tables} tables as CSV: report-*.csv" in shown
+        assert len([line for line in said if line.endswith(".csv")]) == n_tables > 10
+        assert "report-designs.csv" not in shown
+
+    drive(plan_file, walk, (100, 60))
+
+
+def test_missing_prices_stand_above_the_answers(tmp_path: Path) -> None:
+    text = (folder("parts") / "parts.yaml").read_text()
+    text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price: .*\n", r"\1", text)
+    (tmp_path / "unpriced.yaml").write_text(text)
+    designs = [example("01_gpt3_4d"), f"{example('01_gpt3_4d')}@300,100,75,25"]
+    payload = command(
+        "report", *designs, "-o", tmp_path / "out", "--parts", tmp_path / "unpriced.yaml",
+        "--allow-missing", "--json",
+    ).payload  # fmt: skip
+    assert payload["missing_prices"]
+    for n_cells in (78, 198):
+        shown = words(rendered(payload, ["1 a", "2 b"], n_cells))
+        missing = ", ".join(payload["missing_prices"])
+        assert shown.startswith("Warning: Prices are missing: every total is without ")
+        assert missing in shown
+        assert "Cheapest" in shown
+        assert "without: " in shown
+
+
+def opened(path: Path) -> Session:
+    session = Session(path)
+    session.accept(read_plan(path, ()))
+    return session
+
+
+def pinned(session: Session) -> Pin:
+    evaluation = session.evaluation()
+    assert evaluation is not None
+    return session.pin(evaluation)
+
+
+def test_pins_are_named_by_how_they_came_to_be(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        session = driver.app.session
+        await driver.press("p", "o")
+        await driver.idle()
+        await driver.press("p", "plus", "p", "u", "p", "3")
+        await driver.idle()
+        await driver.press("up", "up", "enter", "p")
+        point = driver.app.screen.query_one(DataTable).cursor_row + 1
+        assert [pin.name for pin in session.pins] == [
+            "1 equal bandwidth",
+            "2 optimum of performance",
+            "3 edited",
+            "4 optimum of performance",
+            f"5 frontier point {point}",
+        ]
+        await driver.press("2", "right", "n")
+        await driver.type("  ")
+        await driver.press("enter")
+        assert "expected 1 to 40" in driver.text("#prompt-wrong")
+        await driver.type("for the board ")
+        await driver.press("enter")
+        assert session.pins[1].name == "2 for the board"
+        table = driver.app.screen.query_one(DataTable)
+        assert "2 for the board" in [str(column.label) for column in table.ordered_columns]
+
+    drive(plan_file, walk)
+
+
+def test_a_row_of_a_sweep_is_pinned_under_its_number(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("p")
+        table = await swept(driver)
+        row = cells_of(table)[3][0]
+        table.move_cursor(row=3)
+        table.focus()
+        await driver.press("enter")
+        await driver.idle()
+        await driver.press("p")
+        names = [pin.name for pin in driver.app.session.pins]
+        assert names == ["1 equal bandwidth", f"2 sweep row {row}"]  # Numbers go on.
+
+    drive(plan_file, walk)
+
+
+def test_an_origin_holds_for_its_plan_only(plan_file: Path) -> None:
+    session = opened(plan_file)
+    session.set_bandwidth((200, 150, 100, 50))
+    session.came_from("optimum of performance")
+    assert session.origin == "optimum of performance"
+    session.edit("objective", "cost")
+    session.accept(read_plan(plan_file, session.edits.settings))
+    assert session.origin == "edited"
+    session.undo()
+    session.accept(read_plan(plan_file, ()))
+    assert session.origin == "optimum of performance"
+    plan_file.write_text(plan_file.read_text().replace("500 GB/s", "600 GB/s"))
+    session.accept(read_plan(plan_file, ()))
+    assert session.origin == "edited"
+
+
+def test_an_origin_survives_saving(plan_file: Path) -> None:
+    from libra_planner.tui.saving import save_plan
+
+    session = opened(plan_file)
+    session.edit("objective", "cost")
+    session.accept(read_plan(plan_file, session.edits.settings))
+    session.set_bandwidth((200, 150, 100, 50))
+    session.came_from("optimum of cost")
+    save_plan(plan_file, session.edits.settings, plan_file)
+    session.file_written(plan_file)
+    session.accept(read_plan(plan_file, ()))
+    assert session.origin == "optimum of cost"
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), min_size=1, max_size=5),
+    st.integers(16, 100),
+)
+def test_bars_are_as_long_as_their_figures(parts: list[tuple[float, float]], longest: int) -> None:
+    top = max(map(sum, parts)) or 1.0
+    group = BarGroup("t", tuple(parts), ("x",) * len(parts))
+    lines = list(group.lines(["n"] * len(parts), longest))
+    for line, both in zip(lines[1:], parts, strict=True):
+        assert abs(line.count("█") - both[0] / top * longest) <= 0.5 + 1e-6
+        assert abs(line.count("█") + line.count("░") - sum(both) / top * longest) <= 0.5 + 1e-6
+        assert len(line) == len(lines[1])
+    assert stacked((0.0, 0.0), 1.0, 8) == ""
+
+
+def test_bars_of_different_work_are_per_sequence(plan_file: Path) -> None:
+    session = opened(plan_file)
+    one = pinned(session)
+    session.edit("global_batch", "4096")
+    session.accept(read_plan(plan_file, session.edits.settings))
+    two = pinned(session)
+    assert bar_groups([one, one])[0].title.startswith("Step time")
+    times = bar_groups([one, two])[0]
+    assert times.title.startswith("Time per sequence")
+    for pin, parts in zip((one, two), times.parts, strict=True):
+        n_sequences = pin.problem.n_sequences
+        assert n_sequences
+        assert sum(parts) == pytest.approx(pin.evaluation.step_time_s / n_sequences)
+    assert bar_lines([one, two], 40) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "seen"), [((80, 24), False), ((142, 42), True), ((200, 60), True)]
+)
+def test_bars_are_drawn_where_there_is_room(
+    size: tuple[int, int], seen: bool, plan_file: Path
+) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("p", "o")
+        await driver.idle()
+        await driver.press("p", "2")
+        await driver.pilot.pause(0.1)
+        text = driver.screen_text()
+        assert ("░ exposed communication" in text) is seen
+        assert ("rule 1" in text) is seen  # The table is whole wherever bars are.
+        assert "Enter loads a design" in text
+
+    drive(plan_file, walk, size)
