@@ -9,7 +9,7 @@ from typing import Any
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.sweep.binding import OBJECTIVE
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.store import Layout, RunDirectory
 
 _SAME = 1e-9
 """Relative difference of costs below which a dearer design is not worth its place."""
@@ -113,24 +113,16 @@ class Results:
             raise SpecError(Fault(_said(error), "", fix, "", self.directory.place)) from None
 
     def _answer(self, query: str) -> Answer:
-        import duckdb
-
-        try:
-            relation = self._connection.execute(query)
-            columns = tuple(column[0] for column in relation.description or ())
-            return Answer(columns, tuple(map(tuple, relation.fetchall())))
-        except duckdb.Error:
-            broken = self.directory.broken()
-            if broken is None:
-                raise
-            got, expected = "got a file that is broken", "expected a whole part of a sweep"
-            fix = "run the sweep again to mend it"
-            raise SpecError(Fault(got, expected, fix, "", Place(str(broken)))) from None
+        relation = self._connection.execute(query)
+        columns = tuple(column[0] for column in relation.description or ())
+        return Answer(columns, tuple(map(tuple, relation.fetchall())))
 
     @cached_property
     def _connection(self) -> Any:
         import duckdb
 
+        layout = Layout(self.manifest["n_designs"], self.manifest["spec"]["designs_per_part"])
+        self.directory.refuse_damaged(layout)  # DuckDB reads damaged numbers without a word.
         connection = duckdb.connect()
         folder = str(self.directory.path.resolve()).replace("'", "''")
         connection.execute("SET enable_progress_bar = false")

@@ -17,6 +17,7 @@ from libra_planner.sweep.expressions import Expression, parse_expression
 from libra_planner.sweep.language import OTHER, TRUTH
 from libra_planner.sweep.models import DEFAULT_FIGURES, SampleSpec, SweepFile
 from libra_planner.sweep.space import Space, build_space
+from libra_planner.sweep.store import Layout
 from libra_planner.sweep.template import PlanTemplate
 
 RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal"})
@@ -52,9 +53,14 @@ class Sweep:
         return self.space.axes
 
     @property
+    def layout(self) -> Layout:
+        """Which designs are in which file of results."""
+        return Layout(self.space.n, self.designs_per_part)
+
+    @property
     def n_parts(self) -> int:
         """Files that the results make."""
-        return -(-self.space.n // self.designs_per_part)
+        return self.layout.n_parts
 
 
 def load_sweep(path: str | Path) -> Sweep:
