@@ -19,13 +19,14 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.check_report import CheckReport, DimensionReport
 from libra_planner.flows.fabric import Array, Clos, Indices
 from libra_planner.flows.flow import Flows
-from libra_planner.flows.memo import CheckMemo
+from libra_planner.flows.memo import Memo
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
-from libra_planner.flows.phases import Phase, PhaseReport
+from libra_planner.flows.phases import Phase, PhaseReport, RoundReport
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.flows.report import Progress
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.timing.expression import TimeExpression
 from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Block
 from libra_planner.workload.communication import Communication
@@ -34,6 +35,20 @@ from libra_planner.workload.parallelism import Group
 
 PhaseKey = tuple[int, Group, Algorithm | None]
 """Dimension, communicator and algorithm: what decides about a phase's factor."""
+
+
+@dataclass(frozen=True)
+class CheckMemo:
+    """What checks of designs share where the links differ in nothing but their speed.
+
+    Parameters
+    ----------
+    rounds : of a phase, by all that decides about them.
+    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
+    """
+
+    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
+    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
 
 
 @dataclass(frozen=True)
@@ -129,7 +144,8 @@ class LinkCheck:
         slowdowns = [self._factors(run, "time_factor") for run in self.runs(policy, seeds)]
 
         def mean(collective: Collective, group: Group) -> Array:
-            return np.mean([slowdown(collective, group) for slowdown in slowdowns], axis=0)
+            factors = [slowdown(collective, group) for slowdown in slowdowns]
+            return np.asarray(np.mean(factors, axis=0))
 
         return mean
 

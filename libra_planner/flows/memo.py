@@ -1,15 +1,11 @@
-"""What checks of many designs have in common, kept by all that decides about it."""
+"""Results that are kept by all that decides about them."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from libra_planner.flows.phases import RoundReport
-    from libra_planner.timing.expression import TimeExpression
+from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
 
@@ -44,17 +40,3 @@ class Memo(Generic[Value]):
         if len(self._found) > self.most:
             self._found.popitem(last=False)
         return value
-
-
-@dataclass(frozen=True)
-class CheckMemo:
-    """What checks of designs share where the links differ in nothing but their speed.
-
-    Parameters
-    ----------
-    rounds : of a phase, by all that decides about them.
-    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
-    """
-
-    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
-    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))

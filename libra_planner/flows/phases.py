@@ -35,6 +35,7 @@ from libra_planner.workload.parallelism import Group
 IN_NETWORK = "in-network"
 """What stands for an algorithm where switches reduce."""
 
+
 @dataclass(frozen=True)
 class RoundReport:
     """One round of a phase.
@@ -173,9 +174,7 @@ class Phase:
         links = self.built.settings, self.built.n_nics, fabric, fabric.failed.tobytes()
         return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings)
 
-    def report(
-        self, policy: Policy, seed: int, memo: Memo[tuple[RoundReport, ...]]
-    ) -> PhaseReport:
+    def report(self, policy: Policy, seed: int, memo: Memo[tuple[RoundReport, ...]]) -> PhaseReport:
         """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
         rounds = partial(self.rounds, policy, seed)
         alone = self.npu_at is None and self.background is None

@@ -208,7 +208,9 @@ class Layout:
         index, place = index_of(path), Place(str(path))
         if not 0 <= index < self.n_parts:
             expected = f"expected {self.n_parts:,} parts from part-000000.parquet on"
-            return Fault("got a file that is no part of the sweep", expected, "remove it", "", place)
+            return Fault(
+                "got a file that is no part of the sweep", expected, "remove it", "", place
+            )
         found, rows, fix = rows_of(path), self.rows(index), "run the sweep again to mend it"
         if found is None or not is_whole(path):
             expected = "expected a whole part of a sweep"
@@ -240,8 +242,8 @@ def is_whole(path: Path) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _has_whole_pages(file: str, size: int, changed_ns: int) -> bool:
-    """The same, of a file of a size that was changed at a time."""
+def _has_whole_pages(file: str, *_state: int) -> bool:
+    """The same, asked once for each state of a file: its size and when it was changed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
