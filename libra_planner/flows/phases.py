@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -168,10 +168,12 @@ class Phase:
     def key(self) -> tuple[Hashable, ...]:
         """All that decides about :meth:`rounds` on links that ``realize`` has built.
 
-        Which port is whose follows from the topology, the settings and the number of NICs.
+        Which port is whose follows from the topology, the settings and the number of NICs. The
+        fabric itself is left out: it would keep arrays of all its links.
         """
         fabric = self.unit_fabric
-        links = self.built.settings, self.built.n_nics, fabric, fabric.failed.tobytes()
+        counts = tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
+        links = self.built.settings, self.built.n_nics, counts, fabric.failed.tobytes()
         return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings)
 
     def report(self, policy: Policy, seed: int, memo: Memo[tuple[RoundReport, ...]]) -> PhaseReport:

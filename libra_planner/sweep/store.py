@@ -129,16 +129,9 @@ class RunDirectory:
         for path in self.path.glob(f"{_TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
-    def parts(self) -> list[Path]:
-        """Files that a question to the results reads, in order."""
-        return sorted(self.path.glob("part-*.parquet"))
-
     def done(self, layout: Layout) -> set[int]:
         """Chunks whose file is there and is what it should be."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            faults = pool.map(layout.fault, self.parts())
-            found = zip(self.parts(), faults, strict=True)
-            return {index_of(path) for path, fault in found if fault is None}
+        return {index_of(path) for path, fault in self._faults(layout) if fault is None}
 
     def refuse_damaged(self, layout: Layout) -> None:
         """Refuse results with a part that is not what it should be.
@@ -148,10 +141,15 @@ class RunDirectory:
         SpecError
             For the first such part.
         """
+        fault = next((fault for _, fault in self._faults(layout) if fault is not None), None)
+        if fault is not None:
+            raise SpecError(fault)
+
+    def _faults(self, layout: Layout) -> list[tuple[Path, Fault | None]]:
+        """What is wrong with each file of results."""
+        parts = sorted(self.path.glob("part-*.parquet"))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for fault in pool.map(layout.fault, self.parts()):
-                if fault is not None:
-                    raise SpecError(fault)
+            return list(zip(parts, pool.map(layout.fault, parts), strict=True))
 
     def write_part(self, index: int, data: bytes) -> None:
         """Write a chunk's file: it appears whole, or not at all.
@@ -211,8 +209,8 @@ class Layout:
             return Fault(
                 "got a file that is no part of the sweep", expected, "remove it", "", place
             )
-        found, rows, fix = rows_of(path), self.rows(index), "run the sweep again to mend it"
-        if found is None or not is_whole(path):
+        found, rows, fix = sound_rows(path), self.rows(index), "run the sweep again to mend it"
+        if found is None:
             expected = "expected a whole part of a sweep"
             return Fault("got a file that is broken", expected, fix, "", place)
         if found != rows:
@@ -232,27 +230,30 @@ def index_of(path: Path) -> int:
     return int(match[1]) if match else -1
 
 
-def is_whole(path: Path) -> bool:
-    """Whether every page of a part has the checksum that it was written with."""
+def sound_rows(path: Path) -> range | None:
+    """Rows of a part in which every page has the checksum that it was written with.
+
+    ``None`` for a file that is no part, cut off, or damaged.
+    """
     try:
         state = path.stat()
     except OSError:
-        return False
-    return _has_whole_pages(str(path), state.st_size, state.st_mtime_ns)
+        return None
+    return _sound_rows(path, state.st_size, state.st_mtime_ns)
 
 
 @lru_cache(maxsize=100_000)
-def _has_whole_pages(file: str, *_state: int) -> bool:
+def _sound_rows(path: Path, *_state: int) -> range | None:
     """The same, asked once for each state of a file: its size and when it was changed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(file, page_checksum_verification=True) as part:
+        with pq.ParquetFile(path, page_checksum_verification=True) as part:
             part.read(use_threads=False)
     except (pa.ArrowException, OSError, ValueError):
-        return False
-    return True
+        return None
+    return rows_of(path)
 
 
 def rows_of(path: Path) -> range | None:
