@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.cli.policies import POLICY_OPTIONS, flag_of, policy_of
+from libra_planner.cli.policies import flag_of, policy_of
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
 from libra_planner.files import write_files
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.failures import fail
 from libra_planner.flows.measured import measured_report
-from libra_planner.flows.policy import Policy
+from libra_planner.flows.policy import POLICY_OPTIONS, Policy
 from libra_planner.flows.report import FlowReport, SeedReports, flow_report, seed_reports
 from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
 from libra_planner.spec.fabric_files import load_fabric

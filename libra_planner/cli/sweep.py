@@ -46,6 +46,10 @@ def plan(options: argparse.Namespace) -> None:
     if sweep.sample:
         print(f"Sample: {sweep.sample.method} of {sweep.sample.n:,}, seed {sweep.seed}")
     print(f"Structures that are built one by one: up to {found.n_structures:,}")
+    if sweep.check:
+        seeds = f"{len(sweep.check.seeds):,} seed{'s' if len(sweep.check.seeds) > 1 else ''}"
+        routed = f"{sweep.check.policy.name}, {seeds}; about {found.n_routed:,} different designs"
+        print(f"Links that are routed: {routed}")
     tried = ", ".join(f"{n} {status}" for status, n in found.statuses.items())
     print(f"Tried: {tried}")
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
@@ -137,7 +141,8 @@ def show(options: argparse.Namespace) -> None:
     """``sweep show``: answers as a table, CSV, JSON or a figure."""
     from libra_planner.sweep.results import Results
 
-    results = Results.at(options.directory)
+    _refuse_unused(options)
+    results = Results.at(options.directory, options.by)
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
@@ -151,9 +156,28 @@ def show(options: argparse.Namespace) -> None:
         _write_csv(_answer(results, options), options.csv)
     elif options.json:
         rows = _without_inf(_answer(results, options).dicts())
-        print(json.dumps({"rows": rows}, indent=2, allow_nan=False, default=str))
+        counts = {"n_unchecked": results.n_unchecked} if _needs_check(options) else {}
+        print(json.dumps({"rows": rows} | counts, indent=2, allow_nan=False, default=str))
     elif not options.plot:
         _print_table(_answer(results, options))
+    if _needs_check(options) and results.n_unchecked:
+        what = "designs could not be checked and have no place here; check_message says why"
+        print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
+
+
+def _needs_check(options: argparse.Namespace) -> bool:
+    """Whether the answer leaves out optima whose links could not be checked."""
+    return bool(options.fim or options.by == "effective")
+
+
+def _refuse_unused(options: argparse.Namespace) -> None:
+    """Refuse what the question would not read."""
+    if options.fim and not options.pareto:
+        got, fix = "got --fim without --pareto", "add --pareto, or leave it out"
+        raise SpecError(Fault(got, "expected both", fix, "", Place("--fim")))
+    if options.by == "effective" and options.sql is not None:
+        got, fix = "got --by with --sql", "write ORDER BY effective_step_time_s in the query"
+        raise SpecError(Fault(got, "expected one of them", fix, "", Place("--by")))
 
 
 def _without_inf(value: Any) -> Any:
@@ -171,7 +195,7 @@ def _answer(results: Results, options: argparse.Namespace) -> Answer:
     if options.group_by:
         return results.grouped(options.group_by)
     if options.pareto:
-        return results.pareto()
+        return results.pareto_with_fim() if options.fim else results.pareto()
     if options.csv and options.top is None:
         return results.everything()
     return results.top(options.top or 10)

@@ -47,6 +47,12 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--sql", metavar="QUERY", help="DuckDB's SQL over the table designs")
     which.add_argument("--group-by", metavar="AXIS", help="best design for each value of an axis")
+    what = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
+    parser.add_argument("--fim", action="store_true", help=what)
+    what = (
+        "times to rank by: of the plan's model (default), or on the links, of a sweep with check:"
+    )
+    parser.add_argument("--by", choices=("ideal", "effective"), default="ideal", help=what)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--csv", metavar="OUT", help="write CSV (- for stdout); alone, all rows")
     add_json(where)

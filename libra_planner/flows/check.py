@@ -19,12 +19,14 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.check_report import CheckReport, DimensionReport
 from libra_planner.flows.fabric import Array, Clos, Indices
 from libra_planner.flows.flow import Flows
+from libra_planner.flows.memo import Memo
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
-from libra_planner.flows.phases import Phase, PhaseReport
+from libra_planner.flows.phases import Phase, PhaseReport, RoundReport
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.flows.report import Progress
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.timing.expression import TimeExpression
 from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Block
 from libra_planner.workload.communication import Communication
@@ -33,6 +35,20 @@ from libra_planner.workload.parallelism import Group
 
 PhaseKey = tuple[int, Group, Algorithm | None]
 """Dimension, communicator and algorithm: what decides about a phase's factor."""
+
+
+@dataclass(frozen=True)
+class CheckMemo:
+    """What checks of designs share where the links differ in nothing but their speed.
+
+    Parameters
+    ----------
+    rounds : of a phase, by all that decides about them.
+    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
+    """
+
+    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
+    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ class LinkCheck:
     traffic : placement, queue pairs, addresses; those of the plan by default.
     npu_at, background : where the outermost dimension runs the job on a fabric that it
         shares, and the others' flows there; see :class:`~libra_planner.flows.phases.Phase`.
+    memo : what other checks have found out, and what they can use of this one.
 
     Raises
     ------
@@ -60,6 +77,7 @@ class LinkCheck:
     traffic: TrafficSettings
     npu_at: Indices | None = field(default=None, repr=False)
     background: Flows | None = field(default=None, repr=False)
+    memo: CheckMemo = field(default_factory=CheckMemo, repr=False, compare=False)
 
     @property
     def network(self) -> Network:
@@ -106,7 +124,9 @@ class LinkCheck:
         drawn = policy.is_drawn or self.traffic.placement == "random"
         runs = []
         for i, seed in enumerate(listed if drawn else listed[:1]):
-            runs.append({key: self.phase(key).report(policy, seed) for key in self.keys})
+            found = ((key, self.phase(key)) for key in self.keys)
+            rounds = self.memo.rounds
+            runs.append({key: phase.report(policy, seed, rounds) for key, phase in found})
             if progress is not None:
                 progress(i + 1, len(listed) if drawn else 1)
         return runs
@@ -122,12 +142,10 @@ class LinkCheck:
         rounding up to whole ports gives it.
         """
         slowdowns = [self._factors(run, "time_factor") for run in self.runs(policy, seeds)]
-        dimensions = self.design.dimensions
-        whole = [x.bandwidth_Bps / x.asked_Bps if x.asked_Bps else 1.0 for x in dimensions]
 
         def mean(collective: Collective, group: Group) -> Array:
-            factors = np.mean([slowdown(collective, group) for slowdown in slowdowns], axis=0)
-            return np.asarray(factors * np.array(whole))
+            factors = [slowdown(collective, group) for slowdown in slowdowns]
+            return np.asarray(np.mean(factors, axis=0))
 
         return mean
 
@@ -185,7 +203,7 @@ class LinkCheck:
         )
 
     def _factors(self, run: dict[PhaseKey, PhaseReport], name: str) -> Slowdown:
-        """Factors on the time of each collective by dimension."""
+        """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
 
         def slowdown(collective: Collective, group: Group) -> Array:
             factors = np.ones(self.problem.topology.n_dims)
@@ -219,11 +237,14 @@ class LinkCheck:
         return group.sizes[key[0]] / 2 if passes and self.problem.n_chunks is None else 1.0
 
     def step_time_s(self, slowdown: Slowdown) -> float:
-        """Step time of the design with collectives slowed down."""
+        """Step time of the whole links with collectives slowed down."""
         if self.problem.at_slowdown is None:
             raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
-        slowed = self.problem.at_slowdown(slowdown)
-        return float(slowed.step_time.seconds(self.bandwidth_Bps))
+        at_slowdown = self.problem.at_slowdown
+        pairs = [(one.collective, one.group) for one in self.problem.communications]
+        factors = b"".join(slowdown(*pair).tobytes() for pair in pairs)
+        slowed = self.memo.steps.of((at_slowdown, factors), lambda: at_slowdown(slowdown).step_time)
+        return float(slowed.seconds(self.design.bandwidth_Bps))
 
     def _dimension(self, dim: int, runs: list[dict[PhaseKey, PhaseReport]]) -> DimensionReport:
         built = self.design.dimensions[dim]
@@ -233,10 +254,9 @@ class LinkCheck:
         spray = [self._shares(run, uses, dim, "ideal_factor") for run in self._placed(runs)]
         fim = [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
         floor = self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent")
-        whole = built.asked_Bps / built.bandwidth_Bps if built.bandwidth_Bps else 1.0
 
         def efficiency(factors: Array) -> float:
-            return float(sent.sum() / (sent @ factors)) * whole if sent.sum() else float("nan")
+            return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
 
         return DimensionReport(
             label=built.label,
@@ -279,7 +299,11 @@ class LinkCheck:
 
 
 def link_check(
-    problem: Problem, bandwidth_Bps: Array, *, traffic: TrafficSettings | None = None
+    problem: Problem,
+    bandwidth_Bps: Array,
+    *,
+    traffic: TrafficSettings | None = None,
+    memo: CheckMemo | None = None,
 ) -> LinkCheck:
     """The check of a design on the links that its plan asks for.
 
@@ -288,6 +312,7 @@ def link_check(
     problem : from a plan.
     bandwidth_Bps : shape (n_dims,), byte/s.
     traffic : placement, queue pairs, addresses; those of the plan by default.
+    memo : of checks of other designs; by default one of its own.
 
     Raises
     ------
@@ -297,4 +322,5 @@ def link_check(
     bandwidth = np.asarray(bandwidth_Bps, dtype=np.float64)
     chosen = fastest_alternative(problem, bandwidth)
     design = realize(problem.topology, bandwidth, problem.realization)
-    return LinkCheck(chosen, bandwidth, design, traffic or traffic_settings(design.realization))
+    settings = traffic or traffic_settings(design.realization)
+    return LinkCheck(chosen, bandwidth, design, settings, memo=memo or CheckMemo())

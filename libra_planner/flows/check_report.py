@@ -73,7 +73,16 @@ class CheckReport:
     @property
     def fim_percent(self) -> Array:
         """Of the most unbalanced dimension, shape (n_seeds,); nan where no flow has a choice."""
-        stacked = np.stack([one.fim_percent for one in self.dimensions])
-        known = ~np.isnan(stacked)
-        worst = np.where(known, stacked, -np.inf).max(axis=0)
-        return np.where(known.any(axis=0), worst, np.nan)
+        return _worst(np.stack([one.fim_percent for one in self.dimensions]))
+
+    @property
+    def fim_floor_percent(self) -> float:
+        """The least that any routing of whole flows can reach; nan as for a dimension."""
+        return float(_worst(np.array([one.fim_floor_percent for one in self.dimensions])))
+
+
+def _worst(figures: Array) -> Array:
+    """Largest over the dimensions, the first axis; nan where all are."""
+    known = ~np.isnan(figures)
+    worst = np.where(known, figures, -np.inf).max(axis=0)
+    return np.where(known.any(axis=0), worst, np.nan)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.failures import require_connected
 from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.loads import ranks
+from libra_planner.flows.memo import Memo
 from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.rates import max_min_rates
@@ -34,9 +35,6 @@ from libra_planner.workload.parallelism import Group
 IN_NETWORK = "in-network"
 """What stands for an algorithm where switches reduce."""
 
-_BYTES = 1e9
-"""What an NPU sends in a phase; times are proportional to it."""
-
 
 @dataclass(frozen=True)
 class RoundReport:
@@ -46,8 +44,8 @@ class RoundReport:
     ----------
     name, share : as in :class:`~libra_planner.flows.traffic.Round`.
     n_flows : of all groups.
-    time_s, ideal_s : until its last flow ends, for one unit of traffic; the same when every
-        packet is sprayed.
+    time_s, ideal_s : until its last flow ends, for as much traffic as an NPU's links carry in a
+        second; the same when every packet is sprayed.
     layers : imbalance by layer.
     fim_percent, fim_floor_percent : over the links between switches; nan if none is used, and
         for the floor where packets are sprayed.
@@ -74,35 +72,34 @@ class PhaseReport:
     label : of the dimension.
     group_size, algorithm : who, and how.
     rounds : in order; every NPU waits for the end of each.
-    asked_Bps, bandwidth_Bps : per NPU, of the design and of its whole links.
+    bandwidth_Bps : per NPU, of the whole links.
     """
 
     label: str
     group_size: int
     algorithm: str
     rounds: tuple[RoundReport, ...]
-    asked_Bps: float
     bandwidth_Bps: float
 
     @property
     def time_factor(self) -> float:
-        """Time over that of the same bytes at the bandwidth that was asked for."""
-        return self._sum("time_s") * self.asked_Bps / _BYTES
+        """Time over that of the same bytes at all the bandwidth of the whole links."""
+        return self._sum("time_s")
 
     @property
     def ideal_factor(self) -> float:
         """The same with every packet sprayed."""
-        return self._sum("ideal_s") * self.asked_Bps / _BYTES
+        return self._sum("ideal_s")
 
     @property
     def efficiency(self) -> float:
         """Share of the whole links' bandwidth that the phase gets."""
-        return _BYTES / (self._sum("time_s") * self.bandwidth_Bps)
+        return 1 / self.time_factor
 
     @property
     def slowdown(self) -> float:
         """Time over that with every packet sprayed."""
-        return self._sum("time_s") / self._sum("ideal_s")
+        return self.time_factor / self.ideal_factor
 
     @property
     def fim_percent(self) -> float:
@@ -160,20 +157,48 @@ class Phase:
             raise ValueError(f"{self.built.label} has no switches")
         return self.built.fabric
 
-    def report(self, policy: Policy, seed: int) -> PhaseReport:
-        """Route every round and follow it to its end."""
-        found = self._trees(policy, seed) if self.algorithm is None else None
+    @cached_property
+    def unit_fabric(self) -> Clos:
+        """The links with host ports of 1 byte/s: what happens on them is the same at any speed."""
+        fabric, speed_Bps = self.fabric, self.fabric.host_Bps
+        ratios = fabric.uplink_Bps / speed_Bps, fabric.core_Bps / speed_Bps
+        return replace(fabric, host_Bps=1.0, uplink_Bps=ratios[0], core_Bps=ratios[1])
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """All that decides about :meth:`rounds` on links that ``realize`` has built.
+
+        Which port is whose follows from the topology, the settings and the number of NICs. The
+        fabric itself is left out: it would keep arrays of all its links.
+        """
+        fabric = self.unit_fabric
+        counts = tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
+        links = self.built.settings, self.built.n_nics, counts, fabric.failed.tobytes()
+        return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings)
+
+    def report(self, policy: Policy, seed: int, memo: Memo[tuple[RoundReport, ...]]) -> PhaseReport:
+        """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
+        rounds = partial(self.rounds, policy, seed)
+        alone = self.npu_at is None and self.background is None
         return PhaseReport(
             label=self.built.label,
             group_size=self.group.sizes[self.dim],
             algorithm=IN_NETWORK if self.algorithm is None else self.algorithm.value,
-            rounds=(found,) if found else tuple(self._rounds(policy, seed)),
-            asked_Bps=self.built.asked_Bps,
+            rounds=memo.of((*self.key, policy, seed), rounds) if alone else rounds(),
             bandwidth_Bps=self.built.bandwidth_Bps,
         )
 
+    def rounds(self, policy: Policy, seed: int) -> tuple[RoundReport, ...]:
+        """The rounds; they do not depend on the speed of the links."""
+        if self.algorithm is None:
+            return (self._trees(policy, seed),)
+        return tuple(self._rounds(policy, seed))
+
     def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
-        """Name, share and flows of each round, with spines for ``pinned``."""
+        """Name, share and flows of each round, with spines for ``pinned``.
+
+        An NPU sends as many bytes as it has NICs, which is a second's worth of ``unit_fabric``.
+        """
         members = Members(self.topology, self.dim, self.group)
         npu_at = self._placed(seed)
         for sent in rounds(members, self.algorithm or Algorithm.RING):
@@ -183,7 +208,7 @@ class Phase:
                 sent,
                 npu_at=npu_at,
                 settings=self.settings,
-                size_bytes=_BYTES,
+                size_bytes=float(self.built.n_nics),
             )
             yield sent.name, sent.share, dealt(self.fabric, flows)
 
@@ -196,10 +221,11 @@ class Phase:
         for name, share, own in self.flows(seed):
             flows = own if self.background is None else joined(own, self.background)
             router, routing = self._routed(flows, policy, seed)
-            alone = router if self.background is None else Router(self.fabric, own, policy)
+            fabric = self.unit_fabric
+            alone = router if self.background is None else Router(fabric, own, policy)
             whole = policy.keeps_flows_whole
-            layers = layer_reports(self.fabric, routing.counts, whole_flows=whole)
-            fim, floor = overall_imbalance(self.fabric, layers, routing.counts)
+            layers = layer_reports(fabric, routing.counts, whole_flows=whole)
+            fim, floor = overall_imbalance(fabric, layers, routing.counts)
             yield RoundReport(
                 name=name,
                 share=share,
@@ -218,7 +244,7 @@ class Phase:
             if self.fabric.failed.size:
                 npu, ends = self.built.npu_of_port, (flows.src, flows.dst)
                 require_connected(self.fabric, *ends, name="NPU", number_of=npu)
-            router = Router(self.fabric, flows, policy)
+            router = Router(self.unit_fabric, flows, policy)
             return router, router.routing(seed)
         except Disconnected as error:
             raise Disconnected(*(self._named(fault, flows) for fault in error.faults)) from None
@@ -235,7 +261,7 @@ class Phase:
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
         """Trees of all groups at once, one per NIC."""
         members = Members(self.topology, self.dim, self.group)
-        n_nics, fabric = self.built.n_nics, self.fabric
+        n_nics, fabric = self.built.n_nics, self.unit_fabric
         host = self.built.port_of_npu[self._placed(seed)]
         group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
         even = sprayed_trees(fabric, host.ravel(), group)
@@ -244,11 +270,10 @@ class Phase:
             root = _roots(fabric, host.ravel(), group, policy, seed)
             trees = reduction_trees(fabric, host.ravel(), group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
-        share = _BYTES / n_nics
         layers = layer_reports(fabric, trees.counts, whole_flows=policy.keeps_flows_whole)
         fim, floor = overall_imbalance(fabric, layers, trees.counts)
         n_groups = even.routes.n_flows
-        return RoundReport("trees", 1.0, n_groups, share / rate, share / best, layers, fim, floor)
+        return RoundReport("trees", 1.0, n_groups, 1 / rate, 1 / best, layers, fim, floor)
 
 
 def _roots(fabric: Clos, host: Indices, group: Indices, policy: Policy, seed: int) -> Indices:

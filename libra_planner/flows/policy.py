@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 
@@ -16,6 +19,17 @@ POLICIES = (
     "two_level_max_min",
     "annealing",
 )
+
+POLICY_OPTIONS = MappingProxyType(
+    {
+        "hash": ("ecmp",),
+        "shared_seed": ("ecmp",),
+        "enhanced": ("ecmp",),
+        "per_collective": ("greedy", "edge_coloring"),
+        "time_limit": ("ilp",),
+    }
+)
+"""Options beside a policy's name, and the policies that read each."""
 
 
 @dataclass(frozen=True)
@@ -67,3 +81,43 @@ class Policy:
     def is_drawn(self) -> bool:
         """Whether another seed gives other paths."""
         return self.name in ("ecmp", "annealing")
+
+
+def policy_with(options: Mapping[str, Any], *, said: str = "policy") -> Policy:
+    """The policy of options as users give them.
+
+    Parameters
+    ----------
+    options : ``policy`` and any of :data:`POLICY_OPTIONS`; ``None`` and ``False`` are not given.
+    said : what users call the policy's own option.
+
+    Raises
+    ------
+    SpecError
+        For an unknown policy, an option that it does not read, or a wrong value; the path of
+        each fault is the option.
+
+    Examples
+    --------
+    >>> policy_with({"policy": "greedy", "per_collective": True, "hash": None}).per_collective
+    True
+    """
+    name = options["policy"]
+    _made("policy", name)
+    given = {key: options.get(key) for key in POLICY_OPTIONS}
+    given = {key: value for key, value in given.items() if value is not None and value is not False}
+    for key in given:
+        if name not in POLICY_OPTIONS[key]:
+            expected = f"expected {' or '.join(POLICY_OPTIONS[key])}"
+            raise SpecError(Fault(f"got {said} {name}", expected, "leave one out", key))
+    if "time_limit" in given:
+        given["time_limit_s"] = given.pop("time_limit")
+    return _made("time_limit", name, **given)
+
+
+def _made(option: str, name: str, **given: Any) -> Policy:
+    """A policy; its faults are those of an option."""
+    try:
+        return Policy(name, **given)
+    except SpecError as error:
+        raise type(error)(*(replace(fault, path=option) for fault in error.faults)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,6 +50,7 @@ def ceil_ratio(numerator: float, denominator: float) -> int:
     return max(1, math.ceil(numerator / denominator * (1 - _ROUNDING)))
 
 
+@lru_cache(maxsize=1024)
 def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1) -> Shape:
     """The fewest switches that join all hosts of one plane.
 

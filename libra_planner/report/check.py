@@ -107,6 +107,7 @@ def time_keys(report: CheckReport) -> dict[str, Any]:
         "effective_step_time_s": figure(report.effective_step_time_s),
         "slowdown": figure(report.slowdown),
         "fim_percent": figure(report.fim_percent),
+        "fim_floor_percent": number(report.fim_floor_percent),
     }
     if len(report.seeds) > 1:
         found = distribution(report.effective_step_time_s)

@@ -166,7 +166,7 @@ def _lost_s(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]
         return 0.0
     dim = links.problem.topology.labels.index(phase.label)
     sent = [links.bytes_of(one)[dim] * one.count for one in users]
-    ideal_s = float(np.sum(sent)) / phase.asked_Bps
+    ideal_s = float(np.sum(sent)) / phase.bandwidth_Bps
     return ideal_s * (phase.time_factor - phase.ideal_factor)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from libra_planner import __version__
 from libra_planner.sweep.axes import Axis
+from libra_planner.sweep.checks import CheckSettings
 from libra_planner.sweep.spec import Sweep
 from libra_planner.sweep.template import PlanTemplate
 
@@ -60,6 +61,7 @@ class Job:
     axes : name to kind of values and whether they are whole numbers, for the columns.
     n_dims : most dimensions of any design's fabric.
     figures : columns of results to keep.
+    check : how the links of every optimum are routed; ``None`` for no check.
     version : of the program that made it.
     """
 
@@ -67,6 +69,7 @@ class Job:
     axes: Mapping[str, tuple[str, bool]]
     n_dims: int
     figures: tuple[str, ...]
+    check: CheckSettings | None = None
     version: str = __version__
 
     @cached_property
@@ -111,7 +114,7 @@ def _column(axis: Axis, digits: NDArray[np.int32]) -> AxisColumn:
 def job_of(sweep: Sweep) -> Job:
     """What the chunks of a sweep have in common."""
     axes = {axis.name: (axis.kind, axis.is_whole) for axis in sweep.axes}
-    return Job(sweep.template, axes, most_dims(sweep), sweep.figures)
+    return Job(sweep.template, axes, most_dims(sweep), sweep.figures, sweep.check)
 
 
 def most_dims(sweep: Sweep) -> int:

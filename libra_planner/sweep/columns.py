@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FLAGS = ("unique", "resolved")
+_TEXTS = ("message", "check_message")
 
 
 def schema_of(job: Job) -> pa.Schema:
@@ -69,7 +70,7 @@ def bandwidth_columns(n_dims: int) -> list[str]:
 def _figure_type(name: str) -> pa.DataType:
     import pyarrow as pa
 
-    if name == "message":
+    if name in _TEXTS:
         return pa.string()
     return pa.bool_() if name in _FLAGS else pa.float64()
 
@@ -123,7 +124,12 @@ def _figures(solved: SolvedChunk) -> dict[str, Any]:
             "unique": _where(optimal, solved.unique),
             "resolved": solved.resolved,
             "speedup_vs_equal": _finite(solved.equal_step_time_s / solved.step_time_s),
-            "message": _messages(solved),
+            "message": _messages(solved.messages, n),
+            "fim_percent": solved.fim_percent,
+            "fim_floor_percent": solved.fim_floor_percent,
+            "effective_step_time_s": solved.effective_step_time_s,
+            "effective_seconds_per_sequence": solved.effective_step_time_s / solved.n_sequences,
+            "check_message": _messages(solved.check_messages, n),
         }
     bandwidth = solved.bandwidth_bytes_per_s.T / BYTES_PER_S_PER_GBPS
     return figures | dict(zip(bandwidth_columns(len(bandwidth)), bandwidth, strict=True))
@@ -137,10 +143,8 @@ def _where(fine: NDArray[np.bool_], flags: NDArray[np.bool_]) -> list[bool | Non
     return [bool(flag) if known else None for known, flag in zip(fine, flags, strict=True)]
 
 
-def _messages(solved: SolvedChunk) -> list[str | None]:
-    if not solved.messages:
-        return [None] * solved.chunk.n
-    return [solved.messages.get(i) for i in range(solved.chunk.n)]
+def _messages(by_design: dict[int, str], n: int) -> list[str | None]:
+    return [by_design.get(i) for i in range(n)] if by_design else [None] * n
 
 
 def _kinds(solved: SolvedChunk) -> list[str | None]:

@@ -13,7 +13,7 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key
 from libra_planner.sweep.axes import Axis, cell
 from libra_planner.sweep.language import NUMBER, TRUTH
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.store import Layout, RunDirectory
 from libra_planner.sweep.template import (
     AxisValue,
     PlanTemplate,
@@ -54,11 +54,14 @@ def _axis_values(
     place = Place(f"{directory.path}: row {row}")
     if not 0 <= row < n:
         raise SpecError(Fault(f"got {row}", f"expected 0 to {n - 1}", "", "", place))
-    try:
-        table = pq.read_table(directory.part_path(row // size), columns=list(axes))
-    except (OSError, ValueError):
+    path = directory.part_path(row // size)
+    if not path.exists():
         got, fix = "got a row that is not there yet", "finish the sweep: run it again"
-        raise SpecError(Fault(got, "", fix, "", place)) from None
+        raise SpecError(Fault(got, "", fix, "", place))
+    fault = Layout(n, size).fault(path)
+    if fault is not None:
+        raise SpecError(fault)
+    table = pq.read_table(path, columns=list(axes))
     (stored,) = table.slice(row % size, 1).to_pylist()
     return {name: _given(axis)[stored[name]] for name, axis in axes.items()}
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from time import perf_counter
 
+import numpy as np
+
+from libra_planner.sweep.batches import grouped
 from libra_planner.sweep.chunks import Chunk, Job, chunk_between, job_of
 from libra_planner.sweep.solver import Solver
 from libra_planner.sweep.spec import Sweep
@@ -32,6 +35,7 @@ class Estimate:
     core_s : time on one core.
     size_bytes : of the results.
     statuses : how the designs that were tried came out.
+    n_routed : designs whose links differ from all before them, where links are checked: about.
     """
 
     n_designs: int
@@ -41,6 +45,7 @@ class Estimate:
     core_s: float
     size_bytes: float
     statuses: dict[str, int]
+    n_routed: int = 0
 
 
 def estimated(sweep: Sweep) -> Estimate:
@@ -58,18 +63,41 @@ def estimated(sweep: Sweep) -> Estimate:
     sizes = (len(axis.values) for axis in sweep.axes if axis.name in job.structural - job.light)
     n_structures = min(n, math.prod(sizes))
     build_s = _build_s(sweep, job)
-    part = _solved(job, _middle(sweep, _FIRST))
+    chunk = _middle(sweep, _FIRST)
+    solver, part = _solved(job, chunk)
     if part.seconds < _FAST_S:
-        part = _solved(job, _middle(sweep, _MORE))
+        chunk = _middle(sweep, _MORE)
+        solver, part = _solved(job, chunk)
+    n_routed = min(n, round(n_structures * _routed_per_structure(job, chunk, solver)))
+    route_s = _route_s(sweep, job) if n_routed else 0.0
     return Estimate(
         n_designs=n,
         n_combinations=sweep.space.n_combinations,
         n_structures=n_structures,
         n_parts=sweep.n_parts,
-        core_s=n_structures * build_s + n * part.seconds / part.n,
+        core_s=n_structures * build_s + n_routed * route_s + n * part.seconds / part.n,
         size_bytes=n * len(part.data) / part.n,
         statuses=part.statuses,
+        n_routed=n_routed,
     )
+
+
+def _routed_per_structure(job: Job, chunk: Chunk, solver: Solver) -> float:
+    """Designs of a structure that had to be routed, on average of a chunk."""
+    codes = [c.codes for c in chunk.columns if c.name in job.structural - job.light]
+    return solver.checker.n_routed / len(grouped(np.array(codes).reshape(-1, chunk.n)))
+
+
+def _route_s(sweep: Sweep, job: Job) -> float:
+    """Seconds that routing a design takes, of some all over the sweep: what knowing it saves."""
+    times = []
+    for row in spread(sweep.space.n, _BUILT):
+        solver, chunk = Solver(job), chunk_between(sweep, row, row + 1)
+        solver.case(chunk, 0)
+        first_s, again_s = (solved_part(solver, chunk).seconds for _ in range(2))
+        if solver.checker.n_routed:
+            times.append(max(first_s - again_s, 0.0))
+    return mean(times or [0.0])
 
 
 def _build_s(sweep: Sweep, job: Job) -> float:
@@ -103,8 +131,8 @@ def _middle(sweep: Sweep, n: int) -> Chunk:
     return chunk_between(sweep, first, first + n)
 
 
-def _solved(job: Job, chunk: Chunk) -> Part:
-    """A chunk's results, timed once its structures are built."""
+def _solved(job: Job, chunk: Chunk) -> tuple[Solver, Part]:
+    """A chunk's results, timed once its structures are built and its links routed."""
     solver = Solver(job)
     solved_part(solver, chunk)
-    return solved_part(solver, chunk)
+    return solver, solved_part(solver, chunk)

@@ -47,6 +47,8 @@ def manifest_of(sweep: Sweep) -> dict[str, Any]:
         "designs_per_part": sweep.designs_per_part,
         "files": dict(_files(sweep)),
     }
+    if sweep.check:
+        spec["check"] = sweep.check.recorded()
     spec = json.loads(json.dumps(spec))
     schema = schema_of(job_of(sweep))
     return {

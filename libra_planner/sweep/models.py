@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from libra_planner.flows.hashing import HASHES
+from libra_planner.flows.policy import POLICIES
 from libra_planner.spec.fields import Count, Model, Text
 
 MOST_SAMPLES = 5_000_000
@@ -27,6 +29,15 @@ FIGURES = (
 """Columns of results that a sweep may choose from; ``bandwidth`` is one per dimension."""
 
 DEFAULT_FIGURES = tuple(name for name in FIGURES if name != "speedup_vs_equal")
+
+CHECK_FIGURES = (
+    "fim_percent",
+    "fim_floor_percent",
+    "effective_step_time_s",
+    "effective_seconds_per_sequence",
+    "check_message",
+)
+"""Columns of results that a check adds."""
 
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
@@ -108,6 +119,19 @@ class SampleSpec(Model):
     n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)]
 
 
+class CheckSpec(Model):
+    """How the links of every optimum are routed: the options of ``check``."""
+
+    policy: Literal[POLICIES] = "ecmp"  # type: ignore[valid-type]
+    seeds: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    hash: Literal[HASHES] | None = None  # type: ignore[valid-type]
+    shared_seed: bool = False
+    enhanced: bool = False
+    per_collective: bool = False
+    time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+
 class SweepFile(Model):
     """A sweep: a plan with placeholders, and the values that fill them."""
 
@@ -130,6 +154,9 @@ class SweepFile(Model):
     ] = Field(default=[], description="Objectives; without them the plan's own.")
     columns: Annotated[list[Literal[FIGURES]], Field(min_length=1)] | None = Field(  # type: ignore[valid-type]
         default=None, description="Columns of results to keep, beside axes, objective and status."
+    )
+    check: CheckSpec | None = Field(
+        default=None, description="Route the links of every optimum; adds FIM and effective times."
     )
     sample: SampleSpec | None = None
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0

@@ -59,7 +59,7 @@ def _dateless(file: str) -> dict[str, None]:
 
 def _frontier(results: Results, axes: Any) -> None:
     time, cost = results.time_column, results.need("cost_usd")
-    query = f"SELECT {cost}, {time} FROM designs WHERE status = 'optimal' ORDER BY row"
+    query = f"SELECT {cost}, {time} FROM designs WHERE {results.ranked} ORDER BY row"
     every = np.array(results.sql(query).rows, dtype=np.float64).reshape(-1, 2)
     front = [(row[cost], row[time]) for row in results.pareto().dicts()]
     best = np.array(front, dtype=np.float64).reshape(-1, 2)
@@ -77,7 +77,7 @@ def _best(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list
     keys = ", ".join(map(quoted, names))
     time = results.time_column
     figures = ", ".join(f"arg_min({quoted(c)}, {time}) AS {quoted(c)}" for c in wanted)
-    query = f"SELECT {keys}, {figures} FROM designs WHERE status = 'optimal' GROUP BY {keys} "
+    query = f"SELECT {keys}, {figures} FROM designs WHERE {results.ranked} GROUP BY {keys} "
     return results.sql(query + f"ORDER BY {keys}").dicts()
 
 
@@ -111,4 +111,5 @@ def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
 
 
 def _label(time: str) -> str:
-    return {"step_time_s": "step time, s"}.get(time, "seconds per sequence")
+    what = "step time, s" if time.endswith("step_time_s") else "seconds per sequence"
+    return f"effective {what}" if time.startswith("effective") else what

@@ -9,10 +9,12 @@ from typing import Any
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.sweep.binding import OBJECTIVE
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.frontier import SAME, unbeaten
+from libra_planner.sweep.models import CHECK_FIGURES
+from libra_planner.sweep.store import Layout, RunDirectory
 
-_SAME = 1e-9
-"""Relative difference of costs below which a dearer design is not worth its place."""
+BY = ("ideal", "effective")
+"""What time ranks designs: by the plan's model, or on their links under the sweep's policy."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class Results:
     Parameters
     ----------
     directory : where they are.
+    by : one of :data:`BY`.
     """
 
     directory: RunDirectory
+    by: str = BY[0]
 
     @classmethod
-    def at(cls, path: str | Path) -> Results:
+    def at(cls, path: str | Path, by: str = BY[0]) -> Results:
         """Results in a run directory.
 
         Raises
@@ -53,7 +57,7 @@ class Results:
         SpecError
             For a directory that is no sweep's, or without any results yet.
         """
-        results = cls(RunDirectory(Path(path)))
+        results = cls(RunDirectory(Path(path)), by)
         if not results.n_parts_done:
             got, fix = "got no results yet", "run the sweep first"
             raise SpecError(Fault(got, "", fix, "", results.directory.place))
@@ -113,24 +117,16 @@ class Results:
             raise SpecError(Fault(_said(error), "", fix, "", self.directory.place)) from None
 
     def _answer(self, query: str) -> Answer:
-        import duckdb
-
-        try:
-            relation = self._connection.execute(query)
-            columns = tuple(column[0] for column in relation.description or ())
-            return Answer(columns, tuple(map(tuple, relation.fetchall())))
-        except duckdb.Error:
-            broken = self.directory.broken()
-            if broken is None:
-                raise
-            got, expected = "got a file that is broken", "expected a whole part of a sweep"
-            fix = "run the sweep again to mend it"
-            raise SpecError(Fault(got, expected, fix, "", Place(str(broken)))) from None
+        relation = self._connection.execute(query)
+        columns = tuple(column[0] for column in relation.description or ())
+        return Answer(columns, tuple(map(tuple, relation.fetchall())))
 
     @cached_property
     def _connection(self) -> Any:
         import duckdb
 
+        layout = Layout(self.manifest["n_designs"], self.manifest["spec"]["designs_per_part"])
+        self.directory.refuse_damaged(layout)  # DuckDB reads damaged numbers without a word.
         connection = duckdb.connect()
         folder = str(self.directory.path.resolve()).replace("'", "''")
         connection.execute("SET enable_progress_bar = false")
@@ -144,13 +140,26 @@ class Results:
     @cached_property
     def time_column(self) -> str:
         """What ranks designs: seconds per sequence where all designs know it (C6)."""
-        if "seconds_per_sequence" in self.columns:
-            query = (
-                "SELECT bool_and(seconds_per_sequence IS NOT NULL) FROM designs WHERE " + _OPTIMAL
-            )
+        prefix = "effective_" if self.by == "effective" else ""
+        step_time, per_sequence = f"{prefix}step_time_s", f"{prefix}seconds_per_sequence"
+        if per_sequence in self.columns:
+            query = f"SELECT bool_and({per_sequence} IS NOT NULL) FROM designs WHERE {self.ranked}"
             if self._own(query).rows[0][0]:
-                return "seconds_per_sequence"
-        return self.need("step_time_s")
+                return per_sequence
+        return self.need(step_time, "--by" if prefix else None)
+
+    @property
+    def ranked(self) -> str:
+        """Which designs have a rank, in SQL."""
+        if self.by == "ideal":
+            return _OPTIMAL
+        return f"{_OPTIMAL} AND {self.need('effective_step_time_s', '--by')} IS NOT NULL"
+
+    @cached_property
+    def n_unchecked(self) -> int:
+        """Optima whose links could not be checked."""
+        query = f"SELECT count(check_message) FROM designs WHERE {_OPTIMAL}"
+        return int(self._own(query).rows[0][0])
 
     def need(self, column: str, place: str | None = None) -> str:
         """The column, if the results have it.
@@ -163,6 +172,8 @@ class Results:
         if column in self.columns:
             return column
         fix = closest(column, self.columns)
+        if column in CHECK_FIGURES:
+            fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory"
         where = Place(place) if place else self.directory.place
         got = f"got no column {column!r}"
         raise SpecError(Fault(got, "expected one of the results", fix, "", where))
@@ -172,7 +183,7 @@ class Results:
         cheapest = "cost_usd, " if "cost_usd" in self.columns else ""
         query = (
             f"SELECT {self._shown()} FROM (SELECT *, row_number() OVER (PARTITION BY objective "
-            f"ORDER BY {self._rank()}, {cheapest}row) AS place_ FROM designs WHERE {_OPTIMAL}) "
+            f"ORDER BY {self._rank()}, {cheapest}row) AS place_ FROM designs WHERE {self.ranked}) "
             f"WHERE place_ <= {n} ORDER BY objective, place_"
         )
         return self._own(query)
@@ -184,10 +195,37 @@ class Results:
         before += "AND 1 PRECEDING)"
         query = (
             f"SELECT {self._shown()} FROM (SELECT *, {before} AS before_ FROM designs "
-            f"WHERE {_OPTIMAL}) WHERE before_ IS NULL OR {cost} < before_ * (1 - {_SAME}) "
+            f"WHERE {self.ranked}) WHERE before_ IS NULL OR {cost} < before_ * (1 - {SAME}) "
             f"ORDER BY {time}, row"
         )
         return self._own(query)
+
+    def pareto_with_fim(self) -> Answer:
+        """Designs that no other one beats in time, cost and FIM, fastest first.
+
+        Where no flow crosses switches nothing is out of balance: FIM counts as 0. Designs whose
+        links could not be checked have no place.
+        """
+        fim = self.need("fim_percent", "--fim")
+        time, cost = self.time_column, self.need("cost_usd")
+        checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
+        query = (
+            f"SELECT row, {time} AS time, {cost} AS cost, coalesce({fim}, 0) AS fim FROM designs "
+            f"WHERE {checked} ORDER BY row"
+        )
+        found = self._arrays(query)
+        kept = found["row"][unbeaten(found["time"], found["cost"], found["fim"])]
+        listed = ", ".join(map(str, kept.tolist()))
+        rows = f"row IN ({listed})" if listed else "false"
+        return self._own(
+            f"SELECT {self._shown()} FROM designs WHERE {rows} ORDER BY {time}, {cost}, "
+            f"coalesce({fim}, 0), row"
+        )
+
+    def _arrays(self, query: str) -> dict[str, Any]:
+        """Columns of an answer without nulls, as arrays."""
+        found: dict[str, Any] = self._connection.execute(query).fetchnumpy()
+        return found
 
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis and objective."""
@@ -221,6 +259,7 @@ class Results:
         """Columns that people want to see of a design."""
         axes = [name for name in self.axes if name != OBJECTIVE]
         known = ["step_time_s", "seconds_per_sequence", "cost_usd", "speedup_vs_equal"]
+        known += [name for name in CHECK_FIGURES if name != "check_message"]
         bandwidths = [name for name in self.columns if name.startswith("bandwidth_dim")]
         names = ["row", *axes, OBJECTIVE, *known, *bandwidths]
         return ", ".join(quoted(name) for name in names if name in self.columns)

@@ -119,7 +119,7 @@ def run_sweep(
     with directory.locked():
         directory.claim(manifest)
         directory.remove_leftovers()
-        done = directory.done(part_rows(sweep))
+        done = directory.done(sweep.layout)
         progress = _progress(sweep, done)
         if watch:
             watch(progress)
@@ -136,15 +136,8 @@ def run_sweep(
     return progress
 
 
-def part_rows(sweep: Sweep) -> dict[int, range]:
-    """Rows of every part by its index."""
-    size, n = sweep.designs_per_part, sweep.space.n
-    return {i: range(i * size, min((i + 1) * size, n)) for i in range(sweep.n_parts)}
-
-
 def _progress(sweep: Sweep, done: set[int]) -> Progress:
-    rows = part_rows(sweep)
-    n_before = sum(len(rows[i]) for i in done)
+    n_before = sum(len(sweep.layout.rows(i)) for i in done)
     return Progress(sweep.space.n, n_before, sweep.n_parts, len(done))
 
 

@@ -25,6 +25,7 @@ from libra_planner.spec.plan import build_plan
 from libra_planner.sweep.baseline import equal_step_time_s, equal_step_times_s
 from libra_planner.sweep.batches import Piece, Rows, grouped, merged, pieces
 from libra_planner.sweep.cases import Case
+from libra_planner.sweep.checks import Checker, CheckSettings
 from libra_planner.sweep.chunks import Chunk, Job
 from libra_planner.timing.expression import Array, Mask
 
@@ -59,6 +60,8 @@ class SolvedChunk:
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design.
     messages : why there is no optimum, by design.
+    fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
+    check_messages : why the links of an optimum could not be checked, by design.
     """
 
     chunk: Chunk
@@ -73,7 +76,11 @@ class SolvedChunk:
     resolved: Mask
     status: NDArray[np.object_]
     kinds: NDArray[np.object_]
+    fim_percent: Array
+    fim_floor_percent: Array
+    effective_step_time_s: Array
     messages: dict[int, str] = field(default_factory=dict)
+    check_messages: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, chunk: Chunk, n_dims: int) -> SolvedChunk:
@@ -92,6 +99,9 @@ class SolvedChunk:
             resolved=np.zeros(n, dtype=bool),
             status=np.full(n, INVALID, dtype=object),
             kinds=np.full(n, "", dtype=object),
+            fim_percent=np.full(n, np.nan),
+            fim_floor_percent=np.full(n, np.nan),
+            effective_step_time_s=np.full(n, np.nan),
         )
 
 
@@ -102,9 +112,11 @@ class Solver:
     Parameters
     ----------
     job : the sweep.
+    checker : checks links, where the sweep asks for it.
     """
 
     job: Job
+    checker: Checker = field(default_factory=Checker)
     _cases: OrderedDict[tuple[str, ...], Case | SpecError] = field(default_factory=OrderedDict)
 
     def solved(self, chunk: Chunk) -> SolvedChunk:
@@ -122,13 +134,16 @@ class Solver:
         """
         result = SolvedChunk.empty(chunk, self.job.n_dims)
         found: list[Piece] = []
+        single: dict[int, Problem] = {}
         for rows in self.by_structure(chunk):
-            found += self._pieces(chunk, rows, result)
+            found += self._pieces(chunk, rows, result, single)
         by_key: dict[object, list[Piece]] = {}
         for piece in found:
             by_key.setdefault(piece.key, []).append(piece)
         for parts in by_key.values():
             self._solve(parts, result)
+        if self.job.check:
+            self._check(self.job.check, found, single, result)
         return result
 
     def by_structure(self, chunk: Chunk) -> list[Rows]:
@@ -136,8 +151,31 @@ class Solver:
         codes = [c.codes for c in chunk.columns if c.name in self.job.structural]
         return grouped(np.array(codes).reshape(-1, chunk.n))
 
-    def _pieces(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> list[Piece]:
-        """The batches of one structure; what no batch holds is solved at once."""
+    def _check(
+        self,
+        settings: CheckSettings,
+        found: Sequence[Piece],
+        single: dict[int, Problem],
+        result: SolvedChunk,
+    ) -> None:
+        """The links of every optimum, for which its rules do not matter."""
+        problems = {int(row): piece.case.base for piece in found for row in piece.rows} | single
+        for row in np.flatnonzero(result.status == OPTIMAL):
+            problem = problems[int(row)]
+            bandwidth = result.bandwidth_bytes_per_s[row, : problem.topology.n_dims]
+            try:
+                links = self.checker.checked(settings, problem, bandwidth)
+            except SpecError as error:
+                result.check_messages[int(row)] = str(error)
+                continue
+            result.fim_percent[row] = links.fim_percent
+            result.fim_floor_percent[row] = links.fim_floor_percent
+            result.effective_step_time_s[row] = links.effective_step_time_s
+
+    def _pieces(
+        self, chunk: Chunk, rows: Rows, result: SolvedChunk, single: dict[int, Problem]
+    ) -> list[Piece]:
+        """The batches of one structure; what no batch holds is solved at once, into ``single``."""
         case = self.case(chunk, int(rows[0]))
         if isinstance(case, SpecError):
             result.messages.update(dict.fromkeys(map(int, rows), str(case)))
@@ -145,7 +183,7 @@ class Solver:
         result.kinds[rows] = case.base.objective
         result.n_sequences[rows] = case.base.n_sequences or np.nan
         if not case.is_batched:
-            self._one_by_one(chunk, rows, result)
+            single |= self._one_by_one(chunk, rows, result)
             return []
         return list(pieces(case, chunk, rows, result.messages))
 
@@ -180,8 +218,9 @@ class Solver:
         while len(self._cases) > _MOST_CASES:
             self._cases.popitem(last=False)
 
-    def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> None:
+    def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> dict[int, Problem]:
         """Designs with options, open choices or relative groups: plan by plan."""
+        problems: dict[int, Problem] = {}
         for row in map(int, rows):
             try:
                 problem = plan_of(self.job, chunk, row)
@@ -194,6 +233,8 @@ class Solver:
             solved.step_time_s[0] = float(fastest.step_time.seconds(bandwidth))
             equal_s = np.array([equal_step_time_s(problem, bandwidth)])
             _put(result, np.array([row]), solved, equal_s)
+            problems[row] = problem
+        return problems
 
     def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
         """Pieces of one key, solved at once."""

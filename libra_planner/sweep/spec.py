@@ -8,18 +8,27 @@ from functools import partial
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.flows.policy import policy_with
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.faults import validated
 from libra_planner.sweep.axes import Axis, read_axis
 from libra_planner.sweep.binding import OBJECTIVE, apply_set, base_plan, plan_template
+from libra_planner.sweep.checks import CheckSettings
 from libra_planner.sweep.expressions import Expression, parse_expression
 from libra_planner.sweep.language import OTHER, TRUTH
-from libra_planner.sweep.models import DEFAULT_FIGURES, SampleSpec, SweepFile
+from libra_planner.sweep.models import (
+    CHECK_FIGURES,
+    DEFAULT_FIGURES,
+    CheckSpec,
+    SampleSpec,
+    SweepFile,
+)
 from libra_planner.sweep.space import Space, build_space
+from libra_planner.sweep.store import Layout
 from libra_planner.sweep.template import PlanTemplate
 
-RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal"})
+RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal", *CHECK_FIGURES})
 """Columns of results; no axis may be called like one."""
 
 
@@ -35,6 +44,7 @@ class Sweep:
     figures : columns of results to keep.
     designs_per_part : designs that are solved and written together.
     where, sample, seed : as in the file.
+    check : how the links of every optimum are routed; ``None`` for no check.
     """
 
     source: str
@@ -45,6 +55,7 @@ class Sweep:
     where: tuple[str, ...] = ()
     sample: SampleSpec | None = None
     seed: int = 0
+    check: CheckSettings | None = None
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -52,9 +63,14 @@ class Sweep:
         return self.space.axes
 
     @property
+    def layout(self) -> Layout:
+        """Which designs are in which file of results."""
+        return Layout(self.space.n, self.designs_per_part)
+
+    @property
     def n_parts(self) -> int:
         """Files that the results make."""
-        return -(-self.space.n // self.designs_per_part)
+        return self.layout.n_parts
 
 
 def load_sweep(path: str | Path) -> Sweep:
@@ -82,6 +98,7 @@ def load_sweep(path: str | Path) -> Sweep:
     apply_set(document, plan_document, spec, faults)
     template = plan_template(document, plan_document, beside, axes, faults)
     filters = _filters(spec, axes, faults)
+    check = _check(spec.check, faults.under("check"))
     faults.required(True)
     axes = _slowest_first(axes, template)
     space = faults.attempt(
@@ -91,12 +108,21 @@ def load_sweep(path: str | Path) -> Sweep:
         source=document.file,
         template=template,
         space=faults.required(space),
-        figures=tuple(spec.columns or DEFAULT_FIGURES),
+        figures=(*(spec.columns or DEFAULT_FIGURES), *(CHECK_FIGURES if check else ())),
         designs_per_part=spec.designs_per_part,
         where=tuple(spec.where),
         sample=spec.sample,
         seed=spec.seed,
+        check=check,
     )
+
+
+def _check(spec: CheckSpec | None, faults: FaultCollector) -> CheckSettings | None:
+    if spec is None:
+        return None
+    policy = faults.attempt((), lambda: policy_with(spec.model_dump()))
+    seeds = range(spec.seed, spec.seed + spec.seeds)
+    return None if policy is None else CheckSettings(policy, seeds)
 
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:

@@ -11,7 +11,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,23 +129,27 @@ class RunDirectory:
         for path in self.path.glob(f"{_TEMPORARY}*"):
             path.unlink(missing_ok=True)
 
-    def done(self, rows: dict[int, range]) -> set[int]:
-        """Chunks whose file is there, readable (its footer) and has the rows it should.
+    def done(self, layout: Layout) -> set[int]:
+        """Chunks whose file is there and is what it should be."""
+        return {index_of(path) for path, fault in self._faults(layout) if fault is None}
 
-        ``rows`` is the rows of every chunk by index.
+    def refuse_damaged(self, layout: Layout) -> None:
+        """Refuse results with a part that is not what it should be.
+
+        Raises
+        ------
+        SpecError
+            For the first such part.
         """
-        found = set()
-        for path in self.path.glob("part-*.parquet"):
-            match = _PART.fullmatch(path.name)
-            index = int(match[1]) if match else -1
-            if index in rows and rows_of(path) == rows[index]:
-                found.add(index)
-        return found
+        fault = next((fault for _, fault in self._faults(layout) if fault is not None), None)
+        if fault is not None:
+            raise SpecError(fault)
 
-    def broken(self) -> Path | None:
-        """The first part that cannot be read, as a run that mends it would find it."""
+    def _faults(self, layout: Layout) -> list[tuple[Path, Fault | None]]:
+        """What is wrong with each file of results."""
         parts = sorted(self.path.glob("part-*.parquet"))
-        return next((path for path in parts if rows_of(path) is None), None)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(zip(parts, pool.map(layout.fault, parts), strict=True))
 
     def write_part(self, index: int, data: bytes) -> None:
         """Write a chunk's file: it appears whole, or not at all.
@@ -167,6 +173,87 @@ def writing(place: Place) -> Iterator[None]:
         fix = "make room or give another directory, and run the same command again"
         expected = "expected a directory to write results to"
         raise DataNotFound(Fault(got, expected, fix, "", place)) from None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which rows are in which part.
+
+    Parameters
+    ----------
+    n_designs : rows of the sweep.
+    size : rows of a part; the last one may have fewer.
+    """
+
+    n_designs: int
+    size: int
+
+    @property
+    def n_parts(self) -> int:
+        """Files that the results make."""
+        return -(-self.n_designs // self.size)
+
+    def rows(self, index: int) -> range:
+        """Rows of a part.
+
+        >>> Layout(n_designs=25, size=10).rows(2)
+        range(20, 25)
+        """
+        return range(index * self.size, min((index + 1) * self.size, self.n_designs))
+
+    def fault(self, path: Path) -> Fault | None:
+        """What is wrong with a file of results; ``None`` if nothing is."""
+        index, place = index_of(path), Place(str(path))
+        if not 0 <= index < self.n_parts:
+            expected = f"expected {self.n_parts:,} parts from part-000000.parquet on"
+            return Fault(
+                "got a file that is no part of the sweep", expected, "remove it", "", place
+            )
+        found, rows, fix = sound_rows(path), self.rows(index), "run the sweep again to mend it"
+        if found is None:
+            expected = "expected a whole part of a sweep"
+            return Fault("got a file that is broken", expected, fix, "", place)
+        if found != rows:
+            got = f"got rows {found.start:,} to {found.stop - 1:,}, those of another part"
+            expected = f"expected {rows.start:,} to {rows.stop - 1:,}"
+            return Fault(got, expected, fix, "", place)
+        return None
+
+
+def index_of(path: Path) -> int:
+    """Number of a part by its name; -1 for a name that no part has.
+
+    >>> index_of(Path("run/part-000012.parquet")), index_of(Path("run/part-12.parquet"))
+    (12, -1)
+    """
+    match = _PART.fullmatch(path.name)
+    return int(match[1]) if match else -1
+
+
+def sound_rows(path: Path) -> range | None:
+    """Rows of a part in which every page has the checksum that it was written with.
+
+    ``None`` for a file that is no part, cut off, or damaged.
+    """
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return _sound_rows(path, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=100_000)
+def _sound_rows(path: Path, *_state: int) -> range | None:
+    """The same, asked once for each state of a file: its size and when it was changed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as part:
+            part.read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return rows_of(path)
 
 
 def rows_of(path: Path) -> range | None:
@@ -213,7 +300,7 @@ def parquet_bytes(table: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
+    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     return buffer.getvalue()
 
 
@@ -230,7 +317,7 @@ def manifest_hash(spec: dict[str, Any]) -> str:
 def _difference(other: dict[str, Any], manifest: dict[str, Any]) -> str:
     """Which parts of two sweeps differ."""
     theirs, ours = other.get("spec", {}), manifest["spec"]
-    parts = [key for key in ours if theirs.get(key) != ours[key]]
+    parts = [key for key in ours | theirs if theirs.get(key) != ours.get(key)]
     if parts:
         return f"different {', '.join(parts)}"
     return f"made by version {other.get('version')}"

@@ -161,6 +161,61 @@ def test_a_part_that_is_cut_off_is_named(
     )
 
 
+QUESTIONS = (["show"], ["show", "--sql", "SELECT max(cost_usd) FROM designs"], ["design"])
+
+
+def _asked(question: list[str], copy: Path, run: Run) -> Any:
+    rest = ["12", "-o", copy.parent / "plan.yaml"] if question == ["design"] else question[1:]
+    return run("sweep", question[0], copy, *rest)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_part_damaged_in_the_middle_is_named(
+    question: list[str], run: Run, directory: Path, tmp_path: Path
+) -> None:
+    """DuckDB would read wrong numbers from it without a word."""
+    copy = tmp_path / "run"
+    shutil.copytree(directory, copy)
+    part = copy / "part-000001.parquet"
+    damaged = bytearray(part.read_bytes())
+    damaged[len(damaged) // 3] ^= 1
+    part.write_bytes(damaged)
+    outcome = _asked(question, copy, run)
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"{part}: got a file that is broken")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_part_in_the_place_of_another_is_named(
+    question: list[str], run: Run, directory: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(directory, copy)
+    parts = [copy / f"part-00000{i}.parquet" for i in (0, 1)]
+    shutil.copy(parts[0], parts[1])
+    outcome = _asked(question, copy, run)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == (
+        f"{parts[1]}: got rows 0 to 9, those of another part, expected 10 to 19; "
+        f"run the sweep again to mend it\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["part-000004.parquet", "part-000001 (copy).parquet"])
+def test_a_file_that_is_no_part_is_named(
+    name: str, run: Run, directory: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(directory, copy)
+    shutil.copy(copy / "part-000001.parquet", copy / name)
+    outcome = run("sweep", "show", copy)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == (
+        f"{copy / name}: got a file that is no part of the sweep, "
+        f"expected 4 parts from part-000000.parquet on; remove it\n"
+    )
+
+
 def test_table_is_never_wrapped(run: Run, directory: Path) -> None:
     outcome = run("sweep", "show", directory)
     lines = outcome.out.splitlines()

@@ -23,7 +23,7 @@ from libra_planner.errors import DataNotFound, SpecError
 from libra_planner.sweep import pool
 from libra_planner.sweep.runner import Progress, run_sweep
 from libra_planner.sweep.spec import Sweep, load_sweep
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.store import RunDirectory, rows_of
 from tests.conftest import Outcome
 
 N_PARTS = 24
@@ -206,6 +206,23 @@ def test_a_part_in_the_place_of_another_is_done_again(
     folder = tmp_path / "run"
     run_sweep(sweep, folder)
     (folder / "part-000003.parquet").write_bytes(_bytes(folder)["part-000007.parquet"])
+    progress = run_sweep(sweep, folder)
+    assert (progress.n_before, progress.n_solved) == (460, 20)
+    _check(folder, reference)
+
+
+@pytest.mark.parametrize("where", [0.1, 0.3, 0.5])
+def test_a_part_damaged_in_the_middle_is_done_again(
+    where: float, sweep: Sweep, tmp_path: Path, reference: Path
+) -> None:
+    """The footer is fine and so are the rows it tells of; a checksum of a page is not."""
+    folder = tmp_path / "run"
+    run_sweep(sweep, folder)
+    path = folder / "part-000003.parquet"
+    damaged = bytearray(path.read_bytes())
+    damaged[int(where * len(damaged))] ^= 4
+    path.write_bytes(damaged)
+    assert rows_of(path) == range(60, 80)
     progress = run_sweep(sweep, folder)
     assert (progress.n_before, progress.n_solved) == (460, 20)
     _check(folder, reference)
