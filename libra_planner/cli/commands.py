@@ -198,7 +198,7 @@ def list_bundled(options: argparse.Namespace) -> None:
         return
     width = max(len(name) for name in rows)
     for name, path in rows.items():
-        text = str(path) if options.kind == "examples" else _first_comment(path)
+        text = str(path) if options.kind in ("examples", "sweeps") else _first_comment(path)
         print(f"{name:<{width}}  {text}")
 
 

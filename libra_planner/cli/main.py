@@ -285,7 +285,7 @@ def _add_report(commands: _Commands) -> None:
 
 def _add_list(commands: _Commands) -> None:
     parser = _command(commands, "list", "list_bundled", "List what is bundled.")
-    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples")
+    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
     parser.add_argument("kind", choices=kinds)
     add_json(parser)
 

@@ -15,11 +15,16 @@ KINDS = {
     "npu-catalogues": "NPU catalogue",
     "parts": "parts catalogue",
     "examples": "example",
+    "sweeps": "example of a sweep",
 }
 """What one file of each kind is called; the kind names its folder (with - for _)."""
 
-_SHARED_FOLDERS = dict.fromkeys(("cost-models", "npu-catalogues", "parts"), "cost_models")
+_SHARED_FOLDERS = {
+    **dict.fromkeys(("cost-models", "npu-catalogues", "parts"), "cost_models"),
+    "sweeps": "examples",
+}
 _KIND_LINES = {
+    "sweeps": "axes:",
     "cost-models": "kind: price_book",
     "npu-catalogues": "kind: npu_catalogue",
     "parts": "kind: parts",
@@ -49,8 +54,12 @@ def names(kind: str) -> list[str]:
 
 
 def _is_of(kind: str, path: Path) -> bool:
-    line = _KIND_LINES.get(kind)
-    return line is None or line in path.read_text(encoding="utf-8").splitlines()
+    if kind == "workloads":
+        return True
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if kind == "examples":  # Of plans: what is no sweep.
+        return _KIND_LINES["sweeps"] not in lines
+    return _KIND_LINES[kind] in lines
 
 
 def is_path(name: str) -> bool:

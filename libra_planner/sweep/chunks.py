@@ -90,7 +90,7 @@ def chunk_of(sweep: Sweep, index: int) -> Chunk:
     --------
     >>> from libra_planner.spec.bundled import folder
     >>> from libra_planner.sweep.spec import load_sweep
-    >>> chunk = chunk_of(load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml"), 0)
+    >>> chunk = chunk_of(load_sweep(folder("examples") / "10_budgets.yaml"), 0)
     >>> chunk.n, chunk.values(1)
     (74, {'objective': 'performance', 'budget': 125})
     """

@@ -30,7 +30,7 @@ def schema_of(job: Job) -> pa.Schema:
     >>> from libra_planner.spec.bundled import folder
     >>> from libra_planner.sweep.chunks import job_of
     >>> from libra_planner.sweep.spec import load_sweep
-    >>> job = job_of(load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml"))
+    >>> job = job_of(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> schema_of(job).names[:5]
     ['row', 'budget', 'objective', 'status', 'objective_value']
     """

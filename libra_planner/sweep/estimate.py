@@ -55,7 +55,7 @@ def estimated(sweep: Sweep) -> Estimate:
     --------
     >>> from libra_planner.spec.bundled import folder
     >>> from libra_planner.sweep.spec import load_sweep
-    >>> found = estimated(load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml"))
+    >>> found = estimated(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> found.n_designs, found.n_structures, found.n_parts
     (74, 1, 1)
     """

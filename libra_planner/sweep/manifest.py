@@ -31,7 +31,7 @@ def manifest_of(sweep: Sweep) -> dict[str, Any]:
     --------
     >>> from libra_planner.spec.bundled import folder
     >>> from libra_planner.sweep.spec import load_sweep
-    >>> manifest = manifest_of(load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml"))
+    >>> manifest = manifest_of(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> manifest["n_designs"], manifest["spec"]["where"]
     (74, [])
     """

@@ -105,7 +105,7 @@ def run_sweep(
     >>> import tempfile
     >>> from libra_planner.spec.bundled import folder
     >>> from libra_planner.sweep.spec import load_sweep
-    >>> sweep = load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml")
+    >>> sweep = load_sweep(folder("examples") / "10_budgets.yaml")
     >>> with tempfile.TemporaryDirectory() as there:
     ...     first = run_sweep(sweep, there)
     ...     again = run_sweep(sweep, there)

@@ -127,7 +127,7 @@ class Solver:
         >>> from libra_planner.spec.bundled import folder
         >>> from libra_planner.sweep.chunks import chunk_of, job_of
         >>> from libra_planner.sweep.spec import load_sweep
-        >>> sweep = load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml")
+        >>> sweep = load_sweep(folder("examples") / "10_budgets.yaml")
         >>> result = Solver(job_of(sweep)).solved(chunk_of(sweep, 0))
         >>> result.step_time_s[[0, 16]].round(4).tolist()
         [0.8743, 0.7224]

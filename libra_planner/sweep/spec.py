@@ -84,7 +84,7 @@ def load_sweep(path: str | Path) -> Sweep:
     Examples
     --------
     >>> from libra_planner.spec.bundled import folder
-    >>> sweep = load_sweep(folder("examples") / "sweeps" / "01_budgets.yaml")
+    >>> sweep = load_sweep(folder("examples") / "10_budgets.yaml")
     >>> sweep.space.n, [axis.name for axis in sweep.axes]
     (74, ['objective', 'budget'])
     """

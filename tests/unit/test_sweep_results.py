@@ -327,7 +327,7 @@ def test_plan_counts_and_estimates(run: Run, directory: Path) -> None:
 
 
 def test_run_says_what_it_did(run: Run, tmp_path: Path) -> None:
-    example = folder("examples") / "sweeps" / "01_budgets.yaml"
+    example = folder("examples") / "10_budgets.yaml"
     outcome = run("sweep", "run", example, "-o", tmp_path / "run", "--json-progress")
     events = [json.loads(line) for line in outcome.out.splitlines()]
     assert [event["event"] for event in events] == ["progress", "progress", "done"]
@@ -339,7 +339,7 @@ def test_run_says_what_it_did(run: Run, tmp_path: Path) -> None:
 
 def test_codesign_equals_plans_one_by_one(tmp_path: Path) -> None:
     """The example's answer: each degree's best shape, from `optimize` of every design."""
-    text = (folder("examples") / "sweeps" / "02_codesign.yaml").read_text()
+    text = (folder("examples") / "11_codesign.yaml").read_text()
     sweep = yaml.safe_load(text)
     sweep["axes"]["shape"]["factorizations"]["dims"] = 2
     sweep["axes"]["budget"] = [400]
