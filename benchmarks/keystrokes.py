@@ -39,8 +39,6 @@ from libra_planner.tui.launch import SWITCH_INTERVAL_S
 SIZES = ((80, 24), (200, 60))
 LOOK_S = 0.005
 QUIET_CPU_S = 5e-4
-MADE_S = 4.0
-"""Time in which the other screens are made."""
 QUIET_S = 0.04
 DEBOUNCE_S = 0.2
 
@@ -195,7 +193,6 @@ async def at_rest(app: Cockpit, meter: Meter) -> None:
     """Once everything that is imported beside the interface is."""
     while warming(app):
         await asyncio.sleep(LOOK_S)
-    await asyncio.sleep(MADE_S)
     await meter.still()
 
 

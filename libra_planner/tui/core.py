@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
 _DARK, _LIGHT = "textual-dark", "textual-light"
 _TICK_S = 0.25
-_FIRST_LOOK_S, _PAUSE_S = 2.0, 0.2
-"""Time to look at the first screen before the others are made, and between two of them."""
-
 _WARM = (
     "optimizer.optimize",
     "optimizer.shadow",
@@ -155,27 +152,12 @@ class CockpitCore(App[int]):
         def call(ticket: Ticket) -> None:
             load_modules(names, ticket)
 
-        def done(_result: None) -> None:
-            self.set_timer(_FIRST_LOOK_S, self._make_next)
-
-        self.workshop.start("warm", "", call=call, done=done)
-
-    def _make_next(self) -> None:
-        """Make the screens that were not seen yet, one after the other, keys in between."""
-        if not (self.is_running and self.screen_stack):  # Being left.
-            return
-        missing = [name for name in SCREENS if not self._is_made(name)]
-        if missing:
-            self.call_later(self._make, missing[0])
-            self.set_timer(_PAUSE_S, self._make_next)
+        self.workshop.start("warm", "", call=call, done=lambda _: None)
 
     async def _make(self, name: str) -> None:
         """Make a screen, unless it is there."""
-        if self.is_running and self.screen_stack and not self._is_made(name):
+        if not any(pane.id == name for pane in self._switcher.children):
             await self._switcher.add_content(_new_pane(name), id=name)
-
-    def _is_made(self, name: str) -> bool:
-        return any(pane.id == name for pane in self._switcher.children)
 
     @property
     def _switcher(self) -> ContentSwitcher:
