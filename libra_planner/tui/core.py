@@ -17,6 +17,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS
 from libra_planner.tui.dialogs import Panel
+from libra_planner.tui.painting import Backdrop, ThemedStylesheet
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
 from libra_planner.tui.recent import state_folder
@@ -24,7 +25,14 @@ from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.widgets.key_bar import KeyBar
 from libra_planner.tui.widgets.tab_bar import TabBar
-from libra_planner.tui.work import Finished, Progress, Ticket, Workshop, error_text
+from libra_planner.tui.work import (
+    Finished,
+    Progress,
+    Ticket,
+    Workshop,
+    error_text,
+    load_modules,
+)
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -67,11 +75,6 @@ class CockpitCore(App[int]):
     .-very-wide FabricPane DataTable { max-height: 24; }
     """
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it for instances.
-        (0, "-narrow"),
-        (110, "-wide"),
-        (150, "-very-wide"),
-    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key, action.call, action.name, show=action.in_footer and i == 0)
@@ -83,12 +86,17 @@ class CockpitCore(App[int]):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
+        self.stylesheet = ThemedStylesheet(variables=self.get_css_variables())
         self.session = Session(path)
         self.workshop = Workshop(self)
         self.evaluation: Evaluation | None = None
         self.no_figures = "reading the plan ..."
         self._said = self._status = ""
         self._progress = ""
+        self.animation_level = "none"
+
+    def get_default_screen(self) -> Screen[None]:
+        return Backdrop(id="_default")
 
     def compose(self) -> ComposeResult:
         yield TabBar()
@@ -102,6 +110,10 @@ class CockpitCore(App[int]):
         self.set_interval(_TICK_S, self._show_status)
         self._show_tabs()
         self.call_after_refresh(self.begin)
+
+    def refresh_css(self, animate: bool = True) -> None:
+        with ThemedStylesheet.at_once():  # Called when the theme changes.
+            super().refresh_css(animate=animate)
 
     def begin(self) -> None:
         """Read the plan once the first picture stands."""
@@ -135,12 +147,18 @@ class CockpitCore(App[int]):
         names += [f"libra_planner.tui.screens.{name}" for name in SCREENS]
 
         def call(ticket: Ticket) -> None:
-            for name in names:
-                if ticket.cancelled:
-                    return
-                import_module(name)
+            load_modules(names, ticket)
 
         self.workshop.start("warm", "", call=call, done=lambda _: None)
+
+    async def _make(self, name: str) -> None:
+        """Make a screen, unless it is there."""
+        if not any(pane.id == name for pane in self._switcher.children):
+            await self._switcher.add_content(_new_pane(name), id=name)
+
+    @property
+    def _switcher(self) -> ContentSwitcher:
+        return self.screen_stack[0].query_one(ContentSwitcher)
 
     def apply_edit(self, key: str, text: str) -> None:
         """Give a value of the plan."""
@@ -185,8 +203,7 @@ class CockpitCore(App[int]):
     @property
     def pane(self) -> Pane:
         """The screen that is seen."""
-        switcher = self.screen_stack[0].query_one(ContentSwitcher)
-        return switcher.query_one(f"#{switcher.current}", Pane)
+        return self._switcher.query_one(f"#{self._switcher.current}", Pane)
 
     @property
     def design(self) -> DesignPane:
@@ -194,12 +211,10 @@ class CockpitCore(App[int]):
         return self.screen_stack[0].query_one(DesignPane)
 
     async def action_show(self, name: str) -> None:
-        """Go to a screen; it is made when it is first seen."""
+        """Go to a screen; it is made when it is first wanted."""
         self.design.flush()
-        switcher = self.screen_stack[0].query_one(ContentSwitcher)
-        if not switcher.query(f"#{name}"):
-            await switcher.add_content(_new_pane(name), id=name)
-        switcher.current = name
+        await self._make(name)
+        self._switcher.current = name
         self._show_tabs()
         self.pane.show_session()
         self.pane.take_focus()
@@ -234,8 +249,7 @@ class CockpitCore(App[int]):
 
     def on_progress(self, event: Progress) -> None:
         if event.ticket in self.workshop.running():
-            self._progress = f" {event.done} of {event.n}"
-            self._show_status()
+            self._progress = f" {event.done} of {event.n}"  # The next tick shows it.
 
     def on_finished(self, event: Finished) -> None:
         error = self.workshop.finish(event)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from textual.app import App
@@ -141,6 +143,7 @@ class Workshop:
             return
         except Exception as caught:  # Shown in a panel, whatever it is.
             result, error = None, caught
+        _keep_loaded(ticket.kind)
         self._post(Finished(ticket, result, error))
 
     def _post(self, message: Message) -> None:
@@ -148,6 +151,32 @@ class Workshop:
             self._app.post_message(message)
         except RuntimeError:  # The cockpit was left meanwhile.
             return
+
+
+_loaded: set[str] = set()
+"""Kinds of work whose modules this process has loaded."""
+
+
+def _keep_loaded(kind: str) -> None:
+    """What is there after the first work of a kind, modules above all, is no garbage: nobody looks.
+
+    A full collection of what the solver alone consists of stops every thread for 0.1 s and more.
+    """
+    if kind not in _loaded:
+        _loaded.add(kind)
+        gc.freeze()
+
+
+def load_modules(names: Iterable[str], ticket: Ticket) -> None:
+    """Import what will be needed, looking for no garbage meanwhile, until it is cancelled."""
+    gc.disable()
+    try:
+        for name in names:
+            if ticket.cancelled:
+                return
+            import_module(name)
+    finally:
+        gc.enable()
 
 
 def error_text(error: Exception) -> str:

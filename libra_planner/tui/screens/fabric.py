@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from rich.console import Group
@@ -10,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
 from textual.events import Resize
+from textual.timer import Timer
 from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.realization import WIRINGS
@@ -23,6 +25,9 @@ POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "an
 """Policies that find paths by themselves."""
 
 _TWO_COLUMNS = 150
+
+_BLANK_S = 0.2
+"""A check that takes no longer replaces the links before it without an empty screen between."""
 
 
 class FabricPane(Pane):
@@ -53,6 +58,7 @@ class FabricPane(Pane):
         self._found: links.CheckedLinks | None = None
         self._wanted: tuple[Any, ...] = ()
         self._rows: list[dict[str, Any]] = []
+        self._blanking: Timer | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="fabric-bar"):
@@ -96,7 +102,8 @@ class FabricPane(Pane):
         problem, bandwidth = self.session.problem, self.session.bandwidth_bytes_per_s
         if problem is None:
             return
-        self._say("routing the flows ...")
+        self._found = None
+        self._blank_soon()
 
         def call(ticket: Any) -> links.CheckedLinks:
             return links.check_links(
@@ -106,7 +113,17 @@ class FabricPane(Pane):
         start = self.cockpit.workshop.start
         start("check", "checking the links", call=call, done=self._done, failed=self._failed)
 
+    def _blank_soon(self) -> None:
+        """What is on screen goes away, unless the new links are there before anybody reads it."""
+        self._stay()
+        self._blanking = self.set_timer(_BLANK_S, partial(self._say, "routing the flows ..."))
+
+    def _stay(self) -> None:
+        if self._blanking is not None:
+            self._blanking.stop()
+
     def _done(self, found: links.CheckedLinks) -> None:
+        self._stay()
         self._found = found
         self._show()
 
@@ -116,6 +133,7 @@ class FabricPane(Pane):
         self._say(error_text(error))
 
     def _say(self, text: str) -> None:
+        self._stay()
         self._found, self._rows = None, []
         self.query_one("#fabric-times", Card).show(Text(text, "italic"))
         for name in ("dimensions", "layers", "heat"):

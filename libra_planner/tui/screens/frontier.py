@@ -12,6 +12,7 @@ from textual.events import Resize
 from textual.widgets import DataTable, Static
 
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from libra_planner.tui.widgets.tables import fill
 
@@ -31,7 +32,7 @@ class FrontierPane(Pane):
     FrontierPane #frontier-title { height: 1; padding: 0 1; }
     FrontierPane #frontier-plot { height: 1fr; }
     FrontierPane #frontier-list { height: 2fr; min-height: 6; width: 1fr; }
-    FrontierPane DataTable { height: 1fr; }
+    FrontierPane DataTable { height: 1fr; scrollbar-gutter: stable; }
     FrontierPane #frontier-note { height: auto; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,7 +54,7 @@ class FrontierPane(Pane):
                 yield FrontierPlot()
             with Vertical(id="frontier-list"):
                 yield DataTable(cursor_type="row", zebra_stripes=True)
-                yield Static(id="frontier-note")
+                yield Card(id="frontier-note")
 
     def take_focus(self) -> None:
         self.query_one(DataTable).focus()
@@ -115,10 +116,10 @@ class FrontierPane(Pane):
         self._note(error_text(error))
 
     def _note(self, text: str) -> None:
-        self.query_one("#frontier-note", Static).update(Text(text, "italic"))
+        self.query_one("#frontier-note", Card).show(Text(text, "italic"))
 
     def _draw(self) -> None:
-        if not self._points:
+        if not self._points or not self.size:  # Unseen: the resize that shows it draws it.
             return
         evaluation = self.cockpit.evaluation
         design = (evaluation.cost_usd, evaluation.step_time_s) if evaluation else None
@@ -135,7 +136,7 @@ class FrontierPane(Pane):
         title = Text(f"Step time over cost, {axes} axes: ", no_wrap=True)
         title.append("o", "cyan").append(" frontier  ").append("#", "bold").append(" chosen  ")
         title.append("X", "bold yellow").append(" on screen")
-        self.query_one("#frontier-title", Static).update(title)
+        self.query_one("#frontier-title", Static).update(title, layout=False)
         self.query_one(FrontierPlot).show(pairs, max(chosen, 0), design, is_log=is_log)
 
     def on_resize(self, _event: Resize) -> None:

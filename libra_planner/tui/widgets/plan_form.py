@@ -109,7 +109,6 @@ class PlanForm(VerticalScroll, can_focus=False):
 
     DEFAULT_CSS = """
     PlanForm { border: round $foreground 40%; padding: 0 1 0 0; }
-    PlanForm:focus-within { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Field before", show=False),
