@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import Place, PlannerError
 from libra_planner.tui import recent
-from libra_planner.tui.core import CockpitCore
+from libra_planner.tui.core import FRAME_S, CockpitCore
 from libra_planner.tui.dialogs import OpenDialog, Panel, Prompt, Question, help_text
 from libra_planner.tui.plans import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
 from libra_planner.tui.session import Edits
@@ -294,6 +295,9 @@ class Cockpit(CockpitCore):
         """All keys."""
         self.push_screen(Panel("Keys", help_text(), wide=True))
 
-    def action_theme(self) -> None:
+    async def action_theme(self) -> None:
         """Dark or light."""
-        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+        name = "light" if self.current_theme.dark else "dark"
+        self.say(f"{name} colours")
+        await asyncio.sleep(FRAME_S)  # The words answer the key: everything gets other colours.
+        self.theme = f"textual-{name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 _DARK = "textual-dark"
 _TICK_S = 0.25
+FRAME_S = 0.025
+"""In which Textual, at 60 pictures a second, has painted what changed."""
 _WARM = (
     "optimizer.optimize",
     "optimizer.shadow",
@@ -213,6 +216,8 @@ class CockpitCore(App[int]):
     async def action_show(self, name: str) -> None:
         """Go to a screen; it is made when it is first wanted."""
         self.design.flush()
+        self._show_tabs(name)
+        await asyncio.sleep(FRAME_S)  # The tab answers the key, the screen follows.
         await self._make(name)
         self._switcher.current = name
         self._show_tabs()
@@ -222,11 +227,12 @@ class CockpitCore(App[int]):
     async def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
         await self.action_show(event.screen_name)
 
-    def _show_tabs(self) -> None:
+    def _show_tabs(self, name: str | None = None) -> None:
+        """The name of the plan, and which screen is seen, or about to be."""
         session = self.session
         mark = " (edited)" if session.dirty else ""
         bar = self.screen_stack[0].query_one(TabBar)
-        bar.update(self.pane.id or "", f"{session.path.name}{mark}")
+        bar.update(name or self.pane.id or "", f"{session.path.name}{mark}")
 
     # Status
 

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.css.stylesheet import Stylesheet
 
+from libra_planner.tui import core
 from libra_planner.tui.painting import ThemedStylesheet
+from libra_planner.tui.widgets.tab_bar import TabBar
 from tests.tui.conftest import Driver, drive
 
 
@@ -45,5 +48,23 @@ def test_what_was_loaded_is_not_looked_through_for_garbage(plan_file: Path) -> N
         await driver.until(lambda: not driver.app.workshop.running())
         assert gc.isenabled()
         assert gc.get_freeze_count() > 100_000
+
+    drive(plan_file, walk)
+
+
+def test_the_tab_answers_before_its_screen_is_made(
+    plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And keys typed ahead go to the screen they were meant for."""
+    monkeypatch.setattr(core, "FRAME_S", 0.5)
+
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        for key in ("f3", "f2", "p"):
+            app._driver.send_message(events.Key(key, key if len(key) == 1 else None))
+        await driver.until(lambda: "[3 Frontier]" in app.query_one(TabBar).render().plain)
+        assert app.pane.id == "design"
+        await driver.until(lambda: len(app.session.pins) == 1)
+        assert app.pane.id == "compare"
 
     drive(plan_file, walk)
