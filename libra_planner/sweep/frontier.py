@@ -67,8 +67,8 @@ def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
 
     A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM and
     place, that is no worse in cost and FIM, up to :data:`SAME` of each. The designs so far that no
-    other one beats in cost and FIM are a staircase, so that each costs a bisection: O(n log n) in all (H. T. Kung,
-    F. Luccio, F. P. Preparata, On finding the maxima of a set of vectors, Journal of the ACM 22,
+    other one beats in cost and FIM are a staircase, so that each costs a bisection: O(n log n) in
+    all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of vectors, JACM 22,
     1975).
 
     Parameters

@@ -13,7 +13,8 @@ from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.sweep.binding import OBJECTIVE
 from libra_planner.sweep.frontier import SAME, unbeaten, unbeaten_in_two
 from libra_planner.sweep.models import CHECK_FIGURES
-from libra_planner.sweep.store import Layout, RunDirectory
+from libra_planner.sweep.parts import Layout
+from libra_planner.sweep.store import RunDirectory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,8 +132,8 @@ class Results:
     def _connection(self) -> Any:
         import duckdb
 
-        layout = Layout(self.manifest["n_designs"], self.manifest["spec"]["designs_per_part"])
-        self.directory.refuse_damaged(layout)  # DuckDB reads damaged numbers without a word.
+        # DuckDB reads damaged numbers without a word.
+        self.directory.refuse_damaged(Layout.of(self.manifest))
         connection = duckdb.connect()
         folder = str(self.directory.path.resolve()).replace("'", "''")
         connection.execute("SET enable_progress_bar = false")

@@ -24,8 +24,8 @@ from libra_planner.sweep.models import (
     SampleSpec,
     SweepFile,
 )
+from libra_planner.sweep.parts import Layout
 from libra_planner.sweep.space import Space, build_space
-from libra_planner.sweep.store import Layout
 from libra_planner.sweep.template import PlanTemplate
 
 RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal", *CHECK_FIGURES})
