@@ -161,7 +161,7 @@ def _listed(document: Document, key: Key, raw: list[Any]) -> tuple[Any, ...]:
 def _refuse_twice(values: Sequence[Any]) -> None:
     seen: set[str] = set()
     for value in values:
-        text = json.dumps(value, sort_keys=True)
+        text = str(float(value)) if _kind(value) == NUMBER else json.dumps(value, sort_keys=True)
         if text in seen:
             raise SpecError(Fault(f"got {cell(value)} twice", "expected it once", "remove one"))
         seen.add(text)
@@ -194,6 +194,7 @@ def _spaced(spec: CountRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
         raise SpecError(Fault(f"got from {spec.start:g} with log", "expected more than 0"))
     spaced = np.geomspace if spec.log else np.linspace
     values = [_rounded(float(value)) for value in spaced(spec.start, spec.to, spec.n)]
+    _refuse_twice(values)
     whole = all(value.is_integer() for value in values) and isinstance(raw["from"], int)
     return tuple(map(int, values)) if whole else tuple(values)
 

@@ -63,6 +63,7 @@ class Job:
     figures : columns of results to keep.
     check : how the links of every optimum are routed; ``None`` for no check.
     version : of the program that made it.
+    sweep_hash : of the run's manifest, which its parts carry.
     """
 
     template: PlanTemplate
@@ -71,6 +72,7 @@ class Job:
     figures: tuple[str, ...]
     check: CheckSettings | None = None
     version: str = __version__
+    sweep_hash: str = ""
 
     @cached_property
     def structural(self) -> frozenset[str]:

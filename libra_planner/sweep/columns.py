@@ -11,6 +11,7 @@ from libra_planner.sweep.axes import cell
 from libra_planner.sweep.binding import OBJECTIVE
 from libra_planner.sweep.chunks import AxisColumn, Job
 from libra_planner.sweep.language import NUMBER, TRUTH
+from libra_planner.sweep.parts import SWEEP_HASH
 from libra_planner.sweep.solver import SolvedChunk
 from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS
@@ -88,7 +89,8 @@ def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
         else _array(figures[field.name], field.type)
         for field in schema
     ]
-    return pa.table(arrays, schema=schema)
+    table = pa.table(arrays, schema=schema)
+    return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash})
 
 
 def _axis_array(column: AxisColumn, kind: pa.DataType) -> pa.Array:

@@ -13,7 +13,8 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key
 from libra_planner.sweep.axes import Axis, cell
 from libra_planner.sweep.language import NUMBER, TRUTH
-from libra_planner.sweep.store import Layout, RunDirectory
+from libra_planner.sweep.parts import Layout
+from libra_planner.sweep.store import RunDirectory
 from libra_planner.sweep.template import (
     AxisValue,
     PlanTemplate,
@@ -58,7 +59,7 @@ def _axis_values(
     if not path.exists():
         got, fix = "got a row that is not there yet", "finish the sweep: run it again"
         raise SpecError(Fault(got, "", fix, "", place))
-    fault = Layout(n, size).fault(path)
+    fault = Layout.of(manifest).fault(path)
     if fault is not None:
         raise SpecError(fault)
     table = pq.read_table(path, columns=list(axes))

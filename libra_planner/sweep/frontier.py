@@ -1,4 +1,4 @@
-"""Which of many designs no other one beats in three figures at once."""
+"""Which of many designs no other one beats in two or three figures at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,62 @@ SAME = 1e-9
 """Relative difference of a figure up to which a design is not worth its place."""
 
 
+def ties(values: Array) -> NDArray[np.intp]:
+    """Ranks of figures, shape (n,), in which those that rounding alone tells apart are equal.
+
+    Optima of different designs often have the same time, computed in another order. In ascending
+    order a rank ends where the next figure is more than :data:`SAME` above the one before it.
+
+    Parameters
+    ----------
+    values : 0 or more, shape (n,).
+
+    Examples
+    --------
+    >>> ties(np.array([2.0, 1.0 + 1e-15, 1.0, 3.0]))
+    array([1, 0, 0, 2])
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    steps = ordered[1:] > ordered[:-1] * (1 + SAME)
+    ranks = np.zeros(len(values), dtype=np.intp)
+    ranks[order[1:]] = np.cumsum(steps)
+    return ranks
+
+
+def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
+    """Designs on the frontier of two figures that are to be small, fastest first.
+
+    A design is beaten by one before it, in the order of time up to :func:`ties`, cost and place,
+    that is no dearer, up to :data:`SAME`.
+
+    Parameters
+    ----------
+    time, cost : of each design, 0 or more, shape (n,).
+
+    Returns
+    -------
+    Indices of designs.
+
+    Examples
+    --------
+    The first is as fast as the second, but for rounding, and dearer.
+
+    >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
+    array([1, 2])
+    """
+    order = np.lexsort((cost, ties(time)))
+    least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
+    return order[cost[order] < least * (1 - SAME)]
+
+
 def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
     """Designs on the frontier of three figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time, cost, FIM and place, that is no
-    worse in cost and FIM, up to :data:`SAME` of each. The designs so far that no other one beats in
-    cost and FIM are a staircase, so that each costs a bisection: O(n log n) in all (H. T. Kung,
-    F. Luccio, F. P. Preparata, On finding the maxima of a set of vectors, Journal of the ACM 22,
+    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM and
+    place, that is no worse in cost and FIM, up to :data:`SAME` of each. The designs so far that no
+    other one beats in cost and FIM are a staircase, so that each costs a bisection: O(n log n) in
+    all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of vectors, JACM 22,
     1975).
 
     Parameters
@@ -37,7 +86,7 @@ def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
     >>> unbeaten(np.array([1.0, 2, 3, 3]), np.array([9.0, 5, 5, 9]), np.array([50.0, 60, 60, 0]))
     array([0, 1, 3])
     """
-    order = np.lexsort((fim, cost, time))
+    order = np.lexsort((fim, ties(cost), ties(time)))
     costs: list[float] = []
     fims: list[float] = []  # Falls as costs rise.
     kept = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.sweep.results import Results, quoted
+from libra_planner.sweep.results import Results
 from libra_planner.sweep.store import writing
 
 _FORMATS = (".svg", ".png", ".pdf")
@@ -24,7 +24,7 @@ def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None
     results : what to show.
     files : paths that end in .svg, .png or .pdf.
     x, y : axes. Neither: time and cost of all designs and their frontier; x: bandwidths of
-        the best design at each of its values; both: the best time at each pair of values.
+        the fastest design at each of its values; both: the least time at each pair of values.
 
     Raises
     ------
@@ -65,26 +65,22 @@ def _frontier(results: Results, axes: Any) -> None:
     best = np.array(front, dtype=np.float64).reshape(-1, 2)
     axes.plot(every[:, 0] * _PER_MILLION, every[:, 1], ".", color="0.75", label="designs")
     best[:, 0] *= _PER_MILLION
-    axes.plot(best[:, 0], best[:, 1], "-o", markersize=3, drawstyle="steps-post", label="frontier")
+    axes.plot(best[:, 0], best[:, 1], "-o", markersize=3, drawstyle="steps-pre", label="frontier")
     axes.set(xlabel="cost, M$", ylabel=_label(time))
     axes.legend()
 
 
-def _best(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """Columns of the best design at each combination of the values of some axes."""
+def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns of the fastest design at each combination of the values of some axes."""
     for name in names:
         results.need(name, "--x, --y")
-    keys = ", ".join(map(quoted, names))
-    time = results.time_column
-    figures = ", ".join(f"arg_min({quoted(c)}, {time}) AS {quoted(c)}" for c in wanted)
-    query = f"SELECT {keys}, {figures} FROM designs WHERE {results.ranked} GROUP BY {keys} "
-    return results.sql(query + f"ORDER BY {keys}").dicts()
+    return results.fastest(names, wanted).dicts()
 
 
 def _split(results: Results, axes: Any, x: str) -> None:
     labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
     results.need("bandwidth_dim1_GBps")
-    rows = _best(results, [x], labels)
+    rows = _fastest(results, [x], labels)
     values = [row[x] for row in rows]
     places = values if all(isinstance(v, int | float) for v in values) else range(len(values))
     heights = np.array([[row[label] or 0.0 for label in labels] for row in rows], dtype=np.float64)
@@ -92,13 +88,13 @@ def _split(results: Results, axes: Any, x: str) -> None:
     axes.stackplot(list(places), heights.T, labels=names)
     if places is not values:
         axes.set_xticks(list(places), list(map(str, values)), rotation=90)
-    axes.set(xlabel=x, ylabel="bandwidth of the best design, GB/s per NPU")
+    axes.set(xlabel=x, ylabel="bandwidth of the fastest design, GB/s per NPU")
     axes.legend(loc="upper left")
 
 
 def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
     time = results.time_column
-    rows = _best(results, [x, y], [time])
+    rows = _fastest(results, [x, y], [time])
     across, up = (list(dict.fromkeys(sorted(row[name] for row in rows))) for name in (x, y))
     grid = np.full((len(up), len(across)), np.nan)
     for row in rows:

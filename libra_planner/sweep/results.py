@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import glob
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.sweep.binding import OBJECTIVE
-from libra_planner.sweep.frontier import SAME, unbeaten
+from libra_planner.sweep.frontier import SAME, unbeaten, unbeaten_in_two
 from libra_planner.sweep.models import CHECK_FIGURES
-from libra_planner.sweep.store import Layout, RunDirectory
+from libra_planner.sweep.parts import Layout
+from libra_planner.sweep.store import RunDirectory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 BY = ("ideal", "effective")
 """What time ranks designs: by the plan's model, or on their links under the sweep's policy."""
@@ -125,14 +132,15 @@ class Results:
     def _connection(self) -> Any:
         import duckdb
 
-        layout = Layout(self.manifest["n_designs"], self.manifest["spec"]["designs_per_part"])
-        self.directory.refuse_damaged(layout)  # DuckDB reads damaged numbers without a word.
+        # DuckDB reads damaged numbers without a word.
+        self.directory.refuse_damaged(Layout.of(self.manifest))
         connection = duckdb.connect()
         folder = str(self.directory.path.resolve()).replace("'", "''")
         connection.execute("SET enable_progress_bar = false")
-        connection.execute(f"SET allowed_directories = ['{folder}']")
+        escaped = glob.escape(folder)  # No [, * or ? of its name is a pattern.
+        connection.execute(f"SET allowed_directories = ['{folder}', '{escaped}']")
         connection.execute("SET enable_external_access = false")
-        files = f"{folder}/part-*.parquet"
+        files = f"{escaped}/part-*.parquet"
         connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
         connection.execute("SET lock_configuration = true")
         return connection
@@ -180,25 +188,48 @@ class Results:
 
     def top(self, n: int) -> Answer:
         """The best designs of each objective; of equals the cheaper one."""
-        cheapest = "cost_usd, " if "cost_usd" in self.columns else ""
+        places = self._places([OBJECTIVE], self._rank())
         query = (
-            f"SELECT {self._shown()} FROM (SELECT *, row_number() OVER (PARTITION BY objective "
-            f"ORDER BY {self._rank()}, {cheapest}row) AS place_ FROM designs WHERE {self.ranked}) "
-            f"WHERE place_ <= {n} ORDER BY objective, place_"
+            f"SELECT {self._shown()} FROM designs JOIN ({places}) ON row = ranked_row_ "
+            f"WHERE ranked_place_ <= {n} ORDER BY objective, ranked_place_"
         )
         return self._own(query)
+
+    def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
+        """Columns of the fastest design at each combination of values of others."""
+        keys = [quoted(name) for name in names]
+        shown = ", ".join([*keys, *map(quoted, wanted)])
+        places = self._places(keys, self.time_column)
+        query = (
+            f"SELECT {shown} FROM designs JOIN ({places}) ON row = ranked_row_ "
+            f"WHERE ranked_place_ = 1 ORDER BY {', '.join(keys)}"
+        )
+        return self._own(query)
+
+    def _places(self, among: Sequence[str], rank: str) -> str:
+        """SQL for the place of every design among its like: ranked_row_, ranked_place_.
+
+        Ranks that rounding alone tells apart are equal, as :func:`ties` has them; then the cheaper
+        design comes first, of equally cheap ones the faster.
+        """
+        cost = "cost_usd" if "cost_usd" in self.columns else "NULL"
+        then = f"CASE objective WHEN 'cost' THEN {self.time_column} ELSE {cost} END"
+        numbers = "PARTITION BY like_ ORDER BY rank_, ranked_row_"
+        return (
+            f"SELECT ranked_row_, row_number() OVER (PARTITION BY like_ ORDER BY tie_, then_, "
+            f"ranked_row_) AS ranked_place_ FROM (SELECT *, sum(step_) OVER ({numbers} ROWS "
+            f"UNBOUNDED PRECEDING) AS tie_ FROM (SELECT *, CASE WHEN rank_ > lag(rank_) OVER "
+            f"({numbers}) * (1 + {SAME}) THEN 1 ELSE 0 END AS step_ FROM (SELECT row AS "
+            f"ranked_row_, {rank} AS rank_, {then} AS then_, dense_rank() OVER (ORDER BY "
+            f"{', '.join(among)}) AS like_ FROM designs WHERE {self.ranked})))"
+        )
 
     def pareto(self) -> Answer:
         """Designs that no other one beats in time and cost, fastest first."""
         time, cost = self.time_column, self.need("cost_usd")
-        before = f"min({cost}) OVER (ORDER BY {time}, {cost}, row ROWS BETWEEN UNBOUNDED PRECEDING "
-        before += "AND 1 PRECEDING)"
-        query = (
-            f"SELECT {self._shown()} FROM (SELECT *, {before} AS before_ FROM designs "
-            f"WHERE {self.ranked}) WHERE before_ IS NULL OR {cost} < before_ * (1 - {SAME}) "
-            f"ORDER BY {time}, row"
-        )
-        return self._own(query)
+        found = self._arrays(f"{time} AS time, {cost} AS cost", self.ranked)
+        kept = found["row"][unbeaten_in_two(found["time"], found["cost"])]
+        return self._rows(kept, f"{time}, row")
 
     def pareto_with_fim(self) -> Answer:
         """Designs that no other one beats in time, cost and FIM, fastest first.
@@ -209,37 +240,38 @@ class Results:
         fim = self.need("fim_percent", "--fim")
         time, cost = self.time_column, self.need("cost_usd")
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
-        query = (
-            f"SELECT row, {time} AS time, {cost} AS cost, coalesce({fim}, 0) AS fim FROM designs "
-            f"WHERE {checked} ORDER BY row"
-        )
-        found = self._arrays(query)
+        figures = f"{time} AS time, {cost} AS cost, coalesce({fim}, 0) AS fim"
+        found = self._arrays(figures, checked)
         kept = found["row"][unbeaten(found["time"], found["cost"], found["fim"])]
-        listed = ", ".join(map(str, kept.tolist()))
-        rows = f"row IN ({listed})" if listed else "false"
-        return self._own(
-            f"SELECT {self._shown()} FROM designs WHERE {rows} ORDER BY {time}, {cost}, "
-            f"coalesce({fim}, 0), row"
-        )
+        return self._rows(kept, f"{time}, {cost}, coalesce({fim}, 0), row")
 
-    def _arrays(self, query: str) -> dict[str, Any]:
-        """Columns of an answer without nulls, as arrays."""
+    def _arrays(self, figures: str, which: str) -> dict[str, Any]:
+        """Row numbers and figures of designs, without nulls, as arrays."""
+        query = f"SELECT row, {figures} FROM designs WHERE {which} ORDER BY row"
         found: dict[str, Any] = self._connection.execute(query).fetchnumpy()
         return found
+
+    def _rows(self, rows: NDArray[np.int64], order: str) -> Answer:
+        """What people want to see of some designs."""
+        listed = ", ".join(map(str, rows.tolist()))
+        which = f"row IN ({listed})" if listed else "false"
+        return self._own(f"SELECT {self._shown()} FROM designs WHERE {which} ORDER BY {order}")
 
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis and objective."""
         name = quoted(self.need(axis, "--group-by"))
         time = self.time_column
+        places = self._places([name, OBJECTIVE], self._rank())
+        best = "FILTER (WHERE ranked_place_ = 1)"
         query = (
             f"SELECT {name}, objective, count(*) AS n_designs, "
             f"count(*) FILTER (WHERE {_OPTIMAL}) AS n_optimal, "
-            f"arg_min(row, {self._rank()}) AS best_row, "
-            f"arg_min({time}, {self._rank()}) AS best_{time}"
+            f"any_value(row) {best} AS best_row, any_value({time}) {best} AS best_{time}"
         )
         if "cost_usd" in self.columns:
-            query += f", arg_min(cost_usd, {self._rank()}) AS best_cost_usd"
-        return self._own(f"{query} FROM designs GROUP BY ALL ORDER BY ALL")
+            query += f", any_value(cost_usd) {best} AS best_cost_usd"
+        query += f" FROM designs LEFT JOIN ({places}) ON row = ranked_row_"
+        return self._own(f"{query} GROUP BY {name}, objective ORDER BY ALL")
 
     def everything(self) -> Answer:
         """All rows and columns."""

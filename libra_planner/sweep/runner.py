@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
@@ -115,11 +115,12 @@ def run_sweep(
     directory, job = RunDirectory(Path(path)), job_of(sweep)
     probe(sweep, job)
     manifest = manifest_of(sweep)
+    job = replace(job, sweep_hash=manifest["hash"])
     directory.check(manifest)
     with directory.locked():
         directory.claim(manifest)
         directory.remove_leftovers()
-        done = directory.done(sweep.layout)
+        done = directory.done(replace(sweep.layout, sweep_hash=manifest["hash"]))
         progress = _progress(sweep, done)
         if watch:
             watch(progress)

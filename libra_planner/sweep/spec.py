@@ -24,12 +24,15 @@ from libra_planner.sweep.models import (
     SampleSpec,
     SweepFile,
 )
+from libra_planner.sweep.parts import Layout
 from libra_planner.sweep.space import Space, build_space
-from libra_planner.sweep.store import Layout
 from libra_planner.sweep.template import PlanTemplate
 
 RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal", *CHECK_FIGURES})
-"""Columns of results; no axis may be called like one."""
+"""Columns of results; no axis may be called like one, in small letters or capitals."""
+
+_RESERVED_STARTS = ("bandwidth_dim", "best_", "n_designs", "n_optimal", "ranked_")
+"""Of columns of results and of what ``sweep show`` says of them."""
 
 
 @dataclass(frozen=True)
@@ -161,15 +164,20 @@ def _with_objectives(
 
 
 def _check_names(axes: Mapping[str, Axis], faults: FaultCollector) -> None:
+    seen: set[str] = set()  # SQL takes capitals for small letters.
     for name in axes:
-        dotted = name.split(".")
+        dotted, small = name.split("."), name.lower()
         plain = all(part.isidentifier() or part.isdigit() for part in dotted)
-        reserved = name in RESERVED or name.startswith("bandwidth_dim")
+        reserved = small in RESERVED | seen or small.startswith(_RESERVED_STARTS)
+        reserved |= small == OBJECTIVE != name
+        seen.add(small)
         if plain and not reserved and not dotted[0].isdigit():
             continue
         got = f"got the axis {name!r}"
         expected = (
-            "expected a name that no column of results has" if reserved else "expected a name"
+            "expected a name that no other axis and no column has"
+            if reserved
+            else "expected a name"
         )
         fix = "rename it" if reserved else "write letters, digits and _"
         key: Key = ("axes", name)

@@ -5,29 +5,23 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import io
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from libra_planner.sweep.parts import Layout, index_of
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 _LOCK = ".lock"
 _TEMPORARY = ".part-"
-_PART = re.compile(r"part-(\d{6,})\.parquet")
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,7 @@ class RunDirectory:
         Raises
         ------
         DataNotFound
-            For a directory without a readable manifest.
+            For a directory without a readable manifest, or with one that was changed.
         """
         file = self.path / MANIFEST
         try:
@@ -72,6 +66,10 @@ class RunDirectory:
             got = f"got no readable {MANIFEST}"
             expected = "expected the directory of a sweep"
             raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
+        if manifest.pop("checksum", None) != _checksum(manifest):
+            got, expected = f"got a changed {MANIFEST}", "expected it as sweep run wrote it"
+            fix = "bring it back, or run the sweep into a new directory"
+            raise DataNotFound(Fault(got, expected, fix, "", self.place))
         return dict(manifest)
 
     def check(self, manifest: dict[str, Any]) -> None:
@@ -98,7 +96,7 @@ class RunDirectory:
         self.check(manifest)
         if not (self.path / MANIFEST).exists():
             with writing(self.place):
-                text = json.dumps(manifest, indent=1)
+                text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
                 write_whole(self.path, MANIFEST, text.encode(), f".{MANIFEST}.")
 
     def _refuse_others(self) -> None:
@@ -175,102 +173,6 @@ def writing(place: Place) -> Iterator[None]:
         raise DataNotFound(Fault(got, expected, fix, "", place)) from None
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Which rows are in which part.
-
-    Parameters
-    ----------
-    n_designs : rows of the sweep.
-    size : rows of a part; the last one may have fewer.
-    """
-
-    n_designs: int
-    size: int
-
-    @property
-    def n_parts(self) -> int:
-        """Files that the results make."""
-        return -(-self.n_designs // self.size)
-
-    def rows(self, index: int) -> range:
-        """Rows of a part.
-
-        >>> Layout(n_designs=25, size=10).rows(2)
-        range(20, 25)
-        """
-        return range(index * self.size, min((index + 1) * self.size, self.n_designs))
-
-    def fault(self, path: Path) -> Fault | None:
-        """What is wrong with a file of results; ``None`` if nothing is."""
-        index, place = index_of(path), Place(str(path))
-        if not 0 <= index < self.n_parts:
-            expected = f"expected {self.n_parts:,} parts from part-000000.parquet on"
-            return Fault(
-                "got a file that is no part of the sweep", expected, "remove it", "", place
-            )
-        found, rows, fix = sound_rows(path), self.rows(index), "run the sweep again to mend it"
-        if found is None:
-            expected = "expected a whole part of a sweep"
-            return Fault("got a file that is broken", expected, fix, "", place)
-        if found != rows:
-            got = f"got rows {found.start:,} to {found.stop - 1:,}, those of another part"
-            expected = f"expected {rows.start:,} to {rows.stop - 1:,}"
-            return Fault(got, expected, fix, "", place)
-        return None
-
-
-def index_of(path: Path) -> int:
-    """Number of a part by its name; -1 for a name that no part has.
-
-    >>> index_of(Path("run/part-000012.parquet")), index_of(Path("run/part-12.parquet"))
-    (12, -1)
-    """
-    match = _PART.fullmatch(path.name)
-    return int(match[1]) if match else -1
-
-
-def sound_rows(path: Path) -> range | None:
-    """Rows of a part in which every page has the checksum that it was written with.
-
-    ``None`` for a file that is no part, cut off, or damaged.
-    """
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return _sound_rows(path, state.st_size, state.st_mtime_ns)
-
-
-@lru_cache(maxsize=100_000)
-def _sound_rows(path: Path, *_state: int) -> range | None:
-    """The same, asked once for each state of a file: its size and when it was changed."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as part:
-            part.read(use_threads=False)
-    except (pa.ArrowException, OSError, ValueError):
-        return None
-    return rows_of(path)
-
-
-def rows_of(path: Path) -> range | None:
-    """First to last row of a part, from its footer; ``None`` for what is no part, or cut off."""
-    import pyarrow.parquet as pq
-
-    try:
-        footer = pq.read_metadata(path)
-        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        columns = [group.column(footer.schema.names.index("row")) for group in groups]
-        first = min(column.statistics.min for column in columns)
-        last = max(column.statistics.max for column in columns)
-    except (OSError, ValueError, AttributeError):  # AttributeError: it has no statistics.
-        return None
-    return range(first, last + 1) if last - first + 1 == footer.num_rows else None
-
-
 def write_whole(folder: Path, name: str, data: bytes, prefix: str) -> None:
     """Write a file under a temporary name, make sure of it, then rename it."""
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix)
@@ -295,15 +197,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def parquet_bytes(table: pa.Table) -> bytes:
-    """A table as a parquet file."""
-    import pyarrow.parquet as pq
-
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
-    return buffer.getvalue()
-
-
 def manifest_hash(spec: dict[str, Any]) -> str:
     """Hash of a sweep's canonical form and of the program's version.
 
@@ -311,6 +204,11 @@ def manifest_hash(spec: dict[str, Any]) -> str:
     (True, 64)
     """
     text = json.dumps([__version__, FORMAT, spec], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -9,8 +9,8 @@ from libra_planner import __version__
 from libra_planner.errors import Fault, SpecError
 from libra_planner.sweep.chunks import Chunk, Job
 from libra_planner.sweep.columns import table_of
+from libra_planner.sweep.parts import parquet_bytes
 from libra_planner.sweep.solver import Solver
-from libra_planner.sweep.store import parquet_bytes
 
 
 @dataclass(frozen=True)

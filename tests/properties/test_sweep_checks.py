@@ -16,15 +16,25 @@ from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.memo import Memo
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem
-from libra_planner.sweep.frontier import SAME, unbeaten
+from libra_planner.sweep.frontier import SAME, ties, unbeaten, unbeaten_in_two
 from tests.checked_plans import loaded, operation
 
 # The frontier ------------------------------------------------------------------------------------
 
 
+def tied(values: np.ndarray) -> list[int]:
+    """Every figure against the one before it."""
+    ranks, before, rank = {}, 0.0, -1
+    for value in sorted(set(values.tolist())):
+        rank += rank < 0 or value > before * (1 + SAME)
+        before = value
+        ranks[value] = rank
+    return [ranks[value] for value in values.tolist()]
+
+
 def unbeaten_by_pairs(time: np.ndarray, cost: np.ndarray, fim: np.ndarray) -> list[int]:
     """Every design against all before it."""
-    order = np.lexsort((fim, cost, time))
+    order = np.lexsort((fim, tied(cost), tied(time)))
     kept = []
     for place, i in enumerate(order):
         before = order[:place]
@@ -46,7 +56,21 @@ FIGURE = st.one_of(
 @settings(max_examples=300)
 def test_the_staircase_is_all_pairs(designs: list[tuple[float, float, float]]) -> None:
     time, cost, fim = np.array(designs, dtype=np.float64).reshape(-1, 3).T
+    assert ties(time).tolist() == tied(time)
     assert unbeaten(time, cost, fim).tolist() == unbeaten_by_pairs(time, cost, fim)
+
+
+@given(st.lists(st.tuples(FIGURE, FIGURE), max_size=60))
+@settings(max_examples=300)
+def test_the_frontier_of_two_is_all_pairs(designs: list[tuple[float, float]]) -> None:
+    time, cost = np.array(designs, dtype=np.float64).reshape(-1, 2).T
+    order = np.lexsort((cost, tied(time)))
+    expected = [
+        int(i)
+        for place, i in enumerate(order)
+        if not (cost[order[:place]] * (1 - SAME) <= cost[i]).any()
+    ]
+    assert unbeaten_in_two(time, cost).tolist() == expected
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -296,7 +296,7 @@ def test_faults_have_their_place(check: str, message: str, tmp_path: Path) -> No
 def test_no_axis_is_called_like_a_column(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text("base: 01_gpt3_4d\naxes: {fim_percent: [1]}\n")
-    with pytest.raises(SpecError, match="expected a name that no column of results has"):
+    with pytest.raises(SpecError, match="expected a name that no other axis and no column has"):
         load_sweep(path)
 
 

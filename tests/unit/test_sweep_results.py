@@ -124,6 +124,63 @@ def test_group_by(run: Run, directory: Path, rows: list[dict[str, Any]]) -> None
     )
 
 
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Shapes of the same time but for rounding, the dear one a hair faster; an odd name."""
+    here = tmp_path_factory.mktemp("tied")
+    axes = {
+        "budget": [100, 400],
+        "shape": {
+            "topologies": ["SW(64)_SW(64)", "RI(64)_RI(64)", "RI(64)_RI(8)_RI(8)"],
+            "tiers": ["chiplet", "node", "pod"],
+        },
+    }
+    base = SWEEP["base"] | {  # type: ignore[operator]
+        "parallelism": {"tp": 8, "dp": 512},
+        "global_batch": 4096,
+        "training_loop": "tp_dp_overlap",
+    }
+    (here / "sweep.yaml").write_text(yaml.safe_dump({"base": base, "axes": axes}, sort_keys=False))
+    run_sweep(load_sweep(here / "sweep.yaml"), here / "run[1]")
+    return here / "run[1]"
+
+
+def test_of_equally_fast_designs_the_cheapest_is_the_best(run: Run, tied: Path) -> None:
+    """Times of one budget are equal to 4e-15: no dear one may pass for the best by that."""
+    every = run("sweep", "show", tied, "--csv", "-").out
+    rows = list(csv.DictReader(io.StringIO(every)))
+    budgets = [[row for row in rows if row["budget"] == budget] for budget in ("100", "400")]
+    for same in budgets:
+        times = [float(row["step_time_s"]) for row in same]
+        assert 0 < max(times) / min(times) - 1 < 1e-13
+    slow, fast = (min(same, key=lambda row: float(row["cost_usd"])) for same in budgets)
+    assert float(min(budgets[1], key=lambda row: float(row["step_time_s"]))["cost_usd"]) > float(
+        fast["cost_usd"]
+    )
+    found = run("sweep", "show", tied, "--pareto", "--json").payload["rows"]
+    assert [row["row"] for row in found] == [int(fast["row"]), int(slow["row"])]
+    found = run("sweep", "show", tied, "--top", "1", "--json").payload["rows"]
+    assert [row["row"] for row in found] == [int(fast["row"])]
+    found = run("sweep", "show", tied, "--group-by", "budget", "--json").payload["rows"]
+    assert [(row["best_row"], row["best_cost_usd"]) for row in found] == [
+        (int(row["row"]), float(row["cost_usd"])) for row in (slow, fast)
+    ]
+
+
+def test_bandwidths_of_a_figure_are_one_design(tied: Path, directory: Path) -> None:
+    """A fabric of two dimensions does not borrow the third one of another."""
+    for folder_, axis in ((tied, "budget"), (directory, "budget"), (directory, "shape")):
+        results = Results.at(folder_)
+        names = [name for name in results.columns if name.startswith("bandwidth_dim")]
+        found = results.fastest([axis], ["row", *names]).dicts()
+        rows = {row["row"]: row for row in results.everything().dicts()}
+        time = results.time_column
+        for best in found:
+            assert all(best[name] == rows[best["row"]][name] for name in [axis, *names])
+            least = min(row[time] or 1e99 for row in rows.values() if row[axis] == best[axis])
+            assert rows[best["row"]][time] == pytest.approx(least, rel=1e-12)
+
+
 def test_sql_and_csv(run: Run, directory: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     query = "SELECT count(*) AS n, max(budget) AS most FROM designs"
     assert run("sweep", "show", directory, "--sql", query, "--json").payload["rows"] == [
@@ -238,7 +295,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
     split, heat = tmp_path / "split.svg", tmp_path / "map.svg"
     run("sweep", "show", directory, "--plot", split, "--x", "shape")
     run("sweep", "show", directory, "--plot", heat, "--x", "budget", "--y", "tp")
-    assert "bandwidth of the best design" in split.read_text()
+    assert "bandwidth of the fastest design" in split.read_text()
     assert "dim3" in split.read_text()
     assert "least seconds per sequence" in heat.read_text()
 
