@@ -142,6 +142,7 @@ def show(options: argparse.Namespace) -> None:
     from libra_planner.sweep.results import Results
 
     _refuse_unused(options)
+    _refuse_axes(options)
     results = Results.at(options.directory, options.by)
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
@@ -178,6 +179,18 @@ def _refuse_unused(options: argparse.Namespace) -> None:
     if options.by == "effective" and options.sql is not None:
         got, fix = "got --by with --sql", "write ORDER BY effective_step_time_s in the query"
         raise SpecError(Fault(got, "expected one of them", fix, "", Place("--by")))
+
+
+def _refuse_axes(options: argparse.Namespace) -> None:
+    """Refuse axes of a figure that nobody asked for."""
+    if (options.x or options.y) and not options.plot:
+        got, fix = "got an axis without --plot", "add --plot FILE"
+    elif options.y and not options.x:
+        got, fix = "got --y without --x", "add --x, or write --x instead"
+    else:
+        return
+    expected = "expected a figure along --x, or over --x and --y"
+    raise SpecError(Fault(got, expected, fix, "", Place("--x, --y")))
 
 
 def _without_inf(value: Any) -> Any:

@@ -131,7 +131,8 @@ def _fields(model: type[BaseModel], key: Key) -> list[str]:
         nested = [m.model_fields[part].annotation for m in models if part in m.model_fields]
         found = [inner for annotation in nested for inner in _direct_models(annotation)]
         models = found or models
-    return [name for found_model in models for name in found_model.model_fields]
+    fields = (field for found_model in models for field in found_model.model_fields.items())
+    return [field.alias or name for name, field in fields]
 
 
 def _direct_models(annotation: Any) -> list[type[BaseModel]]:

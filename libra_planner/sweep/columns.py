@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from libra_planner.problem import Problem
 from libra_planner.sweep.axes import cell
 from libra_planner.sweep.binding import OBJECTIVE
 from libra_planner.sweep.chunks import AxisColumn, Job
@@ -81,7 +82,7 @@ def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
     import pyarrow as pa
 
     schema = schema_of(job)
-    figures = _figures(solved)
+    figures = _figures(solved, job)
     axes = {column.name: column for column in solved.chunk.columns}
     arrays = [
         _axis_array(axes[field.name], field.type)
@@ -108,14 +109,14 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return pa.array(values, type=kind, from_pandas=True)
 
 
-def _figures(solved: SolvedChunk) -> dict[str, Any]:
+def _figures(solved: SolvedChunk, job: Job) -> dict[str, Any]:
     n, first = solved.chunk.n, solved.chunk.first_row
     optimal = solved.status == "optimal"
     with np.errstate(all="ignore"):
         gap = (solved.objective - solved.lower_bound) / solved.lower_bound
         figures: dict[str, Any] = {
             "row": np.arange(first, first + n),
-            OBJECTIVE: _kinds(solved),
+            OBJECTIVE: _kinds(solved, job),
             "status": solved.status,
             "objective_value": solved.objective,
             "lower_bound": solved.lower_bound,
@@ -149,10 +150,11 @@ def _messages(by_design: dict[int, str], n: int) -> list[str | None]:
     return [by_design.get(i) for i in range(n)] if by_design else [None] * n
 
 
-def _kinds(solved: SolvedChunk) -> list[str | None]:
-    """Objective of every design; of one that is no plan, the axis's."""
+def _kinds(solved: SolvedChunk, job: Job) -> list[str | None]:
+    """Objective of every design; of one that is no plan, the axis's or the base's."""
     columns = [column for column in solved.chunk.columns if column.name == OBJECTIVE]
     if not columns:
-        return [kind or None for kind in solved.kinds]
+        given = cell(job.template.document.value.get(OBJECTIVE, Problem.objective))
+        return [kind or given for kind in solved.kinds]
     (axis,) = columns
     return [cell(axis.values[code]) for code in axis.codes]

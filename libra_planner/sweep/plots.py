@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.sweep.results import Results
 from libra_planner.sweep.store import writing
 
 _FORMATS = (".svg", ".png", ".pdf")
 _PER_MILLION = 1e-6
+_MOST_TICKS = 40
 
 
 def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None) -> None:
@@ -73,7 +74,10 @@ def _frontier(results: Results, axes: Any) -> None:
 def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
     """Columns of the fastest design at each combination of the values of some axes."""
     for name in names:
-        results.need(name, "--x, --y")
+        if name not in results.axes:
+            fix = closest(name, results.axes)
+            got = f"got {name!r}"
+            raise SpecError(Fault(got, "expected an axis of the sweep", fix, "", Place("--x, --y")))
     return results.fastest(names, wanted).dicts()
 
 
@@ -87,7 +91,7 @@ def _split(results: Results, axes: Any, x: str) -> None:
     names = [label.split("_")[1] for label in labels]
     axes.stackplot(list(places), heights.T, labels=names)
     if places is not values:
-        axes.set_xticks(list(places), list(map(str, values)), rotation=90)
+        axes.set_xticks(*_ticks(values), rotation=90)
     axes.set(xlabel=x, ylabel="bandwidth of the fastest design, GB/s per NPU")
     axes.legend(loc="upper left")
 
@@ -100,10 +104,20 @@ def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
     for row in rows:
         grid[up.index(row[y]), across.index(row[x])] = row[time]
     image = axes.imshow(grid, origin="lower", aspect="auto")
-    axes.set_xticks(range(len(across)), list(map(str, across)), rotation=90)
-    axes.set_yticks(range(len(up)), list(map(str, up)))
+    axes.set_xticks(*_ticks(across), rotation=90)
+    axes.set_yticks(*_ticks(up))
     axes.set(xlabel=x, ylabel=y)
     figure.colorbar(image, label=f"least {_label(time)}")
+
+
+def _ticks(values: Sequence[Any]) -> tuple[list[int], list[str]]:
+    """Places and labels of values that stand in a row: of very many, only some.
+
+    >>> _ticks([10, 20, 30])
+    ([0, 1, 2], ['10', '20', '30'])
+    """
+    places = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
+    return places, [str(values[place]) for place in places]
 
 
 def _label(time: str) -> str:

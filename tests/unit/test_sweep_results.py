@@ -310,7 +310,7 @@ def test_figures_of_axes(run: Run, directory: Path, tmp_path: Path) -> None:
         (["--sql", "SELECT 1; DROP VIEW designs"], "--sql: got SELECT, DROP, expected one SELECT"),
         (["--sql", "SELECT * FROM read_text('/etc/hosts')"], "--sql: got Permission Error"),
         (["--group-by", "budgets"], "--group-by: got no column 'budgets'"),
-        (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got no column 'tpp'"),
+        (["--plot", "x.svg", "--x", "tpp"], "--x, --y: got 'tpp', expected an axis"),
         (["--plot", "x.gif"], "--plot: got 'x.gif', expected a name ending in .svg"),
         (["--csv", "/nowhere/x.csv"], "/nowhere/x.csv: got 'No such file or directory'"),
     ],
@@ -420,3 +420,30 @@ def test_codesign_equals_plans_one_by_one(tmp_path: Path) -> None:
         tp: pytest.approx(seconds, rel=1e-9) for tp, seconds in best.items()
     }
     assert min(best, key=best.__getitem__) == 8
+
+
+def test_designs_that_are_no_plans_have_the_objective_of_the_base(tmp_path: Path, run: Run) -> None:
+    """So that the group of an axis's value holds all its designs."""
+    (tmp_path / "s.yaml").write_text("base: 01_gpt3_4d\naxes: {parallelism.tp: [16, 24]}\n")
+    run("sweep", "run", str(tmp_path / "s.yaml"), "-o", str(tmp_path / "out"))
+    found = Results.at(tmp_path / "out").grouped("parallelism.tp").dicts()
+    assert [(one["objective"], one["n_designs"], one["n_optimal"]) for one in found] == [
+        ("performance", 1, 1),
+        ("performance", 1, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--plot", "a.svg", "--x", "message"], "got 'message', expected an axis of the sweep"),
+        (["--plot", "a.svg", "--y", "budget"], "got --y without --x"),
+        (["--x", "budget"], "got an axis without --plot"),
+    ],
+)
+def test_figures_of_what_is_no_axis_are_refused(
+    directory: Path, run: Run, arguments: list[str], said: str
+) -> None:
+    outcome = run("sweep", "show", str(directory), *arguments)
+    assert outcome.code == 2
+    assert said in outcome.err
