@@ -34,12 +34,13 @@ _SAME = 1e-9
 
 
 def collective_speeds(fabric: Clos, flows: Flows, choice: Choice) -> Array:
-    """Speed of every collective over its speed alone in a fabric that never blocks, in (0, 1].
+    """Speed of every collective over its speed alone in a fabric that never blocks.
 
     The time of a collective is the largest bytes / rate of its flows, at the max-min rates of
     all flows (C11); alone, it is the same with its own flows and host links only. The
     ratio of the two is in order of the collectives' numbers; 1 for one that sends nothing or
-    has a failed host link, which no routing helps.
+    has a failed host link, which no routing helps. It can be above 1: others may hold back a flow
+    that alone would compete with the slowest one.
 
     Returns
     -------
