@@ -97,4 +97,12 @@ def _file_names(sweep: Sweep) -> Iterator[str]:
             names = sorted(slot.names)
             combinations = product(*(axes[name] for name in names))
             values = (slot.filled(dict(zip(names, one, strict=True))) for one in combinations)
-        yield from (one for one in values if isinstance(one, str) and bundled.is_path(one))
+        yield from filter(_is_own_file, values)
+    for slot in sweep.template.slots.values():
+        if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
+            found = (named_files(value, ()) for value in axes[slot.axis])
+            yield from (name for one in found for _, name in one if _is_own_file(name))
+
+
+def _is_own_file(name: Any) -> bool:
+    return isinstance(name, str) and bundled.is_path(name)

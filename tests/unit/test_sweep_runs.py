@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from libra_planner.errors import DataNotFound, SpecError
+from libra_planner.spec.bundled import folder as bundled_folder
 from libra_planner.sweep import pool
 from libra_planner.sweep.designs import design_plan
 from libra_planner.sweep.manifest import manifest_of
@@ -279,8 +280,6 @@ def test_another_sweep_never_mixes_in(file: Path, sweep: Sweep, tmp_path: Path) 
 
 
 def test_a_changed_file_of_the_plan_is_another_sweep(file: Path, tmp_path: Path) -> None:
-    from libra_planner.spec.bundled import folder as bundled_folder
-
     book = (bundled_folder("cost-models") / "libra-ispass24.yaml").read_text()
     (tmp_path / "book.yaml").write_text(book)
     plan = yaml.safe_load((bundled_folder("examples") / "01_gpt3_4d.yaml").read_text())
@@ -427,3 +426,19 @@ def test_a_scheduler_that_is_not_there(
     outcome = run("sweep", "run", file, "-o", tmp_path / "run", "--scheduler", address)
     assert outcome.code == 2
     assert outcome.err.startswith(f"--scheduler: got '{address}'")
+
+
+def test_a_changed_file_inside_a_map_of_an_axis_is_another_sweep(tmp_path: Path) -> None:
+    """The workloads of a group, which an axis gives as a list of maps."""
+    own = (bundled_folder("workloads") / "gpt3-libra.yaml").read_text()
+    (tmp_path / "own.yaml").write_text(own)
+    plan = yaml.safe_load((bundled_folder("examples") / "03_group.yaml").read_text())
+    other = {**plan["workloads"][0], "workload": "./own.yaml"}
+    groups = [plan["workloads"], [other, *plan["workloads"][1:]]]
+    text = yaml.safe_dump({"base": plan, "axes": {"workloads": groups}})
+    (tmp_path / "sweep.yaml").write_text(text)
+    sweep = load_sweep(tmp_path / "sweep.yaml")
+    run_sweep(sweep, tmp_path / "run")
+    (tmp_path / "own.yaml").write_text(f"{own}\n# changed\n")
+    with pytest.raises(SpecError, match=r"different files"):
+        run_sweep(load_sweep(tmp_path / "sweep.yaml"), tmp_path / "run")
