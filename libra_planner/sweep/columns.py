@@ -14,6 +14,7 @@ from libra_planner.sweep.chunks import AxisColumn, Job
 from libra_planner.sweep.language import NUMBER, TRUTH
 from libra_planner.sweep.parts import SWEEP_HASH
 from libra_planner.sweep.solver import SolvedChunk
+from libra_planner.sweep.template import OBJECTIVE_KEY
 from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
@@ -154,7 +155,8 @@ def _kinds(solved: SolvedChunk, job: Job) -> list[str | None]:
     """Objective of every design; of one that is no plan, the axis's or the base's."""
     columns = [column for column in solved.chunk.columns if column.name == OBJECTIVE]
     if not columns:
-        given = cell(job.template.document.value.get(OBJECTIVE, Problem.objective))
+        written = job.template.document.value.get(OBJECTIVE, Problem.objective)
+        given = None if OBJECTIVE_KEY in job.template.slots else cell(written)
         return [kind or given for kind in solved.kinds]
     (axis,) = columns
     return [cell(axis.values[code]) for code in axis.codes]

@@ -69,7 +69,8 @@ def prices_moved(comparison: Comparison) -> str:
     for i, part in enumerate(priced_parts(comparison)):
         usd = part.price.usd if part.price else Decimal(0)
         terms.append(f"ABS(N([prices/{i}/{PRICE_COLUMN}])-{float(usd)!r})")
-    return f"SUM({','.join(terms)})>={_HALF_A_CENT}"
+    # Added with +: a function of Excel takes 255 arguments.
+    return f"{'+'.join(terms)}>={_HALF_A_CENT}"
 
 
 def verdict(comparison: Comparison) -> Cell:
