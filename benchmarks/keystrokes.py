@@ -1,7 +1,7 @@
 """From a key to the changed screen of the cockpit, beside a letter in a trivial Textual program.
 
-Every kind of key on every screen, at two sizes, in fresh processes: at rest, while the solver is
-being imported, and with an optimisation and a check of links running all the time.
+Every kind of key on every screen, at two sizes, in fresh processes: at rest, while the plan is
+read and the solver loaded, and with an optimisation and a check of links running all the time.
 ``python benchmarks/keystrokes.py [RUNS]``; ``PYTHONPATH`` chooses the version that is measured.
 
 Columns of three are median, 99th percentile and maximum: CPU of the main thread in ms, from the
@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -33,8 +34,11 @@ from textual.keys import _character_to_key
 from textual.widgets import Input
 
 from libra_planner.spec.bundled import example
+from libra_planner.tui.apart import apart, run_apart
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.launch import SWITCH_INTERVAL_S
+from libra_planner.tui.links import check_links
+from libra_planner.tui.plans import best_design
 
 SIZES = ((80, 24), (200, 60))
 LOOK_S = 0.005
@@ -61,7 +65,7 @@ WALK = {
 """Keys of every screen, in an order that brings them about."""
 
 HURRIED = "plus f2 ? escape f4 f1 f 1 backspace escape b minus ctrl+p escape e t f3 down f1 u"
-"""Keys for which the solver's import does not wait."""
+"""Keys from the first picture on, while the plan is read and the solver loaded."""
 
 NAMES = {"?": "question_mark", ">": "greater_than_sign", "<": "less_than_sign"}
 
@@ -113,7 +117,7 @@ class Meter:
         """Whether work is under way that the key may have begun."""
         workshop = getattr(self.app, "workshop", None)
         running = workshop.running() if workshop else []
-        return any(ticket.kind not in ("warm", "busy") for ticket in running)
+        return any(ticket.kind not in ("warm", "loading", "busy") for ticket in running)
 
 
 def reference() -> float:
@@ -163,16 +167,17 @@ async def walked(width: int, height: int, state: str) -> list[dict[str, Any]]:
         found.append(
             {"kind": "first paint", "cpu": 0.0, "wall": time.perf_counter() - begun_s, "stall": 0.0}
         )
-        while app.session.problem is None:
-            await asyncio.sleep(LOOK_S)
-        keys = [("", key) for key in HURRIED.split()]
+        app.workshop.start("loading", "", call=apart(nothing), done=lambda _: None)
+        keys = [("", key) for key in 2 * HURRIED.split()]
         if state != "import":
-            await at_rest(app, meter)
+            while app.session.problem is None or loading(app):
+                await asyncio.sleep(LOOK_S)
+            await meter.still()
             keys = [(part, key) for part, keys in WALK.items() for key in keys.split()]
         for part, key in keys:
             if state == "busy":
                 keep_busy(app)
-            elif state == "import" and not warming(app):
+            elif state == "import" and not loading(app):
                 break
             typing = DEBOUNCE_S if part == "design, field" else 0.0
             found.append({"kind": f"{part}: {key}", **await meter.press(key, typing)})
@@ -185,15 +190,13 @@ def painted(begun_s: float) -> dict[str, Any]:
     return {"kind": "first paint", "wall": time.perf_counter() - begun_s}
 
 
-def warming(app: Cockpit) -> bool:
-    return any(ticket.kind == "warm" for ticket in app.workshop.running())
+def loading(app: Cockpit) -> bool:
+    """Whether anything is still imported, here or where the solver is."""
+    return any(ticket.kind in ("warm", "loading") for ticket in app.workshop.running())
 
 
-async def at_rest(app: Cockpit, meter: Meter) -> None:
-    """Once everything that is imported beside the interface is."""
-    while warming(app):
-        await asyncio.sleep(LOOK_S)
-    await meter.still()
+def nothing(_progress: object) -> None:
+    """Work that is done once the solver is loaded."""
 
 
 def keep_busy(app: Cockpit) -> None:
@@ -203,12 +206,9 @@ def keep_busy(app: Cockpit) -> None:
     problem, bandwidth = app.session.problem, app.session.bandwidth_bytes_per_s
 
     def call(ticket: Any) -> None:
-        from libra_planner.tui.links import check_links
-        from libra_planner.tui.plans import best_design
-
         while not ticket.cancelled:
-            best_design(problem)
-            check_links(problem, bandwidth, policy="ecmp", seed=0, progress=ticket.progress)
+            run_apart(partial(best_design, problem), ticket)
+            run_apart(partial(check_links, problem, bandwidth, "ecmp", 0), ticket)
 
     app.workshop.start("busy", "", call=call, done=lambda _: None)
 
@@ -237,7 +237,9 @@ def in_child(width: int, height: int, state: str) -> list[dict[str, Any]]:
     """A walk in a process and a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_STATE_HOME": folder, "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, os.path.abspath(__file__), str(width), str(height), state]
+        here = os.path.dirname(os.path.abspath(__file__))
+        program = f"import sys; sys.path.append({here!r}); import keystrokes; keystrokes.child"
+        command = [sys.executable, "-c", f"{program}({width}, {height}, {state!r})"]
         done = subprocess.run(
             command, env=environment, cwd=folder, capture_output=True, text=True, check=True
         )
@@ -273,7 +275,4 @@ def main(n_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        child(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
-    else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

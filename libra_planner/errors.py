@@ -71,6 +71,10 @@ class SpecError(PlannerError):
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = faults
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[Fault, ...]]:
+        """Faults, not their text, are what it is made of in another process."""
+        return type(self), self.faults
+
     def located(self, place: Place, path: str = "") -> SpecError:
         """The same error with a place on every fault that has none."""
         return type(self)(*(fault.located(place, path) for fault in self.faults))

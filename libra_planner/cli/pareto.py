@@ -13,7 +13,7 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
-    from libra_planner.optimizer.pareto import FrontierPoint
+    from libra_planner.optimizer.design import FrontierPoint
     from libra_planner.problem import Problem
 
 _DISPENSABLE = ("product", "ratio")

@@ -47,6 +47,23 @@ class Design:
         return [gigabytes_per_s(value) for value in self.bandwidth_bytes_per_s]
 
 
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A design that none is both cheaper and faster than.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims,).
+    step_time_s, cost_usd : exact figures.
+    optimality_gap : of the step time at that cost, or of the cost at that step time (C9).
+    """
+
+    bandwidth_bytes_per_s: Array
+    step_time_s: float
+    cost_usd: float
+    optimality_gap: float
+
+
 def exact_design(
     problem: Problem, program: Program, b: Array, lower_bound: float, *, unique: bool
 ) -> Design:

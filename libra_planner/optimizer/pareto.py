@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from libra_planner.errors import Fault, Infeasible, SpecError
-from libra_planner.optimizer.design import Design
+from libra_planner.optimizer.design import Design, FrontierPoint
 from libra_planner.optimizer.objectives import endless_time_s
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.wellposed import bandwidth_bounds
@@ -22,23 +22,6 @@ NEARLY_FASTEST = 1.01
 """The same for its end where bandwidth has no bound: the fastest design would cost infinity."""
 
 _SAME_COST = 1e-9
-
-
-@dataclass(frozen=True)
-class FrontierPoint:
-    """A design that none is both cheaper and faster than.
-
-    Parameters
-    ----------
-    bandwidth_bytes_per_s : shape (n_dims,).
-    step_time_s, cost_usd : exact figures.
-    optimality_gap : of the step time at that cost, or of the cost at that step time (C9).
-    """
-
-    bandwidth_bytes_per_s: Array
-    step_time_s: float
-    cost_usd: float
-    optimality_gap: float
 
 
 def pareto(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import Place, PlannerError
 from libra_planner.tui import recent
+from libra_planner.tui.apart import apart
 from libra_planner.tui.core import FRAME_S, CockpitCore
 from libra_planner.tui.dialogs import OpenDialog, Panel, Prompt, Question, help_text
 from libra_planner.tui.plans import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
@@ -26,9 +28,7 @@ class Cockpit(CockpitCore):
         if problem is None:
             return
 
-        def call(_ticket: Any) -> Optimum:
-            return best_design(problem)
-
+        call = apart(partial(best_design, problem))
         self.workshop.start("optimize", "optimising", call=call, done=self._optimized)
         self.say("")
 

@@ -17,6 +17,7 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS
+from libra_planner.tui.apart import get_ready
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.painting import Backdrop, ThemedStylesheet
 from libra_planner.tui.pane import Pane
@@ -43,9 +44,7 @@ _TICK_S = 0.25
 FRAME_S = 0.025
 """In which Textual, at 60 pictures a second, has painted what changed."""
 _WARM = (
-    "optimizer.optimize",
     "optimizer.shadow",
-    "optimizer.pareto",
     "report.payload",
     "flows.check",
     "report.hotspot",
@@ -97,6 +96,7 @@ class CockpitCore(App[int]):
         self._said = self._status = ""
         self._progress = ""
         self.animation_level = "none"
+        get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
 
     def get_default_screen(self) -> Screen[None]:
         return Backdrop(id="_default")
@@ -145,7 +145,7 @@ class CockpitCore(App[int]):
             self.warm_up()
 
     def warm_up(self) -> None:
-        """Load the solver and the other screens while nobody waits for them."""
+        """Load the other screens, and what comes back to them, while nobody waits for it."""
         names = [f"libra_planner.{name}" for name in _WARM]
         names += [f"libra_planner.tui.screens.{name}" for name in SCREENS]
 

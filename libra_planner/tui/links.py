@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from libra_planner.report.check import CheckedPlan
     from libra_planner.report.flows import RoutedList
     from libra_planner.report.hotspot import Hotspot
+    from libra_planner.tui.forks import Report
 
 N_BUSIEST = 50
 MOST_ROWS = 16
@@ -36,12 +37,7 @@ class CheckedLinks:
 
 
 def check_links(
-    problem: Problem,
-    bandwidth_bytes_per_s: Array,
-    *,
-    policy: str,
-    seed: int,
-    progress: Callable[[int, int], None],
+    problem: Problem, bandwidth_bytes_per_s: Array, policy: str, seed: int, progress: Report
 ) -> CheckedLinks:
     """The same check as ``check PLAN --bandwidth ... --policy ... --seed ...``."""
     from libra_planner.evaluation import evaluated

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from libra_planner.errors import Fault
     from libra_planner.evaluation import Evaluation
-    from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.design import Design, FrontierPoint
     from libra_planner.optimizer.shadow import ShadowPrice
     from libra_planner.problem import Problem
     from libra_planner.spec.document import Document
+    from libra_planner.tui.forks import Report
 
 Bandwidth = tuple[float, ...]
 """GB/s per NPU of every dimension, innermost first."""
@@ -149,7 +150,14 @@ def equal_split_GBps(problem: Problem) -> Bandwidth:
     return (each,) * n_dims
 
 
-def best_design(problem: Problem) -> Optimum:
+def frontier(problem: Problem, n_points: int, progress: Report) -> tuple[FrontierPoint, ...]:
+    """What ``pareto`` prints."""
+    from libra_planner.optimizer.pareto import pareto
+
+    return pareto(problem, n_points, progress)
+
+
+def best_design(problem: Problem, _report: Report) -> Optimum:
     """What ``optimize`` prints: the certified design, its figures, the shadow prices."""
     from libra_planner.evaluation import evaluated
     from libra_planner.optimizer.optimize import solve

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.tui.child import event_of, run_command
 from libra_planner.tui.sweep_columns import in_words
-from libra_planner.tui.work import Ticket
 
 if TYPE_CHECKING:
     from libra_planner.sweep.results import Answer
+    from libra_planner.tui.forks import Report
+    from libra_planner.tui.work import Ticket
 
 N_PER_PAGE = 100
 VIEWS = ("best", "frontier", "all")
@@ -57,7 +58,7 @@ def template(plan: Path, total_GBps: float | None) -> str:
     )
 
 
-def count(file: Path) -> str:
+def count(file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it."""
     from libra_planner.sweep.chunks import job_of
     from libra_planner.sweep.estimate import estimated
@@ -73,12 +74,15 @@ def count(file: Path) -> str:
     return f"{found.n_designs:,} designs ({axes}); about {time_text} on one core, {size}"
 
 
-Report = Callable[[str, tuple[str, ...]], None]
+State = Callable[[str, tuple[str, ...]], None]
 """Takes the state of a sweep in words, and the best design of each objective."""
 
 
-def run(file: Path, folder: Path, ticket: Ticket, report: Report) -> dict[str, Any]:
+def run(file: Path, folder: Path, ticket: Ticket, report: State) -> dict[str, Any]:
     """Solve what is missing; ``report`` gets the state and the best designs as they change."""
+    from libra_planner.tui.apart import run_apart
+    from libra_planner.tui.child import event_of, run_command
+
     last: dict[str, Any] = {}
     looked_s = 0.0
     best: tuple[str, ...] = ()
@@ -91,7 +95,7 @@ def run(file: Path, folder: Path, ticket: Ticket, report: Report) -> dict[str, A
         last.update(event)
         ticket.progress(event["n_done"], event["n_designs"])
         if time.monotonic() - looked_s > _LOOK_S and event.get("n_parts_done"):
-            looked_s, best = time.monotonic(), best_so_far(folder)
+            looked_s, best = time.monotonic(), run_apart(partial(best_so_far, folder), ticket)
         report(state_text(event), best)
 
     arguments = ["sweep", "run", str(file), "-o", str(folder), "--json-progress"]
@@ -111,7 +115,7 @@ def state_text(event: Mapping[str, Any]) -> str:
     return f"{done}{rate}{ahead}{f' ({statuses})' if statuses else ''}"
 
 
-def best_so_far(folder: Path) -> tuple[str, ...]:
+def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     """The best design of each objective of what is there, in words; empty if nothing is yet."""
     from libra_planner.errors import PlannerError
     from libra_planner.sweep.results import Results
@@ -123,7 +127,7 @@ def best_so_far(folder: Path) -> tuple[str, ...]:
         return ()
 
 
-def page(folder: Path, view: str, number: int) -> Page:
+def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     """A page of results; DuckDB reads only what is shown.
 
     Raises
@@ -149,7 +153,9 @@ def page(folder: Path, view: str, number: int) -> Page:
     return Page(view, number, n_pages, Answer(whole.columns, rows), axes)
 
 
-def plan_of_row(folder: Path, row: Mapping[str, Any]) -> tuple[Path, tuple[float, ...] | None]:
+def plan_of_row(
+    folder: Path, row: Mapping[str, Any], _progress: Report
+) -> tuple[Path, tuple[float, ...] | None]:
     """Write a row's plan into the run directory's neighbour; its path and the design."""
     from libra_planner.files import write_files
     from libra_planner.sweep.designs import design_plan

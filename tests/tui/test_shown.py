@@ -158,7 +158,9 @@ def test_the_best_so_far_is_what_sweep_show_says(plan_file: Path) -> None:
         await swept(driver)
         said = driver.text("#sweep-best").split("\n")
         run = plan_file.parent / "plan-sweep"
-        assert tuple(line.removeprefix("Best for ") for line in said) == best_so_far(run)
+        assert tuple(line.removeprefix("Best for ") for line in said) == best_so_far(
+            run, lambda *_: None
+        )
         rows = json.loads(command("sweep", "show", run, "--top", "1", "--json").out)["rows"]
         assert len(said) == len(rows) == 2
         for line, row in zip(said, rows, strict=True):
@@ -174,7 +176,7 @@ def test_the_best_so_far_is_what_sweep_show_says(plan_file: Path) -> None:
                 assert_shows(text, row[name])
 
     drive(plan_file, walk)
-    assert best_so_far(plan_file.parent) == ()
+    assert best_so_far(plan_file.parent, lambda *_: None) == ()
 
 
 def rendered(payload: dict[str, Any], pins: list[str], n_cells: int) -> str:

@@ -16,6 +16,7 @@ from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.realization import WIRINGS
 from libra_planner.tui import links
+from libra_planner.tui.apart import apart
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.widgets.card import Card
@@ -104,12 +105,7 @@ class FabricPane(Pane):
             return
         self._found = None
         self._blank_soon()
-
-        def call(ticket: Any) -> links.CheckedLinks:
-            return links.check_links(
-                problem, bandwidth, policy=policy, seed=seed, progress=ticket.progress
-            )
-
+        call = apart(partial(links.check_links, problem, bandwidth, policy, seed))
         start = self.cockpit.workshop.start
         start("check", "checking the links", call=call, done=self._done, failed=self._failed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -11,13 +12,15 @@ from textual.containers import Container, Vertical
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
+from libra_planner.tui.apart import apart
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.plans import frontier
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from libra_planner.tui.widgets.tables import fill
 
 if TYPE_CHECKING:
-    from libra_planner.optimizer.pareto import FrontierPoint
+    from libra_planner.optimizer.design import FrontierPoint
     from libra_planner.problem import Problem
 
 N_POINTS = 25
@@ -73,12 +76,7 @@ class FrontierPane(Pane):
             self._note("no frontier: the plan has faults")
             return
         self._of, self._points, self._drawn = problem, (), ()
-
-        def call(ticket: Any) -> Any:
-            from libra_planner.optimizer.pareto import pareto
-
-            return pareto(problem, N_POINTS, ticket.progress)
-
+        call = apart(partial(frontier, problem, N_POINTS))
         self._note("finding the frontier ...")
         start = self.cockpit.workshop.start
         start("frontier", "frontier", call=call, done=self._found, failed=self._failed)

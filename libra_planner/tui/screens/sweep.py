@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,10 +13,12 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.tui import sweeping
+from libra_planner.tui.apart import apart, run_apart
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.sweep_columns import columns_of
 from libra_planner.tui.widgets.tables import fill
+from libra_planner.tui.work import Ticket
 
 _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a row as a plan"
 
@@ -119,8 +122,8 @@ class SweepPane(Pane):
         """How many designs, and how long."""
         self._say("counting ...")
 
-        def call(_ticket: Any) -> str:
-            return sweeping.count(self._written())
+        def call(ticket: Ticket) -> str:
+            return run_apart(partial(sweeping.count, self._written()), ticket)
 
         start = self.cockpit.workshop.start
         start("sweep", "counting the sweep", call=call, done=self._say, failed=self._failed)
@@ -137,7 +140,8 @@ class SweepPane(Pane):
 
         def call(ticket: Any) -> tuple[str, tuple[str, ...]]:
             event = sweeping.run(self._written(), folder, ticket, report)
-            return sweeping.state_text(event), sweeping.best_so_far(folder)
+            best = run_apart(partial(sweeping.best_so_far, folder), ticket)
+            return sweeping.state_text(event), best
 
         def done(found: tuple[str, tuple[str, ...]]) -> None:
             text, best = found
@@ -167,10 +171,7 @@ class SweepPane(Pane):
 
     def _load_page(self) -> None:
         folder, view, number = self._folder, self._view, self._number
-
-        def call(_ticket: Any) -> sweeping.Page:
-            return sweeping.page(folder, view, number)
-
+        call = apart(partial(sweeping.page, folder, view, number))
         start = self.cockpit.workshop.start
         start("page", "", call=call, done=self._show_page, failed=self._failed)
 
@@ -198,7 +199,5 @@ class SweepPane(Pane):
             self.cockpit.guard(lambda: self.cockpit.open_plan(path, edits, origin))
             self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
 
-        def call(_ticket: Any) -> Any:
-            return sweeping.plan_of_row(folder, row)
-
+        call = apart(partial(sweeping.plan_of_row, folder, row))
         self.cockpit.workshop.start("row", "opening the row", call=call, done=done)

@@ -1,0 +1,142 @@
+"""Solver work in processes of its own: the interface keeps the interpreter to itself.
+
+Each piece of work is forked from one process that has loaded the solver
+(:mod:`~libra_planner.tui.forks`), which takes some milliseconds, and is killed when it is
+cancelled. What goes in and comes out is pickled by cloudpickle, as a plan's time expressions
+hold functions. Where processes cannot be forked, each piece of work loads the solver anew.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from libra_planner.errors import PlannerError
+from libra_planner.tui.work import Cancelled, Ticket
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+    from libra_planner.tui.forks import Report
+
+_Result = TypeVar("_Result")
+
+_starting = threading.Lock()
+
+
+def get_ready() -> None:
+    """Have the process that work is forked from load the solver, if it has not begun to."""
+    import multiprocessing
+
+    from libra_planner.tui import forks
+
+    if not _can_fork():
+        return
+    from multiprocessing import forkserver
+
+    with _starting:
+        multiprocessing.set_forkserver_preload([forks.__name__])
+        os.environ[forks.LOADS] = "1"
+        try:
+            forkserver.ensure_running()
+        finally:
+            del os.environ[forks.LOADS]
+
+
+def apart(work: Callable[[Report], _Result]) -> Callable[[Ticket], _Result]:
+    """The same work as a :class:`~libra_planner.tui.work.Workshop` calls it."""
+
+    def call(ticket: Ticket) -> _Result:
+        return run_apart(work, ticket)
+
+    return call
+
+
+def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
+    """Do work in a process of its own, which ends when the ticket is cancelled.
+
+    Parameters
+    ----------
+    work : takes what it reports progress to; what it holds and returns is pickled.
+    ticket : of the work that this is a part of.
+
+    Raises
+    ------
+    Cancelled
+        When the ticket was.
+    PlannerError
+        As ``work`` does, or where the process is killed by somebody else.
+    """
+    import multiprocessing
+
+    import cloudpickle
+
+    get_ready()
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    with receiver:
+        with sender:
+            process = _started(sender, cloudpickle.dumps(work))
+        ticket.on_cancel(process.kill)
+        try:
+            found: _Result = _answer(receiver, process, ticket)
+        finally:
+            process.kill()
+            process.join()
+    return found
+
+
+def _started(sender: Connection, work: bytes) -> BaseProcess:
+    """A process at work; this waits until the solver is loaded."""
+    import multiprocessing
+
+    from libra_planner.tui import forks
+
+    context: Any = multiprocessing.get_context("forkserver" if _can_fork() else "spawn")
+    process: BaseProcess = context.Process(target=forks.run, args=(sender, work), daemon=True)
+    process.start()
+    return process
+
+
+def _can_fork() -> bool:
+    import multiprocessing
+
+    return "forkserver" in multiprocessing.get_all_start_methods()
+
+
+def _answer(receiver: Connection, process: BaseProcess, ticket: Ticket) -> Any:
+    """What comes of the work, once it is there."""
+    import cloudpickle
+
+    from libra_planner.tui.forks import ERROR, PROGRESS
+
+    while True:
+        try:
+            kind, content = receiver.recv()
+        except (EOFError, OSError):
+            if ticket.cancelled:
+                raise Cancelled from None
+            process.join()
+            raise PlannerError(_death(process.exitcode)) from None
+        if kind == PROGRESS:
+            ticket.progress(*content)
+            continue
+        found = cloudpickle.loads(content)
+        if kind == ERROR:
+            raise found
+        return found
+
+
+def _death(code: int | None) -> str:
+    """What is said of a process that gave no answer.
+
+    >>> _death(-9)
+    "the solver's process was killed by signal 9 before it had an answer: look for a lack of memory"
+    """
+    if code and code < 0:
+        memory = ": look for a lack of memory" if code == -signal.SIGKILL else ""
+        return f"the solver's process was killed by signal {-code} before it had an answer{memory}"
+    return f"the solver's process ended with {code} before it had an answer"

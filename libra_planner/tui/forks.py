@@ -1,0 +1,125 @@
+"""The other side of :mod:`~libra_planner.tui.apart`: a process that has loaded the solver.
+
+Importing this module where :data:`LOADS` is set loads it, which is how ``multiprocessing`` has
+the process prepared that work is forked from; anywhere else it only defines what work does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable
+from importlib import import_module
+from multiprocessing.connection import Connection
+
+import cloudpickle
+
+from libra_planner.errors import PlannerError
+
+Report = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
+
+PROGRESS, RESULT, ERROR = "progress", "result", "error"
+"""Kinds of messages from a process at work."""
+
+LOADS = "LIBRA_PLANNER_LOADS_SOLVER"
+"""Variable in the environment of the process that work is forked from."""
+
+_MODULES = (
+    "libra_planner.cli.main",
+    "libra_planner.optimizer.optimize",
+    "libra_planner.optimizer.shadow",
+    "libra_planner.optimizer.pareto",
+    "libra_planner.flows._assignment_kernel",
+    "libra_planner.flows._coloring_kernel",
+    "libra_planner.flows._rates_kernel",
+    "libra_planner.flows.check",
+    "libra_planner.report.check",
+    "libra_planner.report.hotspot",
+    "libra_planner.spec.plan",
+    "libra_planner.sweep.estimate",
+    "libra_planner.sweep.results",
+    "libra_planner.sweep.runner",
+    "libra_planner.tui.links",
+    "libra_planner.tui.plans",
+    "libra_planner.tui.sweeping",
+    "duckdb",
+)
+_NICENESS = 5
+"""The interface comes first where there are fewer cores than work."""
+
+_PATIENCE_S = 2.0
+"""Time in which the loops of routing are loaded if they have been compiled before."""
+
+
+def run(sender: Connection, work: bytes) -> None:
+    """The life of a process at work: one call, whose result or error is sent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The cockpit's to handle.
+    _hush()
+    try:
+        kind, found = RESULT, cloudpickle.loads(work)(lambda *done: sender.send((PROGRESS, done)))
+    except Exception as error:
+        kind, found = ERROR, _portable(error)
+    with contextlib.suppress(OSError):  # The cockpit was left meanwhile.
+        sender.send((kind, cloudpickle.dumps(found)))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or what it says where it cannot be made again from its parts."""
+    if isinstance(error, PlannerError):
+        return error
+    return PlannerError(f"unexpected {type(error).__name__}: {error}")
+
+
+def _hush() -> None:
+    """Let nothing that a library prints come between the interface and its terminal."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+def _load() -> None:
+    """Import everything, and have the loops of routing in memory if they are on disk.
+
+    On a new machine they have to be compiled, which takes long: a process beside this one does
+    so, for the next time, and nothing waits for it.
+    """
+    for name in _MODULES:
+        import_module(name)
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(Exception):
+            _route()
+        os._exit(0)
+    end_s = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end_s:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            _route()
+            return
+        time.sleep(0.01)
+
+
+def _route() -> None:
+    """A check of links: it needs all loops."""
+    import numpy as np
+
+    from libra_planner.spec.bundled import example
+    from libra_planner.tui.links import check_links
+    from libra_planner.tui.plans import equal_split_GBps, read_plan
+    from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+    problem = read_plan(example("01_gpt3_4d"), ()).problem
+    if problem is not None:
+        bandwidth = [each * BYTES_PER_S_PER_GBPS for each in equal_split_GBps(problem)]
+        check_links(problem, np.array(bandwidth), "ecmp", 0, lambda *_: None)
+
+
+if os.environ.get(LOADS):
+    _hush()
+    os.nice(_NICENESS)
+    _load()
+    gc.freeze()  # Every process at work shares it: none looks for garbage there.
