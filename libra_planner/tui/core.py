@@ -18,7 +18,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS
 from libra_planner.tui.apart import get_ready
-from libra_planner.tui.dialogs import Panel
+from libra_planner.tui.dialogs import Palette, Panel, usual
 from libra_planner.tui.painting import Backdrop, ThemedStylesheet
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
@@ -88,7 +88,7 @@ class CockpitCore(App[int]):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.stylesheet = ThemedStylesheet(variables=self.get_css_variables())
+        self.stylesheet: ThemedStylesheet = ThemedStylesheet(variables=self.get_css_variables())
         self.session = Session(path)
         self.workshop = Workshop(self)
         self.evaluation: Evaluation | None = None
@@ -153,6 +153,13 @@ class CockpitCore(App[int]):
             load_modules(names, ticket)
 
         self.workshop.start("warm", "", call=call, done=lambda _: None)
+        self.run_worker(self._learn())
+
+    async def _learn(self) -> None:
+        """Parse what panels look like, a little at a time."""
+        for widget in usual():
+            self.stylesheet.learn(widget)
+            await asyncio.sleep(FRAME_S)
 
     async def _make(self, name: str) -> None:
         """Make a screen, unless it is there."""
@@ -290,6 +297,11 @@ class CockpitCore(App[int]):
         for command in super().get_system_commands(screen):
             if command.title not in ("Quit", "Keys"):
                 yield command
+
+    def action_command_palette(self) -> None:
+        """Textual's list of all actions, over the screen."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def _runner(self, call: str) -> Callable[[], None]:
         def run() -> None:

@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.command import CommandInput, CommandList, CommandPalette, SearchIcon
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.events import Key
+from textual.events import Key, ScreenResume
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
 from libra_planner.tui.actions import ACTIONS, shown_keys
+from libra_planner.tui.painting import Over
 
 _TEXT_CELLS = 54
 
-_CSS = """
-.dialog { width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
-          border: round $accent; background: $surface; }
-.dialog .buttons { height: 1; margin-top: 1; }
-.dialog Button { margin-right: 2; }
-.dialog .wrong { color: $error; }
-.dialog VerticalScroll { height: auto; max-height: 30; }
-.dialog OptionList { height: auto; max-height: 12; border: none; }
-"""
+_Answer = TypeVar("_Answer")
 
 
-class Panel(ModalScreen[None]):
+class Dialog(Over, ModalScreen[_Answer]):
+    """What all panels of ours look like."""
+
+    DEFAULT_CSS = """
+    Dialog { align: center middle; }
+    Dialog .dialog { width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
+                     border: round $accent; background: $surface; }
+    Dialog .buttons { height: 1; margin-top: 1; }
+    Dialog Button { margin-right: 2; }
+    Dialog .wrong { color: $error; }
+    Dialog VerticalScroll { height: auto; max-height: 30; }
+    Dialog OptionList { height: auto; max-height: 12; border: none; }
+    """
+
+    def _on_screen_resume(self, event: ScreenResume) -> None:
+        event.prevent_default()
+        with self.app.batch_update():  # The size comes next, and only then does the panel fit it.
+            super()._on_screen_resume(event)
+
+
+class Palette(Over, CommandPalette):
+    """Textual's list of all actions."""
+
+
+class Panel(Dialog[None]):
     """A text to read; any of Escape, Enter and q closes it."""
 
-    DEFAULT_CSS = _CSS + "Panel { align: center middle; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q,question_mark", "close", "Close")
     ]
@@ -85,10 +103,9 @@ def _hanging(text: str) -> str:
     return "\n".join(textwrap.wrap(text, _TEXT_CELLS)).replace("\n", f"\n{'':14}") + "\n"
 
 
-class Prompt(ModalScreen[str | None]):
+class Prompt(Dialog[str | None]):
     """One line of text; ``check`` returns what is wrong with it, or nothing."""
 
-    DEFAULT_CSS = _CSS + "Prompt { align: center middle; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
 
     def __init__(
@@ -125,10 +142,9 @@ class Prompt(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Question(ModalScreen[str | None]):
+class Question(Dialog[str | None]):
     """A choice of a few answers, each a button with its letter."""
 
-    DEFAULT_CSS = _CSS + "Question { align: center middle; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
 
     def __init__(self, title: str, text: str, answers: dict[str, str]) -> None:
@@ -156,10 +172,9 @@ class Question(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class OpenDialog(ModalScreen[str | None]):
+class OpenDialog(Dialog[str | None]):
     """A path to type, or one of the listed plans."""
 
-    DEFAULT_CSS = _CSS + "OpenDialog { align: center middle; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
 
     def __init__(self, plans: list[tuple[str, str]]) -> None:
@@ -185,3 +200,9 @@ class OpenDialog(ModalScreen[str | None]):
 
     def action_close(self) -> None:
         self.dismiss(None)
+
+
+def usual() -> Iterator[Widget]:
+    """One of each kind of panel, and of what is in them."""
+    yield from (Panel("", ""), Prompt(""), Question("", "", {}), OpenDialog([]), Button())
+    yield from (OptionList(), Palette(), CommandInput(), CommandList(), SearchIcon())

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.color import Color
 from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
+from textual.geometry import Region
 from textual.reactive import Reactive
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 
 
@@ -27,6 +32,39 @@ class Backdrop(Screen[None]):
         (150, "-very-wide"),
     ]
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+
+class Over:
+    """What is over a screen has that darker behind it.
+
+    Mixed in before a screen, and none itself: Textual takes rules from the first base that is one.
+    """
+
+    _behind: tuple[Strip, ...] = ()
+
+    def render_lines(self: Any, crop: Region) -> list[Strip]:
+        if self._dirty_regions or len(self._behind) != self.size.height:
+            self._dirty_regions.clear()
+            behind = self.render()
+            if not isinstance(behind, BackgroundScreen):
+                return [*super().render_lines(crop)]  # type: ignore[misc]
+            strips = behind.screen._compositor.render_strips()
+            self._behind = tuple(darker(strips, behind.color))
+        shown = self._behind[crop.y : crop.bottom]
+        return [strip.crop(crop.x, crop.right) for strip in shown]
+
+
+def darker(strips: Iterable[Strip], color: Color) -> Iterator[Strip]:
+    """Lines with a colour mixed into theirs, as Textual does, but once for each style of theirs."""
+    mixed: dict[Style | None, Style | None] = {}
+    for strip in strips:
+        segments = []
+        for text, style, _ in strip:
+            if style not in mixed:
+                one = BackgroundScreen.process_segments([Segment("", style)], color)
+                mixed[style] = next(iter(one)).style
+            segments.append(Segment(text, mixed[style]))
+        yield Strip(segments, strip.cell_length)
 
 
 class ThemedStylesheet(Stylesheet):
@@ -47,6 +85,18 @@ class ThemedStylesheet(Stylesheet):
             yield
         finally:
             cls._at_once = False
+
+    def learn(self, widget: DOMNode) -> None:
+        """Parse the rules of a kind of widget now, not when the first of its kind is needed."""
+        for place, rules, tie_breaker, scope in widget._get_default_css():
+            self.add_source(
+                rules,
+                read_from=place,
+                is_default_css=True,
+                tie_breaker=tie_breaker,
+                scope=scope,
+            )
+        self.rules_map  # noqa: B018 - Reading it parses what is new.
 
     @classmethod
     def replace_rules(cls, node: DOMNode, rules: RulesMap, animate: bool = False) -> None:
