@@ -15,13 +15,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from libra_planner.errors import PlannerError
-from libra_planner.tui.work import Cancelled, Ticket
+from libra_planner.tui.work import Cancelled, Report, Ticket
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
-
-    from libra_planner.tui.forks import Report
 
 _Result = TypeVar("_Result")
 

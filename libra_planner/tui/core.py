@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +20,7 @@ from textual.widgets import ContentSwitcher, Static
 from libra_planner.tui.actions import ACTIONS, SCREENS
 from libra_planner.tui.apart import get_ready
 from libra_planner.tui.dialogs import Palette, Panel, usual
+from libra_planner.tui.loading import FIGURES, OTHERS, load
 from libra_planner.tui.painting import Backdrop, ThemedStylesheet
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
@@ -33,7 +35,6 @@ from libra_planner.tui.work import (
     Ticket,
     Workshop,
     error_text,
-    load_modules,
 )
 
 if TYPE_CHECKING:
@@ -43,15 +44,8 @@ _DARK = "textual-dark"
 _TICK_S = 0.25
 FRAME_S = 0.025
 """In which Textual, at 60 pictures a second, has painted what changed."""
-_WARM = (
-    "optimizer.shadow",
-    "report.payload",
-    "flows.check",
-    "report.hotspot",
-    "report.check",
-    "sweep.results",
-)
-"""What the first use of other screens would have to wait for."""
+_CALM_S = 0.3
+"""In which the first figures are on screen."""
 
 
 class CockpitCore(App[int]):
@@ -128,9 +122,10 @@ class CockpitCore(App[int]):
         """Read the plan as it stands, beside the interface."""
         path, settings = self.session.path, self.session.edits.settings
 
-        def call(_ticket: Any) -> tuple[Reading, Bandwidth | None]:
+        def call(ticket: Ticket) -> tuple[Reading, Bandwidth | None]:
             from libra_planner.tui.recent import left_with
 
+            load(FIGURES, ticket)
             return read_plan(path, settings), left_with(path) if opening else None
 
         self.workshop.start("read", "reading the plan", call=call, done=self._accept)
@@ -142,16 +137,11 @@ class CockpitCore(App[int]):
         self.changed()
         if first:
             self.pane.take_focus()
-            self.warm_up()
+            self.set_timer(_CALM_S, self.warm_up)
 
     def warm_up(self) -> None:
         """Load the other screens, and what comes back to them, while nobody waits for it."""
-        names = [f"libra_planner.{name}" for name in _WARM]
-        names += [f"libra_planner.tui.screens.{name}" for name in SCREENS]
-
-        def call(ticket: Ticket) -> None:
-            load_modules(names, ticket)
-
+        call = partial(load, OTHERS)
         self.workshop.start("warm", "", call=call, done=lambda _: None)
         self.run_worker(self._learn())
 

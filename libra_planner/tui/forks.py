@@ -11,16 +11,12 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 
 import cloudpickle
 
 from libra_planner.errors import PlannerError
-
-Report = Callable[[int, int], None]
-"""Takes how much is done, and of how much."""
 
 PROGRESS, RESULT, ERROR = "progress", "result", "error"
 """Kinds of messages from a process at work."""

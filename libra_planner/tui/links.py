@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from libra_planner.report.check import CheckedPlan
     from libra_planner.report.flows import RoutedList
     from libra_planner.report.hotspot import Hotspot
-    from libra_planner.tui.forks import Report
+    from libra_planner.tui.work import Report
 
 N_BUSIEST = 50
 MOST_ROWS = 16

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.shadow import ShadowPrice
     from libra_planner.problem import Problem
     from libra_planner.spec.document import Document
-    from libra_planner.tui.forks import Report
+    from libra_planner.tui.work import Report
 
 Bandwidth = tuple[float, ...]
 """GB/s per NPU of every dimension, innermost first."""

@@ -13,8 +13,7 @@ from libra_planner.tui.sweep_columns import in_words
 
 if TYPE_CHECKING:
     from libra_planner.sweep.results import Answer
-    from libra_planner.tui.forks import Report
-    from libra_planner.tui.work import Ticket
+    from libra_planner.tui.work import Report, Ticket
 
 N_PER_PAGE = 100
 VIEWS = ("best", "frontier", "all")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from textual.app import App
 from textual.message import Message
 
 from libra_planner.errors import PlannerError
+
+Report = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
 
 
 class Cancelled(Exception):
@@ -165,18 +167,6 @@ def _keep_loaded(kind: str) -> None:
     if kind not in _loaded:
         _loaded.add(kind)
         gc.freeze()
-
-
-def load_modules(names: Iterable[str], ticket: Ticket) -> None:
-    """Import what will be needed, looking for no garbage meanwhile, until it is cancelled."""
-    gc.disable()
-    try:
-        for name in names:
-            if ticket.cancelled:
-                return
-            import_module(name)
-    finally:
-        gc.enable()
 
 
 def error_text(error: Exception) -> str:

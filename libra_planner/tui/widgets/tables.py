@@ -1,4 +1,4 @@
-"""Filling tables: columns as wide as their cells from the start, not from the next idle moment."""
+"""Filling tables: their lines, not their cells, are what Textual draws."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any, Literal
 from rich.text import Text
 from textual.widgets import DataTable
 
+GAP = "  "
+"""Between columns; no cell has it inside."""
+
 
 def fill(
     table: DataTable[Any],
@@ -16,10 +19,18 @@ def fill(
     *,
     justify: Literal["left", "right"],
 ) -> None:
-    """Replace what a table shows; a row has a cell for every header."""
+    """Replace what a table shows; a row has a cell for every header.
+
+    To Textual the table has one column: it draws every cell by itself whenever the table gets or
+    loses the focus, and a table of a hundred rows has a thousand cells.
+    """
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> Text:
+        aligned = str.ljust if justify == "left" else str.rjust
+        return Text(GAP.join(map(aligned, cells, widths)), no_wrap=True)
+
     table.clear(columns=True)
-    for i, name in enumerate(headers):
-        width = max(map(len, [name, *(row[i] for row in rows)]))
-        table.add_column(Text(name, justify=justify), width=width)
+    table.add_column(line(headers), width=len(line(headers)))
     for row in rows:
-        table.add_row(*(Text(cell, justify=justify) for cell in row))
+        table.add_row(line(row))
