@@ -26,7 +26,6 @@ from libra_planner.tui.links import check_links
 from libra_planner.tui.plans import best_design, frontier, read_plan
 from libra_planner.tui.work import Cancelled, Progress, Report, Ticket
 
-
 ROOT = Path(__file__).parents[2]
 
 
