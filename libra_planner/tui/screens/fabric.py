@@ -45,7 +45,8 @@ class FabricPane(Pane):
     FabricPane Card { height: auto; margin-bottom: 1; }
     FabricPane #fabric-dimensions { margin-bottom: 0; }
     FabricPane DataTable { height: auto; max-height: 9; }
-    FabricPane #fabric-right:focus { background: $boost; }
+    FabricPane #fabric-right { border-left: blank; padding: 0 1 0 0; }
+    FabricPane #fabric-right:focus { border-left: outer $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "next_policy", "Policy", show=True),
