@@ -78,9 +78,9 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     with receiver:
         with sender:
             process = _started(sender, cloudpickle.dumps(work))
-        ticket.on_cancel(process.kill)
         try:
-            found: _Result = _answer(receiver, process, ticket)
+            with ticket.on_cancel(process.kill):
+                found: _Result = _answer(receiver, process, ticket)
         finally:
             process.kill()
             process.join()

@@ -44,14 +44,14 @@ def run_command(
     with subprocess.Popen(
         command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as child:
-        ticket.on_cancel(lambda: stop(child))
         errors: list[str] = []
         reader = threading.Thread(target=_drain, args=(child, errors), daemon=True)
         reader.start()
         lines = []
-        for text in child.stdout or ():
-            lines.append(text)
-            line(text)
+        with ticket.on_cancel(lambda: stop(child)):
+            for text in child.stdout or ():
+                lines.append(text)
+                line(text)
         reader.join()
     if ticket.cancelled or child.returncode == INTERRUPTED:
         raise Cancelled

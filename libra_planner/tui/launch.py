@@ -13,7 +13,8 @@ LOOPBACK = "127.0.0.1"
 """The cockpit can write files: it is never offered to other machines."""
 
 SWITCH_INTERVAL_S = 5e-4
-"""Time after which a solver's thread lets the interface have its turn; Python's own is 5 ms."""
+"""Time after which a thread that reads or imports lets the interface have its turn; Python's own
+is 5 ms."""
 
 
 def run(plan: str | None) -> None:

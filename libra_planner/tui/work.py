@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,16 +34,21 @@ class Ticket:
     cancelled: bool = False
     _stops: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
-    def on_cancel(self, stop: Callable[[], None]) -> None:
-        """Have something stopped when this is cancelled; at once if it has been."""
+    @contextmanager
+    def on_cancel(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Have something stopped when this is cancelled meanwhile; at once if it has been."""
         self._stops.append(stop)
-        if self.cancelled:
-            stop()
+        try:
+            if self.cancelled:
+                stop()
+            yield
+        finally:
+            self._stops.remove(stop)
 
     def cancel(self) -> None:
         """Stop, and drop what comes of it."""
         self.cancelled = True
-        for stop in self._stops:
+        for stop in tuple(self._stops):
             stop()
 
     def progress(self, done: int, n: int) -> None:
@@ -162,7 +168,7 @@ _loaded: set[str] = set()
 def _keep_loaded(kind: str) -> None:
     """What is there after the first work of a kind, modules above all, is no garbage: nobody looks.
 
-    A full collection of what the solver alone consists of stops every thread for 0.1 s and more.
+    A full collection of all of it would stop the interface for some tenths of a second.
     """
     if kind not in _loaded:
         _loaded.add(kind)
