@@ -48,10 +48,18 @@ class Over:
             behind = self.render()
             if not isinstance(behind, BackgroundScreen):
                 return [*super().render_lines(crop)]  # type: ignore[misc]
-            strips = behind.screen._compositor.render_strips()
-            self._behind = tuple(darker(strips, behind.color))
+            self._behind = tuple(self._fitting(behind.screen, behind.color))
         shown = self._behind[crop.y : crop.bottom]
         return [strip.crop(crop.x, crop.right) for strip in shown]
+
+    def _fitting(self: Any, behind: Screen[Any], color: Color) -> Iterator[Strip]:
+        """The darker screen; it is made wider and higher after this one, which is painted again."""
+        strips, (width, height) = behind._compositor.render_strips(), self.size
+        if behind.size != self.size:
+            self.call_later(self.refresh)
+            below = [Strip.blank(width)] * (height - len(strips))
+            strips = [strip.adjust_cell_length(width) for strip in strips[:height]] + below
+        return darker(strips, color)
 
 
 def darker(strips: Iterable[Strip], color: Color) -> Iterator[Strip]:

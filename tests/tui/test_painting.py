@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.color import Color
 from textual.css.stylesheet import Stylesheet
+from textual.renderables.background_screen import BackgroundScreen
 
 from libra_planner.tui import core
-from libra_planner.tui.painting import ThemedStylesheet
+from libra_planner.tui.app import Cockpit
+from libra_planner.tui.painting import ThemedStylesheet, darker
 from libra_planner.tui.widgets.tab_bar import TabBar
+from libra_planner.units import format_time, format_usd
 from tests.tui.conftest import Driver, drive
 
 
@@ -68,3 +72,84 @@ def test_the_tab_answers_before_its_screen_is_made(
         assert app.pane.id == "compare"
 
     drive(plan_file, walk)
+
+
+@pytest.mark.parametrize("key", ["question_mark", "S", "ctrl+p"])
+def test_the_screen_behind_a_panel_has_its_size_and_its_text(
+    key: str, plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_as_before = Cockpit._display
+
+    def display(app: Cockpit, screen: Any, renderable: Any) -> None:
+        """What a terminal would get; without one Textual leaves that out."""
+        if hasattr(renderable, "render_segments"):
+            renderable.render_segments(app.console)
+        shown_as_before(app, screen, renderable)
+
+    monkeypatch.setattr(Cockpit, "_display", display)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press(key)
+        await driver.idle()
+        for size in ((80, 25), (140, 50), (60, 20), (200, 60), (81, 24)):
+            await driver.pilot.resize_terminal(*size)
+            await driver.pilot.pause(0.1)
+            behind = driver.app.screen_stack[0]._compositor.render_strips()
+            shown = driver.app.screen._compositor.render_strips()
+            assert [strip.cell_length for strip in shown] == [size[0]] * size[1]
+            assert shown[0].text == behind[0].text
+            if size[1] > 20:  # Else the palette is as high as the screen.
+                assert shown[-1].text == behind[-1].text
+
+    drive(plan_file, walk, (80, 24))
+
+
+def test_what_changes_behind_a_panel_is_seen(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("question_mark")
+        await driver.idle()
+        driver.app.say("news")
+        await driver.pilot.pause(0.1)
+        assert "news" in driver.screen_text()
+        text = driver.screen_text()
+        await driver.press("escape")
+        await driver.idle()
+        assert text.splitlines()[0] == driver.screen_text().splitlines()[0]
+
+    drive(plan_file, walk)
+
+
+def test_behind_a_panel_are_textuals_colours(plan_file: Path) -> None:
+    """The same picture as Textual mixes it piece by piece."""
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("o")
+        await driver.idle()
+        behind, color = driver.app.screen, Color(10, 20, 30, 0.6)
+        strips = behind._compositor.render_strips()
+        ours = [[*strip] for strip in darker(strips, color)]
+        theirs = [[*BackgroundScreen.process_segments([*strip], color)] for strip in strips]
+        assert ours == theirs
+
+    drive(plan_file, walk)
+
+
+def test_figures_follow_what_other_screens_do(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+
+        async def shown() -> str:
+            await driver.idle()
+            await driver.press("1")
+            await driver.idle()
+            return " ".join(driver.text("#headline").split())
+
+        for keys in (["3", "idle", "up", "up", "enter"], ["2", "e"], ["2", "o"], ["2", "u"]):
+            for key in keys:
+                await (driver.idle() if key == "idle" else driver.press(key))
+            text = await shown()
+            assert app.evaluation is not None
+            assert format_time(app.evaluation.step_time_s) in text
+            assert format_usd(app.evaluation.network_cost_usd) in text
+
+    drive(plan_file, walk, (80, 24))

@@ -31,7 +31,8 @@ class Card(Static):
 
     def _draw(self) -> None:
         width = self.content_size.width
-        if not width:
+        if not width:  # Unseen: the size that it gets when it is seen again draws it.
+            self._drawn_width = 0
             return
         console = self.app.console
         options = console.options.update(width=width, height=None, no_wrap=False)
