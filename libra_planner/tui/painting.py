@@ -55,7 +55,7 @@ class Over:
     def _fitting(self: Any, behind: Screen[Any], color: Color) -> Iterator[Strip]:
         """The darker screen; it is made wider and higher after this one, which is painted again."""
         strips, (width, height) = behind._compositor.render_strips(), self.size
-        if behind.size != self.size:
+        if {(strip.cell_length, len(strips)) for strip in strips} != {(width, height)}:
             self.call_later(self.refresh)
             below = [Strip.blank(width)] * (height - len(strips))
             strips = [strip.adjust_cell_length(width) for strip in strips[:height]] + below
