@@ -43,23 +43,18 @@ class Over:
     _behind: tuple[Strip, ...] = ()
 
     def render_lines(self: Any, crop: Region) -> list[Strip]:
-        if self._dirty_regions or len(self._behind) != self.size.height:
+        if self._dirty_regions or not self._behind:
             self._dirty_regions.clear()
             behind = self.render()
             if not isinstance(behind, BackgroundScreen):
                 return [*super().render_lines(crop)]  # type: ignore[misc]
-            self._behind = tuple(self._fitting(behind.screen, behind.color))
-        shown = self._behind[crop.y : crop.bottom]
-        return [strip.crop(crop.x, crop.right) for strip in shown]
-
-    def _fitting(self: Any, behind: Screen[Any], color: Color) -> Iterator[Strip]:
-        """The darker screen; it is made wider and higher after this one, which is painted again."""
-        strips, (width, height) = behind._compositor.render_strips(), self.size
-        if {(strip.cell_length, len(strips)) for strip in strips} != {(width, height)}:
-            self.call_later(self.refresh)
-            below = [Strip.blank(width)] * (height - len(strips))
-            strips = [strip.adjust_cell_length(width) for strip in strips[:height]] + below
-        return darker(strips, color)
+            self._behind = tuple(darker(behind.screen._compositor.render_strips(), behind.color))
+        shown = [strip.crop(crop.x, crop.right) for strip in self._behind[crop.y : crop.bottom]]
+        if len(shown) == crop.height and shown[0].cell_length == crop.width:
+            return shown
+        self.call_later(self.refresh)  # The screen behind is made wider and higher after this one.
+        shown = [strip.adjust_cell_length(crop.width) for strip in shown]
+        return shown + [Strip.blank(crop.width)] * (crop.height - len(shown))
 
 
 def darker(strips: Iterable[Strip], color: Color) -> Iterator[Strip]:
