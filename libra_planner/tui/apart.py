@@ -8,10 +8,13 @@ hold functions. Where processes cannot be forked, each piece of work loads the s
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from libra_planner.errors import PlannerError
@@ -26,23 +29,52 @@ _Result = TypeVar("_Result")
 _starting = threading.Lock()
 
 
-def get_ready() -> None:
-    """Have the process that work is forked from load the solver, if it has not begun to."""
+def get_ready() -> bool:
+    """Have the process that work is forked from load the solver, if it has not begun to.
+
+    Returns
+    -------
+    Whether there is such a process: no socket can be bound where TMPDIR's name is too long.
+    """
     import multiprocessing
 
     from libra_planner.tui import forks
 
-    if not _can_fork():
-        return
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return False
     from multiprocessing import forkserver
 
-    with _starting:
+    with _like_this_one(**{forks.LOADS: "1"}):
         multiprocessing.set_forkserver_preload([forks.__name__])
-        os.environ[forks.LOADS] = "1"
         try:
             forkserver.ensure_running()
+        except OSError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _like_this_one(**more: str) -> Iterator[None]:
+    """Have interpreters that are started meanwhile import from where this one does.
+
+    They run ``python -c``, which looks into the working directory first: a file there of the name
+    of any module that the solver needs would be run in its place. ``multiprocessing`` asks
+    ``sys.stderr`` for a descriptor, and Textual's says -1; without one they inherit this
+    process's own.
+    """
+    path = os.pathsep.join(sys.path)
+    values = {"PYTHONSAFEPATH": "1", "PYTHONPATH": path, **more}
+    with _starting, contextlib.redirect_stderr(io.StringIO()):
+        before = {name: os.environ.get(name) for name in values}
+        os.environ.update(values)
+        try:
+            yield
         finally:
-            del os.environ[forks.LOADS]
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 def apart(work: Callable[[Report], _Result]) -> Callable[[Ticket], _Result]:
@@ -67,13 +99,12 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     Cancelled
         When the ticket was.
     PlannerError
-        As ``work`` does, or where the process is killed by somebody else.
+        As ``work`` does, or where the process cannot be started or is killed by somebody else.
     """
     import multiprocessing
 
     import cloudpickle
 
-    get_ready()
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with receiver:
         with sender:
@@ -89,20 +120,26 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
 
 def _started(sender: Connection, work: bytes) -> BaseProcess:
     """A process at work; this waits until the solver is loaded."""
+    try:
+        if get_ready():
+            with contextlib.suppress(OSError, EOFError):  # It died while it loaded.
+                return _begun("forkserver", sender, work)
+        with _like_this_one():
+            return _begun("spawn", sender, work)
+    except (OSError, EOFError) as error:
+        hint = "look for a lack of memory, and whether the working directory is still there"
+        raise PlannerError(f"the solver's process cannot be started ({error}): {hint}") from None
+
+
+def _begun(method: str, sender: Connection, work: bytes) -> BaseProcess:
     import multiprocessing
 
     from libra_planner.tui import forks
 
-    context: Any = multiprocessing.get_context("forkserver" if _can_fork() else "spawn")
+    context: Any = multiprocessing.get_context(method)
     process: BaseProcess = context.Process(target=forks.run, args=(sender, work), daemon=True)
     process.start()
     return process
-
-
-def _can_fork() -> bool:
-    import multiprocessing
-
-    return "forkserver" in multiprocessing.get_all_start_methods()
 
 
 def _answer(receiver: Connection, process: BaseProcess, ticket: Ticket) -> Any:

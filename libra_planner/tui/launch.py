@@ -26,7 +26,7 @@ def run(plan: str | None) -> None:
         Without a terminal.
     """
     served = "TEXTUAL_DRIVER" in os.environ  # As textual-serve runs it: through pipes.
-    if not served and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not served and not _in_terminal():
         got, fix = "got no terminal", "run it in one, or use optimize, evaluate and check"
         raise SpecError(Fault(got, "expected one", fix, "", Place(plan or "libra-planner tui")))
     from libra_planner.tui.app import Cockpit
@@ -35,6 +35,12 @@ def run(plan: str | None) -> None:
     code = Cockpit(plan_path(plan)).run()
     if code is None:
         raise PlannerError(f"{plan or 'libra-planner tui'}: the cockpit stopped early")
+
+
+def _in_terminal() -> bool:
+    """Whether keys come from a terminal and pictures go there: Textual draws on stderr."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)  # None where it is closed.
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def plan_path(plan: str | None) -> Path:

@@ -184,6 +184,73 @@ def test_a_killed_server_is_replaced() -> None:
     assert run_apart(reports, ticket())
 
 
+ODD = """
+import sys
+from textual.app import App
+from libra_planner.tui.apart import get_ready, run_apart
+from libra_planner.tui.work import Ticket
+from tests.tui.test_apart import reports
+
+def main():
+    get_ready()
+    run_apart(reports, Ticket("test", 0, "", lambda _: None))
+    {then}
+    run_apart(reports, Ticket("test", 0, "", lambda _: None))
+    print("end")
+
+def lose_tracker():
+    import os, signal, time
+    from multiprocessing.resource_tracker import _resource_tracker
+    from textual.app import _PrintCapture
+    sys.stderr = _PrintCapture(App(), stderr=True)
+    os.kill(_resource_tracker._pid, signal.SIGKILL)
+    while _resource_tracker._check_alive():
+        time.sleep(0.01)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "variables", "files"),
+    [
+        ("lose_tracker()", (), ()),
+        ("pass", ("TMPDIR",), ()),
+        ("pass", (), ("duckdb.py", "random.py")),
+    ],
+    ids=["no tracker", "no room for the name of a socket", "modules in the working directory"],
+)
+def test_odd_surroundings(
+    tmp_path: Path, then: str, variables: tuple[str, ...], files: tuple[str, ...]
+) -> None:
+    """In another interpreter: what work is forked from lasts as long as the interpreter does."""
+    script, folder = tmp_path / "script.py", tmp_path / ("x" * 120)
+    script.write_text(ODD.format(then=then))
+    folder.mkdir()
+    for name in files:
+        (folder / name).write_text("raise ValueError('not the one')")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | dict.fromkeys(variables, str(folder))
+    command: list[Any] = [sys.executable, script]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("end\n", "")
+
+
+def test_without_a_working_directory_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(
+        PlannerError, match=r"cannot be started .* working directory is still there"
+    ):
+        run_apart(reports, ticket())
+
+
 WALK = """
 import asyncio, sys
 import psutil

@@ -68,6 +68,18 @@ def test_figures_are_those_of_evaluate(name: str) -> None:
     drive(example(name), walk)
 
 
+def test_a_plan_that_is_being_read_has_no_faults(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        app.open_plan(plan_file)
+        app.action_optimize()
+        assert [one.kind for one in app.workshop.running()] == ["read"]
+        await driver.idle()
+        assert "being read: try again" in driver.text("#status")
+
+    drive(plan_file, walk)
+
+
 def test_change_the_budget_optimise_save_reopen(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         app = driver.app

@@ -14,10 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from libra_planner.errors import SpecError
+from libra_planner.tui import launch
 from tests.conftest import Outcome
 
 PATIENCE_S = 60.0
@@ -35,6 +38,17 @@ def test_without_a_terminal_it_says_so(run: Callable[..., Outcome], plan_file: P
     outcome = run("tui", plan_file)
     assert outcome.code == 2
     assert outcome.err.startswith(f"{plan_file}: got no terminal")
+
+
+@pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
+def test_a_closed_stream_is_no_terminal(closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the last the cockpit would run unseen: Textual draws there."""
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(sys, closed, None)
+    monkeypatch.setattr("libra_planner.tui.app.Cockpit.run", lambda _: 0)
+    with pytest.raises(SpecError, match="got no terminal"):
+        launch.run(None)
 
 
 def test_bad_ports_are_refused(run: Callable[..., Outcome]) -> None:
