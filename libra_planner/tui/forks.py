@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import signal
+import threading
 import time
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -44,10 +45,16 @@ _MODULES = (
     "libra_planner.tui.sweeping",
     "duckdb",
 )
+_POLICIES = ("ecmp", "greedy", "edge_coloring", "two_level_max_min", "annealing")
+"""Those that have loops of their own."""
+
 _NICENESS = 5
 """The interface comes first where there are fewer cores than work."""
 
-_PATIENCE_S = 2.0
+_LOOK_S = 0.5
+"""Pause between two looks whether the parent is there."""
+
+_PATIENCE_S = 3.0
 """Time in which the loops of routing are loaded if they have been compiled before."""
 
 
@@ -55,6 +62,7 @@ def run(sender: Connection, work: bytes) -> None:
     """The life of a process at work: one call, whose result or error is sent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The cockpit's to handle.
     _hush()
+    _follow(os.getppid())
     try:
         kind, found = RESULT, cloudpickle.loads(work)(lambda *done: sender.send((PROGRESS, done)))
     except Exception as error:
@@ -78,6 +86,17 @@ def _hush() -> None:
     os.close(nowhere)
 
 
+def _follow(parent: int) -> None:
+    """End this process when its parent ends, whatever it is about."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _load() -> None:
     """Import everything, and have the loops of routing in memory if they are on disk.
 
@@ -86,8 +105,9 @@ def _load() -> None:
     """
     for name in _MODULES:
         import_module(name)
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if child == 0:
+        _follow(parent)
         with contextlib.suppress(Exception):
             _route()
         os._exit(0)
@@ -100,7 +120,7 @@ def _load() -> None:
 
 
 def _route() -> None:
-    """A check of links: it needs all loops."""
+    """Checks of links that need all loops, of a fabric as small as can be."""
     import numpy as np
 
     from libra_planner.spec.bundled import example
@@ -108,10 +128,12 @@ def _route() -> None:
     from libra_planner.tui.plans import equal_split_GBps, read_plan
     from libra_planner.units import BYTES_PER_S_PER_GBPS
 
-    problem = read_plan(example("01_gpt3_4d"), ()).problem
+    small = ("fabric.topology=SW(4)_SW(16)", "parallelism.tp=4", "parallelism.dp=16")
+    problem = read_plan(example("07_check"), small).problem
     if problem is not None:
         bandwidth = [each * BYTES_PER_S_PER_GBPS for each in equal_split_GBps(problem)]
-        check_links(problem, np.array(bandwidth), "ecmp", 0, lambda *_: None)
+        for policy in _POLICIES:
+            check_links(problem, np.array(bandwidth), policy, 0, lambda *_: None)
 
 
 if os.environ.get(LOADS):

@@ -176,10 +176,17 @@ def test_nothing_it_prints_reaches_the_terminal() -> None:
     assert (done.stdout, done.stderr) == ("begin\nend\n", "")
 
 
-def test_a_killed_server_is_replaced() -> None:
-    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
-    os.kill(server, signal.SIGKILL)
-    while psutil.pid_exists(server) and psutil.Process(server).status() != psutil.STATUS_ZOMBIE:
+def test_a_killed_server_takes_its_work_along_and_is_replaced(tmp_path: Path) -> None:
+    file, server = tmp_path / "pid", forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+
+    def kill(_message: Message) -> None:
+        os.kill(server, signal.SIGKILL)
+
+    with pytest.raises(PlannerError, match="before it had an answer"):
+        run_apart(partial(endless, file), ticket(kill))
+    end_s = time.monotonic() + 30
+    while psutil.pid_exists(int(file.read_text())):
+        assert time.monotonic() < end_s
         time.sleep(0.01)
     assert run_apart(reports, ticket())
 
