@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -89,13 +90,13 @@ class FrontierPlot(PlotWidget):
         is_log: bool,
     ) -> None:
         """Draw points of (cost in USD, step time in s)."""
-        from libra_planner.units import format_time, format_usd
+        from libra_planner.units import format_time
 
         transform = np.log10 if is_log else np.asarray
         self._xy = transform(np.array(points, dtype=float).reshape(-1, 2))
         self.clear()
         across, down = max(self.size.width // 14, 2), max(self.size.height // 3, 2)
-        self.set_x_formatter(UnitFormatter(format_usd, across, is_log=is_log))
+        self.set_x_formatter(UnitFormatter(_short_usd, across, is_log=is_log))
         self.set_y_formatter(UnitFormatter(_short_time(format_time), down, is_log=is_log))
         drawn = self._xy
         if design is not None:
@@ -124,6 +125,17 @@ class FrontierPlot(PlotWidget):
         size = np.maximum(np.ptp(self._xy, axis=0), 1e-12)
         distance = np.linalg.norm((self._xy - [x, y]) / size, axis=1)
         self.post_message(self.Chosen(int(distance.argmin())))
+
+
+def _short_usd(usd: float) -> str:
+    """An amount without the zeros that a tick has no use for.
+
+    >>> _short_usd(10e6), _short_usd(1.5e6), _short_usd(100), _short_usd(0)
+    ('$10M', '$1.5M', '$100', '$0')
+    """
+    from libra_planner.units import format_usd
+
+    return re.sub(r"\.?0+(?=\D*$)", "", format_usd(usd), count=1)
 
 
 def _short_time(format_time: Callable[[float], str]) -> Callable[[float], str]:
