@@ -77,13 +77,13 @@ def dimensions(found: CheckedLinks) -> Table:
     from libra_planner.units import format_bandwidth
 
     report = found.checked.report
-    bandwidth, parts_of = ("GB/s asked", "realised"), ("switches", "cables", "optics")
-    table = _table("dimension", *bandwidth, *parts_of, "eff. %", "FIM %", "floor")
+    built, fares = ("switches", "cables", "optics"), ("effic. %", "FIM %", "floor")
+    table = _table("dimension", "GB/s", "asked", *built, *fares)
     for one, parts in zip(report.dimensions, design_parts(report.design).dimensions, strict=True):
         table.add_row(
             f"{one.label} {one.tier}",
-            format_bandwidth(one.asked_Bps).removesuffix(" GB/s"),
             format_bandwidth(one.bandwidth_Bps).removesuffix(" GB/s"),
+            format_bandwidth(one.asked_Bps).removesuffix(" GB/s"),
             f"{parts.n_switches:,}" if parts.n_switches else "-",
             f"{parts.n_cables:,}",
             f"{parts.n_optics:,}",
