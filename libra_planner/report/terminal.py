@@ -13,7 +13,7 @@ from rich.table import Table
 from libra_planner.problem import Problem
 from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.fidelity import fidelity_lines
-from libra_planner.report.groups import objective_notes
+from libra_planner.report.notes import result_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.report.worth import worth_table
 from libra_planner.timing.explanation import COMPUTE
@@ -278,16 +278,7 @@ def _line(line: int | None) -> str:
 
 
 def _print_notes(console: Console, problem: Problem, evaluation: Evaluation) -> None:
-    real = evaluation.real_link_step_time_s
-    texts = (*objective_notes(problem, evaluation), *problem.notes)
-    notes = [f"Note: {note}" for note in texts]
-    if real is not None:
-        slower = real / evaluation.step_time_s - 1
-        notes.append(
-            f"Note: some parallel groups span only part of a dimension. The model grants them all "
-            f"of its bandwidth, as LIBRA does; on their own links the step would take "
-            f"{format_time(real)} ({slower:+.1%})"
-        )
+    notes = [f"Note: {note}" for note in result_notes(problem, evaluation)]
     if notes:
         console.print()
     for note in notes:

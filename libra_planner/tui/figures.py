@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from libra_planner.tui.plans import Optimum
 
 MOST_SHARES = 8
+_SHOWN_GAP = 1e-9
+"""Digits of smaller gaps are rounding."""
 
 
 def dimension_rows(problem: Problem, evaluation: Evaluation) -> tuple[DimensionRow, ...]:
@@ -46,10 +48,17 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
+    table.add_row(Text("NPUs", "dim"), _size(problem))
     for name, figure, text in _headline(evaluation):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
     table.add_row(Text("Rules", "dim"), verdict(problem, evaluation))
     return table
+
+
+def _size(problem: Problem) -> Text:
+    """How many NPUs, and how they are joined."""
+    topology = problem.topology
+    return Text(f"{topology.n_npus:,}", "bold").append(f" {topology}", "not bold")
 
 
 def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
@@ -58,7 +67,7 @@ def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     mean = " (mean)" if evaluation.members else ""
     compute, exposed = format_time(evaluation.compute_s), format_time(evaluation.communication_s)
     yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
-    yield "", "", f"and {exposed} exposed communication"
+    yield "", "", f"and {exposed} exposed comm."
     fixed = f" network, {format_usd(evaluation.cost_usd)} system"
     text = fixed if evaluation.fixed_cost_usd else " network"
     yield "Cost", format_usd(evaluation.network_cost_usd), text
@@ -146,7 +155,8 @@ def proof(optimum: Optimum, evaluation: Evaluation) -> Text:
 
     design, best = optimum.design, optimum.evaluation
     same = list(best.bandwidth_bytes_per_s) == list(evaluation.bandwidth_bytes_per_s)
-    gap = f"gap {max(design.optimality_gap, 1e-9):.0e}"
+    found = design.optimality_gap
+    gap = "gap below 1e-9" if found < _SHOWN_GAP else f"gap {found:.0e}"
     if same:
         ties = "" if design.unique else "; others tie, this is the first of the cheapest"
         return Text(f"Proven optimal for {optimum.problem.objective} ({gap}){ties}", "bold green")
@@ -159,3 +169,15 @@ def worth(optimum: Optimum) -> Table | None:
     from libra_planner.report.worth import worth_table
 
     return worth_table(optimum.shadow or ())
+
+
+def note_lines(notes: Iterable[str]) -> Text:
+    """Notes as the commands print them, a paragraph each."""
+    return Text("\n".join(f"Note: {note}" for note in notes), "dim")
+
+
+def notes(problem: Problem, evaluation: Evaluation) -> Text:
+    """What the figures take for granted."""
+    from libra_planner.report.notes import result_notes
+
+    return note_lines(result_notes(problem, evaluation))

@@ -77,12 +77,13 @@ def dimensions(found: CheckedLinks) -> Table:
     from libra_planner.units import format_bandwidth
 
     report = found.checked.report
-    names = ("dimension", "GB/s", "switches", "cables", "optics", "effic. %", "FIM %", "floor")
-    table = _table(*names)
+    built, fares = ("switches", "cables", "optics"), ("effic. %", "FIM %", "floor")
+    table = _table("dimension", "GB/s", "asked", *built, *fares)
     for one, parts in zip(report.dimensions, design_parts(report.design).dimensions, strict=True):
         table.add_row(
             f"{one.label} {one.tier}",
             format_bandwidth(one.bandwidth_Bps).removesuffix(" GB/s"),
+            format_bandwidth(one.asked_Bps).removesuffix(" GB/s"),
             f"{parts.n_switches:,}" if parts.n_switches else "-",
             f"{parts.n_cables:,}",
             f"{parts.n_optics:,}",
@@ -104,6 +105,14 @@ def parts_text(found: CheckedLinks) -> Text:
             cables = ", ".join(f"{part.n_cables:,} {part.joins}" for part in parts.cables)
             text.append(f"{parts.label}: {switches} switches; {cables} cables\n", "dim")
     return text
+
+
+def notes(found: CheckedLinks) -> Text:
+    """What the check takes for granted, as ``check`` prints it."""
+    from libra_planner.report.check import check_notes
+    from libra_planner.tui.figures import note_lines
+
+    return note_lines(check_notes(found.checked))
 
 
 def percent(value: float) -> str:
@@ -236,7 +245,7 @@ def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
 
     text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
     groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())
-    text.append(f"of {row['n_groups']} groups: {groups}\n" if groups else "")
+    text.append(f"of {_groups(row['n_groups'])}: {groups}\n" if groups else "")
     routed = found.hot.routed if found.hot else None
     if routed is None or not row["flows"]:
         return text.append("sprayed packets take all links of a group alike")
@@ -249,6 +258,10 @@ def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
     if row["n_flows"] > len(row["flows"]):
         text.append(f"\n... and {row['n_flows'] - len(row['flows'])} more", "italic")
     return text
+
+
+def _groups(n: int) -> str:
+    return "1 group" if n == 1 else f"{n} groups"
 
 
 def _flows(n: float) -> str:

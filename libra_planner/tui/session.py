@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.tui.pin_names import told_apart
 from libra_planner.tui.plans import Bandwidth, Optimum, Pin, Reading, equal_split_GBps
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ class Session:
             raise ValueError("no valid plan to pin a design of")
         self._n_pinned += 1
         value = dict(document.value)
-        pinned = Pin(self._n_pinned, self.origin, self.path, value, self.problem, evaluation)
+        pinned = Pin(self._n_pinned, "", self.path, value, self.problem, evaluation)
+        pinned = replace(pinned, called=told_apart(pinned, self.origin, self.pins))
         self.pins.append(pinned)
         return pinned
 

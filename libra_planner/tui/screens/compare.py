@@ -13,6 +13,7 @@ from textual.widgets import DataTable, Static
 from libra_planner.tui.comparison import bar_lines, compared
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.pin_names import MOST_LETTERS
 
 _EMPTY = """Nothing is pinned yet.
 
@@ -21,7 +22,6 @@ Change the plan or the bandwidths, pin again, and compare here."""
 
 
 _HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
-_MOST_LETTERS = 40
 
 
 class ComparePane(Pane):
@@ -145,8 +145,8 @@ def _inked(lines: list[str]) -> Text:
 
 def _fault(name: str) -> str:
     """What is wrong with a name of a design, or nothing."""
-    if not name.strip() or not name.isprintable() or len(name.strip()) > _MOST_LETTERS:
-        return f"got {len(name.strip())} letters, expected 1 to {_MOST_LETTERS} that can be printed"
+    if not name.strip() or not name.isprintable() or len(name.strip()) > MOST_LETTERS:
+        return f"got {len(name.strip())} letters, expected 1 to {MOST_LETTERS} that can be printed"
     return ""
 
 

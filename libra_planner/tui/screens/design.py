@@ -18,6 +18,8 @@ from libra_planner.tui.widgets.bandwidths import Bandwidths
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.plan_form import PlanForm
 
+_CARDS = ("headline", "worth", "waits", "notes")
+
 
 class DesignPane(Pane):
     """The first screen."""
@@ -46,6 +48,7 @@ class DesignPane(Pane):
                 yield Card("reading the plan ...", id="headline", classes="card")
                 yield Card(id="worth", classes="card")
                 yield Card(id="waits", classes="card")
+                yield Card(id="notes", classes="card")
 
     def take_focus(self) -> None:
         if self.session.faults:
@@ -85,9 +88,9 @@ class DesignPane(Pane):
         """Figures of the design on screen."""
         problem, evaluation = self.session.problem, self.cockpit.evaluation
         values = self.session.edits.bandwidth_GBps or ()
-        cards = [self.query_one(f"#{name}", Card) for name in ("headline", "worth", "waits")]
+        cards = [self.query_one(f"#{name}", Card) for name in _CARDS]
         if problem is None or evaluation is None:
-            for card, text in zip(cards, (self.cockpit.no_figures, "", ""), strict=True):
+            for card, text in zip(cards, (self.cockpit.no_figures, "", "", ""), strict=True):
                 card.show(Text(text))
             return
         self.query_one(Bandwidths).update(figures.dimension_rows(problem, evaluation), values)
@@ -100,6 +103,7 @@ class DesignPane(Pane):
         cards[1].show(Group(*proven, *([worth] if worth else [])))
         group = figures.members(evaluation)
         cards[2].show(Group(*([group] if group else []), figures.waits(problem, evaluation)))
+        cards[3].show(figures.notes(problem, evaluation))
 
     def _edited(self, key: str, text: str) -> None:
         nothing = "null" if key in OPTIONAL else ""

@@ -78,6 +78,7 @@ class FabricPane(Pane):
                 yield Card(id="fabric-dimensions")
                 yield Card(id="fabric-layers")
                 yield DataTable(cursor_type="row", zebra_stripes=True)
+                yield Card(id="fabric-notes")
             with VerticalScroll(id="fabric-right"):
                 yield Card(id="fabric-heat")
 
@@ -133,7 +134,7 @@ class FabricPane(Pane):
         self._stay()
         self._found, self._rows = None, []
         self.query_one("#fabric-times", Card).show(Text(text, "italic"))
-        for name in ("dimensions", "layers", "heat"):
+        for name in ("dimensions", "layers", "notes", "heat"):
             self.query_one(f"#fabric-{name}", Card).show("")
         self.query_one(DataTable).clear(columns=True)
 
@@ -149,6 +150,7 @@ class FabricPane(Pane):
         table = links.layers(found)
         self.query_one("#fabric-layers", Card).show(Group(title, *([table] if table else [])))
         self._show_busiest(found)
+        self.query_one("#fabric-notes", Card).show(links.notes(found))
         self._show_heat()
 
     def _show_busiest(self, found: links.CheckedLinks) -> None:

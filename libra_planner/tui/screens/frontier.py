@@ -95,7 +95,7 @@ class FrontierPane(Pane):
             rows.append([cell.removesuffix(" GB/s") for cell in cells])
         fill(table, ("cost", "step time", *labels), rows, justify="right")
         table.move_cursor(row=self._nearest())
-        self._note("arrows or a click choose a point, Enter loads it; columns in GB/s")
+        self._note("up and down or a click choose a point, Enter loads it; columns in GB/s")
         self._draw()
 
     def _nearest(self) -> int:

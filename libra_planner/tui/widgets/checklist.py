@@ -25,6 +25,10 @@ class Checklist(OptionList):
         self._names, self._chosen = list(names), set(chosen)
         super().__init__(*map(self._prompt, range(len(self._names))), id=id)
 
+    def on_mount(self) -> None:
+        """The first Space has a row to choose."""
+        self.action_first()
+
     def _prompt(self, index: int) -> Text:
         return Text(f"[{'x' if index in self._chosen else ' '}] {self._names[index]}")
 
@@ -41,9 +45,10 @@ class Checklist(OptionList):
     def show(self, names: list[str]) -> None:
         """Other entries; new ones are chosen."""
         self._chosen = {i for i in range(len(names)) if i in self._chosen or i >= len(self._names)}
-        self._names = names
+        self._names, row = names, self.highlighted or 0
         self.clear_options()
         self.add_options([self._prompt(i) for i in range(len(names))])
+        self.highlighted = min(row, len(names) - 1) if names else None
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -13,16 +14,34 @@ from textual.message import Message
 from textual_plot import AxisFormatter, HiResMode, PlotWidget
 
 _MARGIN = 0.06
+_HALF_LABEL = 3
+"""Cells of an amount beyond the middle of it."""
 _POINT, _CHOSEN, _DESIGN = "o", "#", "X"
 
 
 class UnitFormatter(AxisFormatter):
-    """Round ticks of a quantity, on an axis of the quantity or of its decimal logarithm."""
+    """Round ticks of a quantity, on an axis of the quantity or of its decimal logarithm.
 
-    def __init__(self, shown: Callable[[float], str], most_ticks: int, *, is_log: bool) -> None:
+    Parameters
+    ----------
+    shown : a tick in words.
+    most_ticks : that there is room for.
+    room : fraction of the axis that has no ticks at its end, where their labels would be cut.
+    """
+
+    def __init__(
+        self,
+        shown: Callable[[float], str],
+        most_ticks: int,
+        *,
+        is_log: bool,
+        room: float = 0.0,
+    ) -> None:
         self._shown, self._most_ticks, self._is_log = shown, most_ticks, is_log
+        self._room = room
 
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
+        max_ -= self._room * (max_ - min_)
         max_ticks = min(max(max_ticks, 12), self._most_ticks)
         if not self._is_log:
             return _round_ticks(min_, max_, max_ticks)
@@ -89,13 +108,14 @@ class FrontierPlot(PlotWidget):
         is_log: bool,
     ) -> None:
         """Draw points of (cost in USD, step time in s)."""
-        from libra_planner.units import format_time, format_usd
+        from libra_planner.units import format_time
 
         transform = np.log10 if is_log else np.asarray
         self._xy = transform(np.array(points, dtype=float).reshape(-1, 2))
         self.clear()
         across, down = max(self.size.width // 14, 2), max(self.size.height // 3, 2)
-        self.set_x_formatter(UnitFormatter(format_usd, across, is_log=is_log))
+        room = min(_HALF_LABEL / max(self.size.width - self.margin_left - 2, 1), 0.5)
+        self.set_x_formatter(UnitFormatter(_short_usd, across, is_log=is_log, room=room))
         self.set_y_formatter(UnitFormatter(_short_time(format_time), down, is_log=is_log))
         drawn = self._xy
         if design is not None:
@@ -124,6 +144,17 @@ class FrontierPlot(PlotWidget):
         size = np.maximum(np.ptp(self._xy, axis=0), 1e-12)
         distance = np.linalg.norm((self._xy - [x, y]) / size, axis=1)
         self.post_message(self.Chosen(int(distance.argmin())))
+
+
+def _short_usd(usd: float) -> str:
+    """An amount without the zeros that a tick has no use for.
+
+    >>> _short_usd(10e6), _short_usd(1.5e6), _short_usd(100), _short_usd(0)
+    ('$10M', '$1.5M', '$100', '$0')
+    """
+    from libra_planner.units import format_usd
+
+    return re.sub(r"\.?0+(?=\D*$)", "", format_usd(usd), count=1)
 
 
 def _short_time(format_time: Callable[[float], str]) -> Callable[[float], str]:
