@@ -66,8 +66,8 @@ class Bandwidths(Widget, can_focus=True):
     Bandwidths:focus { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "choose(-1)", "Dimension", show=False),
-        Binding("down,j", "choose(1)", "Dimension", show=False),
+        Binding("up,k", "choose(-1)", "Dimension before", show=False),
+        Binding("down,j", "choose(1)", "Next dimension", show=False),
         Binding("plus,equals_sign,right", "change(1)", "More", key_display="+", show=True),
         Binding("minus,underscore,left", "change(-1)", "Less", key_display="-", show=True),
         Binding("greater_than_sign,full_stop", "resize_step(1)", "Larger step", show=False),
@@ -160,11 +160,13 @@ class Bandwidths(Widget, can_focus=True):
         self.refresh()
 
     def action_choose(self, by: int) -> None:
+        """Choose another dimension."""
         if self._rows:
             self._dim = (self._dim + by) % len(self._rows)
             self.refresh()
 
     def action_change(self, sign: int) -> None:
+        """Change the bandwidth of the chosen dimension by a step."""
         if not self._values:
             return
         values = list(self._values)
@@ -172,9 +174,11 @@ class Bandwidths(Widget, can_focus=True):
         self.post_message(self.Changed(tuple(values), self._dim))
 
     def action_resize_step(self, by: int) -> None:
+        """Change the step tenfold."""
         self._factor = min(max(self._factor * 10.0**by, 1e-3), 1e2)
         self.border_subtitle = f"step {self.step:g} GB/s"
 
     def action_type(self) -> None:
+        """Type a value, or all of them separated by commas."""
         if self._values:
             self.post_message(self.Typed(self._dim))
