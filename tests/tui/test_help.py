@@ -12,11 +12,14 @@ from textual.binding import Binding
 from textual.command import CommandInput, CommandList
 from textual.containers import VerticalScroll
 from textual.widget import Widget
+from textual.widgets import Input
 
+from libra_planner.spec.bundled import example
 from libra_planner.tui import widgets
 from libra_planner.tui.actions import SCREENS
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.own_keys import own_keys, pane_class
+from libra_planner.tui.widgets.plan_form import PlanForm
 from tests.tui.conftest import Driver, drive
 
 SMALL = (80, 24)
@@ -155,3 +158,65 @@ def test_screens_are_loaded_only_when_keys_are_listed() -> None:
         name for name in SCREENS if f"libra_planner.tui.screens.{name}" in found.stdout.split()
     ]
     assert loaded == ["design"]
+
+
+def test_keys_scroll_the_heat_map_to_its_end(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("4")
+        await driver.idle()
+        last = driver.text("#fabric-heat").splitlines()[-1].strip()[:40]
+        for keys in (["end"], ["pagedown"] * 9, ["down"] * 90):
+            await driver.press("h")
+            assert last not in driver.screen_text()
+            await driver.press(*keys)
+            await driver.pilot.pause()
+            assert last in driver.screen_text()
+            await driver.press("home")
+            await driver.pilot.pause()
+            assert "FIM" in driver.screen_text()
+            await driver.press("h")
+
+    drive(example("01_gpt3_4d"), walk, SMALL)
+
+
+def test_keys_scroll_the_heat_map_beside_the_tables(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("4")
+        await driver.idle()
+        last = driver.text("#fabric-heat").splitlines()[-1].strip()[:40]
+        await driver.press("h", "end")
+        await driver.pilot.pause()
+        assert last in driver.screen_text()
+
+    drive(example("01_gpt3_4d"), walk, (160, 16))
+
+
+def test_bandwidths_take_a_row_each_at_any_width(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        bars = driver.app.screen.query_one("#bandwidths")
+        for size in ((80, 24), (200, 60), (100, 30), (80, 24)):
+            await driver.pilot.resize_terminal(*size)
+            await driver.pilot.pause()
+            assert bars.size.height == 5
+
+    drive(plan_file, walk, (200, 60))
+
+
+def test_the_key_bar_says_how_to_leave_a_field(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        form = driver.app.design.query_one(PlanForm)
+        assert "Leave field" not in driver.text("#keys")
+        form.focus_key("constraints.0")
+        await driver.pilot.pause()
+        assert driver.text("#keys").startswith(" esc Leave field ")
+        await driver.press("escape")
+        assert "Leave field" not in driver.text("#keys")
+        await driver.press("5", "i")
+        assert "esc Leave field" in driver.text("#keys")
+        await driver.press("tab")
+        assert isinstance(driver.app.focused, Input)
+        assert "esc Leave field" in driver.text("#keys")
+        await driver.press("escape")
+        assert "Leave field" not in driver.text("#keys")
+
+    drive(plan_file, walk)

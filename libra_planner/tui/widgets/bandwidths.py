@@ -9,6 +9,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
+from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
@@ -108,6 +109,10 @@ class Bandwidths(Widget, can_focus=True):
     def step(self) -> float:
         """What + and - change, GB/s."""
         return step_GBps(self._values) * self._factor
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """A row each: asked for while lines have the width before, at which they would wrap."""
+        return len(self._rows) + 1
 
     def render(self) -> Text:
         if not self._rows:
