@@ -296,7 +296,7 @@ class Cockpit(CockpitCore):
 
     def action_help(self) -> None:
         """All keys."""
-        self.push_screen(Panel("Keys", help_text(), wide=True))
+        self.push_screen(Panel("Keys", partial(help_text, self.pane.id or ""), wide=True))
 
     async def action_theme(self) -> None:
         """Dark or light."""

@@ -6,14 +6,12 @@ import asyncio
 import traceback
 from collections.abc import Callable, Iterable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
@@ -21,6 +19,7 @@ from libra_planner.tui.actions import ACTIONS, SCREENS
 from libra_planner.tui.apart import get_ready
 from libra_planner.tui.dialogs import Palette, Panel, usual
 from libra_planner.tui.loading import FIGURES, OTHERS, load
+from libra_planner.tui.own_keys import OwnKey, commands, pane_class
 from libra_planner.tui.painting import Backdrop, ThemedStylesheet
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
@@ -154,7 +153,7 @@ class CockpitCore(App[int]):
     async def _make(self, name: str) -> None:
         """Make a screen, unless it is there."""
         if not any(pane.id == name for pane in self._switcher.children):
-            await self._switcher.add_content(_new_pane(name), id=name)
+            await self._switcher.add_content(pane_class(name)(id=name), id=name)
 
     @property
     def _switcher(self) -> ContentSwitcher:
@@ -281,9 +280,10 @@ class CockpitCore(App[int]):
         self._close_messages_no_wait()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every action, and Textual's own."""
+        """Every action, keys of the screens, and Textual's own."""
         for action in ACTIONS:
             yield SystemCommand(action.name, action.text, self._runner(action.call))
+        yield from commands(self.pane.id or "", lambda key: partial(self._run_later, key))
         for command in super().get_system_commands(screen):
             if command.title not in ("Quit", "Keys"):
                 yield command
@@ -299,6 +299,15 @@ class CockpitCore(App[int]):
 
         return run
 
+    def _run_later(self, key: OwnKey) -> None:
+        self.call_later(self._run_own, key)
+
+    async def _run_own(self, key: OwnKey) -> None:
+        """Do what a key of a screen does, on that screen."""
+        if self.pane.id != key.screen:
+            await self.action_show(key.screen)
+        await self.run_action(key.action, key.target(self.pane))
+
     # Opening
 
     def open_plan(self, path: Path, edits: Edits | None = None, origin: str = "") -> None:
@@ -308,10 +317,3 @@ class CockpitCore(App[int]):
         self.evaluation, self.no_figures = None, "reading the plan ..."
         self.workshop.cancel_all()
         self.read(opening=True)
-
-
-def _new_pane(name: str) -> Container:
-    """A screen, whose modules are loaded only now."""
-    module = import_module(f"libra_planner.tui.screens.{name}")
-    found: Container = getattr(module, f"{name.title()}Pane")(id=name)
-    return found

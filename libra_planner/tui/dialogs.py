@@ -11,15 +11,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.command import CommandInput, CommandList, CommandPalette, SearchIcon
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.events import Key, ScreenResume
+from textual.events import Key, Resize, ScreenResume
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
-from libra_planner.tui.actions import ACTIONS, shown_keys
+from libra_planner.tui.actions import ACTIONS, SCREENS, shown_keys
+from libra_planner.tui.own_keys import own_keys
 from libra_planner.tui.painting import Over
 
-_TEXT_CELLS = 54
+_KEY_CELLS = 14
+"""Of the help's keys with a gap on both sides."""
+
+_WIDE = 100
+"""Cells of a wide panel, where the terminal has them."""
 
 _Answer = TypeVar("_Answer")
 
@@ -34,7 +39,6 @@ class Dialog(Over, ModalScreen[_Answer]):
     Dialog .buttons { height: 1; margin-top: 1; }
     Dialog Button { margin-right: 2; }
     Dialog .wrong { color: $error; }
-    Dialog VerticalScroll { height: auto; max-height: 30; }
     Dialog OptionList { height: auto; max-height: 12; border: none; }
     """
 
@@ -49,25 +53,43 @@ class Palette(Over, CommandPalette):
 
 
 class Panel(Dialog[None]):
-    """A text to read; any of Escape, Enter and q closes it."""
+    """A text to read; any of Escape, Enter and q closes it.
+
+    Parameters
+    ----------
+    title : on the border.
+    text : what there is to read, or what gives it for a number of cells.
+    wide : whether it takes more than the usual width.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q,question_mark", "close", "Close")
     ]
 
-    def __init__(self, title: str, text: Text | str, *, wide: bool = False) -> None:
+    def __init__(
+        self, title: str, text: Text | str | Callable[[int], Text], *, wide: bool = False
+    ) -> None:
         super().__init__()
         self._title, self._text, self._wide = title, text, wide
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
+        with VerticalScroll(classes="dialog") as box:  # Its edge, not one inside, is where it ends.
             box.border_title = self._title
             box.border_subtitle = "Escape closes"
             if self._wide:
-                box.styles.width = 100
-            with VerticalScroll():
-                text = Text(self._text) if isinstance(self._text, str) else self._text
-                yield Static(text, id="panel-text")
+                box.styles.width = _WIDE
+            yield Static(self._shown(), id="panel-text")
+
+    def _shown(self) -> Text:
+        if callable(self._text):
+            within = int(self.app.size.width * 0.95)  # As the style sheet has it.
+            edges = 5  # Border, padding, scrollbar.
+            return self._text(min(within, _WIDE) - edges)
+        return Text(self._text) if isinstance(self._text, str) else self._text
+
+    def on_resize(self, _event: Resize) -> None:
+        if callable(self._text):
+            self.query_one("#panel-text", Static).update(self._shown())
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -76,31 +98,41 @@ class Panel(Dialog[None]):
         self.dismiss(None)
 
 
-def help_text() -> Text:
-    """All actions and their keys, by group."""
+_ALSO = (
+    ("Ctrl+P", "Command palette: every action by name."),
+    ("Tab", "Next field or table; Shift+Tab the one before."),
+    ("Escape", "Leave a field or close a panel; letters are commands again."),
+    ("Enter", "In a table: open or load the row."),
+)
+
+
+def help_text(seen: str, n_cells: int) -> Text:
+    """All actions and their keys by group, those of the screen that is seen first."""
     text = Text()
-    group = ""
-    for action in ACTIONS:
-        if action.group != group:
-            text.append(f"{'' if not group else chr(10)}{action.group}\n", "bold underline")
-            group = action.group
-        text.append(f"  {shown_keys(action):<12}", "bold")
-        text.append(_hanging(f"{action.name}: {action.text}"))
-    text.append("\nAlso\n", "bold underline")
-    for keys, what in (
-        ("Ctrl+P", "Command palette: every action by name."),
-        ("Tab", "Next field or table; Shift+Tab the one before."),
-        ("Escape", "Leave a field or close a panel; letters are commands again."),
-        ("Enter", "In a table: open or load the row."),
-    ):
-        text.append(f"  {keys:<12}", "bold")
-        text.append(_hanging(what))
+    for group, keys in _help_groups(seen):
+        text.append(f"{chr(10) if text else ''}{group}\n", "bold underline")
+        for shown, what in keys:
+            text.append(f"  {shown:<{_KEY_CELLS - 2}}", "bold")
+            lines = textwrap.wrap(what, max(n_cells - _KEY_CELLS, 20))
+            text.append(f"\n{'':{_KEY_CELLS}}".join(lines) + "\n")
+    text.rstrip()
     return text
 
 
-def _hanging(text: str) -> str:
-    """Lines that fit beside the keys on a terminal of 80 columns."""
-    return "\n".join(textwrap.wrap(text, _TEXT_CELLS)).replace("\n", f"\n{'':14}") + "\n"
+def _help_groups(seen: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Headings, each with keys and what they do."""
+    own = {
+        name: [(key.keys, f"{key.name}: {key.text}") for key in own_keys(name)] for name in SCREENS
+    }
+    if seen in own:
+        yield f"On this screen, {seen.title()}", own.pop(seen)
+    groups = dict.fromkeys(action.group for action in ACTIONS)
+    for group in groups:
+        found = [one for one in ACTIONS if one.group == group]
+        yield group, [(shown_keys(one), f"{one.name}: {one.text}") for one in found]
+    for name, keys in own.items():
+        yield f"On {name.title()} only", keys
+    yield "Also", list(_ALSO)
 
 
 class Prompt(Dialog[str | None]):

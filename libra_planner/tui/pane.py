@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from textual.containers import Container
+from textual.widget import Widget
 
 from libra_planner.tui.plans import Bandwidth, Pin
 from libra_planner.tui.session import Edits, Session
@@ -60,6 +61,9 @@ class Host(Protocol):
 
 class Pane(Container):
     """One screen; it shows the session when it is told to."""
+
+    KEYED: ClassVar[tuple[type[Widget], ...]] = ()
+    """Widgets on it that have keys of their own, for the help and the palette."""
 
     @property
     def cockpit(self) -> Host:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Group
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
 from textual.widgets import Static
 
 from libra_planner.tui import figures
@@ -33,6 +34,7 @@ class DesignPane(Pane):
     DesignPane #faults.some { display: block; }
     DesignPane .card { height: auto; padding: 0 1; margin-bottom: 1; }
     """
+    KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm)
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.events import Resize
 from textual.timer import Timer
 from textual.widgets import DataTable, Input, Label, Select
@@ -40,12 +40,12 @@ class FabricPane(Pane):
     FabricPane #policy { width: 22; margin-right: 2; }
     FabricPane #seed { width: 8; margin-right: 2; }
     FabricPane #wiring { width: 19; }
-    FabricPane #fabric-split { layout: vertical; overflow-y: auto; }
-    FabricPane VerticalScroll { height: auto; padding: 0 1; }
+    FabricPane #fabric-split { layout: vertical; }
+    FabricPane #fabric-left { height: auto; padding: 0 1; }
     FabricPane Card { height: auto; margin-bottom: 1; }
     FabricPane #fabric-dimensions { margin-bottom: 0; }
     FabricPane DataTable { height: auto; max-height: 9; }
-    FabricPane #fabric-right { border-left: blank; padding: 0 1 0 0; }
+    FabricPane #fabric-right { height: auto; border-left: blank; padding: 0 1 0 0; }
     FabricPane #fabric-right:focus { border-left: outer $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -72,7 +72,8 @@ class FabricPane(Pane):
             yield Label("wiring")
             wirings = [(name, name) for name in WIRINGS]
             yield Select(wirings, compact=True, prompt="of the plan", id="wiring")
-        with Container(id="fabric-split"):
+        # In one column this scrolls, by the keys that the heat map has no use for.
+        with VerticalScroll(id="fabric-split", can_focus=False):
             with VerticalScroll(id="fabric-left", can_focus=False):
                 yield Card(id="fabric-times")
                 yield Card(id="fabric-dimensions")

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.events import Resize
+from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
 from libra_planner.tui import reporting
@@ -39,6 +40,7 @@ class ReportPane(Pane):
     ReportPane #report-result { padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "write", "Write", show=True)]
+    KEYED: ClassVar[tuple[type[Widget], ...]] = (Checklist,)
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -43,8 +43,8 @@ class SweepPane(Pane):
         Binding("c", "count", "Count", show=True),
         Binding("v", "view", "View", show=True),
         Binding("i", "text", "Edit", show=True),
-        Binding("left_square_bracket", "turn(-1)", "Page", key_display="[", show=False),
-        Binding("right_square_bracket", "turn(1)", "Page", key_display="]", show=False),
+        Binding("left_square_bracket", "turn(-1)", "Page before", key_display="[", show=False),
+        Binding("right_square_bracket", "turn(1)", "Next page", key_display="]", show=False),
     ]
 
     def __init__(self, **options: Any) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
+from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
@@ -66,8 +67,8 @@ class Bandwidths(Widget, can_focus=True):
     Bandwidths:focus { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "choose(-1)", "Dimension", show=False),
-        Binding("down,j", "choose(1)", "Dimension", show=False),
+        Binding("up,k", "choose(-1)", "Dimension before", show=False),
+        Binding("down,j", "choose(1)", "Next dimension", show=False),
         Binding("plus,equals_sign,right", "change(1)", "More", key_display="+", show=True),
         Binding("minus,underscore,left", "change(-1)", "Less", key_display="-", show=True),
         Binding("greater_than_sign,full_stop", "resize_step(1)", "Larger step", show=False),
@@ -108,6 +109,10 @@ class Bandwidths(Widget, can_focus=True):
     def step(self) -> float:
         """What + and - change, GB/s."""
         return step_GBps(self._values) * self._factor
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """A row each: asked for while lines have the width before, at which they would wrap."""
+        return len(self._rows) + 1
 
     def render(self) -> Text:
         if not self._rows:
@@ -160,11 +165,13 @@ class Bandwidths(Widget, can_focus=True):
         self.refresh()
 
     def action_choose(self, by: int) -> None:
+        """Choose another dimension."""
         if self._rows:
             self._dim = (self._dim + by) % len(self._rows)
             self.refresh()
 
     def action_change(self, sign: int) -> None:
+        """Change the bandwidth of the chosen dimension by a step."""
         if not self._values:
             return
         values = list(self._values)
@@ -172,9 +179,11 @@ class Bandwidths(Widget, can_focus=True):
         self.post_message(self.Changed(tuple(values), self._dim))
 
     def action_resize_step(self, by: int) -> None:
+        """Change the step tenfold."""
         self._factor = min(max(self._factor * 10.0**by, 1e-3), 1e2)
         self.border_subtitle = f"step {self.step:g} GB/s"
 
     def action_type(self) -> None:
+        """Type a value, or all of them separated by commas."""
         if self._values:
             self.post_message(self.Typed(self._dim))

@@ -19,7 +19,9 @@ class Checklist(OptionList):
     chosen : indices of those that are chosen at first.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", "Choose", show=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "select", "Choose", show=True, tooltip="Choose the entry or drop it.")
+    ]
 
     def __init__(self, names: Iterable[str], chosen: Iterable[int] = (), *, id: str) -> None:  # noqa: A002
         self._names, self._chosen = list(names), set(chosen)

@@ -42,8 +42,10 @@ class KeyBar(Widget):
     def _shown(self) -> list[tuple[str, str, str]]:
         """Key, label and action of each binding that is to be shown, those nearest first."""
         found: dict[tuple[str, str], tuple[str, str, str]] = {}
+        focused = self.screen.focused
+        typing = focused is not None and focused.check_consume_key("a", "a")
         for node, binding, enabled, _ in self.screen.active_bindings.values():
-            if binding.show and enabled:
+            if enabled and (binding.show or (typing and binding.key == "escape")):
                 key = self.app.get_key_display(binding)
                 name = "app" if node is self.app else "focused"
                 found.setdefault((binding.action, name), (key, binding.description, binding.key))

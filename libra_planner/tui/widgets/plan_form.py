@@ -210,10 +210,13 @@ class PlanForm(VerticalScroll, can_focus=False):
         self._settled()
 
     def action_move(self, by: int) -> None:
+        """Go to another field."""
         editors = [editor for row in self._rows for editor in row.query("Input, Select")]
         focused = [i for i, editor in enumerate(editors) if editor.has_focus]
         if focused:
             editors[(focused[0] + by) % len(editors)].focus()
+        else:
+            self.focus_first()
 
     def _field_of(self, editor: Any) -> FormField | None:
         rows = [row for row in self._rows if editor in row.query("Input, Select")]
