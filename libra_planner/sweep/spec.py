@@ -10,7 +10,7 @@ from pathlib import Path
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.policy import policy_with
 from libra_planner.spec.collector import FaultCollector
-from libra_planner.spec.document import Document, Key, read_document
+from libra_planner.spec.document import Document, Key, parse_document, read_document
 from libra_planner.spec.faults import validated
 from libra_planner.sweep.axes import Axis, read_axis
 from libra_planner.sweep.binding import OBJECTIVE, apply_set, base_plan, plan_template
@@ -76,8 +76,8 @@ class Sweep:
         return self.layout.n_parts
 
 
-def load_sweep(path: str | Path) -> Sweep:
-    """Read a sweep file.
+def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
+    """Read a sweep file, or a text as if it stood there.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def load_sweep(path: str | Path) -> Sweep:
     >>> sweep.space.n, [axis.name for axis in sweep.axes]
     (74, ['objective', 'budget'])
     """
-    document = read_document(path)
+    document = read_document(path) if text is None else parse_document(text, str(path))
     spec, axes = _shape(document)
     faults = FaultCollector(document)
     axes = _with_objectives(spec, axes, faults)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import Place, PlannerError
+from libra_planner.files import read_text
 from libra_planner.tui import recent
 from libra_planner.tui.apart import apart
 from libra_planner.tui.core import FRAME_S, CockpitCore
@@ -200,13 +201,29 @@ class Cockpit(CockpitCore):
 
         def done(answer: str | None) -> None:
             if answer and answer.strip():
-                self._write(Path(answer.strip()).expanduser(), then)
+                target = Path(answer.strip()).expanduser()
+                self._ask_replace(target, lambda: self._write(target, then))
 
         name = self.session.path.name
-        hint = (
-            "a bundled example is not changed: give the copy a place" if self.is_bundled() else ""
-        )
+        why = "a bundled example is not changed: give the copy a place"
+        hint = why if self.is_bundled() else ""
         self.push_screen(Prompt("Save as", name, hint=hint), done)
+
+    def _ask_replace(self, target: Path, then: Callable[[], None]) -> None:
+        """Ask before a file that is not the open plan's is replaced."""
+        from libra_planner.tui.saving import replaced
+
+        def done(answer: str | None) -> None:
+            if answer == "r":
+                then()
+            else:
+                self.say(f"nothing saved: {target} is as it was")
+
+        text = replaced(self.session.path, target)
+        if not text:
+            then()
+            return
+        self.push_screen(Question("Replace a file", text, {"r": "replace it"}), done)
 
     def _write(self, target: Path, then: Callable[[], None]) -> None:
         session = self.session
@@ -228,14 +245,14 @@ class Cockpit(CockpitCore):
 
     def load_pin(self, pin: Pin) -> None:
         """Go back to a pinned design and its plan."""
-        edits = Edits(pin.settings_now(), pin.bandwidth_GBps)
+        edits, said = Edits(pin.settings_now(), pin.bandwidth_GBps), f"loaded {pin.name}"
         if pin.path == self.session.path:
             self.session.restore(edits)
             self.session.came_from(pin.called)
             self.reread()
+            self.say(said)
         else:
-            self.guard(lambda: self.open_plan(pin.path, edits, pin.called))
-        self.say(f"loaded {pin.name}")
+            self.guard(lambda: self._open(pin.path, edits, pin.called, said=said))
 
     def action_open(self) -> None:
         """Open another plan."""
@@ -250,10 +267,20 @@ class Cockpit(CockpitCore):
 
         def done(answer: str | None) -> None:
             if answer:
-                self.remember()
-                self.open_plan(Path(answer).expanduser())
+                self._open(Path(answer).expanduser())
 
         self.push_screen(OpenDialog(listed), done)
+
+    def _open(self, path: Path, *design: Any, said: str = "") -> None:
+        """Open a plan if its file can be read; else say why not, and the one that is open stays."""
+        try:
+            read_text(path)
+        except PlannerError as error:
+            self.show_error("opening a plan", error)
+        else:
+            self.remember()
+            self.open_plan(path, *design)
+            self.say(said)
 
     def guard(self, then: Callable[[], None]) -> None:
         """Ask what to do with unsaved edits first."""

@@ -33,6 +33,15 @@ def save_plan(source: Path, settings: tuple[str, ...], target: Path) -> list[Pat
     return write_files({target: edited_text(read_text(source), settings, str(source))})
 
 
+def replaced(source: Path, target: Path) -> str:
+    """What saving does to a file that is not the plan's own, in words; empty for none."""
+    if not target.is_file() or target.resolve() == source.resolve():
+        return ""
+    copy = target.with_name(f"{target.name}.bak")
+    lost = f", in the place of the {copy.name} that is there" if copy.exists() else ""
+    return f"{target} is another file. Its text would be kept as {copy.name}{lost}."
+
+
 def edited_text(text: str, settings: tuple[str, ...], file: str) -> str:
     """A plan's text with edits applied; everything else stays as it was written.
 

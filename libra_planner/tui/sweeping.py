@@ -57,15 +57,15 @@ def template(plan: Path, total_GBps: float | None) -> str:
     )
 
 
-def count(file: Path, _progress: Report) -> str:
-    """How many designs, and about how long: as ``sweep plan`` says it."""
+def count(text: str, file: Path, _progress: Report) -> str:
+    """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
     from libra_planner.sweep.chunks import job_of
     from libra_planner.sweep.estimate import estimated
     from libra_planner.sweep.runner import probe
     from libra_planner.sweep.spec import load_sweep
     from libra_planner.units import format_bytes, format_time
 
-    sweep = load_sweep(file)
+    sweep = load_sweep(file, text)
     probe(sweep, job_of(sweep))
     found = estimated(sweep)
     axes = ", ".join(f"{axis.name} {len(axis.values):,}" for axis in sweep.axes)
@@ -73,8 +73,8 @@ def count(file: Path, _progress: Report) -> str:
     return f"{found.n_designs:,} designs ({axes}); about {time_text} on one core, {size}"
 
 
-State = Callable[[str, tuple[str, ...]], None]
-"""Takes the state of a sweep in words, and the best design of each objective."""
+State = Callable[[Mapping[str, Any], tuple[str, ...]], None]
+"""Takes the state of a sweep, as ``--json-progress`` gives it, and the best of each objective."""
 
 
 def run(file: Path, folder: Path, ticket: Ticket, report: State) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def run(file: Path, folder: Path, ticket: Ticket, report: State) -> dict[str, An
         ticket.progress(event["n_done"], event["n_designs"])
         if time.monotonic() - looked_s > _LOOK_S and event.get("n_parts_done"):
             looked_s, best = time.monotonic(), run_apart(partial(best_so_far, folder), ticket)
-        report(state_text(event), best)
+        report(event, best)
 
     arguments = ["sweep", "run", str(file), "-o", str(folder), "--json-progress"]
     run_command(arguments, ticket, line)
@@ -103,10 +103,20 @@ def run(file: Path, folder: Path, ticket: Ticket, report: State) -> dict[str, An
 
 
 def state_text(event: Mapping[str, Any]) -> str:
-    """Progress in words."""
+    """Progress in words; statuses are those of this run only, and it says so.
+
+    >>> event = {"n_done": 10, "n_designs": 20, "designs_per_s": 5, "left_s": None}
+    >>> state_text(event | {"statuses": {"optimal": 9, "invalid": 1}})
+    '10 of 20 designs, 5 per second (9 optimal, 1 invalid)'
+    >>> state_text(event | {"statuses": {"optimal": 4}})
+    '10 of 20 designs, 5 per second (4 solved now: 4 optimal)'
+    """
     from libra_planner.units import format_time
 
     statuses = ", ".join(f"{n:,} {status}" for status, n in event["statuses"].items())
+    n_now = sum(event["statuses"].values())
+    if statuses and n_now < event["n_done"]:
+        statuses = f"{n_now:,} solved now: {statuses}"
     left = event.get("left_s")
     ahead = f", about {format_time(left)} left" if left else ""
     done = f"{event['n_done']:,} of {event['n_designs']:,} designs"
@@ -154,17 +164,16 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
 
 def plan_of_row(
     folder: Path, row: Mapping[str, Any], _progress: Report
-) -> tuple[Path, tuple[float, ...] | None]:
-    """Write a row's plan into the run directory's neighbour; its path and the design."""
-    from libra_planner.files import write_files
+) -> tuple[Path, str, tuple[float, ...] | None]:
+    """A row's plan: where it belongs, beside the run directory, its text, and the design."""
     from libra_planner.sweep.designs import design_plan
     from libra_planner.sweep.store import RunDirectory
 
     path = folder.with_name(f"{folder.name}-row{row['row']}.yaml")
-    write_files({path: design_plan(RunDirectory(folder), int(row["row"]))})
+    text = design_plan(RunDirectory(folder), int(row["row"]))
     names = sorted(
         (name for name in row if name.startswith("bandwidth_dim")),
         key=lambda name: int("".join(c for c in name if c.isdigit()) or 0),
     )
     values = [row[name] for name in names if row[name] is not None]
-    return path, tuple(map(float, values)) if values else None
+    return path, text, tuple(map(float, values)) if values else None

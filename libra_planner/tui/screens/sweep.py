@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -12,13 +12,20 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
-from libra_planner.tui import sweeping
+from libra_planner.errors import PlannerError
+from libra_planner.tui import sweep_files, sweeping
 from libra_planner.tui.apart import apart, run_apart
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.sweep_columns import columns_of
 from libra_planner.tui.widgets.tables import fill
-from libra_planner.tui.work import Ticket
+from libra_planner.tui.work import Cancelled, Ticket
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FLICKER_S = 0.1
+"""Time that a page may take before it is said that it is being read."""
 
 _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a row as a plan"
 
@@ -50,8 +57,13 @@ class SweepPane(Pane):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._page: sweeping.Page | None = None
+        self._shown: Path | None = None  # Whose results the table shows.
+        self._page_text = ""
         self._view, self._number = sweeping.VIEWS[0], 0
-        self._own: str | None = None
+        self._plan: Path | None = None  # That the sweep was begun for.
+        self._own: str | None = None  # What the editor was given; another text is a person's.
+        self._known: str | None = None  # What the sweep's file was when it was read or written.
+        self._event: Mapping[str, Any] | None = None
 
     def compose(self) -> ComposeResult:
         with Container(id="sweep-split"):
@@ -72,20 +84,69 @@ class SweepPane(Pane):
         self.query_one(DataTable).focus()
 
     def show_session(self) -> None:
+        said = []
+        if self._plan is None or self._is_left(self.session.path):
+            said.append(self._begin(self.session.path))
+        if self._known is None and self._plan == self.session.path:
+            self._fill_in()
+        if self.session.dirty:
+            said.append("The plan has unsaved edits, which the sweep does not see: s saves.")
+        if said:
+            self._say("\n".join(said))
+        if not self._runs("page"):
+            self._page_line(self._page_text)
+
+    def _is_left(self, plan: Path) -> bool:
+        """Whether another plan is open, neither a row of this sweep nor one to edit it for."""
+        folder = self._folder
+        is_row = plan.parent == folder.parent and plan.stem.startswith(f"{folder.name}-row")
+        return plan != self._plan and not is_row and self._is_unedited and not self._runs("sweep")
+
+    @property
+    def _is_unedited(self) -> bool:
+        return self.query_one(TextArea).text in ("", self._own)
+
+    def _runs(self, kind: str) -> bool:
+        return any(ticket.kind == kind for ticket in self.cockpit.workshop.running())
+
+    def _begin(self, plan: Path) -> str:
+        """Turn to a plan's sweep; returns what to say of it."""
+        beside = Path.cwd() if self.cockpit.is_bundled() else plan.parent
+        self._plan, self._own, self._known = plan, None, None
+        self.query_one(TextArea).text = ""
+        self.query_one("#sweep-folder", Input).value = str(beside / f"{plan.stem}-sweep")
+        return self._read()
+
+    def _read(self) -> str:
+        """Show the sweep's file and its results where they are; returns what to say of them."""
+        from libra_planner.files import read_text
+
+        folder, area = self._folder, self.query_one(TextArea)
+        file, is_run = sweep_files.file_of(folder), sweep_files.is_run(folder)
+        self._clear_page()
+        self._say_best(())
+        if is_run:
+            self._load_page()
+        if not file.exists() or not self._is_unedited:
+            return f"{folder.name} has results: v shows them" if is_run else _HINT
+        try:
+            area.text = self._known = read_text(file)
+        except PlannerError as error:
+            return str(error)
+        self._own = area.text
+        results = ", whose results are there: g goes on with it" if is_run else ": g runs it"
+        return f"This is {file.name}{results}"
+
+    def _fill_in(self) -> None:
+        """A sweep to begin with, until there is another text."""
         from libra_planner.units import gigabytes_per_s
 
-        area, problem = self.query_one(TextArea), self.session.problem
-        if area.text in ("", self._own) and problem is not None:
+        problem = self.session.problem
+        if self._is_unedited and problem is not None:
             total = problem.total_bandwidth_bytes_per_s()
             budget = None if total is None else gigabytes_per_s(total)
             self._own = sweeping.template(self.session.path, budget)
-            area.text = self._own
-        folder = self.query_one("#sweep-folder", Input)
-        if not folder.value:
-            beside = Path.cwd() if self.cockpit.is_bundled() else self.session.path.parent
-            folder.value = str(beside / f"{self.session.path.stem}-sweep")
-        if self.session.dirty:
-            self._say("The plan has unsaved edits, which the sweep does not see: s saves.")
+            self.query_one(TextArea).text = self._own
 
     @property
     def _folder(self) -> Path:
@@ -104,57 +165,90 @@ class SweepPane(Pane):
 
         self._say(error_text(error))
 
-    def _written(self) -> Path:
-        """The sweep's file, beside its results."""
-        from libra_planner.files import write_files
-
-        folder = self._folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        file = folder.with_name(f"{folder.name}.yaml")
-        write_files({file: self.query_one(TextArea).text})
-        return file
-
     def action_text(self) -> None:
         """Edit the axes."""
         self.query_one(TextArea).focus()
 
     def action_count(self) -> None:
         """How many designs, and how long."""
+        text, file = self.query_one(TextArea).text, sweep_files.file_of(self._folder)
         self._say("counting ...")
 
         def call(ticket: Ticket) -> str:
-            return run_apart(partial(sweeping.count, self._written()), ticket)
+            with ticket.on_cancel(lambda: self._ended("not counted: stopped")):
+                return run_apart(partial(sweeping.count, text, file), ticket)
 
         start = self.cockpit.workshop.start
         start("sweep", "counting the sweep", call=call, done=self._say, failed=self._failed)
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
-        folder = self._folder
+        folder, text = self._folder, self.query_one(TextArea).text
+        is_plan = sweep_files.file_of(folder).resolve() == self.session.path.resolve()
+        known = None if is_plan else self._known
         self._say("starting ...")
-        self._say_best(())
+        self._event = None
 
-        def report(text: str, best: tuple[str, ...]) -> None:
-            self.app.call_later(self._say, text)
-            self.app.call_later(self._say_best, best)
-
-        def call(ticket: Any) -> tuple[str, tuple[str, ...]]:
-            event = sweeping.run(self._written(), folder, ticket, report)
-            best = run_apart(partial(sweeping.best_so_far, folder), ticket)
+        def call(ticket: Ticket) -> tuple[str, tuple[str, ...]]:
+            with ticket.on_cancel(self._stopped):
+                run_apart(partial(sweep_files.check, text, known, folder), ticket)
+                file, is_new = sweep_files.write(text, folder), not sweep_files.is_run(folder)
+                self.app.call_later(self._begun, folder, text, is_new)
+                try:
+                    event = sweeping.run(file, folder, ticket, self._report)
+                except Cancelled:
+                    self._stopped(sweep_files.n_there(folder))
+                    raise
+                best = run_apart(partial(sweeping.best_so_far, folder), ticket)
             return sweeping.state_text(event), best
 
         def done(found: tuple[str, tuple[str, ...]]) -> None:
-            text, best = found
-            self._say(f"done: {text}")
-            self._say_best(best, "Best for")
-            self._load_page()
+            self._say(f"done: {found[0]}")
+            self._say_best(found[1], "Best for")
+            if self._folder == folder:
+                self._load_page()
 
         start = self.cockpit.workshop.start
         start("sweep", "sweep", call=call, done=done, failed=self._failed)
 
+    def _begun(self, folder: Path, text: str, is_new: bool) -> None:
+        """A run was not refused: its text is in the file, and rows of others are not its rows."""
+        self._own = self._known = text
+        self._say_best(())
+        if is_new or self._shown != folder:
+            self._clear_page(f"rows of {folder.name} come at the end; v shows what is there")
+
+    def _report(self, event: Mapping[str, Any], best: tuple[str, ...]) -> None:
+        """Show how far a sweep is; called by its thread."""
+
+        def show() -> None:
+            self._event = event
+            if self._runs("sweep"):
+                self._say(sweeping.state_text(event))
+                self._say_best(best)
+
+        self.app.call_later(show)
+
+    def _stopped(self, there: tuple[int, int] | None = None) -> None:
+        """Say what a run leaves; called when it is stopped, and once it has ended."""
+        event = self._event
+        if there is None and event is not None:
+            there = event["n_done"], event["n_designs"]
+        kept = f": {there[0]:,} of {there[1]:,} designs are there, g goes on" if there else ""
+        self._ended(f"stopped{kept or ' before anything was solved'}")
+
+    def _ended(self, text: str) -> None:
+        """Say how work ended, unless other work has begun."""
+
+        def show() -> None:
+            if not self._runs("sweep"):
+                self._say(text)
+
+        self.app.call_later(show)
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._load_page()
+        self._say(self._read())
         self.take_focus()
 
     def action_view(self) -> None:
@@ -171,12 +265,35 @@ class SweepPane(Pane):
 
     def _load_page(self) -> None:
         folder, view, number = self._folder, self._view, self._number
-        call = apart(partial(sweeping.page, folder, view, number))
-        start = self.cockpit.workshop.start
-        start("page", "", call=call, done=self._show_page, failed=self._failed)
+        if not sweep_files.is_run(folder):
+            self._say(f"No results in {folder} yet: g runs the sweep")
+            return
 
-    def _show_page(self, page: sweeping.Page) -> None:
-        self._page, self._number = page, page.number
+        def say() -> None:
+            if self._runs("page"):
+                self._page_line(f"reading {view}, page {number + 1} ...")
+
+        def failed(error: Exception) -> None:
+            self._page_line(self._page_text)
+            self._failed(error)
+
+        self.set_timer(_FLICKER_S, say)
+        call, done = apart(partial(sweeping.page, folder, view, number)), self._show_page
+        start = self.cockpit.workshop.start
+        start("page", "", call=call, done=partial(done, folder), failed=failed)
+
+    def _page_line(self, text: str) -> None:
+        self.query_one("#sweep-page", Static).update(Text(text))
+
+    def _clear_page(self, text: str = "") -> None:
+        """Show no rows, and that text under them."""
+        self.cockpit.workshop.cancel("page")
+        self._page, self._shown, self._number, self._page_text = None, None, 0, text
+        self.query_one(DataTable).clear(columns=True)
+        self._page_line(text)
+
+    def _show_page(self, folder: Path, page: sweeping.Page) -> None:
+        self._page, self._number, self._shown = page, page.number, folder
         rows, table = page.answer.dicts(), self.query_one(DataTable)
         columns = columns_of(page.answer.columns, page.axes)
         headings = [one.padded(one.heading) for one in columns]
@@ -184,20 +301,28 @@ class SweepPane(Pane):
         fill(table, headings, cells, justify="left")
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
-        text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"
-        self.query_one("#sweep-page", Static).update(Text(text))
+        self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"
+        self._page_line(self._page_text)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        if self._page is None:
+        folder = self._shown
+        if self._page is None or folder is None:
             return
         row = self._page.answer.dicts()[event.cursor_row]
-        folder = self._folder
+
+        def opened(path: Path, text: str, bandwidth: Any) -> None:
+            from libra_planner.files import write_files
+
+            try:
+                write_files({path: text})
+            except PlannerError as error:
+                self._failed(error)
+                return
+            self.cockpit.open_plan(path, Edits((), bandwidth), f"sweep row {row['row']}")
+            self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
 
         def done(found: Any) -> None:
-            path, bandwidth = found
-            edits, origin = Edits((), bandwidth), f"sweep row {row['row']}"
-            self.cockpit.guard(lambda: self.cockpit.open_plan(path, edits, origin))
-            self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
+            self.cockpit.guard(partial(opened, *found))
 
         call = apart(partial(sweeping.plan_of_row, folder, row))
         self.cockpit.workshop.start("row", "opening the row", call=call, done=done)

@@ -1,0 +1,310 @@
+"""What a user of the Sweep screen may lose or be told wrongly, and opening and saving by it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import DataTable, Input, TextArea
+
+from libra_planner.tui import sweeping
+from libra_planner.tui.dialogs import Panel, Question
+from libra_planner.tui.screens import sweep as screen
+from tests.tui.conftest import PLAN, Driver, command, drive
+
+# Opening and saving
+
+
+def test_saving_as_a_file_that_is_there_asks_first(plan_file: Path) -> None:
+    other = plan_file.with_name("other.yaml")
+    other.write_text("mine: 1\n")
+    other.with_name("other.yaml.bak").write_text("mine: 0\n")
+
+    async def save_as(driver: Driver, name: str) -> None:
+        await driver.press("S")
+        await driver.type(name)
+        await driver.press("enter")
+        await driver.idle()
+
+    async def walk(driver: Driver) -> None:
+        await save_as(driver, str(other))
+        assert isinstance(driver.app.screen, Question)
+        assert "other.yaml.bak" in driver.screen_text()
+        await driver.press("escape")
+        await driver.idle()
+        assert other.read_text() == "mine: 1\n"
+        assert other.with_name("other.yaml.bak").read_text() == "mine: 0\n"
+        assert driver.app.session.path == plan_file
+        assert "nothing saved" in driver.text("#status")
+        await save_as(driver, str(plan_file))  # Its own file, and a new one: nothing to ask.
+        assert not isinstance(driver.app.screen, Question)
+        await save_as(driver, str(plan_file.with_name("new.yaml")))
+        assert driver.app.session.path.name == "new.yaml"
+        await save_as(driver, str(other))
+        await driver.press("r")
+        await driver.idle()
+        assert other.read_text() == PLAN
+        assert other.with_name("other.yaml.bak").read_text() == "mine: 1\n"
+        assert driver.app.session.path == other
+
+    drive(plan_file, walk)
+
+
+def test_a_missing_plan_is_refused_and_the_open_one_stays(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("objective", "cost")
+        driver.app.session.pins.clear()
+        await driver.idle()
+        await driver.press("p", "O", "d")
+        await driver.type(str(plan_file.with_name("nope.yaml")))
+        await driver.press("enter")
+        await driver.idle()
+        assert isinstance(driver.app.screen, Panel)
+        assert "nope.yaml: got no such file" in " ".join(driver.text("#panel-text").split())
+        await driver.press("escape")
+        assert driver.app.session.path == plan_file
+        assert driver.app.session.edits.settings == ("objective=cost",)
+        await driver.press("s")
+        await driver.idle()
+        assert "objective: cost" in plan_file.read_text()
+
+    drive(plan_file, walk)
+
+
+def test_a_pin_is_loaded_only_once_the_question_is_answered(plan_file: Path) -> None:
+    other = plan_file.with_name("other.yaml")
+    other.write_text(PLAN)
+
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        pin = app.action_pin()
+        assert pin is not None
+        app.open_plan(other)
+        await driver.idle()
+        app.apply_edit("objective", "cost")
+        await driver.idle()
+        app.load_pin(pin)
+        await driver.press("escape")
+        await driver.idle()
+        assert "loaded" not in driver.text("#status")
+        plan_file.unlink()
+        app.load_pin(pin)
+        await driver.press("d")
+        assert isinstance(app.screen, Panel)
+        assert app.session.path == other
+
+    drive(plan_file, walk)
+
+
+# The sweep's file
+
+SWEEP = """\
+# Mine.
+base: plan.yaml
+axes:
+  budget: {from: 100, to: 1000, step: 100}
+set:
+  constraints: ["total == {budget} GB/s"]
+objective: [performance]
+"""
+
+
+@pytest.fixture
+def swept(plan_file: Path) -> Path:
+    """The file of a sweep of the plan, which the command has run."""
+    file = plan_file.with_name("plan-sweep.yaml")
+    file.write_text(SWEEP)
+    assert command("sweep", "run", file, "-o", file.with_suffix("")).code == 0
+    return file
+
+
+def said(driver: Driver) -> str:
+    return " ".join(driver.text("#sweep-state").split())
+
+
+def test_the_sweep_of_a_plan_is_there_again(plan_file: Path, swept: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("5")
+        await driver.idle()
+        assert driver.app.screen.query_one(TextArea).text == SWEEP
+        assert "This is plan-sweep.yaml, whose results are there: g goes on" in said(driver)
+        assert driver.app.screen.query_one(DataTable).row_count == 10
+        await driver.press("g")
+        await driver.idle()
+        assert said(driver) == "done: 10 of 10 designs"
+        assert swept.read_text() == SWEEP
+        assert not list(plan_file.parent.glob("*.bak"))
+        await driver.press("O")  # Another plan has another sweep.
+        await driver.type(str(other))
+        await driver.press("enter")
+        await driver.idle()
+        assert f"base: {other}" in driver.app.screen.query_one(TextArea).text
+        folder = driver.app.screen.query_one("#sweep-folder", Input).value
+        assert folder == str(other.with_name("other-sweep"))
+        assert driver.app.screen.query_one(DataTable).row_count == 0
+
+    other = plan_file.with_name("other.yaml")
+    other.write_text(PLAN)
+    drive(plan_file, walk)
+
+
+def test_what_is_refused_changes_no_file(plan_file: Path, swept: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("5")
+        await driver.idle()
+        area = driver.app.screen.query_one(TextArea)
+        folder = driver.app.screen.query_one("#sweep-folder", Input)
+        for old, new, words in (
+            ("step: 100", "step: 50", "(different axes)"),
+            ("total ==", "total <=", "(different set)"),
+            ("objective:", "objektive:", "objektive"),
+        ):
+            area.text = SWEEP.replace(old, new)
+            await driver.press("g")
+            await driver.idle()
+            assert words in said(driver)
+            assert "give -o" not in said(driver)
+            if "different" in words:
+                assert "give another name in 'results in' (Tab gets there)" in said(driver)
+        area.text = SWEEP
+        folder.value = str(plan_file.with_suffix(""))  # Whose file is the plan.
+        await driver.press("g")
+        await driver.idle()
+        assert "give another name in 'results in'" in said(driver)
+        area.text = SWEEP.replace("step: 100", "step: 500")
+        await driver.press("c")
+        await driver.idle()
+        assert "2 designs" in said(driver)
+        assert {path.name: path.read_text() for path in plan_file.parent.glob("*.*")} == {
+            "plan.yaml": PLAN,
+            "plan-sweep.yaml": SWEEP,
+        }
+
+    drive(plan_file, walk)
+
+
+def test_another_base_is_said_to_differ(plan_file: Path, swept: Path) -> None:
+    plan_file.write_text(PLAN.replace("dp: 256", "dp: 128").replace("SW(32)", "SW(16)"))
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("5", "g")
+        await driver.idle()
+        assert "(different base plan or set)" in said(driver)
+
+    drive(plan_file, walk)
+
+
+# Rows
+
+
+def test_a_row_is_opened_once_the_question_is_answered(plan_file: Path, swept: Path) -> None:
+    row = plan_file.with_name("plan-sweep-row0.yaml")
+
+    async def walk(driver: Driver) -> None:
+        driver.app.apply_edit("objective", "cost")
+        await driver.idle()
+        await driver.press("5")
+        await driver.idle()
+        await driver.press("v", "v")
+        await driver.idle()
+        await driver.press("enter")
+        await driver.idle()
+        assert isinstance(driver.app.screen, Question)
+        await driver.press("escape")
+        await driver.idle()
+        assert "opened" not in driver.text("#status")
+        assert not row.exists()
+        await driver.press("enter")
+        await driver.idle()
+        await driver.press("d")
+        await driver.idle()
+        assert driver.app.session.path == row
+        assert "opened row 0" in driver.text("#status")
+        assert driver.app.screen.query_one(TextArea).text == SWEEP  # Other rows can follow.
+        assert driver.app.screen.query_one(DataTable).row_count == 10
+
+    drive(plan_file, walk)
+
+
+def test_a_page_that_takes_long_is_announced(
+    plan_file: Path, swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    real = screen.apart
+
+    def slow(work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(ticket: Any) -> Any:
+            go_on.wait(60)
+            return real(work)(ticket)
+
+        return call
+
+    monkeypatch.setattr(screen, "apart", slow)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("5")
+        await driver.until(lambda: driver.text("#sweep-page") == "reading best, page 1 ...")
+        go_on.set()
+        await driver.idle()
+        assert driver.text("#sweep-page").startswith("best: 10 designs")
+
+    drive(plan_file, walk)
+
+
+# What is said of a run
+
+
+def test_rows_of_another_sweep_go_when_a_run_begins(
+    plan_file: Path, swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    real = sweeping.run
+
+    def slow(*arguments: Any) -> Any:
+        go_on.wait(60)
+        return real(*arguments)
+
+    monkeypatch.setattr(sweeping, "run", slow)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("5")
+        await driver.idle()
+        table = driver.app.screen.query_one(DataTable)
+        assert table.row_count == 10
+        folder = driver.app.screen.query_one("#sweep-folder", Input)
+        folder.value = str(plan_file.with_name("second"))
+        await driver.press("g")
+        await driver.until(lambda: "rows of second come at the end" in driver.text("#sweep-page"))
+        assert table.row_count == 0
+        go_on.set()
+        await driver.idle()
+        assert table.row_count == 10
+
+    drive(plan_file, walk)
+
+
+def test_a_stopped_sweep_says_what_is_there_and_goes_on(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("5")
+        await driver.pilot.pause()
+        area = driver.app.screen.query_one(TextArea)
+        area.text = SWEEP.replace("step: 100", "step: 0.05") + "designs_per_part: 500\n"
+        folder = plan_file.with_name("plan-sweep")
+        await driver.press("g")
+        await driver.until(lambda: len(list(folder.glob("part-*.parquet"))) > 1)
+        await driver.press("x")
+        await driver.until(lambda: said(driver).startswith("stopped"))
+        await driver.until(lambda: not [t for t in threading.enumerate() if t.name == "sweep"])
+        await driver.pilot.pause()
+        n = 500 * len(list(folder.glob("part-*.parquet")))
+        assert said(driver) == f"stopped: {n:,} of 18,001 designs are there, g goes on"
+        await driver.press("g")
+        await driver.idle()
+        assert re.match(r"done: 18,001 of 18,001 designs.*", said(driver))
+        assert f"({18_001 - n:,} solved now: " in said(driver)
+
+    drive(plan_file, walk)
