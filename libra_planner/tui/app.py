@@ -42,10 +42,7 @@ class Cockpit(CockpitCore):
     def _current_problem(self) -> Any:
         """The plan in numbers, or ``None`` with a word why not."""
         self.design.flush()
-        if self.session.reading is None:
-            self.say("the plan is being read: try again")
-            return None
-        if self.session.problem is None or self.session.faults:
+        if self.session.reading and (self.session.problem is None or self.session.faults):
             self.say("the plan has faults: correct them first (f goes to the first)")
             return None
         if not self.session.current:
