@@ -71,6 +71,7 @@ class Panel(Dialog[None]):
     ) -> None:
         super().__init__()
         self._title, self._text, self._wide = title, text, wide
+        self._n_cells = 0
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as box:  # Its edge, not one inside, is where it ends.
@@ -81,14 +82,18 @@ class Panel(Dialog[None]):
             yield Static(self._shown(), id="panel-text")
 
     def _shown(self) -> Text:
+        self._n_cells = self._room()
         if callable(self._text):
-            within = int(self.app.size.width * 0.95)  # As the style sheet has it.
-            edges = 5  # Border, padding, scrollbar.
-            return self._text(min(within, _WIDE) - edges)
+            return self._text(self._n_cells)
         return Text(self._text) if isinstance(self._text, str) else self._text
 
+    def _room(self) -> int:
+        """Cells for a text that wraps itself."""
+        within = int(self.app.size.width * 0.95)  # As the style sheet has it.
+        return min(within, _WIDE) - 5  # Border, padding, scrollbar.
+
     def on_resize(self, _event: Resize) -> None:
-        if callable(self._text):
+        if callable(self._text) and self._room() != self._n_cells:
             self.query_one("#panel-text", Static).update(self._shown())
 
     def on_mount(self) -> None:
