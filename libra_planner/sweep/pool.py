@@ -16,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 
+from libra_planner.environment import variables
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.sweep.chunks import Chunk, Job
 from libra_planner.sweep.solver import Solver
@@ -134,25 +135,10 @@ def _started(job: Job, directory: RunDirectory) -> _Worker:
     ours, theirs = context.Pipe()
     arguments = (theirs, job, str(directory.path))
     process = context.Process(target=_serve, args=arguments, daemon=True)
-    with _one_thread(), _interrupts_held():
+    with variables(_ONE_THREAD), _interrupts_held():
         process.start()
     theirs.close()
     return _Worker(process, ours)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started have one thread for linear algebra."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(_ONE_THREAD)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 @contextmanager

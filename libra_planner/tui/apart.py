@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from libra_planner.environment import variables
 from libra_planner.errors import PlannerError
 from libra_planner.tui.work import Cancelled, Report, Ticket
 
@@ -64,17 +65,8 @@ def _like_this_one(**more: str) -> Iterator[None]:
     """
     path = os.pathsep.join(sys.path)
     values = {"PYTHONSAFEPATH": "1", "PYTHONPATH": path, **more}
-    with _starting, contextlib.redirect_stderr(io.StringIO()):
-        before = {name: os.environ.get(name) for name in values}
-        os.environ.update(values)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+    with _starting, variables(values), contextlib.redirect_stderr(io.StringIO()):
+        yield
 
 
 def apart(work: Callable[[Report], _Result]) -> Callable[[Ticket], _Result]:

@@ -1,0 +1,29 @@
+"""The environment of processes that are started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+
+@contextmanager
+def variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Let processes that are started meanwhile have some variables.
+
+    >>> with variables({"LIBRA_EXAMPLE": "1"}):
+    ...     os.environ["LIBRA_EXAMPLE"]
+    '1'
+    >>> "LIBRA_EXAMPLE" in os.environ
+    False
+    """
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
