@@ -16,6 +16,7 @@ from typing import Any
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.sweep.difference import difference
 from libra_planner.sweep.parts import Layout, index_of
 
 MANIFEST = "manifest.json"
@@ -87,7 +88,7 @@ class RunDirectory:
                 return
         other = self.manifest()
         if other.get("hash") != manifest["hash"]:
-            got = f"got the directory of another sweep ({_difference(other, manifest)})"
+            got = f"got the directory of another sweep ({difference(other, manifest)})"
             fix = "give -o a new directory; nothing was changed"
             raise SpecError(Fault(got, "expected this one's or none", fix, "", self.place))
 
@@ -210,12 +211,3 @@ def manifest_hash(spec: dict[str, Any]) -> str:
 def _checksum(manifest: dict[str, Any]) -> str:
     text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _difference(other: dict[str, Any], manifest: dict[str, Any]) -> str:
-    """Which parts of two sweeps differ."""
-    theirs, ours = other.get("spec", {}), manifest["spec"]
-    parts = [key for key in ours | theirs if theirs.get(key) != ours.get(key)]
-    if parts:
-        return f"different {', '.join(parts)}"
-    return f"made by version {other.get('version')}"
