@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -282,8 +282,11 @@ class CockpitCore(App[int]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every action, keys of the screens, and Textual's own."""
         for action in ACTIONS:
-            yield SystemCommand(action.name, action.text, self._runner(action.call))
-        yield from commands(self.pane.id or "", lambda key: partial(self._run_later, key))
+            call = partial(self.call_later, self.run_action, action.call)
+            yield SystemCommand(action.name, action.text, call)
+        yield from commands(
+            self.pane.id or "", lambda key: partial(self.call_later, self._run_own, key)
+        )
         for command in super().get_system_commands(screen):
             if command.title not in ("Quit", "Keys"):
                 yield command
@@ -292,15 +295,6 @@ class CockpitCore(App[int]):
         """Textual's list of all actions, over the screen."""
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
-
-    def _runner(self, call: str) -> Callable[[], None]:
-        def run() -> None:
-            self.call_later(self.run_action, call)
-
-        return run
-
-    def _run_later(self, key: OwnKey) -> None:
-        self.call_later(self._run_own, key)
 
     async def _run_own(self, key: OwnKey) -> None:
         """Do what a key of a screen does, on that screen."""

@@ -24,7 +24,7 @@ def told_apart(pin: Pin, origin: str, others: Sequence[Pin]) -> str:
         return twins[0].called if twins else base
     for mine, *theirs in zip(_figures(pin), *map(_figures, kin), strict=True):
         name = f"{base}, {mine}"
-        if mine not in theirs and len(name) < MOST_LETTERS:
+        if mine not in theirs and len(name) <= MOST_LETTERS:
             return name
     return base
 

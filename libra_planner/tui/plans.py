@@ -157,7 +157,7 @@ def frontier(problem: Problem, n_points: int, progress: Report) -> tuple[Frontie
     return pareto(problem, n_points, progress)
 
 
-def best_design(problem: Problem, _report: Report) -> Optimum:
+def best_design(problem: Problem, _progress: Report) -> Optimum:
     """What ``optimize`` prints: the certified design, its figures, the shadow prices."""
     from libra_planner.evaluation import evaluated
     from libra_planner.optimizer.optimize import solve

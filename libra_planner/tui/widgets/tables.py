@@ -8,8 +8,8 @@ from typing import Any, Literal
 from rich.text import Text
 from textual.widgets import DataTable
 
-GAP = "  "
-"""Between columns; no cell has it inside."""
+_GAP = "  "
+"""Between columns."""
 
 
 def fill(
@@ -28,7 +28,7 @@ def fill(
 
     def line(cells: Sequence[str]) -> Text:
         aligned = str.ljust if justify == "left" else str.rjust
-        return Text(GAP.join(map(aligned, cells, widths)), no_wrap=True)
+        return Text(_GAP.join(map(aligned, cells, widths)), no_wrap=True)
 
     table.clear(columns=True)
     table.add_column(line(headers), width=len(line(headers)))
