@@ -168,7 +168,7 @@ _loaded: set[str] = set()
 def _keep_loaded(kind: str) -> None:
     """What is there after the first work of a kind, modules above all, is no garbage: nobody looks.
 
-    A full collection of all of it would stop the interface for some tenths of a second.
+    A full collection of all of it would stop the interface for most of what a key may take.
     """
     if kind not in _loaded:
         _loaded.add(kind)
