@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 
 MAX_BYTES = 1_000_000
 """Largest file read; plans and workload tables are kilobytes."""
+
+MAX_JSON_DEPTH = 100
+"""Deepest nesting of JSON that is read: results have less than ten levels."""
+
+_LONGEST_NUMBER = 300
 
 
 def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
@@ -42,6 +49,47 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         got, expected = f"got {reason!r}", "expected a readable file"
     raise DataNotFound(Fault(got, expected, "check the path", "", here))
+
+
+def read_json(path: str | Path, *, most_bytes: int = MAX_BYTES) -> Any:
+    """The value of a JSON file of at most ``most_bytes``.
+
+    Raises
+    ------
+    DataNotFound
+        For a path that cannot be read as text.
+    SpecError
+        For what is no JSON, values nested too deep, numbers too long, or a file that is too big.
+    """
+    here = Place(str(path))
+    try:
+        value = json.loads(read_text(path, most_bytes=most_bytes), parse_int=_whole)
+        if not isinstance(value, dict | list) or _depth(value) <= MAX_JSON_DEPTH:
+            return value
+        got = f"got values nested deeper than {MAX_JSON_DEPTH}"
+    except json.JSONDecodeError as error:
+        got, here = f"got no JSON ({error.msg})", Place(str(path), error.lineno, error.colno)
+    except RecursionError:
+        got = f"got values nested deeper than {MAX_JSON_DEPTH}"
+    except ValueError:
+        got = f"got a number of more than {_LONGEST_NUMBER} digits"
+    raise SpecError(Fault(got, "expected a file that this program wrote", "", "", here)) from None
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError
+    return int(digits)
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and maps are nested."""
+    depth, level = 0, [value]
+    while level:
+        inner = [one.values() if isinstance(one, dict) else one for one in level]
+        level = [one for some in inner for one in some if isinstance(one, dict | list)]
+        depth += 1
+    return depth
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:

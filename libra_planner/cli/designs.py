@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -15,7 +14,7 @@ import numpy as np
 
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
-from libra_planner.files import read_text
+from libra_planner.files import read_json
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import load_plan
 
@@ -136,11 +135,7 @@ def _optimum(
 
 
 def _read(path: str) -> dict[str, Any]:
-    try:
-        value = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        fault = Fault(f"got no JSON ({error})", "expected a result", "", "", Place(path))
-        raise SpecError(fault) from None
+    value = read_json(path)
     if not isinstance(value, dict):
         expected = "expected one object, as optimize --json prints"
         raise SpecError(Fault("got other JSON", expected, "", "", Place(path)))

@@ -34,6 +34,7 @@ _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
     for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp", "merge", "value")
 )
+_FORBIDDEN = yaml.reader.Reader.NON_PRINTABLE
 _LONGEST_NUMBER = 300
 _LONGEST_SHOWN = 80
 _INT = re.compile(r"[-+]?[0-9]+")
@@ -96,15 +97,12 @@ def parse_document(text: str, file: str) -> Document:
     >>> document.value, str(document.places["b", 1])
     ({'a': 1000000.0, 'b': ['no', 2]}, 'x.yaml:2:9')
     """
+    _check_characters(text, file)
     try:
+        _check_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         raise SpecError(_syntax_fault(error, file)) from None
-    except yaml.YAMLError as error:
-        got = " ".join(str(error).split())
-        raise SpecError(Fault(f"got {got}", "expected YAML text", "", "", Place(file))) from None
-    except RecursionError:
-        raise SpecError(_too_deep(Place(file))) from None
     if root is None:
         raise SpecError(Fault("got an empty file", "expected a YAML map", "", "", Place(file)))
     builder = _Builder(Document(file, None))
@@ -119,9 +117,35 @@ def parse_value(text: str, file: str) -> Any:
     return parse_document(text, file).value if text.strip() else ""
 
 
+def _check_characters(text: str, file: str) -> None:
+    """Refuse control characters, which YAML does not allow, where the first one stands."""
+    found = _FORBIDDEN.search(text)
+    if found:
+        lines = f"{text[: found.start()]}_".splitlines()
+        place = Place(file, len(lines), len(lines[-1]))
+        got = f"got the control character U+{ord(found[0]):04X}"
+        raise SpecError(Fault(got, "expected text", "remove it", "", place))
+
+
+def _check_depth(text: str, file: str) -> None:
+    """Refuse deep nesting before anything is composed: libyaml's composer calls itself, and a few
+    thousand levels end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise SpecError(_too_deep(_place(file, event.start_mark)))
+
+
+def _place(file: str, mark: Any) -> Place:
+    """Where a mark of the parser stands, which counts from 0."""
+    return Place(file, mark.line + 1, mark.column + 1)
+
+
 def _syntax_fault(error: yaml.MarkedYAMLError, file: str) -> Fault:
     mark = error.problem_mark or error.context_mark
-    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+    place = _place(file, mark) if mark else Place(file)
     fix = "quote text that contains ': ' or starts with a special character"
     got = f"got malformed YAML ({error.problem or error.context})"
     return Fault(got, "", fix, "", place)
@@ -138,7 +162,7 @@ class _Builder:
     faults: list[Fault] = field(default_factory=list)
 
     def build(self, node: yaml.Node, key: Key, depth: int) -> Any:
-        place = Place(self.document.file, node.start_mark.line + 1, node.start_mark.column + 1)
+        place = _place(self.document.file, node.start_mark)
         self._count(place, depth)
         self.document.places[key] = place
         if node.tag not in _PLAIN_TAGS:
@@ -177,8 +201,7 @@ class _Builder:
 
     def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, Place, yaml.Node]]:
         for name, value in node.value:
-            mark = name.start_mark
-            place = Place(self.document.file, mark.line + 1, mark.column + 1)
+            place = _place(self.document.file, name.start_mark)
             if isinstance(name, yaml.ScalarNode):
                 yield name.value, place, value
             else:

@@ -16,13 +16,16 @@ from typing import Any
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.files import read_json
 from libra_planner.sweep.difference import difference
 from libra_planner.sweep.parts import Layout, index_of
+from libra_planner.sweep.recorded import misfit
 
 MANIFEST = "manifest.json"
 FORMAT = 2
 _LOCK = ".lock"
 _TEMPORARY = ".part-"
+_LARGEST_MANIFEST = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,18 @@ class RunDirectory:
         """
         file = self.path / MANIFEST
         try:
-            manifest = json.loads(file.read_text(encoding="utf-8"))
+            manifest = read_json(file, most_bytes=_LARGEST_MANIFEST)
             known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
-        except (OSError, ValueError):
+        except SpecError:
             known = False
         if not known:
             got = f"got no readable {MANIFEST}"
             expected = "expected the directory of a sweep"
             raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
-        if manifest.pop("checksum", None) != _checksum(manifest):
-            got, expected = f"got a changed {MANIFEST}", "expected it as sweep run wrote it"
+        changed = manifest.pop("checksum", None) != _checksum(manifest)
+        if changed or (wrong := misfit(manifest)):
+            got = f"got a changed {MANIFEST}" + ("" if changed else f" ({wrong})")
+            expected = "expected it as sweep run wrote it"
             fix = "bring it back, or run the sweep into a new directory"
             raise DataNotFound(Fault(got, expected, fix, "", self.place))
         return dict(manifest)

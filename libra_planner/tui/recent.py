@@ -7,6 +7,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from libra_planner.errors import SpecError
+from libra_planner.files import read_json
+
 MOST_RECENT = 20
 
 
@@ -27,12 +30,12 @@ def state_folder() -> Path:
 def recent_plans() -> list[RecentPlan]:
     """Latest first; nothing where there is no list that can be read."""
     try:
-        entries = json.loads((state_folder() / "recent.json").read_text(encoding="utf-8"))
+        entries = read_json(state_folder() / "recent.json")
         return [
             RecentPlan(str(entry["path"]), _vector(entry.get("bandwidth_GBps")))
             for entry in entries
         ]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (SpecError, ValueError, TypeError, KeyError):
         return []
 
 

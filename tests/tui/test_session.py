@@ -189,6 +189,15 @@ def test_the_form_shows_values_as_typed_with_their_lines(plan_file: Path) -> Non
     assert "gpt3" in fields["workload"].choices
 
 
+def test_deep_nesting_is_a_fault_of_the_plan(plan_file: Path) -> None:
+    session = opened(plan_file)
+    session.edit("objective", "[" * 30_000)
+    reread(session)
+    assert [fault.got for fault in session.faults] == ["got values nested deeper than 32"]
+    plan_file.write_text("[" * 30_000)
+    assert str(opened(plan_file).faults[0].place) == f"{plan_file}:1:33"
+
+
 def test_recent_plans_are_remembered_latest_first(tmp_path: Path) -> None:
     assert recent_plans() == []
     remember(RecentPlan(str(tmp_path / "a.yaml"), (1.0, 2.0)))
@@ -201,5 +210,6 @@ def test_recent_plans_are_remembered_latest_first(tmp_path: Path) -> None:
 def test_a_broken_list_of_recent_plans_is_no_list(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "libra-planner"
     folder.mkdir(parents=True)
-    (folder / "recent.json").write_text('{"path": 3')
-    assert recent_plans() == []
+    for text in ('{"path": 3', "[" * 30_000):
+        (folder / "recent.json").write_text(text)
+        assert recent_plans() == []

@@ -195,6 +195,67 @@ def test_alias_bombs_and_deep_nesting_are_refused(tmp_path: Path, run) -> None:
         assert re.search(expected.replace("(", r"\(").replace(")", r"\)"), result.err), result.err
 
 
+_DEEP = "[" * 30_000
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("optimize {deep}", "{deep}:1:33"),
+        ("evaluate {deep} --bandwidth 1", "{deep}:1:33"),
+        ("check {deep}", "{deep}:1:33"),
+        ("optimize {plan} --set objective={text}", "{plan}: --set objective"),
+        ("optimize {plan} --set workload={deep}", "{deep}:1:33"),
+        ("optimize {plan} --set cost_model={deep}", "{deep}:1:33"),
+        ("flows {deep} {plan}", "{deep}:1:33"),
+        ("sweep plan {deep}", "{deep}:1:33"),
+        ("sweep run {deep} -o {folder}", "{deep}:1:33"),
+        ("report {plan} -o {folder} --parts {deep}", "{deep}:1:33"),
+        (
+            "import libra --network {deep} --workload {deep} --communicator {deep} "
+            "--cost-model {deep} -o {folder}/plan.yaml",
+            "{deep}:1:33",
+        ),
+    ],
+)
+def test_deep_nesting_ends_no_process(command: str, place: str, tmp_path: Path, plan, run) -> None:
+    """libyaml's composer calls itself once for each level: a segmentation fault before."""
+    deep = tmp_path / "deep.yaml"
+    deep.write_text(_DEEP)
+    names = {"deep": deep, "plan": plan(), "folder": tmp_path / "made", "text": _DEEP}
+    result = run(*(part.format(**names) for part in command.split()))
+    assert result.code == 2
+    assert f"{place.format(**names)}: got values nested deeper than 32" in result.err
+
+
+def test_control_characters_have_a_place(plan, run) -> None:
+    path = plan(("dp: 256}", "dp: 256}\r\nnote: caf\u00e9\x07s"))
+    result = run("optimize", path)
+    assert result.code == 2
+    assert result.err == (
+        f"{path}:6:11: got the control character U+0007, expected text; remove it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 30_000, ": got values nested deeper than 100"),
+        ("[" * 500 + "]" * 500, ": got values nested deeper than 100"),
+        ('{"bandwidth_GBps": [' + "9" * 5000 + "]}", ": got a number of more than 300 digits"),
+        ('{\n  "a" 1}', ":2:7: got no JSON"),
+        ("[1]", ": got other JSON"),
+    ],
+)
+def test_results_that_are_none(text: str, message: str, plan, tmp_path: Path, run) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(text)
+    result = run("report", f"{plan()}@{path}", "-o", tmp_path / "made")
+    assert result.code == 2
+    assert result.err.startswith(f"{path}{message}")
+    assert result.err.count("\n") == 1
+
+
 def test_yaml_12_numbers_and_words(plan, run) -> None:
     """1e6 is a number (PyYAML reads text), `no` is text, and an octal-looking 010 is ten."""
     assert run("optimize", plan(("dp: 256", "dp: 2.56e2"))).err.count("whole number") == 1

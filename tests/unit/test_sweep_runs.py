@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
@@ -247,6 +249,61 @@ def test_a_changed_manifest_is_refused(old: str, new: str, sweep: Sweep, tmp_pat
     ):
         with pytest.raises(DataNotFound, match=r"got a changed manifest\.json"):
             ask()
+
+
+def _forged(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """A manifest that was changed and given the checksum of what it says now."""
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["checksum"]
+    change(manifest)
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    checksum = hashlib.sha256(text.encode()).hexdigest()
+    file.write_text(json.dumps(manifest | {"checksum": checksum}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest.pop("spec"),
+        lambda manifest: manifest.pop("n_designs"),
+        lambda manifest: manifest.update(schema=[1]),
+        lambda manifest: manifest.update(n_parts="many"),
+        lambda manifest: manifest["spec"].update(axes=[["budget", [1]]]),
+        lambda manifest: manifest["spec"].update(axes=[["budget", [1], {"x": []}]]),
+        lambda manifest: manifest["spec"].update(designs_per_part=0),
+        lambda manifest: manifest["spec"].update(base=[]),
+        lambda manifest: manifest["spec"].update(slots=[[["constraints", 99], "text", None]]),
+        lambda manifest: manifest["spec"].update(slots=[[["workload"], "axis", "nobody"]]),
+    ],
+)
+def test_a_forged_manifest_is_refused(
+    change: Callable[[dict[str, Any]], object], run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    file = tmp_path / "sweep.yaml"
+    file.write_text(yaml.safe_dump({**SWEEP, "axes": {"budget": [300]}}))
+    run_sweep(load_sweep(file), folder)
+    _forged(folder, change)
+    for command in (
+        ("sweep", "show", folder),
+        ("sweep", "show", folder, "--csv", "-"),
+        ("sweep", "design", folder, "0", "-o", tmp_path / "plan.yaml"),
+        ("report", f"{folder}:0", "-o", tmp_path / "made"),
+        ("sweep", "run", file, "-o", folder),
+    ):
+        result = run(*command)
+        assert result.code == 2
+        assert result.err.startswith(f"{folder}: got a changed manifest.json (")
+        assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 30_000, '{"format": ' + "9" * 5000 + "}"])
+def test_a_manifest_that_is_none(text: str, run: Callable[..., Outcome], tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    result = run("sweep", "show", tmp_path)
+    assert result.code == 2
+    assert result.err.startswith(f"{tmp_path}: got no readable manifest.json")
 
 
 @pytest.mark.parametrize("where", [0.1, 0.3, 0.5, 0.7, 0.9])
