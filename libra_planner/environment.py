@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -27,3 +28,12 @@ def variables(values: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def same_imports() -> dict[str, str]:
+    """Variables of an interpreter that is to import from where this one does.
+
+    With ``-m`` and ``-c`` it looks into the working directory first: a file there of the name of
+    any module would be run in its place.
+    """
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

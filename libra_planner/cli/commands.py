@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ def cockpit(options: argparse.Namespace) -> None:
     from libra_planner.tui.launch import run, serve
 
     if options.web:
-        serve(options.plan, options.port)
+        serve(options.plan, options.port, partial(print, flush=True))
     else:
         run(options.plan)
 

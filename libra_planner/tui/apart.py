@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from libra_planner.environment import variables
+from libra_planner.environment import same_imports, variables
 from libra_planner.errors import PlannerError
 from libra_planner.tui.work import Cancelled, Report, Ticket
 
@@ -58,13 +56,10 @@ def get_ready() -> bool:
 def _like_this_one(**more: str) -> Iterator[None]:
     """Have interpreters that are started meanwhile import from where this one does.
 
-    They run ``python -c``, which looks into the working directory first: a file there of the name
-    of any module that the solver needs would be run in its place. ``multiprocessing`` asks
-    ``sys.stderr`` for a descriptor, and Textual's says -1; without one they inherit this
-    process's own.
+    ``multiprocessing`` asks ``sys.stderr`` for a descriptor, and Textual's says -1; without one
+    they inherit this process's own.
     """
-    path = os.pathsep.join(sys.path)
-    values = {"PYTHONSAFEPATH": "1", "PYTHONPATH": path, **more}
+    values = {**same_imports(), **more}
     with _starting, variables(values), contextlib.redirect_stderr(io.StringIO()):
         yield
 

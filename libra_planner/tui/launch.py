@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from libra_planner.environment import same_imports, variables
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 
 LOOPBACK = "127.0.0.1"
@@ -52,19 +53,26 @@ def plan_path(plan: str | None) -> Path:
     return example("01_gpt3_4d")
 
 
-def serve(plan: str | None, port: int) -> None:
-    """Serve the cockpit on loopback until interrupted.
+def serve(plan: str | None, port: int, say: Callable[[str], object]) -> None:
+    """Serve the cockpit on loopback until interrupted; ``say`` takes the address.
 
     Raises
     ------
     SpecError
-        Without the extra ``[web]``.
+        Without the extra ``[web]``, or where the port cannot be had.
     """
+    place = Place("libra-planner tui: --web")
     try:
-        from textual_serve.server import Server
+        from libra_planner.tui.web import Door
+        from libra_planner.tui.web import serve as serve_browsers
     except ImportError:
-        place = Place("libra-planner tui: --web")
         got, fix = "got no textual-serve", "pip install 'libra-planner[web]'"
         raise SpecError(Fault(got, "expected it installed", fix, "", place)) from None
     command = [sys.executable, "-m", "libra_planner", "tui", *([plan] if plan else [])]
-    Server(shlex.join(command), host=LOOPBACK, port=port, title="libra-planner").serve()
+    try:
+        with variables(same_imports()):
+            serve_browsers(command, Door(LOOPBACK, port), say)
+    except OSError as error:
+        got = f"got port {port}, which cannot be had ({os.strerror(error.errno or 0)})"
+        fault = Fault(got, "expected a free one", "give another --port", "", place)
+        raise SpecError(fault) from None

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.tui import launch
 from tests.conftest import Outcome
+from tests.tui.conftest import PLAN
 
 PATIENCE_S = 60.0
 
@@ -101,24 +103,37 @@ def test_it_runs_in_tmux(size: tuple[int, int], plan_file: Path, tmp_path: Path)
         tmux("kill-server")
 
 
+@dataclass(frozen=True)
+class Served:
+    """A running ``tui --web``: the address that it printed."""
+
+    url: str
+    port: int
+
+    @property
+    def token(self) -> str:
+        return self.url.split("/")[3]
+
+
 @contextmanager
-def served(plan: Path, state: Path) -> Iterator[int]:
-    """``tui --web`` on a free port."""
+def served(plan: Path, state: Path) -> Iterator[Served]:
+    """``tui --web`` on a free port, run as the installed program is: not from where it stands."""
+    pytest.importorskip("textual_serve")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "XDG_STATE_HOME": str(state)}
-    command = [sys.executable, "-m", "libra_planner", "tui", str(plan), "--web"]
+    command = [sys.executable, "-P", "-m", "libra_planner", "tui", str(plan), "--web"]
     child = subprocess.Popen(
-        [*command, "--port", str(port)], env=environment, stdout=subprocess.DEVNULL
+        [*command, "--port", str(port)], env=environment, stdout=subprocess.PIPE, text=True
     )
     try:
-        wait_until(lambda: _answers("127.0.0.1", port))
-        yield port
+        assert child.stdout is not None
+        yield Served(child.stdout.readline().removeprefix("Serving at ").strip(), port)
     finally:
         child.terminate()
-        child.wait(10)
+        child.communicate(timeout=10)
 
 
 def _answers(host: str, port: int) -> bool:
@@ -133,10 +148,143 @@ def _other_addresses() -> list[str]:
     return [one for one in found.split() if re.fullmatch(r"[\d.]+", one) and one != "127.0.0.1"]
 
 
-def test_the_web_server_is_on_loopback_only(plan_file: Path, tmp_path: Path) -> None:
+def test_the_web_server_is_on_loopback_only(web: Served) -> None:
+    assert not any(_answers(address, web.port) for address in _other_addresses())
+
+
+def test_a_port_in_use_is_said(web: Served, run: Callable[..., Outcome]) -> None:
+    outcome = run("tui", "--web", "--port", web.port)
+    assert outcome.code == 2
+    assert outcome.err.startswith(
+        f"libra-planner tui: --web: got port {web.port}, which cannot be had ("
+    )
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_the_address_has_a_secret_of_its_own(web: Served) -> None:
+    assert re.fullmatch(rf"http://127\.0\.0\.1:{web.port}/[\w-]{{43}}/", web.url)
+    assert web_door().token != web_door().token
+
+
+def web_door() -> Any:
+    from libra_planner.tui.web import Door
+
+    return Door("127.0.0.1", 80)
+
+
+def test_browsers_do_not_name_the_usual_port() -> None:
     pytest.importorskip("textual_serve")
-    with served(plan_file, tmp_path / "state") as port:
-        assert not any(_answers(address, port) for address in _other_addresses())
+    assert (web_door().host, web_door().origin) == ("127.0.0.1", "http://127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("web")
+    plan = folder / "plan.yaml"
+    plan.write_text(PLAN, encoding="utf-8")
+    with served(plan, folder / "state") as found:
+        yield found
+
+
+async def _status(url: str, headers: dict[str, str], *, socket: bool = False) -> int:
+    """What the server answers; a socket that opens is 101."""
+    import aiohttp
+
+    async with aiohttp.ClientSession() as session:
+        if not socket:
+            async with session.get(url, headers=headers) as answer:
+                return answer.status
+        try:
+            async with session.ws_connect(url, headers=headers):
+                return 101
+        except aiohttp.WSServerHandshakeError as error:
+            return error.status
+
+
+def strangers(web: Served) -> Iterator[tuple[str, str, dict[str, str], bool]]:
+    """Requests that nobody makes who opened the printed address: name, URL, headers, socket."""
+    base, ours = f"http://127.0.0.1:{web.port}", {"Origin": f"http://127.0.0.1:{web.port}"}
+    wrong = f"{base}/{web.token[:-1]}{'A' if web.token[-1] != 'A' else 'B'}"
+    for path in ("/", "/ws", "/static/js/textual.js", "/download/1", "//ws", "/%2e/ws"):
+        yield "no token", base + path, ours, path == "/ws"
+    for path in ("/", "/ws", "/static/js/textual.js", "/download/1", "/elsewhere"):
+        yield "wrong token", wrong + path, ours, path == "/ws"
+    yield "token of nothing", f"{base}//ws", ours, True
+    yield "token in the query", f"{base}/ws?token={web.token}", ours, True
+    yield "socket of no origin", f"{web.url}ws", {}, True
+    for path in ("", "ws", "static/js/textual.js", "download/1"):
+        for host in (
+            "evil.example",
+            f"evil.example:{web.port}",
+            f"localhost:{web.port}",
+            "127.0.0.1",
+        ):
+            yield "other host", web.url + path, {**ours, "Host": host}, path == "ws"
+        for origin in (
+            "http://evil.example",
+            "null",
+            "",
+            f"https://127.0.0.1:{web.port}",
+            f"http://127.0.0.1:{web.port + 1}",
+            f"http://127.0.0.1:{web.port}.evil.example",
+        ):
+            yield "other origin", web.url + path, {"Origin": origin}, path == "ws"
+    rebound = f"evil.example:{web.port}"
+    yield "rebound", f"{web.url}ws", {"Host": rebound, "Origin": f"http://{rebound}"}, True
+
+
+def test_strangers_are_refused(web: Served) -> None:
+    """Another page, a name that was bound to this machine, a guess: none gets in."""
+    asked = list(strangers(web))
+
+    async def answers() -> list[int]:
+        return [await _status(url, headers, socket=ws) for _, url, headers, ws in asked]
+
+    got = asyncio.run(answers())
+    let_in = [(one[:3], code) for one, code in zip(asked, got, strict=True) if code != 403]
+    assert not let_in
+
+
+async def _painted(url: str, origin: str) -> bytes:
+    """What the cockpit sends to a browser until its figures are there."""
+    import aiohttp
+
+    data = b""
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{url}ws?width=100&height=30", origin=origin) as screen,
+    ):
+        while b"Step time" not in data:
+            message = await screen.receive()
+            assert message.type is aiohttp.WSMsgType.BINARY, message
+            data += message.data
+    return data
+
+
+def test_the_printed_address_opens_the_cockpit(web: Served, tmp_path: Path) -> None:
+    """The page, its files and its socket, as the page itself names them."""
+    import aiohttp
+
+    async def page() -> tuple[str, list[int]]:
+        async with aiohttp.ClientSession() as session, session.get(web.url) as answer:
+            text = await answer.text()
+        files = re.findall(rf'"({re.escape(web.url)}static/[^"]+)"', text)
+        return text, [await _status(url, {}) for url in files]
+
+    text, codes = asyncio.run(page())
+    assert codes == [200] * 3
+    assert f'"{web.url}ws"'.replace("http", "ws", 1) in text
+    assert b"GB/s" in asyncio.run(_painted(web.url, f"http://127.0.0.1:{web.port}"))
+
+
+def test_files_where_it_is_started_are_not_run(plan_file: Path, tmp_path: Path) -> None:
+    """Nor by the process that each browser gets."""
+    for name in ("libra_planner.py", "multiprocessing.py", "yaml.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    with served(plan_file, tmp_path / "state") as here:
+        asyncio.run(_painted(here.url, f"http://127.0.0.1:{here.port}"))
+    assert not (tmp_path / "ran").exists()
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -150,6 +298,7 @@ def browser(profile: Path, url: str) -> Iterator[int]:
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
+        "--disable-background-networking",
         "--window-size=1200,800",
     ]
     command += ["--enable-unsafe-swiftshader", f"--user-data-dir={profile}"]
@@ -192,10 +341,10 @@ async def _asked(debugger: Any, method: str, **parameters: Any) -> Any:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_a_browser_shows_the_cockpit(plan_file: Path, tmp_path: Path) -> None:
-    pytest.importorskip("textual_serve")
-    with served(plan_file, tmp_path / "state") as port:
-        url = f"http://127.0.0.1:{port}/"
-        with browser(tmp_path / "profile", url) as debugger:
-            data = asyncio.run(picture(debugger, url))
+    with (
+        served(plan_file, tmp_path / "state") as here,
+        browser(tmp_path / "profile", here.url) as debugger,
+    ):
+        data = asyncio.run(picture(debugger, here.url))
     (tmp_path / "page.png").write_bytes(data)
     assert len(data) > 40_000  # The page that waits for the cockpit is a quarter of that.
