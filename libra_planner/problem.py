@@ -18,6 +18,7 @@ from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 from libra_planner.workload.communication import Communication
+from libra_planner.workload.operations import Covers
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""
@@ -147,6 +148,9 @@ class Problem:
         does not say.
     evaluators : what can be told of a single vector only.
     n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
+    covers : ``part`` where any workload is part of a step: no run is told of it (C21).
+    tokens_per_step : over the whole cluster; ``None`` where nobody knows, and for groups.
+    step_fix : what to write to have a whole step; empty where it is one.
     communications : the distinct collectives of a step; of a group, all members'.
     network : the fabric as these collectives meet it; ``None`` for a problem of another source.
     at_slowdown : the same problem where collectives take longer in a dimension than the
@@ -175,6 +179,9 @@ class Problem:
     realization: Realization | None = None
     evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
     n_sequences: int | None = None
+    covers: Covers = Covers.PART
+    tokens_per_step: int | None = None
+    step_fix: str = ""
     communications: tuple[Communication, ...] = field(default=(), repr=False)
     network: Network | None = field(default=None, repr=False)
     at_slowdown: Callable[[Slowdown], Problem] | None = field(

@@ -25,6 +25,7 @@ from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.fabric_lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import ranking, swings
+from libra_planner.report.documents.cells import PART_OF_A_STEP
 from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents
 from libra_planner.report.documents.inputs import Comparison, Origin
@@ -87,6 +88,7 @@ def _of_designs(
 ) -> Comparison:
     given = [given_design(text, options.settings, scratch) for text in options.designs]
     baseline = values.baseline(options.baseline, given)
+    values.refuse_tokens_of_parts(options.tokens, given)
     files: dict[InputFile, None] = {}
     found = []
     for letter, design in zip(LETTERS, given, strict=False):
@@ -141,7 +143,6 @@ def _proposal(
         optimized=design.optimized,
         shop=FabricShop(catalogue.parts, assumed, book),
         npu=context.npu,
-        tokens_per_step=context.tokens_per_step,
     )
 
 
@@ -260,6 +261,9 @@ def _design(one: Candidate) -> dict[str, Any]:
             for group in dict.fromkeys(line.group for line in one.bill.lines)
         },
         "power_w": one.bill.power_w,
+        "covers": one.proposal.problem.covers,
+        "tokens_per_s": 1 / one.token_time_s if one.token_time_s else None,
+        "run_not_available": PART_OF_A_STEP if one.proposal.is_part else None,
         "expected_run_s": run.expected_s if run and run.expected_s < float("inf") else None,
         "run_cost_usd": run.cost_usd if run and run.cost_usd < float("inf") else None,
     }

@@ -9,6 +9,7 @@ from libra_planner.cli.designs import GivenDesign
 from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest
 from libra_planner.flows.policy import Policy
 from libra_planner.report.documents.files import DEFAULT_FORMATS, FORMATS
+from libra_planner.workload.operations import Covers
 
 LETTERS = "ABCDEFGHIJ"
 DEFAULT_TOKENS = 10**12
@@ -40,6 +41,30 @@ def n_tokens(text: str | None) -> int:
         fault = Fault(f"got {text!r}", f"expected 1 to {_MOST_TOKENS:g} tokens", fix)
         raise SpecError(fault.located(Place("--tokens")))
     return int(value)
+
+
+def refuse_tokens_of_parts(text: str | None, given: list[GivenDesign]) -> None:
+    """Refuse a run that is asked for, of a workload that is part of a step (C21).
+
+    Raises
+    ------
+    SpecError
+        With the reason and the fix, once for each workload.
+    """
+    problems = {one.problem.workload_name: one.problem for one in given}.values()
+    faults = [
+        Fault(
+            f"got {text} for {problem.workload_name}, which is part of a step",
+            "expected a whole step, as a run is so many of them",
+            f"{problem.step_fix}, or remove --tokens",
+            "",
+            Place("--tokens"),
+        )
+        for problem in problems
+        if problem.covers is Covers.PART
+    ]
+    if text is not None and faults:
+        raise SpecError(*faults)
 
 
 def policy(options: argparse.Namespace) -> Policy | None:

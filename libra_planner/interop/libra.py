@@ -272,7 +272,8 @@ def _workload(path: Path, faults: list[Fault]) -> dict[str, Any]:
     if not operations and not faults:
         got = "got no operations"
         faults.append(Fault(got, "expected one per line", "", "", Place(str(path))))
-    return {"kind": "table", "source": f"imported from {path.name}", "operations": operations}
+    source = f"imported from {path.name}"
+    return {"kind": "table", "source": source, "covers": "part", "operations": operations}
 
 
 def _operation(

@@ -20,6 +20,7 @@ from libra_planner.procurement.parts import Part
 from libra_planner.procurement.purchase import Purchase, bisection_Bps, purchase
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.procurement.system_lines import Facility, system_bill
+from libra_planner.workload.operations import Covers
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,6 @@ class Proposal:
     optimized : whether it is the plan's own optimum.
     shop : where it is bought, at the plan's price book.
     npu : the plan's NPU; ``None`` for that of the assumptions.
-    tokens_per_step : of the plan's workload; ``None`` where that is not known.
     """
 
     letter: str
@@ -44,7 +44,16 @@ class Proposal:
     optimized: bool
     shop: FabricShop = field(repr=False)
     npu: Part | None = None
-    tokens_per_step: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the workload is part of a step, of which no run is told (C21)."""
+        return self.problem.covers is Covers.PART
+
+    @property
+    def tokens_per_step(self) -> int | None:
+        """Of a whole step; ``None`` for a part of one, or where nobody knows."""
+        return None if self.is_part else self.problem.tokens_per_step
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Candidate:
     evaluation : by the plan's model.
     bought, bill, facility, bridges : parts, their cost, racks, and the linear model beside it.
     check : the links under a routing policy, where one was asked for.
-    run : a training run; ``None`` where the tokens of a step are not known.
+    run : a training run; ``None`` where the tokens of a whole step are not known.
     """
 
     proposal: Proposal

@@ -47,10 +47,10 @@ def times_s(candidates: Sequence[Candidate]) -> tuple[list[float] | None, str]:
     return None, "step"
 
 
-def _step(one: Candidate) -> tuple[str, tuple[str, ...]]:
-    """What a step is, as far as it can be told: workload, and how it is spread."""
+def _step(one: Candidate) -> tuple[str, object]:
+    """What a step is, as far as it can be told: workload and sequences, else how it is spread."""
     problem = one.proposal.problem
-    return problem.workload_name, problem.settings[:2]
+    return problem.workload_name, problem.n_sequences or problem.settings[:2]
 
 
 def ranking(candidates: Sequence[Candidate]) -> Ranking:

@@ -93,6 +93,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "objective_kind": problem.objective,
         **group_payload(problem, evaluation),
         "workload": problem.workload_name,
+        "covers": problem.covers,
         "topology": str(problem.topology),
         "tiers": list(problem.topology.tiers),
         "n_npus": problem.topology.n_npus,

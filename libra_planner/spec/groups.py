@@ -17,6 +17,7 @@ from libra_planner.spec.group_models import AnyPlanSpec, GroupPlanSpec
 from libra_planner.spec.models import PlanSpec, TrainingSpec
 from libra_planner.spec.training import Training
 from libra_planner.timing.expression import TimeExpression
+from libra_planner.workload.operations import Covers
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Trained:
     settings: tuple[str, ...]
     members: tuple[Member, ...] = field(default=())
     group_objective: str = "weighted"
+    n_sequences: int | None = None
+    covers: Covers = Covers.PART
+    tokens_per_step: int | None = None
+    step_fix: str = ""
 
 
 def plan_spec(document: Document) -> AnyPlanSpec:
@@ -84,6 +89,10 @@ def trained(spec: AnyPlanSpec, trainings: Sequence[Training]) -> Trained:
         real_link_step_time=one.real_link_step_time,
         notes=one.notes,
         settings=one.settings,
+        n_sequences=one.workload.n_sequences,
+        covers=one.workload.covers,
+        tokens_per_step=one.workload.tokens_per_step,
+        step_fix=one.workload.step_fix,
     )
 
 
@@ -96,6 +105,7 @@ def _group(spec: GroupPlanSpec, trainings: Sequence[Training]) -> Trained:
     )
     partial_groups = any(member.real_link_step_time for member in members)
     pairs = list(zip(members, trainings, strict=True))
+    parts = [one.workload for one in trainings if one.workload.covers is Covers.PART]
     notes = [f"{member.name}: {note}" for member, training in pairs for note in training.notes]
     return Trained(
         workload_name=" + ".join(names),
@@ -105,6 +115,8 @@ def _group(spec: GroupPlanSpec, trainings: Sequence[Training]) -> Trained:
         settings=tuple(f"{m.name} ({', '.join(training.settings)})" for m, training in pairs),
         members=members,
         group_objective=spec.group_objective,
+        covers=Covers.PART if parts else Covers.STEP,
+        step_fix=parts[0].step_fix if parts else "",
     )
 
 

@@ -137,6 +137,15 @@ class ComputeSpec(_Model):
         return self
 
 
+CoversSpec: TypeAlias = Annotated[
+    Literal["step", "part"] | None,
+    Field(
+        description="step: a whole training step, so that runs are so many of it; part: no run is "
+        "told. By default step for a transformer with a vocabulary, else part."
+    ),
+]
+
+
 class TransformerSpec(_Model):
     """A workload generated from a transformer's architecture."""
 
@@ -151,6 +160,7 @@ class TransformerSpec(_Model):
     table: Literal["megatron", "libra"] = Field(
         default="megatron", description="libra: laid out and rounded as LIBRA's published tables."
     )
+    covers: CoversSpec = None
     assumptions: list[Text] = Field(default=[])
 
 
@@ -207,6 +217,10 @@ class TableSpec(_Model):
     kind: Literal["table"]
     source: Text
     operations: Annotated[list[OperationSpec], Field(min_length=1)]
+    covers: CoversSpec = None
+    tokens_per_step: Count | None = Field(
+        default=None, description="Tokens of a step over the whole cluster, for runs."
+    )
     assumptions: list[Text] = Field(default=[])
 
 

@@ -1,9 +1,8 @@
-"""What a report needs of a plan beside its problem: its NPU, price book, tokens, files."""
+"""What a report needs of a plan beside its problem: its NPU, price book, files."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import read_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.groups import plan_spec
-from libra_planner.spec.models import DegreesSpec, PlanSpec, PriceBookSpec, TransformerSpec
+from libra_planner.spec.models import PlanSpec, PriceBookSpec
 from libra_planner.spec.parts_files import npu_part
 from libra_planner.spec.settings import apply_settings
 from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
@@ -48,14 +47,12 @@ class PlanContext:
     ----------
     npu : the NPU it names; ``None`` where it names none.
     book_as_of, book_source : of its price book.
-    tokens_per_step : of a generated workload; ``None`` for tables and groups.
     files : all that it reads.
     """
 
     npu: Part | None
     book_as_of: str
     book_source: str
-    tokens_per_step: int | None
     files: tuple[InputFile, ...] = field(repr=False)
 
 
@@ -82,8 +79,8 @@ def plan_context(
     Examples
     --------
     >>> context = plan_context(bundled.example("02_performance_per_cost"))
-    >>> context.npu.name, context.tokens_per_step
-    ('h100-sxm', 8388608)
+    >>> context.npu.name, context.book_as_of
+    ('h100-sxm', '2024-05')
     """
     document = read_document(path)
     apply_settings(document, settings)
@@ -105,8 +102,7 @@ def plan_context(
         file = catalogue or BUNDLED_CATALOGUE
         resolved = bundled.resolve("npu-catalogues", file, beside)
         files.append(input_file("NPU catalogue", file, resolved))
-    tokens = _tokens_per_step(spec, beside) if isinstance(spec, PlanSpec) else None
-    return PlanContext(npu, read.as_of, read.source, tokens, tuple(files))
+    return PlanContext(npu, read.as_of, read.source, tuple(files))
 
 
 def _npu(fixed_cost: object, npus: Sequence[object]) -> tuple[str | None, str | None]:
@@ -117,18 +113,3 @@ def _npu(fixed_cost: object, npus: Sequence[object]) -> tuple[str | None, str | 
     if named and len({npu.name for npu in named}) == 1:
         return named[0].name, named[0].catalogue
     return None, None
-
-
-def _tokens_per_step(spec: PlanSpec, beside: Path) -> int | None:
-    """Sequences per step times tokens of a sequence."""
-    document = read_document(bundled.resolve("workloads", spec.workload, beside))
-    if document.value.get("kind") != "transformer":
-        return None
-    workload = validated(TransformerSpec, document)
-    parallelism = spec.parallelism
-    if isinstance(parallelism, DegreesSpec):
-        dp = parallelism.dp
-    else:
-        dp = math.prod(parallelism.weight_grad)
-    n_sequences = spec.global_batch or (workload.sequences_per_replica or 0) * dp
-    return n_sequences * workload.architecture.sequence_tokens or None

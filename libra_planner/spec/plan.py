@@ -177,7 +177,10 @@ class _Builder:
             notes=what.notes + base.notes,
             settings=what.settings + fidelity.settings(n_chunks) + base.settings,
             n_chunks=n_chunks,
-            n_sequences=built[0].workload.n_sequences if len(built) == 1 else None,
+            n_sequences=what.n_sequences,
+            covers=what.covers,
+            tokens_per_step=what.tokens_per_step,
+            step_fix=what.step_fix,
             evaluators=StepEvaluators()
             if slowdown
             else fidelity.evaluators(timed, weights, n_chunks),

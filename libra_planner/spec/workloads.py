@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.files import read_text
+from libra_planner.spec.coverage import check_covers, covered
 from libra_planner.spec.document import Document, parse_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.models import (
@@ -59,8 +60,10 @@ def _workload(path: Path, text: str, settings: PlanSettings) -> Workload:
     """The workload that a file holds: kept by its text, so a changed file is read anew."""
     spec = _spec(path, text)
     if isinstance(spec, TableSpec):
-        return _table(path.stem, spec, settings)
-    return _transformer(path.stem, spec, settings)
+        workload = _table(path.stem, spec, settings)
+    else:
+        workload = _transformer(path.stem, spec, settings)
+    return covered(workload, spec, str(path))
 
 
 @lru_cache(maxsize=16)
@@ -70,7 +73,9 @@ def _spec(path: Path, text: str) -> TransformerSpec | TableSpec:
     if kind == "table":
         return _table_spec(document)
     if kind == "transformer":
-        return validated(TransformerSpec, document)
+        spec = validated(TransformerSpec, document)
+        check_covers(spec, document)
+        return spec
     got = f"got kind {kind!r}" if kind is not None else "got no kind"
     fix = "add 'kind: transformer' or 'kind: table'"
     raise SpecError(Fault(got, "expected a workload file", fix, "kind", document.place(("kind",))))
@@ -126,7 +131,7 @@ def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Wo
             f"assumed compute rate: {npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s "
             "per NPU; set npu in the plan to change it",
         )
-    return Workload(name, workload.operations, workload.n_sequences, assumed)
+    return replace(workload, notes=assumed)
 
 
 def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSettings) -> int:
@@ -159,7 +164,8 @@ def _table(name: str, spec: TableSpec, settings: PlanSettings) -> Workload:
             expected = f"expected none: {name} lists its compute times and sizes outright"
             raise SpecError(Fault("got a value", expected, f"remove {key}", key))
     operations = tuple(_operation(operation) for operation in spec.operations)
-    return Workload(name, operations, None, tuple(spec.assumptions))
+    notes, tokens = tuple(spec.assumptions), spec.tokens_per_step
+    return Workload(name, operations, notes=notes, tokens_per_step=tokens)
 
 
 def _operation(spec: OperationSpec) -> Operation:

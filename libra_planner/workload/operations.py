@@ -15,6 +15,13 @@ class Phase(StrEnum):
     WEIGHT_GRAD = "weight_grad"
 
 
+class Covers(StrEnum):
+    """How much of a training step the operations of a workload are (C21)."""
+
+    STEP = "step"
+    PART = "part"
+
+
 class CollectiveKind(StrEnum):
     """Communication pattern of a group of NPUs (C3)."""
 
@@ -73,7 +80,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Workload:
-    """One training step: its operations, in order.
+    """One training step, or a part of one: its operations, in order.
 
     Parameters
     ----------
@@ -81,12 +88,18 @@ class Workload:
     operations : in the order of the file or generator.
     n_sequences : sequences per step over the whole cluster, if the workload knows.
     notes : facts worth printing beside a result (settings, assumptions).
+    covers : whether the operations are a whole step; only then is a run so many steps (C21).
+    tokens_per_step : over the whole cluster, if the workload knows.
+    step_fix : what to write to have a whole step instead of a part.
     """
 
     name: str
     operations: tuple[Operation, ...]
     n_sequences: int | None = None
     notes: tuple[str, ...] = field(default=())
+    covers: Covers = Covers.PART
+    tokens_per_step: int | None = None
+    step_fix: str = ""
 
     @property
     def compute_s(self) -> float:

@@ -19,6 +19,7 @@ from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
+    Covers,
     Operation,
     Phase,
     Workload,
@@ -97,7 +98,7 @@ class _Operator:
 def transformer_workload(
     name: str, architecture: Architecture, settings: TrainingSettings
 ) -> Workload:
-    """Operations of one training step.
+    """Operations of one training step; of a part where embedding and logits are missing (C21).
 
     Raises
     ------
@@ -122,7 +123,15 @@ def transformer_workload(
         for operation in _phases(row, count, architecture, settings)
     )
     n_sequences = settings.sequences_per_replica * settings.dp
-    return Workload(name, operations, n_sequences, notes)
+    is_whole = architecture.vocabulary > 0 and not settings.libra_conventions
+    return Workload(
+        name,
+        operations,
+        n_sequences,
+        notes,
+        covers=Covers.STEP if is_whole else Covers.PART,
+        tokens_per_step=n_sequences * architecture.sequence_tokens,
+    )
 
 
 def _tp_notes(architecture: Architecture, tp: int) -> tuple[str, ...]:

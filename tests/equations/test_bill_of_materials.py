@@ -31,6 +31,7 @@ from libra_planner.realization import Realization, SwitchSettings
 from libra_planner.spec.parts_files import load_parts
 from libra_planner.spec.plan import load_plan
 from libra_planner.topology import parse_topology
+from libra_planner.workload.operations import Covers
 
 SMALL = """\
 workload: gpt3-libra
@@ -48,12 +49,15 @@ POD = (
     .replace("{switch_radix: 8, port_speed: 400 Gbps}", "{preset: pod-16384}")
 )
 
+WHOLE_STEP = {"covers": Covers.STEP, "tokens_per_step": 1024}
+"""What lets a run be told of LIBRA's tables, which are part of a step."""
+
 
 def _quoted(path, bandwidth_GBps: list[float], n_tokens: int = 10**12) -> Candidate:
-    problem, catalogue = load_plan(path), load_parts()
+    problem, catalogue = replace(load_plan(path), **WHOLE_STEP), load_parts()
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.price_parts))
     vector = np.array(bandwidth_GBps) * 1e9
-    proposal = Proposal("A", "a", problem, vector, False, shop, None, 1024)
+    proposal = Proposal("A", "a", problem, vector, False, shop, None)
     return candidate(proposal, n_tokens=n_tokens)
 
 

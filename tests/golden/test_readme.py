@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.cli.main import _parser
+from libra_planner.spec.plan import load_plan
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GROUPS = (ROOT / "docs" / "groups.md").read_text(encoding="utf-8")
 COLLECTIVES = (ROOT / "docs" / "collectives.md").read_text(encoding="utf-8")
 FLOWS = (ROOT / "docs" / "flows.md").read_text(encoding="utf-8")
 CHECK = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
+PROCUREMENT = (ROOT / "docs" / "procurement.md").read_text(encoding="utf-8")
 OBJECTIVES = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 
 
@@ -48,6 +52,21 @@ def test_links_lead_somewhere() -> None:
 def test_the_main_command_names_a_bundled_example() -> None:
     assert (ROOT / "examples" / "01_gpt3_4d.yaml").is_file()
     assert "libra-planner optimize examples/01_gpt3_4d.yaml" in README
+
+
+def _reports() -> list[list[str]]:
+    found = re.findall(r"^libra-planner report .*", README + PROCUREMENT, re.MULTILINE)
+    return [shlex.split(command)[1:] for command in found]
+
+
+@pytest.mark.parametrize("command", _reports())
+def test_reports_that_are_shown_are_of_whole_steps(command: list[str], monkeypatch) -> None:
+    monkeypatch.chdir(ROOT)
+    options = _parser().parse_args(command)
+    plans = {design.partition("@")[0] for design in options.designs}
+    for plan in plans:
+        problem = load_plan(plan, options.settings)
+        assert (problem.covers, problem.tokens_per_step is None) == ("step", False), plan
 
 
 def test_the_schema_beside_the_examples_is_current(run) -> None:

@@ -27,6 +27,9 @@ TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD, POINTS = (
 UNKNOWN = "n/a"
 """What is shown where there is no value."""
 
+PART_OF_A_STEP = "not available: the workload is part of a step"
+"""What is shown where a figure of a run has no meaning (C21)."""
+
 MINUS = "\u2212"
 
 
@@ -136,6 +139,11 @@ def points(value: float, expression: str = "") -> Cell:
     '-1.4 pp'
     """
     return Cell(value, POINTS, 1, expression)
+
+
+def unavailable() -> Cell:
+    """In place of a figure of a run, of a workload that is part of a step."""
+    return Cell(PART_OF_A_STEP)
 
 
 def mark(text: str) -> Cell:

@@ -14,6 +14,7 @@ from libra_planner.report.documents.cells import (
     count,
     number,
     percent,
+    unavailable,
     usd,
 )
 from libra_planner.report.documents.designs import Figure, figures
@@ -110,6 +111,8 @@ def _fim(one: Candidate) -> Value:
 
 
 def _tokens_per_s(one: Candidate) -> Value:
+    if one.proposal.is_part:
+        return unavailable()
     time_s = one.token_time_s
     return number(1 / time_s if time_s else None, 0)
 
@@ -180,6 +183,8 @@ def _gbits(bandwidth_Bps: float) -> float:
 
 
 def _tokens_per_musd(one: Candidate) -> Value:
+    if one.proposal.is_part:
+        return unavailable()
     time_s, total = one.token_time_s, float(one.bill.total_usd)
     if not time_s or not total:
         return number(None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.report.documents.cells import Card, Chart, Section
-from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.inputs import Comparison, run_refusal
 from libra_planner.report.documents.live import verdict
 from libra_planner.units import format_time, format_usd
 
@@ -49,6 +49,7 @@ def _warnings(comparison: Comparison) -> tuple[str, ...]:
             "The designs do not do the same work per step, as far as their plans tell, so no "
             "fastest and no best per dollar is named (C6)."
         )
+    found += run_refusal(comparison)
     models: dict[str, list[str]] = {}
     for one in comparison.candidates:
         models.setdefault(_model(one), []).append(one.letter)

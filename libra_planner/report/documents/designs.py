@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.report.documents.cells import (
+    PART_OF_A_STEP,
     PERCENT,
     TEXT,
     Cell,
@@ -61,6 +62,8 @@ def _columns(comparison: Comparison) -> list[int]:
 
 
 def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
+    if PART_OF_A_STEP in (one.value, base.value):
+        return Cell(None)
     if TEXT in (one.kind, base.kind):
         same = one.value == base.value
         return Cell("same" if same else "differs")

@@ -9,6 +9,7 @@ from libra_planner.procurement.budget import BudgetSwing
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.parts import Part
 from libra_planner.procurement.ranking import Ranking, Swing, times_s
+from libra_planner.report.documents.cells import PART_OF_A_STEP
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,15 @@ class Comparison:
         """The design that the charts show in detail: the best per dollar, else the cheapest."""
         best = self.ranking.best_per_usd
         return self.ranking.cheapest if best is None else best
+
+
+def run_refusal(comparison: Comparison) -> tuple[str, ...]:
+    """Why no run is told of designs whose workload is part of a step, and the fix (C21)."""
+    parts = [one for one in comparison.candidates if one.proposal.is_part]
+    if not parts:
+        return ()
+    fixes = "; ".join(dict.fromkeys(one.proposal.problem.step_fix for one in parts))
+    return (
+        f"Tokens per second, days and dollars of a run are {PART_OF_A_STEP} "
+        f"({', '.join(one.letter for one in parts)}). To have them: {fixes}.",
+    )

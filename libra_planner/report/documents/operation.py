@@ -23,10 +23,11 @@ from libra_planner.report.documents.cells import (
     number,
     percent,
     table,
+    unavailable,
     usd,
 )
 from libra_planner.report.documents.designs import Figure, figures
-from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.inputs import Comparison, run_refusal
 from libra_planner.report.documents.live import group_cell
 
 _DAY_S = 24 * HOUR_S
@@ -37,13 +38,16 @@ def run_section(comparison: Comparison) -> Section:
     """Time, failures and cost of a training run."""
     assumed = comparison.candidates[0].proposal.shop.assumptions
     known = any(one.run for one in comparison.candidates)
+    parts = any(one.proposal.is_part for one in comparison.candidates)
+    tables = [_run_table(comparison)] if known or parts else []
+    tables += [_swing_table(comparison)] if known else []
     return Section(
         key="run",
         title=f"A run of {_tokens(comparison.n_tokens)} as it will really go",
         sheet="Run",
-        paragraphs=(_how(assumed), *_default(comparison)),
+        paragraphs=(_how(assumed), *_default(comparison)) if known else (),
         warnings=_unknown(comparison),
-        tables=(_run_table(comparison), _swing_table(comparison)) if known else (),
+        tables=tuple(tables),
         is_static=True,
     )
 
@@ -66,12 +70,15 @@ def _default(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _unknown(comparison: Comparison) -> tuple[str, ...]:
-    letters = [one.letter for one in comparison.candidates if one.run is None]
-    if not letters:
-        return ()
+    parts = run_refusal(comparison)
+    unknown = [one for one in comparison.candidates if one.run is None and not one.proposal.is_part]
+    if not unknown:
+        return parts
+    letters = ", ".join(one.letter for one in unknown)
     return (
-        f"No run for {', '.join(letters)}: the tokens of a step are known for workloads that are "
-        "generated from a transformer, not for tables and groups.",
+        *parts,
+        f"No run for {letters}: the tokens of a step are known for workloads that are "
+        "generated from a transformer, and for tables that say tokens_per_step, not for groups.",
     )
 
 
@@ -90,6 +97,11 @@ def _how(assumed: Assumptions) -> str:
 
 def _of(figure: Callable[[Run], Value]) -> Figure:
     return lambda one: Cell(None) if one.run is None else figure(one.run)
+
+
+def _or_part(figure: Figure) -> Figure:
+    """The figure, or why there is none where the workload is part of a step."""
+    return lambda one: unavailable() if one.proposal.is_part else figure(one)
 
 
 def _hardware_formula(one: Candidate, run: Run) -> str:
@@ -142,7 +154,7 @@ def _run_table(comparison: Comparison) -> Table:
             _of(lambda run: number(_finite(run.interval_s / 60), 2)),
         ),
         ("to first order (Young), min", _of(lambda run: number(_finite(run.young_s / 60), 2))),
-        ("Expected time, days", _of(lambda run: number(run.expected_s / _DAY_S, 3))),
+        ("Expected time, days", _or_part(_of(lambda run: number(run.expected_s / _DAY_S, 3)))),
         ("Work over expected time", _of(lambda run: percent(run.efficiency_fraction, 2))),
         ("Expected failures", _of(lambda run: number(run.n_failures, 1))),
     ]
@@ -153,7 +165,7 @@ def _run_table(comparison: Comparison) -> Table:
         ("Electricity, MWh", _of(lambda run: number(run.energy_kwh / _KW, 1))),
         ("Electricity", _of(lambda run: usd(_cents(run.energy_usd)))),
         ("Hardware, by time", _hardware),
-        ("Cost of the run", _cost),
+        ("Cost of the run", _or_part(_cost)),
         ("per NPU-hour", lambda one: _cost_per(one, one.run.npu_hours if one.run else 0.0)),
         ("per million tokens, $", _cost_per_million_tokens),
     ]
