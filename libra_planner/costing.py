@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +74,26 @@ def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
             row[i] = topology.n_npus / BYTES_PER_S_PER_GBPS
             prices[dimension.tier, part] = price or 0.0
     return tuple(PricePart(*key, prices[key], tuple(row)) for key, row in rows.items())
+
+
+def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]:
+    """Whether each dimension is a switch that is reached through NICs that cost something (C14).
+
+    A switch whose prices are not known counts as one with NICs.
+
+    Examples
+    --------
+    >>> from libra_planner.topology import parse_topology
+    >>> book = PriceBook("b", {"node": TierPrice(4, 13, 0), "pod": TierPrice(7.8, 18.0, 31.6)})
+    >>> fabric = parse_topology("SW(8)_SW(32)", ["node", "pod"])
+    >>> has_nic(fabric, price_parts(fabric, book))
+    (False, True)
+    """
+    without = {price.tier for price in prices if price.part == "nic" and not price.usd_per_GBps}
+    return tuple(
+        dimension.block is Block.SWITCH and dimension.tier not in without
+        for dimension in topology.dimensions
+    )
 
 
 def _parts(dimension: Dimension, tier: TierPrice) -> dict[str, float | None]:

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from libra_planner.collectives.algorithms import Network
-from libra_planner.costing import PricePart
+from libra_planner.costing import PricePart, has_nic
 from libra_planner.group import Member, relative_time
 from libra_planner.link_options import Options, distinct_options, find_options
-from libra_planner.realization import Realization
+from libra_planner.realization import Realization, default_realization
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology
@@ -205,6 +205,16 @@ class Problem:
         """Distinct options of the dimensions that have some, slowest first, by index."""
         listed = enumerate(self.options)
         return {i: distinct_options(options) for i, options in listed if options is not None}
+
+    @property
+    def links(self) -> Realization:
+        """How the dimensions are built from whole links: as the plan says, else by default.
+
+        Check, report, sweep and cockpit all realise this; a switch without a NIC is one
+        switch for each group (C14).
+        """
+        has = has_nic(self.topology, self.price_parts)
+        return self.realization or default_realization(self.topology, has)
 
     @property
     def compute_s(self) -> float:

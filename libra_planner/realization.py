@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from libra_planner.topology import Block, Topology
@@ -15,6 +16,10 @@ PLACEMENTS = ("contiguous", "rail", "random")
 
 MAX_RADIX = 1024
 """Largest switch accepted; beyond it a radix is a slip of the keyboard."""
+
+LARGEST_SCALE_UP = 72
+"""NPUs that one scale-up switch joins where a plan does not say: those of the largest NVLink
+domain that is sold as one part (GB200 NVL72)."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class SwitchSettings:
     n_leaves, n_spines : of each separate network, instead of the automatic shape.
     n_failed_links, n_failed_spines, failure_seed : cables between switches and spines
         that are down, drawn at random.
+    one_switch : whether it is a scale-up switch (C14): one part for every group, of at most
+        ``switch_radix`` ports, without leaves, spines and optics.
     """
 
     switch_radix: int = 64
@@ -50,6 +57,11 @@ class SwitchSettings:
     n_failed_links: int = 0
     n_failed_spines: int = 0
     failure_seed: int = 0
+    one_switch: bool = False
+
+
+SCALE_UP = SwitchSettings(switch_radix=LARGEST_SCALE_UP, one_switch=True)
+"""A switch dimension without a NIC, of which a plan says nothing (C14)."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +91,27 @@ class Realization:
     npus_per_address: int = 1
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def networks(self) -> tuple[bool, ...]:
+        """Whether each dimension is a network of switches: no direct links, no scale-up switch."""
+        return tuple(switch is not None and not switch.one_switch for switch in self.switches)
 
-def default_realization(topology: Topology) -> Realization:
-    """What holds for a plan that says nothing."""
-    usual = SwitchSettings()
+
+def default_realization(topology: Topology, has_nic: Sequence[bool] | None = None) -> Realization:
+    """What holds for a plan that says nothing.
+
+    Parameters
+    ----------
+    topology : the dimensions.
+    has_nic : of each dimension, whether its switch is reached through NICs, so that it is a
+        network; one without is a scale-up switch (C14). By default all are networks.
+    """
+    network = SwitchSettings()
     return Realization(
         tuple(
-            usual if dimension.block is Block.SWITCH else None for dimension in topology.dimensions
+            (network if nic else SCALE_UP) if dimension.block is Block.SWITCH else None
+            for dimension, nic in zip(
+                topology.dimensions, has_nic or [True] * topology.n_dims, strict=True
+            )
         )
     )

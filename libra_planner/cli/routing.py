@@ -11,7 +11,6 @@ from dataclasses import replace
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
 from libra_planner.problem import Problem
-from libra_planner.realization import default_realization
 from libra_planner.spec.document import Document, read_document
 from libra_planner.spec.realization import KEY
 
@@ -26,7 +25,7 @@ def seeds_of(options: argparse.Namespace) -> range:
 
 def traffic_of(options: argparse.Namespace, problem: Problem) -> TrafficSettings:
     """How NPUs use their NICs: as the options say, else the plan, else the defaults."""
-    planned = traffic_settings(problem.realization or default_realization(problem.topology))
+    planned = traffic_settings(problem.links)
     given = {
         "placement": options.placement,
         "n_queue_pairs": options.queue_pairs,

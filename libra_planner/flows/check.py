@@ -321,6 +321,6 @@ def link_check(
     """
     bandwidth = np.asarray(bandwidth_Bps, dtype=np.float64)
     chosen = fastest_alternative(problem, bandwidth)
-    design = realize(problem.topology, bandwidth, problem.realization)
+    design = realize(problem.topology, bandwidth, problem.links)
     settings = traffic or traffic_settings(design.realization)
     return LinkCheck(chosen, bandwidth, design, settings, memo=memo or CheckMemo())

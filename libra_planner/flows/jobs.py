@@ -17,7 +17,7 @@ from libra_planner.flows.messages import TrafficSettings, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.realization import SwitchSettings, default_realization
+from libra_planner.realization import SwitchSettings
 from libra_planner.topology import Block, Topology
 
 _ENDLESS = 1e6
@@ -108,7 +108,7 @@ def shared_fabric(
     first = problems[0].topology
     outer = replace(first.dimensions[-1], size=sum(sizes))
     topology = Topology((*first.dimensions[:-1], outer))
-    design = realize(topology, bandwidths_Bps[0], problems[0].realization)
+    design = realize(topology, bandwidths_Bps[0], problems[0].links)
     dim, built = topology.n_dims - 1, design.dimensions[-1]
     order = placed_npus(topology, dim, built, traffic.placement, seed)
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -117,7 +117,7 @@ def shared_fabric(
     for problem, bandwidth, start in zip(problems, bandwidths_Bps, starts[:-1], strict=True):
         # The shared dimension is that of all jobs; a job's NPUs by themselves may not build one.
         inner = np.append(bandwidth[:-1], 0.0)
-        own = realize(problem.topology, inner, problem.realization)
+        own = realize(problem.topology, inner, problem.links)
         placed = replace(own, dimensions=(*own.dimensions[:-1], built))
         npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
         chosen = fastest_alternative(problem, bandwidth)
@@ -161,21 +161,26 @@ _KEYS = {
 
 def _differences(first: Problem, other: Problem) -> Iterator[Fault]:
     """What two plans say differently of the network that their jobs share."""
-    mine, others = (
-        (one.realization or default_realization(one.topology)).switches[-1]
-        for one in (first, other)
-    )
+    mine, others = (one.links.switches[-1] for one in (first, other))
     label = first.topology.labels[-1]
     if mine is None or others is None:
         return
     for one in fields(SwitchSettings):
         a, b = getattr(mine, one.name), getattr(others, one.name)
         if a != b:
+            if one.name == "one_switch":
+                yield _only_one_has_nics(label)
+                continue
             key = _KEYS.get(one.name, one.name.removeprefix("n_"))
             got = f"got {_shown(a)}, and {_shown(b)} in another plan"
             expected = f"expected one network for all jobs in {label}"
             path = f"fabric.realization ({label}).{key}"
             yield Fault(got, expected, "write the same in all plans", path)
+
+
+def _only_one_has_nics(label: str) -> Fault:
+    got = f"got a NIC price for {label} in one plan, and none in another"
+    return Fault(got, "expected one network for all jobs", "write the same cost_model in all plans")
 
 
 def _shown(value: object) -> str:

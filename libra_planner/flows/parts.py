@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from libra_planner.flows.direct import Direct
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.realization import RealizedDesign, RealizedDimension
+from libra_planner.realization import TOP_OF_RACK
 
 NPU_NPU, HOST_LEAF, LEAF_SPINE, SPINE_CORE = "npu-npu", "host-leaf", "leaf-spine", "spine-core"
-"""What a cable joins."""
+NPU_SWITCH = "npu-switch"
+"""What a cable joins; the last an NPU and its scale-up switch."""
 
 
 @dataclass(frozen=True)
 class SwitchParts:
-    """Switches of one tier: leaf, spine or core.
+    """Switches of one tier: leaf, spine or core, or scale-up switches (``switch``).
 
     Parameters
     ----------
-    n_ports_used : ports with a cable, of all switches; ``n_ports_free`` the others.
+    n_ports_used : ports with a cable, of all switches; ``n_ports_free`` the others, which are
+        not counted of a scale-up switch: nobody plugs anything else into it.
     """
 
     tier: str
@@ -52,7 +55,7 @@ class DimensionParts:
     Parameters
     ----------
     label, tier : such as dim2 and pod.
-    n_nics : host ports of all NPUs; 0 for direct links.
+    n_nics : host ports of all NPUs; 0 for direct links and scale-up switches.
     switches, cables : from the NPUs up.
     """
 
@@ -111,7 +114,8 @@ def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> Design
     ----------
     design : realised, so that every count is whole.
     copper : cables without optics: what they join (:data:`HOST_LEAF`, ...), or the label
-        or tier of a dimension. Cables between NPUs never have optics here.
+        or tier of a dimension. Cables between NPUs never have optics here, nor those to a
+        leaf in the same rack (``top_of_rack``) or to a scale-up switch.
 
     Examples
     --------
@@ -132,8 +136,12 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
     if fabric is None or built.settings is None:
         return DimensionParts(built.label, built.tier)
     n_nics = int(built.port_of_npu.size)
+    if built.settings.one_switch:
+        return _scale_up_parts(built, fabric, n_nics)
     no_optics = {built.label, built.tier} & set(copper)
     kinds = (HOST_LEAF, LEAF_SPINE, SPINE_CORE) if no_optics else copper
+    if built.settings.wiring == TOP_OF_RACK:  # Hosts and their leaf are in one rack.
+        kinds = (HOST_LEAF, *kinds)
     return DimensionParts(
         built.label,
         built.tier,
@@ -141,6 +149,13 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
         switch_parts(fabric, built.settings.switch_radix, n_nics),
         cable_parts(fabric, n_nics, kinds),
     )
+
+
+def _scale_up_parts(built: RealizedDimension, fabric: Clos, n_ports: int) -> DimensionParts:
+    """One switch for each group, reached from the NPUs' own ports without optics (C14)."""
+    switches = SwitchParts("switch", fabric.total_leaves, n_ports, 0)
+    cables = CableParts(NPU_SWITCH, n_ports, fabric.host_Bps, 0)
+    return DimensionParts(built.label, built.tier, 0, (switches,), (cables,))
 
 
 def switch_parts(fabric: Clos, switch_radix: int, n_hosts: int) -> tuple[SwitchParts, ...]:

@@ -56,6 +56,12 @@ class RealizedDimension:
         return int(self.port_of_npu.shape[1])
 
     @property
+    def is_network(self) -> bool:
+        """Whether it is a network of switches that are reached through NICs (C14)."""
+        switch = self.settings
+        return switch is not None and not switch.one_switch and self.fabric is not None
+
+    @property
     def npu_of_port(self) -> Indices:
         """NPU at each host port of a switch dimension, -1 at those left over, shape (n_hosts,)."""
         n_npus = len(self.port_of_npu)
@@ -240,6 +246,18 @@ def _clos(shape: Shape, n_planes: int, speed_Bps: float) -> Clos:
     )
 
 
+def group_of_npu(topology: Topology, dim: int) -> Indices:
+    """Which group of a dimension each NPU is in, shape (n_npus,).
+
+    >>> from libra_planner.topology import parse_topology
+    >>> group_of_npu(parse_topology("RI(2)_SW(3)"), 1)
+    array([0, 1, 0, 1, 0, 1])
+    """
+    npu = np.arange(topology.n_npus)
+    n_inner, size = math.prod(topology.sizes[:dim]), topology.sizes[dim]
+    return npu // (n_inner * size) * n_inner + npu % n_inner
+
+
 def _seats(topology: Topology, dim: int, wiring: str) -> tuple[Indices, Indices, Indices]:
     """Plane of each NPU, rail there, and place among the NPUs of that rail."""
     npu = np.arange(topology.n_npus)
@@ -247,7 +265,7 @@ def _seats(topology: Topology, dim: int, wiring: str) -> tuple[Indices, Indices,
     inner, outer = npu % n_inner, npu // n_inner
     nothing = np.zeros_like(npu)
     if wiring == RAIL:
-        return outer // size * n_inner + inner, nothing, outer % size
+        return group_of_npu(topology, dim), nothing, outer % size
     if wiring == RAIL_OPTIMIZED:
         return nothing, inner, outer
     return nothing, nothing, npu

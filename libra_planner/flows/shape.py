@@ -75,6 +75,8 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
     >>> shape.hosts_per_leaf, shape.n_leaves, shape.n_spines, shape.n_parallel
     (4, 4, 2, 2)
     """
+    if settings.one_switch:
+        return _one_switch(settings, hosts_per_rail * n_rails)
     if settings.n_leaves or settings.n_spines:
         return _given(settings, hosts_per_rail, n_rails)
     n_hosts = hosts_per_rail * n_rails
@@ -85,6 +87,19 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
     if shape is None:
         raise SpecError(_too_many(settings, n_hosts))
     return shape
+
+
+def _one_switch(settings: SwitchSettings, n_hosts: int) -> Shape:
+    """One scale-up switch for a group, if its ports suffice (C14)."""
+    if n_hosts > settings.switch_radix:
+        got = f"got a group of {n_hosts:,} ports on one scale-up switch: its tier has no NIC"
+        fix = (
+            "make the group smaller, or write the ports of a larger switch under the tier's name; "
+            "for leaves and spines write its wiring there, or give the tier a NIC price"
+        )
+        expected = f"expected at most {settings.switch_radix:,} ports"
+        raise SpecError(Fault(got, expected, fix, "switch_radix"))
+    return Shape(n_hosts)
 
 
 def _too_many(settings: SwitchSettings, n_hosts: int) -> Fault:

@@ -45,6 +45,11 @@ class Book:
         found = (p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, part))
         return next(found, 0.0)
 
+    def is_without_nic(self, tier: str) -> bool:
+        """Whether NPUs reach the tier's switches from ports of their own (``nic: 0``)."""
+        nics = [p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, NIC)]
+        return bool(nics) and not any(nics)
+
 
 @dataclass(frozen=True)
 class FabricShop:
@@ -74,9 +79,11 @@ class FabricShop:
                 yield Line(group, tier, link, cable.n_cables)
             return
         speed_Bps = built.bandwidth_Bps / built.n_nics
-        note = f"{parts.n_switches:,} switches of {built.settings.switch_radix} ports"
+        one = "a switch" if parts.n_switches == 1 else f"{parts.n_switches:,} switches"
+        note = f"{one}, one for each group"
         for part in ("link", "switch"):
-            yield Line(group, tier, self._priced(built.tier, part, speed_Bps), parts.n_nics, note)
+            priced = self._priced(built.tier, part, speed_Bps)
+            yield Line(group, tier, priced, parts.n_ports_used, note)
 
     def _priced(self, tier: str, part: str, speed_Bps: float, *, n_ends: int = 1) -> Part:
         per_GBps = self.book.usd_per_GBps(tier, part)
@@ -100,7 +107,8 @@ class FabricShop:
         if settings is None:
             return
         tier, speed_Bps = _tier(built.label, built.tier), built.bandwidth_Bps / built.n_nics
-        yield Line(group, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
+        if not self.book.is_without_nic(built.tier):
+            yield Line(group, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
         switch = self.parts.port(SWITCH, speed_Bps, n_ports=settings.switch_radix)
         for one in parts.switches:
             note = _ports_note(one, switch)

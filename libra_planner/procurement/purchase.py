@@ -9,7 +9,7 @@ from libra_planner.flows.parts import DimensionParts, design_parts
 from libra_planner.flows.realization import RealizedDesign, RealizedDimension, realize
 from libra_planner.problem import Problem
 from libra_planner.procurement.parts import Parts
-from libra_planner.realization import Realization, default_realization
+from libra_planner.realization import Realization
 from libra_planner.topology import Block
 
 
@@ -38,17 +38,11 @@ class Purchase:
 
 
 def scale_out_dimensions(problem: Problem) -> tuple[bool, ...]:
-    """Whether each dimension is a switch that is reached through NICs that cost something.
+    """Whether each dimension is a network of switches, which is bought as parts.
 
-    Scale-up switches, for which the price book says ``nic: 0``, are no parts of their own.
+    Scale-up switches (C14) and direct links are no parts of their own.
     """
-    nic_usd = {
-        price.tier: price.usd_per_GBps for price in problem.price_parts if price.part == "nic"
-    }
-    return tuple(
-        dimension.block is Block.SWITCH and nic_usd.get(dimension.tier, 0.0) > 0
-        for dimension in problem.topology.dimensions
-    )
+    return problem.links.networks
 
 
 def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
@@ -66,10 +60,10 @@ def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
         For a design that cannot be built.
     """
     topology, scale_out = problem.topology, scale_out_dimensions(problem)
-    given = problem.realization or default_realization(topology)
+    given = problem.links
     switches, chosen = list(given.switches), []
-    for dim, (settings, is_bought) in enumerate(zip(given.switches, scale_out, strict=True)):
-        if settings is None or not is_bought or settings.port_speed_Bps is not None:
+    for dim, settings in enumerate(given.switches):
+        if settings is None or settings.one_switch or settings.port_speed_Bps is not None:
             continue
         n_nics = settings.n_nics or 1
         speed_Bps = parts.port_speed_Bps(float(bandwidth_Bps[dim]) / n_nics)

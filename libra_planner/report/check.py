@@ -17,6 +17,7 @@ from libra_planner.flows.phases import PhaseReport
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.report.flows import layer_row, number, spread
+from libra_planner.report.link_notes import link_notes
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 from libra_planner.workload.communication import Communication
 
@@ -199,25 +200,24 @@ def _phase(phase: PhaseReport, users: Sequence[Communication]) -> dict[str, Any]
 
 def check_notes(checked: CheckedPlan) -> Iterator[str]:
     """What a check takes for granted, worth printing beside it."""
-    realization = checked.links.problem.realization
-    if realization is None and any(_switches(checked)):
+    problem, design = checked.links.problem, checked.report.design
+    realization = problem.realization
+    if realization is None and any(one.is_network for one in design.dimensions):
         yield (
-            "the plan has no fabric.realization: a network for every group of a switch dimension, "
-            "switches of 64 ports, 1:1, NICs of exactly the design's speed"
+            "the plan has no fabric.realization: a network for every group of a switch dimension "
+            "whose tier has a NIC price, switches of 64 ports, 1:1, NICs of exactly the design's "
+            "speed"
         )
     if any(isinstance(one.fabric, Clos) for one in checked.report.design.dimensions):
         yield (
             "all groups of a collective run in step, and a round ends for all NPUs when its last "
             "flow does"
         )
+    yield from link_notes(problem, design)
     yield from _built_notes(checked)
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)
     yield from checked.links.problem.notes
-
-
-def _switches(checked: CheckedPlan) -> list[bool]:
-    return [isinstance(one.fabric, Clos) for one in checked.report.design.dimensions]
 
 
 def _ignored(built: RealizedDimension) -> Iterator[str]:
@@ -239,7 +239,7 @@ def _built_notes(checked: CheckedPlan) -> Iterator[str]:
             f"defined; a group in only a part of the dimension has only its own links"
         )
     for one in built:
-        if isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
+        if one.is_network and isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
             yield f"{one.label}: one switch per network offers no choice of path: no FIM"
             yield from _ignored(one)
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):

@@ -119,7 +119,7 @@ def _failed_text(fabric: Clos) -> str:
 
 def plural(tier: str, n: int) -> str:
     """A noun in the number that fits."""
-    return tier if n == 1 else {"leaf": "leaves"}.get(tier, f"{tier}s")
+    return tier if n == 1 else {"leaf": "leaves", "switch": "switches"}.get(tier, f"{tier}s")
 
 
 def _counted(n: int, name: str) -> str:

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costing import PriceBook, network_price_usd_per_Bps, price_parts
+from libra_planner.costing import (
+    PriceBook,
+    PricePart,
+    has_nic,
+    network_price_usd_per_Bps,
+    price_parts,
+)
 from libra_planner.errors import Fault, SpecError
 from libra_planner.link_options import Options
 from libra_planner.problem import (
@@ -98,7 +104,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     if topology is not None:
         builder.rules(topology, None)
         builder.options(topology, None)
-        builder.realization(topology)
+        builder.realization(topology, ())
     return [fault for fault in builder.faults.faults if fault.path not in known]
 
 
@@ -122,13 +128,13 @@ class _Builder:
         faults.attempt((), partial(check_group, self.spec))
         fabric = faults.attempt(("fabric", "topology"), self.topology)
         book = faults.attempt(("cost_model",), self._price_book)
-        topology = faults.present(fabric)
-        price = self._price(topology, book)
+        topology, price = faults.present(fabric), self._price(faults.present(fabric), book)
         faults.attempt(("training_loop",), partial(plan_loop, self.spec))
         fidelity = self._fidelity(topology)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
-        options, realized = self.options(topology, price), self.realization(topology)
+        prices = () if book is None or price is None else price_parts(topology, book)
+        options, realized = self.options(topology, price), self.realization(topology, prices)
         trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
         built = [faults.required(training) for training in trainings]
         modelled = faults.present(fidelity)
@@ -138,7 +144,7 @@ class _Builder:
             topology=topology,
             step_time=built[0].step_time,
             price_usd_per_Bps=faults.required(price),
-            price_parts=price_parts(topology, faults.required(book)),
+            price_parts=prices,
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
@@ -242,7 +248,8 @@ class _Builder:
         reading = partial(catalogue.load_options, self.document, topology, prices)
         return self.faults.attempt(catalogue.KEY, reading) or ()
 
-    def realization(self, topology: Topology) -> Realization | None:
-        """How the dimensions are built, where the plan says it."""
-        reading = partial(realization.load_realization, self.document, topology)
+    def realization(self, topology: Topology, prices: tuple[PricePart, ...]) -> Realization | None:
+        """How the dimensions are built, where the plan says it; without prices for the faults."""
+        nics = has_nic(topology, prices)
+        reading = partial(realization.load_realization, self.document, topology, nics)
         return self.faults.attempt(realization.KEY, reading)

@@ -8,7 +8,7 @@ from typing import Any
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.flows.presets import preset
-from libra_planner.realization import Realization, SwitchSettings, default_realization
+from libra_planner.realization import SCALE_UP, Realization, SwitchSettings, default_realization
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
 from libra_planner.spec.realization_models import RealizationSpec, SwitchSpec
@@ -29,8 +29,23 @@ _SETTINGS = {
 }
 
 
-def load_realization(document: Document, topology: Topology) -> Realization | None:
+_PORT_KEYS = {"switch_radix", "port_speed", "nics"}
+"""Keys that a scale-up switch has, too; any other one under its name makes it a network."""
+
+
+def load_realization(
+    document: Document, topology: Topology, has_nic: Sequence[bool]
+) -> Realization | None:
     """How a plan's dimensions are built; ``None`` where it does not say.
+
+    What the section says of all switches concerns those that are reached through NICs, and
+    no others (C14).
+
+    Parameters
+    ----------
+    document : the plan.
+    topology : its fabric.
+    has_nic : of each dimension, whether it is a switch whose tier has a NIC price.
 
     Raises
     ------
@@ -40,7 +55,7 @@ def load_realization(document: Document, topology: Topology) -> Realization | No
     given = document.value["fabric"].get("realization")
     if given is None:
         return None
-    reader = _Reader(document, topology)
+    reader = _Reader(document, topology, has_nic)
     realization = reader.read(given)
     if reader.faults:
         raise SpecError(*dict.fromkeys(reader.faults))
@@ -51,25 +66,31 @@ def load_realization(document: Document, topology: Topology) -> Realization | No
 class _Reader:
     document: Document
     topology: Topology
+    has_nic: Sequence[bool]
     faults: list[Fault] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
     def read(self, given: Any) -> Realization:
         """The settings; faults are noted and what they concern left at its default."""
-        usual = default_realization(self.topology)
+        usual = default_realization(self.topology, self.has_nic)
         names = self._override_names(given) if isinstance(given, dict) else []
         spec = self._spec(RealizationSpec, self._without(names), KEY)
         if spec is None:
             spec = RealizationSpec()
         common = self._settings(SwitchSettings(), spec, KEY)
-        switches = [None if switch is None else common for switch in usual.switches]
+        switches = [
+            common if nic else switch
+            for nic, switch in zip(self.has_nic, usual.switches, strict=True)
+        ]
         first: dict[int, str] = {}
         for name in names:
             dims = self._switches(name)
             own = self._spec(SwitchSpec, self.document, (*KEY, name))
             for dim in dims:
                 self._refuse_twice(name, first.setdefault(dim, name))
-                switches[dim] = self._settings(common, own or SwitchSpec(), (*KEY, name))
+                one_switch = not self.has_nic[dim] and self._is_one_switch(own)
+                base = SCALE_UP if one_switch else common
+                switches[dim] = self._settings(base, own or SwitchSpec(), (*KEY, name))
         return Realization(
             switches=tuple(switches),
             placement=spec.placement,
@@ -77,6 +98,11 @@ class _Reader:
             npus_per_address=spec.npus_per_address,
             notes=tuple(self.notes),
         )
+
+    @staticmethod
+    def _is_one_switch(own: SwitchSpec | None) -> bool:
+        """Whether what is said of a switch without a NIC leaves it a single one."""
+        return own is None or own.model_fields_set <= _PORT_KEYS
 
     def _override_names(self, given: dict[str, Any]) -> list[str]:
         """Keys that name a dimension; any other unknown key is a fault, unless it holds a map."""
