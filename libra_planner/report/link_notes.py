@@ -40,8 +40,8 @@ def _scale_up(built: RealizedDimension) -> str:
 def _open_speed(built: RealizedDimension) -> str:
     speed = format_bandwidth(built.bandwidth_Bps / built.n_nics)
     return (
-        f"{built.label}: the plan gives no port_speed, so ports run at exactly {speed}; a report "
-        f"buys the slowest ports that are sold and suffice"
+        f"the plan gives no port_speed for {built.label}, so its ports run at exactly {speed}; a "
+        f"report buys the slowest ports that are sold and suffice"
     )
 
 

@@ -190,7 +190,8 @@ def test_the_step_is_the_sum_of_its_slowed_collectives(policy, tmp_path) -> None
         operation("weight_grad", "reduce-scatter", 9e8, group="dp", count=2),
     ]
     degrees = {"tp": 16, "dp": 8}
-    links = OVERSUBSCRIBED | {"switch_radix": 4}  # Both switches of several leaves.
+    # Both switches of several leaves: the inner one has no NIC, so its wiring is named.
+    links = OVERSUBSCRIBED | {"switch_radix": 4, "node": {"wiring": "rail"}}
     problem = loaded(tmp_path, "RI(4)_SW(8)_SW(4)", steps, parallelism=degrees, realization=links)
     bandwidth = np.array([60e9, 40e9, 20e9])
     check = checked(problem, 60, 40, 20)
