@@ -32,8 +32,10 @@ def restored(batch: ScaledBatch, b: Array) -> Array:
     As ``feasibility.restored``: violated or nearly tight rows become equalities and the
     smallest relative correction is taken; dust on idle dimensions is swept where it may be.
     """
-    idle = ~(batch.forms > 0).any(axis=0)
-    swept = np.where(b < np.where(idle, _DUST, _ZERO), 0.0, b)
+    used = batch.forms > 0
+    alone = (used & (used.sum(axis=1, keepdims=True) == 1)).any(axis=0)
+    least = np.where(used.any(axis=0), np.where(alone, 0.0, _ZERO), _DUST)
+    swept = np.where(b < least, 0.0, b)
     result = _corrected(batch, swept)
     unmet = lanes(~meets_rules(batch, result))
     if len(unmet):
@@ -113,7 +115,7 @@ def _box(batch: ScaledBatch, incumbent: Array) -> tuple[Array, Array]:
         affordable = np.where(priced > 0, incumbent / priced, np.inf)
         slowest = np.where(batch.time_weight > 0, incumbent / batch.time_weight, np.inf)
         slowest = np.minimum(slowest, batch.time_limit)
-        floors = batch.floors[batch.n_forms :]
-        longest = np.where(floors > 0, slowest / floors, np.inf)
+        floors, hidden = batch.floors[batch.n_forms :], batch.hidden[batch.n_forms :]
+        longest = np.where(floors > 0, (slowest + hidden) / floors, np.inf)
     wider = 1 + 1e-9
     return np.minimum(batch.b_upper, affordable) * wider, longest * wider

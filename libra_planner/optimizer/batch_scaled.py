@@ -55,7 +55,7 @@ class ScaledBatch:
     time_unit_s, constant_s, cost_unit_usd : shape (n,).
     upper, limit, equal, target : rules over b, rows scaled to a largest coefficient of 1.
     forms : shape (n_forms, n_dims, n).
-    time, floors : shape (n_w, n).
+    time, floors, hidden : shape (n_w, n).
     rows, offsets : epigraph rows, shapes (n_rows, n_w, n) and (n_rows, n); the time limit is
         the last of them where there is one.
     price : shape (n_dims, n).
@@ -75,6 +75,7 @@ class ScaledBatch:
     forms: Array
     time: Array
     floors: Array
+    hidden: Array
     rows: Array
     offsets: Array
     price: Array
@@ -127,7 +128,7 @@ def scaled_batch(
     limit_s : bounds on step time, shape (n,); infinite where there is none.
     """
     form_values = (lifted.forms[:, :, None] * typical).sum(axis=1)
-    w_unit = least_w(1 / form_values, lifted.rows, lifted.offsets)
+    w_unit = _w_unit(1 / form_values, lifted.rows, lifted.offsets)
     time_unit_s = _or_one((lifted.objective * w_unit).sum(axis=0))
     price = price_usd_per_Bps * typical
     cost_unit_usd = _or_one(np.abs(price).sum(axis=0))
@@ -152,6 +153,7 @@ def scaled_batch(
         forms=lifted.forms[:, :, None] * typical / form_values[:, None],
         time=time,
         floors=lifted.floors * w_unit / time_unit_s,
+        hidden=lifted.hidden_s / time_unit_s,
         rows=rows,
         offsets=offsets,
         price=price / cost_unit_usd,
@@ -172,10 +174,24 @@ def _scaled_rows(rows: Array, bounds: Array) -> tuple[Array, Array]:
 
 
 def _scaled_epigraph(lifted: LiftedBatch, w_unit: Array) -> tuple[Array, Array]:
-    """Epigraph rows, each in units of its own maximum."""
+    """Epigraph rows, each in units of its own maximum or of its offset."""
     own = [int(np.flatnonzero(row[:, 0] < 0)[0]) for row in lifted.rows]
-    row_unit = w_unit[own]
+    row_unit = np.maximum(w_unit[own], -lifted.offsets)
     return lifted.rows * w_unit / row_unit[:, None], lifted.offsets / row_unit
+
+
+def _w_unit(reciprocals: Array, rows: Array, offsets: Array) -> Array:
+    """Typical w, (n_w, n): maxima as long as what in them is not hidden (``program``)."""
+    n_forms, n_w = len(reciprocals), rows.shape[1]
+    unit = np.zeros((n_w, reciprocals.shape[1]))
+    unit[:n_forms] = reciprocals
+    for k in range(n_forms, n_w):
+        own = rows[:, k, 0] < 0
+        lengths = (rows[own] * unit).sum(axis=1)
+        seen = np.where(offsets[own] == 0, lengths, 0.0).max(axis=0)
+        beyond = (lengths + offsets[own]).max(axis=0)
+        unit[k] = np.where(seen > 0, np.maximum(seen, beyond), lengths.max(axis=0))
+    return unit
 
 
 def least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:

@@ -28,7 +28,7 @@ from libra_planner.timing.expression import (
 )
 
 Key: TypeAlias = tuple[object, ...]
-_Affine: TypeAlias = tuple[dict[int, Array], Array]
+_Floors: TypeAlias = dict[int, tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class LiftedBatch:
     Parameters
     ----------
     forms : linear forms of the bandwidths, shape (n_forms, n_dims), of all designs.
-    objective, floors : shape (n_forms + n_maxima, n).
+    objective, floors, hidden_s : shape (n_forms + n_maxima, n).
     constant_s : shape (n,).
     rows : shape (n_rows, n_forms + n_maxima, n).
     offsets : shape (n_rows, n).
@@ -50,6 +50,7 @@ class LiftedBatch:
     rows: Array
     offsets: Array
     floors: Array
+    hidden_s: Array
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,15 @@ def _seconds(
     return total
 
 
+@dataclass(frozen=True)
+class _Affine:
+    """A node's times as ``row . w + offset``, and its floors (``timing.lifted``)."""
+
+    row: dict[int, Array]
+    offset: Array
+    floors: _Floors
+
+
 @dataclass
 class _Lift:
     """``timing.lifted`` with an array over the designs in the place of every number."""
@@ -221,23 +231,23 @@ class _Lift:
     n: int
     over_scale: tuple[float, ...] | None = None
     n_variables: int = 0
-    epigraph: list[_Affine] = field(default_factory=list)
-    floors: dict[int, Array] = field(default_factory=dict)
+    epigraph: list[tuple[dict[int, Array], Array]] = field(default_factory=list)
 
     def run(self, root: Node, values: Array) -> LiftedBatch:
         """All rows of all designs."""
         self.n_variables = len(self.forms)
-        row, constant_s = self._affine(root, np.ones(self.n), iter(values))
+        whole = self._affine(root, iter(values))
         n_w = self.n_variables
         rows = np.array([self._dense(part, n_w) for part, _ in self.epigraph])
         offsets = np.array([offset for _, offset in self.epigraph])
         return LiftedBatch(
             np.array(list(self.forms), dtype=np.float64),
-            self._dense(row, n_w),
-            constant_s,
+            self._dense(whole.row, n_w),
+            whole.offset,
             rows.reshape(len(rows), n_w, self.n),
             offsets.reshape(len(rows), self.n),
-            self._dense(self.floors, n_w),
+            self._dense({j: floor for j, (floor, _) in whole.floors.items()}, n_w),
+            self._dense({j: hidden for j, (_, hidden) in whole.floors.items()}, n_w),
         )
 
     def _dense(self, row: dict[int, Array], n_w: int) -> Array:
@@ -246,41 +256,59 @@ class _Lift:
             dense[j] = value
         return dense
 
-    def _affine(self, node: Node, factor: Array, values: Iterator[Array]) -> _Affine:
+    def _affine(self, node: Node, values: Iterator[Array]) -> _Affine:
         if isinstance(node, Constant):
             if self.over_scale is None:
-                return {}, next(values)
-            return self._leaf(self.over_scale, factor, next(values))
+                return _Affine({}, next(values), {})
+            return self._leaf(self.over_scale, next(values))
         if isinstance(node, Transfer):
             form = node.coefficients if self.over_scale is None else (*node.coefficients, 0.0)
-            return self._leaf(form, factor, next(values))
+            return self._leaf(form, next(values))
         if isinstance(node, Labelled):
-            return self._affine(node.term, factor, values)
+            return self._affine(node.term, values)
         if isinstance(node, Scaled):
-            own = next(values)
-            row, offset = self._affine(node.term, factor * own, values)
-            return {j: own * x for j, x in row.items()}, own * offset
-        parts = [self._affine(term, factor, values) for term in node.terms]
-        return self._total(parts) if isinstance(node, Sum) else self._maximum(factor, parts)
+            factor = next(values)
+            return _scaled(factor, self._affine(node.term, values))
+        parts = [self._affine(term, values) for term in node.terms]
+        return self._total(parts) if isinstance(node, Sum) else self._maximum(parts)
 
-    def _leaf(self, form: tuple[float, ...], factor: Array, size: Array) -> _Affine:
-        j = self.forms[form]
-        self.floors[j] = np.maximum(self.floors.get(j, np.zeros(self.n)), factor * size)
-        return {j: size}, np.zeros(self.n)
+    def _leaf(self, form: tuple[float, ...], size: Array) -> _Affine:
+        j, zero = self.forms[form], np.zeros(self.n)
+        return _Affine({j: size}, zero, {j: (size, zero)})
 
     def _total(self, parts: list[_Affine]) -> _Affine:
         row: dict[int, Array] = {}
-        for part, _ in parts:
-            for j, x in part.items():
-                row[j] = row[j] + x if j in row else x
         total = np.zeros(self.n)
-        for _, offset in parts:
-            total = total + offset
-        return row, total
+        for part in parts:
+            total = total + part.offset
+            for j, x in part.row.items():
+                row[j] = row[j] + x if j in row else x
+        return _Affine(row, total, _tightest([part.floors for part in parts]))
 
-    def _maximum(self, factor: Array, parts: list[_Affine]) -> _Affine:
-        j = self.n_variables
+    def _maximum(self, parts: list[_Affine]) -> _Affine:
+        j, ones = self.n_variables, np.ones(self.n)
         self.n_variables += 1
-        self.floors[j] = factor
-        self.epigraph += [(part | {j: np.full(self.n, -1.0)}, offset) for part, offset in parts]
-        return {j: np.ones(self.n)}, np.zeros(self.n)
+        longest = np.max([part.offset * ones for part in parts], axis=0)
+        self.epigraph += [(part.row | {j: -ones}, part.offset - longest) for part in parts]
+        floors = [_hidden(part.floors, longest - part.offset) for part in parts]
+        return _Affine({j: ones}, longest, _tightest([*floors, {j: (ones, 0.0 * ones)}]))
+
+
+def _scaled(factor: Array, part: _Affine) -> _Affine:
+    row = {j: factor * x for j, x in part.row.items()}
+    floors = {j: (factor * floor, factor * hidden) for j, (floor, hidden) in part.floors.items()}
+    return _Affine(row, factor * part.offset, floors)
+
+
+def _hidden(floors: _Floors, seconds: Array) -> _Floors:
+    return {j: (floor, hidden + seconds) for j, (floor, hidden) in floors.items()}
+
+
+def _tightest(parts: list[_Floors]) -> _Floors:
+    """Of each variable and design the floor that hides least, then the largest."""
+    found: _Floors = {}
+    for j, (floor, hidden) in (item for part in parts for item in part.items()):
+        least, shown = found.get(j, (floor, hidden))
+        better = (hidden < shown) | ((hidden == shown) & (floor > least))
+        found[j] = np.where(better, floor, least), np.where(better, hidden, shown)
+    return found

@@ -15,6 +15,9 @@ from libra_planner.problem import Problem
 from libra_planner.timing.expression import Array
 
 _CENTRINGS = 4
+_FARTHEST = 1e-12
+"""Least bandwidth in typical units that the program is centred at."""
+
 _FAR_OFF = 3.0
 """Log of a bandwidth in typical units beyond which the program is centred anew."""
 
@@ -57,8 +60,9 @@ def centred(
         point = interior(program, weights, model)
         # A dimension with a form of its own is never zero at the optimum.
         own = program.forms[(program.forms > 0).sum(axis=1) == 1].any(axis=0)
-        far = own & (np.abs(np.log(np.where(own, point.b, 1.0))) > _FAR_OFF)
+        moved = np.maximum(point.b, _FARTHEST)
+        far = own & (np.abs(np.log(moved)) > _FAR_OFF)
         if not far.any() or attempt == _CENTRINGS - 1:
             break
-        typical = typical * np.where(far, point.b, 1.0)
+        typical = typical * np.where(far, moved, 1.0)
     return Centred(program, model, point, weights)

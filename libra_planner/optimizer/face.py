@@ -29,14 +29,19 @@ def is_flat(program: Program) -> bool:
 
 
 def required_forms(program: Program, b: Array) -> Array:
-    """Least value of each form that keeps every maximum as long as it is at b, shape (n_forms,)."""
+    """Least value of each form that keeps every maximum as long as it is at b, shape (n_forms,).
+
+    A transfer may take what it takes at b and the room its row has left: that is exact also
+    where a constant beside it is so long that the transfer is lost in their sum.
+    """
     w = w_values(program, b)
     n_forms = program.n_forms
     required = np.zeros(n_forms)
     for row, offset in zip(program.rows, program.offsets, strict=True):
         length = w[n_forms:] @ -row[n_forms:]
         for f in np.flatnonzero(row[:n_forms]):
-            required[f] = max(required[f], row[f] / (length - offset))
+            own = row[f] * w[f]
+            required[f] = max(required[f], row[f] / (own + max(length - (own + offset), 0.0)))
     direct = program.time[:n_forms] > 0
     return np.where(direct, program.forms @ b, np.minimum(required, program.forms @ b))
 

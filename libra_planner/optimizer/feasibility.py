@@ -28,10 +28,12 @@ def restored(program: Program, b: Array) -> Array:
 
     Rows that are violated or nearly tight become equalities and the smallest relative
     correction is taken; bandwidths that are zero stay zero. Dust on dimensions without
-    traffic is swept where the rules allow it.
+    traffic is swept where the rules allow it, never a dimension's that a transfer has alone.
     """
-    idle = ~(program.forms > 0).any(axis=0)
-    swept = _corrected(program, np.where(b < np.where(idle, _DUST, _ZERO), 0.0, b))
+    used = program.forms > 0
+    alone = used[used.sum(axis=1) == 1].any(axis=0)
+    least = np.where(used.any(axis=0), np.where(alone, 0.0, _ZERO), _DUST)
+    swept = _corrected(program, np.where(b < least, 0.0, b))
     return swept if meets_rules(program, swept) else _corrected(program, np.maximum(b, 0.0))
 
 

@@ -94,7 +94,8 @@ class CutModel:
     def w_upper(self) -> Array:
         """Upper bounds of w over designs no worse than the incumbent."""
         worst = self.incumbent / self.weights.time if self.weights.time else np.inf
-        return min(worst, self.program.time_limit) * (1 + 1e-9) / self.program.floors
+        slowest = min(worst, self.program.time_limit) * (1 + 1e-9)
+        return (slowest + self.program.hidden) / self.program.floors
 
     @property
     def b_upper(self) -> Array:

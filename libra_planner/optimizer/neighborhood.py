@@ -24,6 +24,7 @@ from libra_planner.optimizer.per_cost import per_cost_problem
 from libra_planner.problem import Problem
 from libra_planner.timing.expression import Array
 from libra_planner.timing.lifted import Lifted, lift
+from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 _TIE, _NEXT_TIE = Decimal("1e-22"), Decimal("1e-3")
 """Weight of what decides between equal objectives; of each bandwidth over the one before."""
@@ -58,12 +59,13 @@ class Neighborhood:
     Parameters
     ----------
     problem : with one step time and linear prices.
-    typical : its optimum, shape (n_dims,), bytes/s: the units of the solver.
+    typical : its optimum, shape (n_dims,), bytes/s: the units of the solver; 1 GB/s where no
+        bandwidth at all is best.
     """
 
     def __init__(self, problem: Problem, typical: Array) -> None:
         self.problem, self.amounts = problem, amounts(problem)
-        self._unit = exact(np.maximum(typical, _UNUSED * typical.max()))
+        self._unit = exact(np.maximum(typical, _UNUSED * typical.max() or BYTES_PER_S_PER_GBPS))
         self._plain = _System(lift(problem.step_time), self._unit)
         self.constant_s = self._plain.lifted.constant_s
 

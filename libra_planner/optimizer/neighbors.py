@@ -102,13 +102,16 @@ def moved_limit(problem: Problem, base: Amounts, i: int) -> Neighbor:
     return neighbor
 
 
-def given(base: Amounts, i: int) -> Neighbor:
+def given(base: Amounts, i: int, bandwidth_bytes_per_s: float) -> Neighbor:
     """GB/s given to dimension i: rules and cost see B, the step time B with the gift.
 
-    The amounts are put over the sum of both, so rules and cost are moved instead.
+    The amounts are put over the sum of both, so rules and cost are moved instead. Nothing is
+    taken away from a dimension without bandwidth.
     """
 
-    def neighbor(units: Decimal) -> Amounts:
+    def neighbor(units: Decimal) -> Amounts | None:
+        if units < 0 and not bandwidth_bytes_per_s:
+            return None
         gift = units * Decimal(BYTES_PER_S_PER_GBPS)
         paid = base.fixed_usd - base.price[i] * gift
         floor = base.floor.copy()

@@ -162,7 +162,8 @@ def _limited_program(problem: Problem, lower: Array, upper: Array) -> Centred | 
         return start
     bandwidth = start.point.b * start.program.bandwidth_unit
     capped, upper = affordable(problem, float(problem.cost_usd(bandwidth)))
-    return centred(capped, bandwidth, upper, lambda _: CHEAPEST, limit_s=limit.limit_s)
+    typical = np.where(bandwidth > 0, bandwidth, start.program.bandwidth_unit)
+    return centred(capped, typical, upper, lambda _: CHEAPEST, limit_s=limit.limit_s)
 
 
 def _check_reachable(problem: Problem, typical: Array, upper: Array, limit: StepTimeLimit) -> None:

@@ -75,11 +75,11 @@ class Program:
     ----------
     bandwidth_unit : bytes/s of b = 1, shape (n_dims,).
     time_unit_s : seconds of communication 1.
-    constant_s : compute time outside of every maximum, not in ``time``.
+    constant_s : step time at infinite bandwidth, not in ``time``.
     cost_unit_usd : network cost at b = 1 (1 where everything is free).
     rules : linear rules over b.
     forms : shape (n_forms, n_dims).
-    time, floors : shape (n_w,); communication = time . w >= floors_j w_j.
+    time, floors, hidden : shape (n_w,); communication = time . w >= floors_j w_j - hidden_j.
     rows, offsets : epigraph rows.
     price : cost per unit of b over the cost at b = 1, shape (n_dims,).
     b_upper : proven upper bounds of b, infinite where there is none.
@@ -94,6 +94,7 @@ class Program:
     forms: Array
     time: Array
     floors: Array
+    hidden: Array
     rows: Array
     offsets: Array
     price: Array
@@ -132,7 +133,7 @@ def scaled_program(
     """
     lifted = lift(problem.step_time)
     form_unit = lifted.forms @ typical
-    w_unit = _least_w(1 / form_unit, lifted.rows, lifted.offsets)
+    w_unit = _w_unit(1 / form_unit, lifted.rows, lifted.offsets)
     time_unit_s = float(lifted.objective @ w_unit) or 1.0
     price = problem.price_usd_per_Bps * typical
     cost_unit_usd = float(np.abs(price).sum()) or 1.0
@@ -161,13 +162,25 @@ def _without_redundant(rules: RuleRows, b_upper: Array) -> RuleRows:
     return replace(rules, upper=rules.upper[needed], limit=rules.limit[needed])
 
 
+def _w_unit(reciprocals: Array, rows: Array, offsets: Array) -> Array:
+    """Typical w: maxima as long as what in them is not hidden or, where all is, as the rest."""
+    unit = np.concatenate([reciprocals, np.zeros(rows.shape[1] - len(reciprocals))])
+    for k in range(len(reciprocals), len(unit)):
+        own = rows[:, k] < 0
+        lengths = rows[own] @ unit
+        seen = lengths[offsets[own] == 0].max()
+        unit[k] = max(seen, float((lengths + offsets[own]).max())) if seen else lengths.max()
+    return unit
+
+
 def _scaled_time(lifted: Lifted, w_unit: Array, time_unit_s: float) -> dict[str, Array]:
-    """Everything over w in units of w; each epigraph row in units of its own maximum."""
+    """Everything over w in units of w; each epigraph row in units of its maximum or offset."""
     own = [int(np.flatnonzero(row < 0)[0]) for row in lifted.rows]
-    row_unit = w_unit[own]
+    row_unit = np.maximum(w_unit[own], -lifted.offsets)
     return {
         "time": lifted.objective * w_unit / time_unit_s,
         "floors": lifted.floors * w_unit / time_unit_s,
+        "hidden": lifted.hidden_s / time_unit_s,
         "rows": lifted.rows * w_unit / row_unit[:, None],
         "offsets": lifted.offsets / row_unit,
     }

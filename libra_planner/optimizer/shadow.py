@@ -89,7 +89,7 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
     with localcontext() as context:
         context.prec = N_DIGITS
         walker = _walker(problem, solution)
-        return tuple(_worth(problem, walker)) if walker else None
+        return tuple(_worth(problem, solution.design, walker)) if walker else None
 
 
 def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
@@ -104,9 +104,9 @@ def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice
         return tuple(_of_prices(problem, walker)) if walker else None
 
 
-def _worth(problem: Problem, walker: _Walker) -> Iterator[ShadowPrice]:
+def _worth(problem: Problem, design: Design, walker: _Walker) -> Iterator[ShadowPrice]:
     """Entries of rules, dimensions and a dollar."""
-    base, bandwidth = walker.nearby.amounts, walker.base.bandwidth.astype(np.float64)
+    base, bandwidth = walker.nearby.amounts, design.bandwidth_bytes_per_s
     for i, rule in enumerate(problem.rules):
         subject = ShadowPrice("rule", rule.text, rule.line, _bound(rule), rule.unit, 0.0, 0.0, "")
         if _room(rule, bandwidth) > _LOOSE:
@@ -117,17 +117,17 @@ def _worth(problem: Problem, walker: _Walker) -> Iterator[ShadowPrice]:
     for i, limit in enumerate(problem.step_time_limits):
         bound = f"<= {limit.limit_s:g} s"
         subject = ShadowPrice("rule", limit.text, limit.line, bound, "s", 0.0, 0.0, "")
-        size = min(float(walker.base.communication_s), limit.limit_s)
+        size = min(float(walker.base.communication_s) or limit.limit_s, limit.limit_s)
         yield from walker.prices(subject, size, moved_limit(problem, base, i))
     for i, label in enumerate(problem.topology.labels):
         subject = ShadowPrice("dimension", label, None, "", "GB/s", 0.0, 0.0, "")
         size = gigabytes_per_s(float(bandwidth[i]) or float(bandwidth.max()))
-        yield from walker.prices(subject, size, given(base, i))
+        yield from walker.prices(subject, size, given(base, i, bandwidth[i]))
     if problem.objective != "cost":
         cost_usd = walker.base.cost_usd
         subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
-        network_usd = cost_usd - base.fixed_usd
-        yield from walker.prices(subject, float(network_usd), spent(base, network_usd))
+        network_usd = float(problem.price_usd_per_Bps @ bandwidth)
+        yield from walker.prices(subject, network_usd, spent(base, cost_usd - base.fixed_usd))
 
 
 def _of_prices(problem: Problem, walker: _Walker) -> Iterator[ShadowPrice]:

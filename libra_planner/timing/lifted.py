@@ -2,11 +2,16 @@
 
 With u_f >= 1 / (form_f . B) and one variable t_k per maximum, every time expression
 is ``constant + objective . w`` subject to ``rows . w + offsets <= 0``, w = (u, t).
+
+The constant is all that no bandwidth changes: t_k is what a maximum takes beyond its length at
+infinite bandwidth. So a transfer of a nanosecond beside an hour of compute, in a sum or in a
+maximum, is not lost in it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +26,9 @@ from libra_planner.timing.expression import (
     Transfer,
 )
 
+_Floors: TypeAlias = dict[int, tuple[float, float]]
+"""By variable j what a time takes at least for its sake, ``floor w_j - hidden``."""
+
 
 @dataclass(frozen=True)
 class Lifted:
@@ -30,9 +38,11 @@ class Lifted:
     ----------
     forms : linear forms of the bandwidths, shape (n_forms, n_dims).
     objective : seconds per unit of w = (u, t), shape (n_forms + n_maxima,).
-    constant_s : seconds that no bandwidth changes.
-    rows, offsets : epigraph rows, shapes (n_rows, n_forms + n_maxima) and (n_rows,).
-    floors : T(B) - constant >= floors_j * w_j for every variable, same shape as objective.
+    constant_s : step time at infinite bandwidth.
+    rows, offsets : epigraph rows, shapes (n_rows, n_forms + n_maxima) and (n_rows,); no offset
+        is above zero, and each maximum has a row whose offset is zero.
+    floors, hidden_s : T(B) - constant >= floors_j * w_j - hidden_j for every variable, same
+        shape as objective; what takes less than something beside it hides behind that.
     """
 
     forms: Array
@@ -41,52 +51,72 @@ class Lifted:
     rows: Array
     offsets: Array
     floors: Array
+    hidden_s: Array
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """A node's time as ``row . w + offset``, row and floors sparse."""
+
+    row: dict[int, float]
+    offset: float
+    floors: _Floors
 
 
 @dataclass
 class _Builder:
     step: TimeExpression
-    n_forms: int
-    n_variables: int = 0
+    n_variables: int
     epigraph: list[tuple[dict[int, float], float]] = field(default_factory=list)
-    floors: dict[int, float] = field(default_factory=dict)
 
-    def affine(self, node: Node, factor: float) -> tuple[dict[int, float], float]:
-        """Node as sparse row and offset; ``factor`` scales it on the way to the root."""
+    def affine(self, node: Node) -> _Affine:
+        """The time of a node; maxima get a variable and rows of their own."""
         if isinstance(node, Constant):
-            return {}, node.seconds
+            return _Affine({}, node.seconds, {})
         if isinstance(node, Transfer):
-            return self._leaf(node, factor)
+            j = self.step.form_index[node.coefficients]
+            return _Affine({j: node.n_bytes}, 0.0, {j: (node.n_bytes, 0.0)})
         if isinstance(node, Labelled):
-            return self.affine(node.term, factor)
+            return self.affine(node.term)
         if isinstance(node, Scaled):
-            row, offset = self.affine(node.term, factor * node.factor)
-            return {j: node.factor * x for j, x in row.items()}, node.factor * offset
-        parts = [self.affine(term, factor) for term in node.terms]
-        return self._total(parts) if isinstance(node, Sum) else self._epigraph(factor, parts)
+            return _scaled(node.factor, self.affine(node.term))
+        parts = [self.affine(term) for term in node.terms]
+        return _total(parts) if isinstance(node, Sum) else self._maximum(parts)
 
-    def _leaf(self, node: Transfer, factor: float) -> tuple[dict[int, float], float]:
-        j = self.step.form_index[node.coefficients]
-        self.floors[j] = max(self.floors.get(j, 0.0), factor * node.n_bytes)
-        return {j: node.n_bytes}, 0.0
-
-    @staticmethod
-    def _total(parts: list[tuple[dict[int, float], float]]) -> tuple[dict[int, float], float]:
-        row: dict[int, float] = {}
-        for part, _ in parts:
-            for j, x in part.items():
-                row[j] = row.get(j, 0.0) + x
-        return row, sum(offset for _, offset in parts)
-
-    def _epigraph(
-        self, factor: float, parts: list[tuple[dict[int, float], float]]
-    ) -> tuple[dict[int, float], float]:
-        """A new variable t with t >= every part; nested constants may not be negative."""
-        j = self.n_variables
+    def _maximum(self, parts: list[_Affine]) -> _Affine:
+        """A new variable t: what the longest part takes beyond the longest offset."""
+        j, longest = self.n_variables, max(part.offset for part in parts)
         self.n_variables += 1
-        self.floors[j] = factor
-        self.epigraph += [(part | {j: -1.0}, offset) for part, offset in parts]
-        return {j: 1.0}, 0.0
+        self.epigraph += [(part.row | {j: -1.0}, part.offset - longest) for part in parts]
+        floors = [_hidden(part.floors, longest - part.offset) for part in parts]
+        return _Affine({j: 1.0}, longest, _tightest([*floors, {j: (1.0, 0.0)}]))
+
+
+def _scaled(factor: float, part: _Affine) -> _Affine:
+    row = {j: factor * x for j, x in part.row.items()}
+    floors = {j: (factor * floor, factor * hidden) for j, (floor, hidden) in part.floors.items()}
+    return _Affine(row, factor * part.offset, floors)
+
+
+def _total(parts: list[_Affine]) -> _Affine:
+    row: dict[int, float] = {}
+    for part in parts:
+        for j, x in part.row.items():
+            row[j] = row.get(j, 0.0) + x
+    offset = sum(part.offset for part in parts)
+    return _Affine(row, offset, _tightest([part.floors for part in parts]))
+
+
+def _hidden(floors: _Floors, seconds: float) -> _Floors:
+    return {j: (floor, hidden + seconds) for j, (floor, hidden) in floors.items()}
+
+
+def _tightest(parts: list[_Floors]) -> _Floors:
+    """Of each variable the floor that hides least, then the largest."""
+    found: _Floors = {}
+    for j, floor in (item for part in parts for item in part.items()):
+        found[j] = min(found.get(j, floor), floor, key=lambda pair: (pair[1], -pair[0]))
+    return found
 
 
 def lift(step: TimeExpression) -> Lifted:
@@ -99,15 +129,21 @@ def lift(step: TimeExpression) -> Lifted:
     >>> lifted.objective, lifted.rows.tolist()
     (array([0., 0., 1.]), [[24.0, 0.0, -1.0], [0.0, 6.0, -1.0]])
     """
-    n_forms = len(step.forms)
-    builder = _Builder(step, n_forms, n_variables=n_forms)
-    row, constant_s = builder.affine(step.merged, 1.0)
+    builder = _Builder(step, n_variables=len(step.forms))
+    root = builder.affine(step.merged)
     n = builder.n_variables
     rows = np.zeros((len(builder.epigraph), n))
     for i, (part, _) in enumerate(builder.epigraph):
         rows[i] = _dense(part, n)
-    offsets = np.array([offset for _, offset in builder.epigraph], dtype=np.float64)
-    return Lifted(step.forms, _dense(row, n), constant_s, rows, offsets, _dense(builder.floors, n))
+    return Lifted(
+        forms=step.forms,
+        objective=_dense(root.row, n),
+        constant_s=root.offset,
+        rows=rows,
+        offsets=np.array([offset for _, offset in builder.epigraph], dtype=np.float64),
+        floors=_dense({j: floor for j, (floor, _) in root.floors.items()}, n),
+        hidden_s=_dense({j: hidden for j, (_, hidden) in root.floors.items()}, n),
+    )
 
 
 def _dense(row: dict[int, float], n: int) -> Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -309,3 +311,95 @@ def test_a_missed_step_time_is_infeasible_at_any_scale(scale: int, plan, run, tm
     assert result.code == 3, result.err
     assert f"'{rules[0]}' alone allows no less than" in result.err
     assert "total" not in result.err
+
+
+def _file(folder, text: str):
+    path = folder / "plan.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+COMPUTE_ONLY = """\
+workload: resnet50-libra
+fabric: {topology: FC(32), tiers: [node]}
+parallelism: {tp: 32, dp: 1}
+cost_model: libra-ispass24
+objective: performance_per_cost
+fixed_cost: 1 M$
+"""
+
+IDLE = """\
+workload: resnet50-libra
+fabric: {topology: SW(32)_FC(16)_RI(4), tiers: [pod, node, node]}
+parallelism: {tp: 512, dp: 4}
+cost_model: libra-ispass24
+objective: performance_per_cost
+fixed_cost: 1 M$
+"""
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [],
+        ["total <= 278 GB/s"],
+        ["total <= 278 GB/s", "total <= 300 GB/s"],
+        ["total <= 278 GB/s", "step_time <= 1 s"],
+        ["dim1 == 0 GB/s"],
+    ],
+)
+def test_where_no_bandwidth_is_best_there_are_prices_too(rules: list[str], run, tmp_path) -> None:
+    """A step without traffic beside a fixed cost; the unit of the neighbors was 0 GB/s."""
+    payload = _optimize(run, _file(tmp_path, COMPUTE_ONLY), rules)
+    assert payload["bandwidth_GBps"] == [0]
+    assert payload["cost_usd"] == 1e6
+    prices = payload["shadow_prices"]
+    assert all(price["d_step_time_s"] == price["d_cost_usd"] == 0 for price in prices)
+    # Nothing is given to, or spent on, a network of nothing.
+    assert {next(iter(price)) for price in prices} <= {"rule"}
+
+
+def test_nothing_is_taken_from_an_idle_dimension(run, tmp_path) -> None:
+    """Their prices came from the rounding of bandwidths of 1e-44 byte/s."""
+    payload = _optimize(run, _file(tmp_path, IDLE), ["total <= 278 GB/s"])
+    assert payload["bandwidth_GBps"][:2] == [0, 0]
+    sides = [(x["dimension"], x["side"]) for x in payload["shadow_prices"] if "dimension" in x]
+    assert sides == [("dim1", "right"), ("dim2", "right"), ("dim3", "both")]
+
+
+HIDDEN = """\
+workload: gpt3-libra
+fabric: {topology: RI(2)_SW(2), tiers: [package, pod]}
+parallelism: {tp: 2, dp: 2}
+npu: {peak_TFLOPps: 1e-6, efficiency_fraction: 1e-6}
+training_loop: async_dp
+cost_model: libra-ispass24
+"""
+
+
+def test_communication_behind_ages_of_compute(run, tmp_path) -> None:
+    """What data parallelism sends hides behind compute: it needs a trickle, not a share."""
+    payload = _optimize(run, _file(tmp_path, HIDDEN), ["total <= 1784 GB/s"])
+    first, second = payload["bandwidth_GBps"]
+    assert first == pytest.approx(1784, rel=1e-12)
+    hidden_s = 9.895604649984e12  # Backward compute; 3.62 GB of gradients pass in it.
+    assert second == pytest.approx(3.62387866e9 / hidden_s * 1e-9, rel=1e-6)
+
+
+def test_a_frontier_with_idle_dimensions(run, tmp_path) -> None:
+    path = _file(tmp_path, IDLE + 'constraints: ["dim3 >= 20 GB/s"]\n')
+    result = run("pareto", path, "--points", "4", "--json")
+    assert (result.code, result.err) == (0, "")
+    points = result.payload["points"]
+    assert all(point["bandwidth_GBps"][:2] == [0, 0] for point in points)
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [("optimize", COMPUTE_ONLY), ("optimize", HIDDEN), ("pareto", COMPUTE_ONLY)],
+)
+def test_a_process_prints_no_warning(command: str, text: str, tmp_path) -> None:
+    path = _file(tmp_path, text + 'constraints: ["total <= 1784 GB/s"]\n')
+    ran = [sys.executable, "-W", "error", "-m", "libra_planner", command, str(path), "--json"]
+    result = subprocess.run(ran, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
