@@ -37,3 +37,12 @@ def same_imports() -> dict[str, str]:
     any module would be run in its place.
     """
     return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def planner_command(*arguments: str) -> list[str]:
+    """Words that start ``libra-planner``; the working directory has no modules of it.
+
+    >>> planner_command("list", "examples")[1:]
+    ['-P', '-m', 'libra_planner', 'list', 'examples']
+    """
+    return [sys.executable, "-P", "-m", "libra_planner", *arguments]

@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import MappingProxyType
 
-from libra_planner.environment import variables
+from libra_planner.environment import same_imports, variables
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.sweep.chunks import Chunk, Job
 from libra_planner.sweep.solver import Solver
@@ -135,7 +135,7 @@ def _started(job: Job, directory: RunDirectory) -> _Worker:
     ours, theirs = context.Pipe()
     arguments = (theirs, job, str(directory.path))
     process = context.Process(target=_serve, args=arguments, daemon=True)
-    with variables(_ONE_THREAD), _interrupts_held():
+    with variables(_ONE_THREAD | same_imports()), _interrupts_held():
         process.start()
     theirs.close()
     return _Worker(process, ours)

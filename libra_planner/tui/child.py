@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from libra_planner.environment import planner_command, same_imports
 from libra_planner.errors import INTERRUPTED, PlannerError
 from libra_planner.tui.work import Cancelled, Ticket
 
@@ -38,11 +39,11 @@ def run_command(
     PlannerError
         With what the command says on stderr, where it fails.
     """
-    command = [sys.executable, "-m", "libra_planner", *arguments]
+    command, environment = planner_command(*arguments), os.environ | same_imports()
     pipe = subprocess.PIPE
     # A session of its own: an interrupt of the terminal is the cockpit's to handle.
     with subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as child:
         errors: list[str] = []
         reader = threading.Thread(target=_drain, args=(child, errors), daemon=True)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from libra_planner.environment import same_imports, variables
+from libra_planner.environment import planner_command, same_imports, variables
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 
 LOOPBACK = "127.0.0.1"
@@ -68,7 +68,7 @@ def serve(plan: str | None, port: int, say: Callable[[str], object]) -> None:
     except ImportError:
         got, fix = "got no textual-serve", "pip install 'libra-planner[web]'"
         raise SpecError(Fault(got, "expected it installed", fix, "", place)) from None
-    command = [sys.executable, "-m", "libra_planner", "tui", *([plan] if plan else [])]
+    command = planner_command("tui", *([plan] if plan else []))
     try:
         with variables(same_imports()):
             serve_browsers(command, Door(LOOPBACK, port), say)
