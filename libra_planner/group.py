@@ -18,6 +18,7 @@ from libra_planner.timing.expression import (
     maximum,
     scale,
 )
+from libra_planner.workload.memory import ModelStates
 
 GROUP_OBJECTIVES = ("weighted", "relative", "worst_case")
 """What a group minimises: sum w_i T_i, sum w_i T_i / T_i* or max T_i / T_i* (C8)."""
@@ -36,12 +37,14 @@ class Member:
     step_time : T_i(B), seconds.
     real_link_step_time : T_i(B) when partial groups have only their own links (C6);
         ``None`` without partial groups.
+    memory : what its model needs on an NPU (C19); ``None`` where that is not known.
     """
 
     name: str
     weight: float
     step_time: TimeExpression
     real_link_step_time: TimeExpression | None = None
+    memory: ModelStates | None = None
 
 
 def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> TimeExpression:

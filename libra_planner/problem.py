@@ -18,6 +18,7 @@ from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 from libra_planner.workload.communication import Communication
+from libra_planner.workload.memory import ModelStates
 from libra_planner.workload.operations import Covers
 
 RULE_TOLERANCE = 1e-9
@@ -151,6 +152,8 @@ class Problem:
     covers : ``part`` where any workload is part of a step: no run is told of it (C21).
     tokens_per_step : over the whole cluster; ``None`` where nobody knows, and for groups.
     step_fix : what to write to have a whole step; empty where it is one.
+    memory : what the model needs on an NPU (C19); ``None`` for a group, whose members have it,
+        and where the workload does not know it.
     communications : the distinct collectives of a step; of a group, all members'.
     network : the fabric as these collectives meet it; ``None`` for a problem of another source.
     at_slowdown : the same problem where collectives take longer in a dimension than the
@@ -182,6 +185,7 @@ class Problem:
     covers: Covers = Covers.PART
     tokens_per_step: int | None = None
     step_fix: str = ""
+    memory: ModelStates | None = None
     communications: tuple[Communication, ...] = field(default=(), repr=False)
     network: Network | None = field(default=None, repr=False)
     at_slowdown: Callable[[Slowdown], Problem] | None = field(
@@ -199,6 +203,13 @@ class Problem:
         if not self.own_optima_s:
             return None
         return relative_time(self.members, self.own_optima_s, self.group_objective)
+
+    @property
+    def memories(self) -> dict[str, ModelStates]:
+        """What the models need on an NPU (C19), by workload; without those that do not know it."""
+        listed = [(member.name, member.memory) for member in self.members]
+        found = listed or [(self.workload_name, self.memory)]
+        return {name: memory for name, memory in found if memory is not None}
 
     @cached_property
     def purchasable(self) -> dict[int, Options]:

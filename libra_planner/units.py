@@ -13,6 +13,8 @@ from libra_planner.errors import Fault, UnitError, closest
 
 BYTES_PER_S_PER_GBPS: Final = 1e9
 """1 GB/s in bytes/s (C1)."""
+BYTES_PER_GB: Final = 1e9
+"""1 GB in bytes (C1)."""
 NS_PER_S: Final = 1e9
 """Nanoseconds in a second."""
 FLOP_PER_MAC: Final = 2.0

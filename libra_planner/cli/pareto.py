@@ -22,6 +22,7 @@ _DISPENSABLE = ("product", "ratio")
 def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print the frontier of ``options.plan``."""
     from libra_planner.optimizer.pareto import pareto
+    from libra_planner.report.memory import memory_payload
     from libra_planner.spec.plan import load_plan
 
     if options.csv and options.json:
@@ -37,6 +38,7 @@ def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
             "workload": problem.workload_name,
             "topology": str(problem.topology),
             "fixed_cost_usd": problem.fixed_cost_usd,
+            "memory": memory_payload(problem.memory),
             "points": rows,
         }
         print_json(payload)
@@ -73,11 +75,15 @@ def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ..
     from rich.markup import escape
     from rich.table import Table
 
+    from libra_planner.report.memory import memory_lines
+
     def line(text: str) -> None:
         console.print(escape(text), soft_wrap=not console.is_terminal)
 
     line(f"{problem.workload_name} on {problem.topology}: the fastest design at each cost")
     line(", ".join(problem.settings))
+    for one in memory_lines(problem):
+        line(one.text)
     console.print()
     columns = _columns(problem, points)
     for name in _DISPENSABLE:  # A narrow terminal loses these first.

@@ -18,6 +18,7 @@ from libra_planner.flows.realization import RealizedDimension
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.report.flows import layer_row, number, spread
 from libra_planner.report.link_notes import link_notes
+from libra_planner.report.memory import memory_payload
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 from libra_planner.workload.communication import Communication
 
@@ -76,6 +77,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "dimensions": _dimensions(checked),
         "phases": [_phase(phase, users) for phase, users in report.phases],
         "hotspot": hotspot,
+        "memory": memory_payload(problem.memory),
         "settings": list(problem.settings),
         "violated": [
             {"rule": broken.rule, "line": broken.line, "by": broken.by, "unit": broken.unit}

@@ -30,6 +30,7 @@ from libra_planner.report.flows_table import (
     timed,
 )
 from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
+from libra_planner.report.memory import memory_markup
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
 _LEAST_FOR_HISTOGRAM = 10
@@ -84,6 +85,7 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     pairs = f"{traffic.n_queue_pairs} queue {plural('pair', traffic.n_queue_pairs)} per connection"
     shared = f", {traffic.npus_per_address} NPUs per address" * (traffic.npus_per_address > 1)
     yield f"Routed by {routed_by(report)}; placement {traffic.placement}, {pairs}{shared}"
+    yield from memory_markup(problem)
     for broken in checked.violated:
         line = f" (line {broken.line})" if broken.line else ""
         yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{line}"

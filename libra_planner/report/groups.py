@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.problem import Problem
+from libra_planner.report.memory import memory_payload
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -21,6 +22,7 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of a group in JSON results; none for a plan with one workload."""
     if not problem.members:
         return {}
+    memories = problem.memories
     workloads = [
         {
             "name": member.name,
@@ -30,6 +32,7 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
             "communication_time_s": member.communication_s,
             "speedup_vs_equal": _finite(member.speedup_vs_equal),
             "own_optimum_s": member.own_optimum_s,
+            "memory": memory_payload(memories.get(member.name)),
         }
         for member in evaluation.members
     ]

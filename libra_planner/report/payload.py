@@ -10,6 +10,7 @@ import numpy as np
 from libra_planner.problem import Problem
 from libra_planner.report.fidelity import fidelity_payload
 from libra_planner.report.groups import group_payload, objective_notes
+from libra_planner.report.memory import memory_payload
 from libra_planner.timing.explanation import COMPUTE, Share
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
@@ -120,6 +121,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         ],
         "binding": binding_rules(problem, evaluation.bandwidth_bytes_per_s),
         "real_link_step_time_s": evaluation.real_link_step_time_s,
+        "memory": memory_payload(problem.memory),
         **fidelity_payload(problem, evaluation),
         "settings": list(problem.settings),
         "notes": list(problem.notes),

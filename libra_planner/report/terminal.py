@@ -13,6 +13,7 @@ from rich.table import Table
 from libra_planner.problem import Problem
 from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.fidelity import fidelity_lines
+from libra_planner.report.memory import memory_markup
 from libra_planner.report.notes import result_notes
 from libra_planner.report.payload import binding_rules
 from libra_planner.report.worth import worth_table
@@ -66,6 +67,8 @@ def print_result(
     for line in fidelity_lines(evaluation):
         _print_line(console, line)
     _print_line(console, _against_equal(problem, evaluation))
+    for line in memory_markup(problem):
+        _print_line(console, line)
     _print_line(console, _verdict(problem, evaluation, design))
     console.print()
     console.print(_bandwidth_table(console, problem, evaluation))

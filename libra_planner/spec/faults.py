@@ -132,7 +132,7 @@ def _fields(model: type[BaseModel], key: Key) -> list[str]:
         found = [inner for annotation in nested for inner in _direct_models(annotation)]
         models = found or models
     fields = (field for found_model in models for field in found_model.model_fields.items())
-    return [field.alias or name for name, field in fields]
+    return list(dict.fromkeys(field.alias or name for name, field in fields))
 
 
 def _direct_models(annotation: Any) -> list[type[BaseModel]]:

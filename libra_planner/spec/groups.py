@@ -17,6 +17,7 @@ from libra_planner.spec.group_models import AnyPlanSpec, GroupPlanSpec
 from libra_planner.spec.models import PlanSpec, TrainingSpec
 from libra_planner.spec.training import Training
 from libra_planner.timing.expression import TimeExpression
+from libra_planner.workload.memory import ModelStates
 from libra_planner.workload.operations import Covers
 
 
@@ -35,6 +36,7 @@ class Trained:
     covers: Covers = Covers.PART
     tokens_per_step: int | None = None
     step_fix: str = ""
+    memory: ModelStates | None = None
 
 
 def plan_spec(document: Document) -> AnyPlanSpec:
@@ -93,6 +95,7 @@ def trained(spec: AnyPlanSpec, trainings: Sequence[Training]) -> Trained:
         covers=one.workload.covers,
         tokens_per_step=one.workload.tokens_per_step,
         step_fix=one.workload.step_fix,
+        memory=one.workload.memory,
     )
 
 
@@ -100,7 +103,13 @@ def _group(spec: GroupPlanSpec, trainings: Sequence[Training]) -> Trained:
     names = _names(spec, trainings)
     total = math.fsum(entry.weight for entry in spec.workloads)
     members = tuple(
-        Member(name, entry.weight / total, training.step_time, training.real_link_step_time)
+        Member(
+            name,
+            entry.weight / total,
+            training.step_time,
+            training.real_link_step_time,
+            training.workload.memory,
+        )
         for name, entry, training in zip(names, spec.workloads, trainings, strict=True)
     )
     partial_groups = any(member.real_link_step_time for member in members)

@@ -76,7 +76,7 @@ class TrainingSpec(_Model):
         default=None, description="Sequences per step; -libra workloads bring their own."
     )
     npu: AnyNpuSpec | None = Field(
-        default=None, description="Compute rate; without it the workload's own default."
+        default=None, description="Compute rate, by default the workload's own; and memory."
     )
 
 

@@ -179,6 +179,7 @@ class _Builder:
             step_time=what.step_time,
             real_link_step_time=what.real_link_step_time,
             members=what.members,
+            memory=what.memory,
             group_objective=what.group_objective,
             notes=what.notes + base.notes,
             settings=what.settings + fidelity.settings(n_chunks) + base.settings,

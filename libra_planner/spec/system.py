@@ -13,13 +13,14 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import parse_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.system_models import (
+    AnyNpuSpec,
     CatalogueNpuSpec,
     FixedCostParts,
     NamedNpuSpec,
     NpuCatalogueSpec,
     NpuSpec,
 )
-from libra_planner.units import format_usd
+from libra_planner.units import BYTES_PER_GB, format_usd
 
 BUNDLED_CATALOGUE = "npus"
 """The NPU catalogue that a plan means when it names none."""
@@ -142,3 +143,36 @@ def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:
         raise UnknownName(replace(fault, path="npu.data_type"))
     peak, efficiency = peaks[spec.data_type], spec.efficiency_fraction
     return NpuSpec(peak_TFLOPps=peak, efficiency_fraction=efficiency)
+
+
+def npu_memory_bytes(
+    spec: AnyNpuSpec | None, fixed_cost: float | FixedCostParts | None, beside: Path | None
+) -> float | None:
+    """Memory of the NPU that a plan computes with, else of the one it buys; ``None`` if unknown.
+
+    Parameters
+    ----------
+    spec : the plan's ``npu``.
+    fixed_cost : the plan's ``fixed_cost``.
+    beside : folder of the plan.
+
+    Raises
+    ------
+    SpecError
+        For an NPU that is not in the catalogue.
+
+    Examples
+    --------
+    >>> npu_memory_bytes(NamedNpuSpec(name="a100-sxm-80gb", efficiency_fraction=0.4), None, None)
+    85900000000.0
+    """
+    if spec is not None and spec.memory is not None:
+        return spec.memory
+    if isinstance(spec, NamedNpuSpec):
+        found = catalogue_npu(spec.name, spec.catalogue, beside, path="npu.name")
+        return found.memory_GB * BYTES_PER_GB
+    if isinstance(fixed_cost, FixedCostParts) and fixed_cost.npu is not None:
+        path = "fixed_cost.npu"
+        found = catalogue_npu(fixed_cost.npu, fixed_cost.catalogue, beside, path=path)
+        return found.memory_GB * BYTES_PER_GB
+    return None

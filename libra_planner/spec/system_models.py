@@ -8,10 +8,12 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.spec.fields import (
     AMOUNT,
+    MEMORY,
     NAMED,
     PARTS,
     RATE,
     Efficiency,
+    Memory,
     Model,
     Price,
     Rate,
@@ -19,16 +21,28 @@ from libra_planner.spec.fields import (
     Usd,
 )
 
+_Memory: TypeAlias = Annotated[
+    Memory | None,
+    Field(description="Memory of one NPU with its unit, such as 80 GB (1e9 bytes) or 80 GiB."),
+]
+
 
 class NpuSpec(Model):
-    """Compute rate of one NPU."""
+    """Compute rate of one NPU, and its memory."""
 
     peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
     efficiency_fraction: Efficiency
+    memory: _Memory = None
+
+
+class NpuMemorySpec(Model):
+    """Memory of one NPU, whose compute rate is the workload's own default."""
+
+    memory: Memory = Field(description="Memory of one NPU with its unit, such as 80 GB.")
 
 
 class NamedNpuSpec(Model):
-    """Compute rate of one NPU of a catalogue."""
+    """Compute rate of one NPU of a catalogue, and its memory."""
 
     name: Text = Field(description="Name of an NPU in the catalogue.")
     efficiency_fraction: Efficiency
@@ -36,15 +50,20 @@ class NamedNpuSpec(Model):
     catalogue: Text | None = Field(
         default=None, description="Path of an NPU catalogue; without it the bundled one."
     )
+    memory: _Memory = None
 
 
 def _npu_kind(value: Any) -> str:
-    named = isinstance(value, dict) and {"name", "data_type", "catalogue"} & value.keys()
-    return NAMED if named or isinstance(value, NamedNpuSpec) else RATE
+    keys = value.keys() if isinstance(value, dict) else set()
+    if keys & {"name", "data_type", "catalogue"} or isinstance(value, NamedNpuSpec):
+        return NAMED
+    return MEMORY if keys == {"memory"} or isinstance(value, NpuMemorySpec) else RATE
 
 
 AnyNpuSpec: TypeAlias = Annotated[
-    Annotated[NpuSpec, Tag(RATE)] | Annotated[NamedNpuSpec, Tag(NAMED)],
+    Annotated[NpuSpec, Tag(RATE)]
+    | Annotated[NamedNpuSpec, Tag(NAMED)]
+    | Annotated[NpuMemorySpec, Tag(MEMORY)],
     Discriminator(_npu_kind),
 ]
 
@@ -98,7 +117,8 @@ class CatalogueNpuSpec(Model):
     peak_TFLOPps: Annotated[dict[Text, Rate], Field(min_length=1)] = Field(
         description="Peak 10^12 floating-point operations per second, by data type."
     )
-    memory_GB: Rate
+    memory_GB: Rate = Field(description="Usable memory, 1e9 bytes.")
+    memory_source: Text | None = Field(default=None, description="Where memory_GB is from.")
     tdp_W: Rate | None = None
     source: Text
     price: NpuPriceSpec | None = None

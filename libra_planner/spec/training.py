@@ -16,8 +16,8 @@ from libra_planner.spec.fidelity import CollectiveModel, Fidelity, Timed
 from libra_planner.spec.loop_spec import training_loop
 from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
 from libra_planner.spec.settings import dotted_key
-from libra_planner.spec.system import compute_rate
-from libra_planner.spec.system_models import NamedNpuSpec, NpuSpec
+from libra_planner.spec.system import compute_rate, npu_memory_bytes
+from libra_planner.spec.system_models import NamedNpuSpec, NpuMemorySpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loop_terms import TrainingLoop
@@ -115,7 +115,7 @@ class TrainingBuilder:
         if communicators is None or path is None:
             return None
         npu = None
-        if self.entry.npu is not None:
+        if self.entry.npu is not None and not isinstance(self.entry.npu, NpuMemorySpec):
             rate = partial(compute_rate, self.entry.npu, self.beside)
             npu = self.faults.attempt(("npu", "catalogue"), rate)
             if npu is None:
@@ -142,7 +142,9 @@ class TrainingBuilder:
             workload=workload,
             step_time=expression,
             real_link_step_time=None,
-            notes=workload.notes + _coverage(topology, communicators, workload),
+            notes=workload.notes
+            + _coverage(topology, communicators, workload)
+            + self._unused_memory(workload),
             settings=self._settings(workload, npu),
             timed=partial(self._under, topology, communicators, workload),
             communications=communications(workload, communicators),
@@ -201,7 +203,8 @@ class TrainingBuilder:
     def _workload(self, path: Path, communicators: Communicators, npu: NpuSpec | None) -> Workload:
         tp = communicators.group(Phase.FORWARD, "tp").n_npus
         dp = communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
-        settings = PlanSettings(tp, dp, self.entry.global_batch, npu)
+        memory = self._npu_memory_bytes()
+        settings = PlanSettings(tp, dp, self.entry.global_batch, npu, memory)
         workload = load_workload(path, settings)
         generated = workload.n_sequences is not None
         input_grad = communicators.group(Phase.INPUT_GRAD, "tp").n_npus
@@ -210,6 +213,19 @@ class TrainingBuilder:
             expected = "expected the same tensor-parallel degree in both"
             raise SpecError(Fault(got, expected, "", "parallelism.input_grad"))
         return workload
+
+    def _npu_memory_bytes(self) -> float | None:
+        try:
+            return npu_memory_bytes(self.entry.npu, self.plan.fixed_cost, self.beside)
+        except SpecError:  # The fixed cost, which asks for the same NPU, says what is wrong.
+            return None
+
+    def _unused_memory(self, workload: Workload) -> tuple[str, ...]:
+        """A note where a plan gives the NPU's memory to a workload that cannot say its need."""
+        given = self.entry.npu is not None and self.entry.npu.memory is not None
+        if not given or workload.memory is not None:
+            return ()
+        return (f"npu.memory is not used: {workload.name} does not say what its model needs",)
 
     def _settings(self, workload: Workload, npu: NpuSpec | None) -> tuple[str, ...]:
         parallelism, named = self.entry.parallelism, self.entry.npu

@@ -42,6 +42,7 @@ class PlanSettings:
     dp: int
     global_batch: int | None = None
     npu: NpuSpec | None = None
+    npu_memory_bytes: float | None = None
 
 
 def load_workload(path: Path, settings: PlanSettings) -> Workload:
@@ -121,6 +122,7 @@ def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Wo
         macs_per_s=_macs_per_s(spec, settings),
         dtype_bytes=spec.dtype_bytes,
         libra_conventions=spec.table == "libra",
+        npu_memory_bytes=settings.npu_memory_bytes,
     )
     architecture = Architecture(**spec.architecture.model_dump())
     workload = transformer_workload(name, architecture, training)

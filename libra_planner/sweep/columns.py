@@ -129,6 +129,8 @@ def _figures(solved: SolvedChunk, job: Job) -> dict[str, Any]:
             "resolved": solved.resolved,
             "speedup_vs_equal": _finite(solved.equal_step_time_s / solved.step_time_s),
             "message": _messages(solved.messages, n),
+            "memory_bytes": solved.memory_bytes,
+            "sharded_memory_bytes": solved.sharded_memory_bytes,
             "fim_percent": solved.fim_percent,
             "fim_floor_percent": solved.fim_floor_percent,
             "effective_step_time_s": solved.effective_step_time_s,

@@ -25,8 +25,13 @@ FIGURES = (
     "resolved",
     "speedup_vs_equal",
     "message",
+    "memory_bytes",
+    "sharded_memory_bytes",
 )
 """Columns of results that a sweep may choose from; ``bandwidth`` is one per dimension."""
+
+MEMORY_FIGURES = ("memory_bytes", "sharded_memory_bytes")
+"""Of them, those that directories of earlier versions do not have."""
 
 DEFAULT_FIGURES = tuple(name for name in FIGURES if name != "speedup_vs_equal")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.sweep.binding import OBJECTIVE
 from libra_planner.sweep.frontier import SAME, unbeaten, unbeaten_in_two
-from libra_planner.sweep.models import CHECK_FIGURES
+from libra_planner.sweep.models import CHECK_FIGURES, MEMORY_FIGURES
 from libra_planner.sweep.parts import Layout
 from libra_planner.sweep.store import RunDirectory
 
@@ -293,8 +293,16 @@ class Results:
         known = ["step_time_s", "seconds_per_sequence", "cost_usd", "speedup_vs_equal"]
         known += [name for name in CHECK_FIGURES if name != "check_message"]
         bandwidths = [name for name in self.columns if name.startswith("bandwidth_dim")]
-        names = ["row", *axes, OBJECTIVE, *known, *bandwidths]
+        memory = MEMORY_FIGURES if self._knows_memory else ()
+        names = ["row", *axes, OBJECTIVE, *known, *bandwidths, *memory]
         return ", ".join(quoted(name) for name in names if name in self.columns)
+
+    @cached_property
+    def _knows_memory(self) -> bool:
+        """Whether any design knows what its model needs on an NPU (C19)."""
+        (column, *_) = MEMORY_FIGURES
+        query = f"SELECT count({column}) FROM designs"
+        return column in self.columns and bool(self._own(query).rows[0][0])
 
 
 def _said(error: Exception) -> str:

@@ -15,6 +15,7 @@ from libra_planner.sweep.chunks import Chunk, Job, chunk_between, chunk_of, job_
 from libra_planner.sweep.cluster import cluster_parts
 from libra_planner.sweep.estimate import spread
 from libra_planner.sweep.manifest import manifest_of
+from libra_planner.sweep.models import DEFAULT_FIGURES, MEMORY_FIGURES
 from libra_planner.sweep.pool import pool_parts
 from libra_planner.sweep.solver import Solver, plan_of
 from libra_planner.sweep.spec import Sweep
@@ -112,7 +113,9 @@ def run_sweep(
     >>> first.n_solved, dict(first.statuses), again.n_solved, again.n_before
     (74, {'optimal': 74}, 0, 74)
     """
-    directory, job = RunDirectory(Path(path)), job_of(sweep)
+    directory = RunDirectory(Path(path))
+    sweep = _as_begun(sweep, directory)
+    job = job_of(sweep)
     probe(sweep, job)
     manifest = manifest_of(sweep)
     job = replace(job, sweep_hash=manifest["hash"])
@@ -135,6 +138,15 @@ def run_sweep(
         finally:
             directory.remove_leftovers()  # Of workers that were stopped.
     return progress
+
+
+def _as_begun(sweep: Sweep, directory: RunDirectory) -> Sweep:
+    """The sweep with the columns of its directory, if an earlier version began it with fewer."""
+    if sweep.figures[: len(DEFAULT_FIGURES)] != DEFAULT_FIGURES or not directory.is_begun:
+        return sweep
+    fewer = tuple(name for name in sweep.figures if name not in MEMORY_FIGURES)
+    begun = directory.manifest().get("spec", {}).get("columns")
+    return replace(sweep, figures=fewer) if begun == list(fewer) else sweep
 
 
 def _progress(sweep: Sweep, done: set[int]) -> Progress:

@@ -55,6 +55,8 @@ class SolvedChunk:
     bandwidth_bytes_per_s : shape (n, n_dims), NaN beyond a smaller fabric's dimensions.
     objective, lower_bound, step_time_s, cost_usd : as ``BatchResult``.
     n_sequences : sequences per step, NaN where nobody knows.
+    memory_bytes, sharded_memory_bytes : what weights, gradients and optimizer states need on an
+        NPU, and the least that ZeRO can need (C19); the most of any workload.
     equal_step_time_s : step time at equal bandwidth (C9).
     unique, resolved : as ``BatchResult``.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
@@ -71,6 +73,8 @@ class SolvedChunk:
     step_time_s: Array
     cost_usd: Array
     n_sequences: Array
+    memory_bytes: Array
+    sharded_memory_bytes: Array
     equal_step_time_s: Array
     unique: Mask
     resolved: Mask
@@ -94,6 +98,8 @@ class SolvedChunk:
             step_time_s=np.full(n, np.nan),
             cost_usd=np.full(n, np.nan),
             n_sequences=np.full(n, np.nan),
+            memory_bytes=np.full(n, np.nan),
+            sharded_memory_bytes=np.full(n, np.nan),
             equal_step_time_s=np.full(n, np.nan),
             unique=np.zeros(n, dtype=bool),
             resolved=np.zeros(n, dtype=bool),
@@ -182,6 +188,10 @@ class Solver:
             return []
         result.kinds[rows] = case.base.objective
         result.n_sequences[rows] = case.base.n_sequences or np.nan
+        memories = case.base.memories.values()
+        result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
+        sharded = max((m.sharded_bytes for m in memories), default=np.nan)
+        result.sharded_memory_bytes[rows] = sharded
         if not case.is_batched:
             single |= self._one_by_one(chunk, rows, result)
             return []

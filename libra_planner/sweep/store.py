@@ -52,6 +52,11 @@ class RunDirectory:
         """
         return self.path / f"part-{index:06d}.parquet"
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether it is a sweep's already."""
+        return (self.path / MANIFEST).exists()
+
     def manifest(self) -> dict[str, Any]:
         """What the directory holds.
 
@@ -88,7 +93,7 @@ class RunDirectory:
         """
         with writing(self.place):
             self.path.mkdir(parents=True, exist_ok=True)
-            if not (self.path / MANIFEST).exists():
+            if not self.is_begun:
                 self._refuse_others()
                 return
         other = self.manifest()
@@ -100,7 +105,7 @@ class RunDirectory:
     def claim(self, manifest: dict[str, Any]) -> None:
         """Make the directory this sweep's; only under the lock, so that it is one sweep's."""
         self.check(manifest)
-        if not (self.path / MANIFEST).exists():
+        if not self.is_begun:
             with writing(self.place):
                 text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
                 write_whole(self.path, MANIFEST, text.encode(), f".{MANIFEST}.")

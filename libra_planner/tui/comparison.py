@@ -118,7 +118,7 @@ def compared(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
 
 
 def _figures(pins: Sequence[Pin], baseline: int) -> Iterator[ComparedRow]:
-    from libra_planner.units import format_time, format_usd
+    from libra_planner.units import format_bytes, format_time, format_usd
 
     figures: list[tuple[str, Callable[[Pin], float | None], Callable[[float], str]]] = [
         ("step time", _of(lambda e: e.step_time_s), format_time),
@@ -128,6 +128,7 @@ def _figures(pins: Sequence[Pin], baseline: int) -> Iterator[ComparedRow]:
         ("network cost", _of(lambda e: e.network_cost_usd), format_usd),
         ("system cost", _of(lambda e: e.cost_usd if e.fixed_cost_usd else None), format_usd),
         ("time x cost", _of(lambda e: e.step_time_s * e.cost_usd), lambda x: f"{format_usd(x)} s"),
+        ("memory / NPU", _memory_bytes, format_bytes),
         ("speedup vs equal", _of(lambda e: e.speedup_vs_equal), _ratio),
         ("perf/cost vs equal", _of(lambda e: e.perf_per_cost_vs_equal), _ratio),
     ]
@@ -149,6 +150,11 @@ def _per_sequence_s(pin: Pin) -> float | None:
     """What designs with different work are ranked by (C6)."""
     n_sequences = pin.problem.n_sequences
     return pin.evaluation.step_time_s / n_sequences if n_sequences else None
+
+
+def _memory_bytes(pin: Pin) -> float | None:
+    """What weights, gradients and optimizer states need, the most of any workload (C19)."""
+    return max((one.total_bytes for one in pin.problem.memories.values()), default=None)
 
 
 def _ratio(value: float) -> str:

@@ -45,12 +45,19 @@ def dimension_rows(problem: Problem, evaluation: Evaluation) -> tuple[DimensionR
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
     """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
+    from libra_planner.report.memory import brief_verdict
+    from libra_planner.units import format_bytes
+
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
     table.add_row(Text("NPUs", "dim"), _size(problem))
     for name, figure, text in _headline(evaluation):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
+    for states in problem.memories.values():
+        needed = Text(format_bytes(states.total_bytes), "bold")
+        style = "bold red" if states.fits is False else "not bold"
+        table.add_row(Text("Memory", "dim"), needed.append(brief_verdict(states), style))
     table.add_row(Text("Rules", "dim"), verdict(problem, evaluation))
     return table
 
@@ -178,6 +185,8 @@ def note_lines(notes: Iterable[str]) -> Text:
 
 def notes(problem: Problem, evaluation: Evaluation) -> Text:
     """What the figures take for granted."""
+    from libra_planner.report.memory import memory_lines
     from libra_planner.report.notes import result_notes
 
-    return note_lines(result_notes(problem, evaluation))
+    memory = (line.text for line in memory_lines(problem))
+    return note_lines([*memory, *result_notes(problem, evaluation)])

@@ -54,6 +54,12 @@ def _usd(value: float) -> str:
     return format_usd(value)
 
 
+def _size(value: float) -> str:
+    from libra_planner.units import format_bytes
+
+    return format_bytes(value)
+
+
 def _bandwidth(value: float) -> str:
     from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
 
@@ -108,6 +114,8 @@ LAST = (
     ShownColumn("seconds_per_sequence", "time/seq.", _time, 10),
     ShownColumn("effective_seconds_per_sequence", "eff./seq.", _time, 10),
     ShownColumn("status", "status", str, 10, is_text=True),
+    ShownColumn("memory_bytes", "memory", _size, 10),
+    ShownColumn("sharded_memory_bytes", "sharded", _size, 10),
     ShownColumn("optimality_gap", "gap", lambda value: f"{value:.1e}", 7),
 )
 """Columns after the bandwidths, in front of all others; texts of any length come last."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from libra_planner.workload.memory import ModelStates
+
 
 class Phase(StrEnum):
     """Part of a training step that an operation belongs to (LIBRA, section IV)."""
@@ -91,6 +93,7 @@ class Workload:
     covers : whether the operations are a whole step; only then is a run so many steps (C21).
     tokens_per_step : over the whole cluster, if the workload knows.
     step_fix : what to write to have a whole step instead of a part.
+    memory : what the model needs on an NPU (C19); ``None`` where the workload does not know it.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Workload:
     covers: Covers = Covers.PART
     tokens_per_step: int | None = None
     step_fix: str = ""
+    memory: ModelStates | None = None
 
     @property
     def compute_s(self) -> float:

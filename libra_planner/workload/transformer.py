@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.units import NS_PER_S
+from libra_planner.workload.memory import ModelStates
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
@@ -73,6 +74,7 @@ class TrainingSettings:
     macs_per_s : multiply-accumulates per second that one NPU sustains.
     dtype_bytes : bytes per activation and gradient element.
     libra_conventions : lay the table out as LIBRA's published files do.
+    npu_memory_bytes : memory of an NPU, where it is known.
     """
 
     sequences_per_replica: int
@@ -81,6 +83,7 @@ class TrainingSettings:
     macs_per_s: float
     dtype_bytes: int = 2
     libra_conventions: bool = False
+    npu_memory_bytes: float | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,15 @@ def transformer_workload(
         notes,
         covers=Covers.STEP if is_whole else Covers.PART,
         tokens_per_step=n_sequences * architecture.sequence_tokens,
+        memory=_memory(architecture, settings) if is_whole else None,
     )
+
+
+def _memory(architecture: Architecture, settings: TrainingSettings) -> ModelStates:
+    """States of the whole model on one NPU."""
+    n_parameters = architecture.n_parameters / settings.tp
+    memory = settings.npu_memory_bytes
+    return ModelStates(n_parameters, settings.dtype_bytes, settings.dp, memory)
 
 
 def _tp_notes(architecture: Architecture, tp: int) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from libra_planner.tui.sweeping import best_so_far
 from tests.tui.conftest import Driver, command, drive
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1.0, "x": 1.0}
+UNITS |= {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 MONEY = {"B": 1e9, "M": 1e6, "k": 1e3, "": 1.0}
 NUMBER = re.compile(r"(\$?)(-?[\d,]+(?:\.(\d+))?(?:e[-+]\d+)?) ?([a-zA-Z]*)")
 

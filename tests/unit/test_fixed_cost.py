@@ -11,8 +11,8 @@ import pytest
 
 import libra_planner as lp
 from libra_planner.problem import Rule
+from libra_planner.spec.amounts import usd
 from libra_planner.spec.bundled import folder, names
-from libra_planner.spec.money import usd
 from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.topology import parse_topology
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
@@ -20,7 +21,8 @@ from libra_planner.report.documents.cells import (
 from libra_planner.report.documents.designs import Figure, figures
 from libra_planner.report.documents.inputs import Comparison
 from libra_planner.report.documents.live import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
-from libra_planner.units import gigabytes_per_s
+from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
+from libra_planner.workload.memory import ModelStates
 
 _MS = 1000.0
 _BITS = 8
@@ -84,8 +86,29 @@ def _time_rows() -> list[tuple[str, Figure]]:
         ("Speedup over equal bandwidth", lambda one: number(one.evaluation.speedup_vs_equal, 3)),
         ("Tokens per step", lambda one: count(one.proposal.tokens_per_step)),
         ("Tokens per second", _tokens_per_s),
+        ("Weights, gradients, optimizer states, GB per NPU", _memory_need),
+        ("of them if all is sharded over DP (ZeRO 3), GB", _memory_sharded),
+        ("Memory of the NPU, GB", _npu_memory),
         ("Rules of the plan that it breaks", lambda one: count(len(one.evaluation.violated))),
     ]
+
+
+def _memory_need(one: Candidate) -> Value:
+    return _most_GB(one, lambda states: states.total_bytes)
+
+
+def _memory_sharded(one: Candidate) -> Value:
+    return _most_GB(one, lambda states: states.sharded_bytes)
+
+
+def _npu_memory(one: Candidate) -> Value:
+    return _most_GB(one, lambda states: states.npu_memory_bytes)
+
+
+def _most_GB(one: Candidate, n_bytes: Callable[[ModelStates], float | None]) -> Value:
+    """The most of any workload of the plan."""
+    found = [n_bytes(states) for states in one.proposal.problem.memories.values()]
+    return number(max((b / BYTES_PER_GB for b in found if b is not None), default=None), 1)
 
 
 def _exposed(one: Candidate) -> Value:

@@ -9,6 +9,7 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.report.documents.cells import Card, Chart, Section
 from libra_planner.report.documents.inputs import Comparison, run_refusal
 from libra_planner.report.documents.live import verdict
+from libra_planner.report.memory import WARNING, memory_lines
 from libra_planner.units import format_time, format_usd
 
 _ROUNDING = 1e-9
@@ -86,6 +87,8 @@ def _faults(one: Candidate) -> list[str]:
     if one.evaluation.violated:
         broken = "; ".join(violation.rule for violation in one.evaluation.violated)
         found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
+    memory = (line.text for line in memory_lines(one.proposal.problem) if line.warns)
+    found += [f"Design {one.letter}: {text.removeprefix(WARNING)}." for text in memory]
     for bridge in one.bridges if one.check is None else ():
         if bridge.oversubscription > 1:
             found.append(

@@ -1,0 +1,123 @@
+"""Amounts as a user writes them, a number and its unit: ``20 M$`` of money, ``80 GB`` of memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from libra_planner.errors import Fault, SpecError, UnitError, closest
+from libra_planner.spec.document import shown
+from libra_planner.units import UNITS, unit_kind
+
+_AMOUNT = re.compile(r"(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>\S.*)", re.A)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What an amount is of: its kind of units, words, range in SI, and what to suggest."""
+
+    units: str
+    name: str
+    more: str
+    limits: str
+    least: float
+    most: float
+    suggested: tuple[str, str]
+    fix: str
+
+    @property
+    def expected(self) -> str:
+        return f"expected an amount of {self.name} with its unit"
+
+    def within(self, amount: float, value: Any) -> float:
+        """The amount, if it is one that is no slip of the keyboard."""
+        if self.least <= amount <= self.most:
+            return amount
+        raise SpecError(Fault(f"got {shown(value)}", f"expected {self.limits}"))
+
+
+_MONEY = _Kind(
+    units="money",
+    name="money",
+    more="0 or more",
+    limits="0 or 0.001 to 1e+18 USD",
+    least=1e-3,
+    most=1e18,
+    suggested=("$", "M$"),
+    fix="write e.g. 20 M$",
+)
+_MEMORY = _Kind(
+    units="size",
+    name="memory",
+    more="more than 0",
+    limits="1 kB to 1000 TB",
+    least=1e3,
+    most=1e15,
+    suggested=("GB", "GiB"),
+    fix="write e.g. 80 GB",
+)
+
+
+def usd(value: Any) -> float:
+    """An amount of money in USD.
+
+    Raises
+    ------
+    UnitError
+        For a bare number, or a unit that is not one of money.
+    SpecError
+        For anything else that is not an amount of at least 0.
+
+    Examples
+    --------
+    >>> usd("20 M$"), usd("3.5 k$"), usd("0 $")
+    (20000000.0, 3500.0, 0.0)
+    """
+    money_first = isinstance(value, str) and value.strip().startswith("$")
+    fix = "write the unit after the number: 20 M$" if money_first else _MONEY.fix
+    amount = _amount(value, _MONEY, fix)
+    return _MONEY.within(amount, value) if amount else 0.0
+
+
+def memory_bytes(value: Any) -> float:
+    """An amount of memory in bytes: GB is 1e9 bytes, GiB 2**30 (C1).
+
+    Raises
+    ------
+    UnitError
+        For a bare number, or a unit that is not one of size.
+    SpecError
+        For anything else that is not an amount above 0.
+
+    Examples
+    --------
+    >>> memory_bytes("80 GB"), memory_bytes("80 GiB")
+    (80000000000.0, 85899345920.0)
+    """
+    return _MEMORY.within(_amount(value, _MEMORY, _MEMORY.fix), value)
+
+
+def _amount(value: Any, kind: _Kind, fix: str) -> float:
+    """The number times its unit, SI."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        ways = " or ".join(f"{value:g} {unit}" for unit in kind.suggested)
+        fix = f"write {ways}" if value >= 0 else fix
+        raise UnitError(Fault(f"got {shown(value)} without a unit", kind.expected, fix))
+    match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise SpecError(Fault(f"got {shown(value)}", f"{kind.expected}, {kind.more}", fix))
+    return float(match["number"]) * _factor(match["unit"], str(value), kind)
+
+
+def _factor(unit: str, text: str, kind: _Kind) -> float:
+    """One unit in SI."""
+    try:
+        found, factor = unit_kind(unit)
+    except UnitError:
+        fix = closest(unit, UNITS[kind.units])
+        got = f"got the unit {shown(unit)} in {shown(text)}"
+        raise UnitError(Fault(got, f"expected a unit of {kind.name}", fix)) from None
+    if found != kind.units:
+        raise UnitError(Fault(f"got a {found}, {shown(text)}", kind.expected, kind.fix))
+    return factor
