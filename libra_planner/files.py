@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,8 +34,12 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
     """
     here = Place(str(path))
     try:
+        _refuse_waiting(Path(path), here)
         with Path(path).open("rb") as file:
             data = file.read(most_bytes + 1)
+            if not data and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                got, fix = "got nothing from a pipe", "a pipe is read once: save it to a file"
+                raise DataNotFound(Fault(got, "expected a file", fix, "", here))
         if len(data) > most_bytes:
             expected = f"expected at most {most_bytes:,} bytes"
             raise SpecError(Fault("got a larger file", expected, "split it", "", here))
@@ -49,6 +54,14 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         got, expected = f"got {reason!r}", "expected a readable file"
     raise DataNotFound(Fault(got, expected, "check the path", "", here))
+
+
+def _refuse_waiting(path: Path, here: Place) -> None:
+    """Refuse a named pipe, which would be waited for without end; a shell's own pipes are read."""
+    is_shells = str(path).startswith(("/dev/", "/proc/"))
+    if not is_shells and path.is_fifo():
+        got, fix = "got a named pipe", "save it to a file"
+        raise DataNotFound(Fault(got, "expected a file", fix, "", here))
 
 
 def read_json(path: str | Path, *, most_bytes: int = MAX_BYTES) -> Any:

@@ -250,6 +250,7 @@ def cockpit(options: argparse.Namespace) -> None:
     """``libra-planner tui``."""
     from libra_planner.tui.launch import run, serve
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Its loop has a handler of its own.
     if options.web:
         serve(options.plan, options.port, partial(print, flush=True))
     else:

@@ -7,71 +7,66 @@ Modules are imported inside the commands, so that ``--help`` loads nothing and
 from __future__ import annotations
 
 import argparse
-import errno
 import io
 import sys
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from libra_planner import __version__
 from libra_planner.cli.arguments import add_json, add_settings
+from libra_planner.cli.failures import BAD_INPUT, exit_code_of
 from libra_planner.cli.numbers import joined_negatives, whole
-from libra_planner.cli.streams import safe_stderr, to_nowhere
+from libra_planner.cli.streams import safe_stderr
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
-from libra_planner.errors import INTERRUPTED, PlannerError
+from libra_planner.interrupts import kept_interrupts
 
-CANNOT_WRITE = 2
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (0, 2, 3, 4 or 130)."""
+    """Run one command; returns the exit code (0, 2, 3, 4 or 130; 1 for our own faults)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
     with safe_stderr():
-        return _exit_code(arguments)
+        return _exit_code(sys.argv[1:] if arguments is None else arguments)
 
 
-def _exit_code(arguments: Sequence[str] | None) -> int:
+def _exit_code(arguments: Sequence[str]) -> int:
     if sys.stdout is None:
         print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
-        return CANNOT_WRITE
+        return BAD_INPUT
     options = argparse.Namespace()
     try:
-        options = _parser().parse_args(
-            joined_negatives(sys.argv[1:] if arguments is None else arguments)
-        )
-        options.run(options)
-        sys.stdout.flush()
-    except PlannerError as error:
-        message = str(error)
-        subject = getattr(options, "plan", None)
-        if not _begins_with_a_place(error):
-            message = f"{subject or 'libra-planner'}: {message}"
-        print(message, file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        to_nowhere(sys.stdout)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
-            raise
-        print(f"libra-planner: cannot write the result: {error.strerror}", file=sys.stderr)
-        to_nowhere(sys.stdout)
-        return CANNOT_WRITE
+        with kept_interrupts():
+            _run(arguments, options)
+    except (Exception, KeyboardInterrupt) as error:
+        return exit_code_of(error, arguments, getattr(options, "plan", None))
     return 0
 
 
-def _begins_with_a_place(error: PlannerError) -> bool:
-    faults = getattr(error, "faults", None)
-    return faults is None or all(fault.place for fault in faults)
+def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
+    try:
+        _parser().parse_args(joined_negatives(arguments), options)
+    except SystemExit:
+        sys.stdout.flush()  # Of --help and --version.
+        raise
+    options.run(options)
+    sys.stdout.flush()
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that does not hide that it cannot write."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        if message:
+            (file or sys.stderr).write(message)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="libra-planner",
         description="Plans the network bandwidth of AI training clusters.",
         epilog="exit codes: 0 done, 2 bad input, 3 infeasible or ill-posed, "

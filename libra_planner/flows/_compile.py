@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+
+from libra_planner.interrupts import kept_interrupts
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -25,6 +28,18 @@ def kept(function: _Function) -> _Function:
     Parts are of the same module, as numba looks for changes there only.
     """
     try:
-        return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(cache=True, error_model="numpy")(function)
     except RuntimeError:
-        return part(function)
+        compiled = part(function)
+    return _interruptible(compiled)  # type: ignore[no-any-return]
+
+
+def _interruptible(compiled: Any) -> Any:
+    """A function whose first calls compile it; the compiler swallows an interrupt now and then."""
+
+    @functools.wraps(compiled.py_func)
+    def called(*arguments: Any) -> Any:
+        with kept_interrupts():
+            return compiled(*arguments)
+
+    return called

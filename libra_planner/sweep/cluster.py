@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Generator, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -41,10 +44,40 @@ def cluster_parts(
         When dask is not installed, the scheduler does not answer, or a worker fails.
     """
     client = _client(address)
-    try:
+    with _quiet(), _connected(client, address):
         yield from _parts(client, job, chunks, directory, address)
+
+
+@contextmanager
+def _connected(client: Any, address: str) -> Iterator[None]:
+    """Close the connection at the end; say it where the cluster goes away before."""
+    try:
+        yield
+    except (OSError, CancelledError) as error:  # Of distributed, CommClosedError is an OSError.
+        got = f"got no more answers from the scheduler ({_first_line(error)})"
+        fix = "start a scheduler and run the same command again: what is done is kept"
+        raise SpecError(Fault(got, "", fix, "", Place(address))) from None
     finally:
-        client.close()
+        with suppress(OSError, CancelledError):
+            client.close()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the tracebacks that distributed logs, of a lost connection, from the terminal."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _parts(
@@ -85,8 +118,9 @@ def _client(address: str) -> Any:
     try:
         return Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        fault = Fault(f"got {address!r} ({reason})", expected, "", "", Place("--scheduler"))
+        fault = Fault(
+            f"got {address!r} ({_first_line(error)})", expected, "", "", Place("--scheduler")
+        )
         raise SpecError(fault) from None
 
 
@@ -103,8 +137,10 @@ def _result(future: Any, address: str) -> Part:
         part: Part = future.result()
     except PlannerError as error:
         raise SpecError(Fault(str(error), place=Place(address))) from None
+    except (OSError, CancelledError):
+        raise
     except Exception as error:
-        got = f"got {type(error).__name__} from the cluster ({str(error).splitlines()[0]})"
+        got = f"got {type(error).__name__} from the cluster ({_first_line(error)})"
         fix = "look at the workers' logs, then run the same command again"
         raise SpecError(Fault(got, "", fix, "", Place(address))) from None
     return part

@@ -104,10 +104,13 @@ class Results:
         import duckdb
 
         try:
+            query.encode()
             kinds = [one.type for one in duckdb.extract_statements(query)]
             if kinds == [duckdb.StatementType.SELECT]:
                 return self._answer(query)
             got = f"got {', '.join(kind.name for kind in kinds) or 'nothing'}"
+        except UnicodeEncodeError:
+            got = "got bytes that are not UTF-8"
         except duckdb.Error as error:
             got = _said(error)
         expected = "expected one SELECT over the table designs"

@@ -68,11 +68,11 @@ class RunDirectory:
         file = self.path / MANIFEST
         try:
             manifest = read_json(file, most_bytes=_LARGEST_MANIFEST)
-            known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
-        except SpecError:
-            known = False
+            known, reason = isinstance(manifest, dict) and manifest.get("format") == FORMAT, ""
+        except SpecError as error:
+            known, reason = False, f" ({error.faults[0].got})"
         if not known:
-            got = f"got no readable {MANIFEST}"
+            got = f"got no readable {MANIFEST}{reason}"
             expected = "expected the directory of a sweep"
             raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
         changed = manifest.pop("checksum", None) != _checksum(manifest)

@@ -442,6 +442,36 @@ def test_a_cluster_loses_a_worker_and_nothing_else(
     _check(tmp_path / "run", reference)
 
 
+def test_a_scheduler_that_dies_in_mid_run_loses_nothing(
+    sweep: Sweep,
+    file: Path,
+    tmp_path: Path,
+    reference: Path,
+    scheduler: tuple[str, Callable[[], subprocess.Popen[bytes]]],
+) -> None:
+    """In a process of its own: what distributed logs on the way is not shown either."""
+    address, start_worker = scheduler
+    start_worker()
+    port = int(address.rpartition(":")[2])
+    (owner,) = (one.pid for one in psutil.Process().children() if f"{port}" in one.cmdline())
+    command = _command(file, tmp_path / "run", "--scheduler", address)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _ in range(3):
+            process.stdout.readline()
+        os.kill(owner, signal.SIGKILL)
+        errors = process.stderr.read()
+        assert process.wait(timeout=60) == 2
+    assert errors.startswith(f"{address}: got no more answers from the scheduler (")
+    assert errors.endswith("run the same command again: what is done is kept\n")
+    assert errors.count("\n") == 1
+    assert run_sweep(sweep, tmp_path / "run").n_before >= 2
+    _check(tmp_path / "run", reference)
+
+
 def test_a_cluster_without_workers_says_so(
     sweep: Sweep,
     tmp_path: Path,
