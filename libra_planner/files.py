@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.outputs import output_file, regular_file
 
 MAX_BYTES = 1_000_000
 """Largest file read; plans and workload tables are kilobytes."""
@@ -108,7 +108,8 @@ def _depth(value: Any) -> int:
 def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
     """Write texts (as UTF-8) or bytes to paths; each appears complete, or none at all.
 
-    A file that had other content is kept beside the new one with ``.bak`` at its end.
+    A file that had other content is kept beside the new one with ``.bak`` at its end. Links are
+    followed; devices and pipes are written into.
 
     Returns
     -------
@@ -119,47 +120,52 @@ def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
     DataNotFound
         When a folder is missing or cannot be written to.
     """
-    staged: list[tuple[str, Path]] = []
-    try:
+    copies: list[Path] = []
+    with ExitStack() as files:  # The last to enter is the first to be replaced: copies.
         for path, text in contents.items():
-            _check_target(path)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            staged.append((name, path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(_encoded(text))
-            os.chmod(name, 0o644)
-        kept = [_kept_copy(path) for path, text in contents.items() if _differs(path, text)]
-        for name, path in staged:
-            os.replace(name, path)
-        return kept
+            _fill(files.enter_context(output(path)), _encoded(text))
+        for path, text in contents.items():
+            before = _other_content(path, text)
+            if before is not None:
+                copies.append(path.with_name(f"{path.name}.bak"))
+                _fill(files.enter_context(output(copies[-1], like=path)), before)
+    return copies
+
+
+@contextmanager
+def output(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
+    """A file to write bytes to, as :func:`~libra_planner.outputs.output_file` has it.
+
+    Raises
+    ------
+    DataNotFound
+        When the path cannot be written to; what was there stays.
+    """
+    try:
+        with output_file(path, like=like) as file:
+            yield file
+    except BrokenPipeError:  # Its reader has enough.
+        raise
+    except IsADirectoryError:
+        fault = Fault("got a directory", "expected a file to write", "", "", Place(str(path)))
+        raise DataNotFound(fault) from None
     except OSError as error:
-        reason = error.strerror or str(error)
-        place = Place(str(next(iter(contents))))
-        raise DataNotFound(
-            Fault(f"got {reason!r}", "expected a writable path", "", "", place)
-        ) from None
-    finally:
-        for name, _ in staged:
-            if os.path.exists(name):
-                os.unlink(name)
+        got = f"got {error.strerror or str(error)!r}"
+        fault = Fault(got, "expected a writable path", "", "", Place(str(path)))
+        raise DataNotFound(fault) from None
 
 
-def _check_target(path: Path) -> None:
-    """Refuse to replace what is there and is not a plain file (a directory, a device)."""
-    if path.exists() and not path.is_file():
-        got = "got a directory" if path.is_dir() else "got something that is not a plain file"
-        raise DataNotFound(Fault(got, "expected a file to write", "", "", Place(str(path))))
+def _fill(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()  # A full disk says so before any file is replaced.
 
 
 def _encoded(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode()
 
 
-def _differs(path: Path, text: str | bytes) -> bool:
-    return path.exists() and path.read_bytes() != _encoded(text)
-
-
-def _kept_copy(path: Path) -> Path:
-    copy = path.with_name(f"{path.name}.bak")
-    shutil.copyfile(path, copy)
-    return copy
+def _other_content(path: Path, text: str | bytes) -> bytes | None:
+    """What a file has that is about to change."""
+    file = regular_file(path)
+    before = file.read_bytes() if file is not None and file.exists() else None
+    return None if before == _encoded(text) else before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -78,7 +79,7 @@ def _check_rates(options: argparse.Namespace) -> None:
         other = "--hops" if options.hops is not None else "--fim-only"
         raise _misuse("--rates", f"got {other} too, which has no rates", "", "leave one out")
     for name in (options.fabric, options.flows):
-        if Path(options.rates).resolve() == Path(name).resolve():
+        if os.path.realpath(options.rates) == os.path.realpath(name):
             expected = "expected a file of its own"
             raise _misuse("--rates", f"got {name}, which is read", expected, "write another one")
 

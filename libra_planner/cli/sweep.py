@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import math
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.files import write_files
+from libra_planner.files import output, write_files
 from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -218,10 +219,10 @@ def _write_csv(answer: Answer, file: str) -> None:
     if file == "-":
         _write_rows(answer, sys.stdout)
         return
-    from libra_planner.sweep.store import writing
-
-    with writing(Place(file)), Path(file).open("w", encoding="utf-8", newline="") as out:
+    with output(Path(file)) as binary:
+        out = io.TextIOWrapper(binary, encoding="utf-8", newline="")
         _write_rows(answer, out)
+        out.detach()  # Writes what it still holds, and leaves the file open.
     print(file)
 
 

@@ -8,6 +8,7 @@ update time, which LIBRA does not count either. An ALLGATHER's bytes are one NPU
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def _targets(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
         plan.with_name(f"{plan.stem}.workload.yaml"),
         plan.with_name(f"{plan.stem}.prices.yaml"),
     )
-    if {path.resolve() for path in targets} & {path.resolve() for path in inputs}:
+    if {*map(os.path.realpath, targets)} & {*map(os.path.realpath, inputs)}:
         fix = "choose another name for the plan"
         raise SpecError(Fault("got an input file as output", "", fix, "", place))
     return targets

@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.files import output
 from libra_planner.sweep.results import Results
-from libra_planner.sweep.store import writing
 
 _FORMATS = (".svg", ".png", ".pdf")
+_DATELESS: dict[str, dict[str, None]] = {
+    "svg": {"Date": None},
+    "png": {},
+    "pdf": {"CreationDate": None},
+}
 _PER_MILLION = 1e-6
 _MOST_TICKS = 40
 
@@ -49,13 +54,10 @@ def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None
         else:
             _frontier(results, axes)
         for file in files:
-            with writing(Place(file)):
+            with output(Path(file)) as image:
+                kind = Path(file).suffix[1:]
                 # The same results give the same bytes: no date inside (C12).
-                figure.savefig(file, metadata={} if file.endswith(".png") else _dateless(file))
-
-
-def _dateless(file: str) -> dict[str, None]:
-    return {"Date" if file.endswith(".svg") else "CreationDate": None}
+                figure.savefig(image, format=kind, metadata=_DATELESS[kind])
 
 
 def _frontier(results: Results, axes: Any) -> None:

@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 from libra_planner.files import read_json
+from libra_planner.outputs import output_file
 from libra_planner.sweep.difference import difference
 from libra_planner.sweep.parts import Layout, index_of
 from libra_planner.sweep.recorded import misfit
@@ -106,9 +106,8 @@ class RunDirectory:
         """Make the directory this sweep's; only under the lock, so that it is one sweep's."""
         self.check(manifest)
         if not self.is_begun:
-            with writing(self.place):
-                text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
-                write_whole(self.path, MANIFEST, text.encode(), f".{MANIFEST}.")
+            text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
+            self._write(self.path / MANIFEST, text.encode(), f".{MANIFEST}.")
 
     def _refuse_others(self) -> None:
         """Refuse a directory that holds something that is no sweep's."""
@@ -160,6 +159,10 @@ class RunDirectory:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(zip(parts, pool.map(layout.fault, parts), strict=True))
 
+    def _write(self, path: Path, data: bytes, prefix: str) -> None:
+        with writing(self.place), output_file(path, prefix=prefix, durable=True) as file:
+            file.write(data)
+
     def write_part(self, index: int, data: bytes) -> None:
         """Write a chunk's file: it appears whole, or not at all.
 
@@ -168,8 +171,7 @@ class RunDirectory:
         DataNotFound
             When the disk is full or the directory cannot be written to.
         """
-        with writing(self.place):
-            write_whole(self.path, self.part_path(index).name, data, _TEMPORARY)
+        self._write(self.part_path(index), data, _TEMPORARY)
 
 
 @contextlib.contextmanager
@@ -182,30 +184,6 @@ def writing(place: Place) -> Iterator[None]:
         fix = "make room or give another directory, and run the same command again"
         expected = "expected a directory to write results to"
         raise DataNotFound(Fault(got, expected, fix, "", place)) from None
-
-
-def write_whole(folder: Path, name: str, data: bytes, prefix: str) -> None:
-    """Write a file under a temporary name, make sure of it, then rename it."""
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, folder / name)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def manifest_hash(spec: dict[str, Any]) -> str:

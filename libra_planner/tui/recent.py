@@ -9,6 +9,7 @@ from pathlib import Path
 
 from libra_planner.errors import SpecError
 from libra_planner.files import read_json
+from libra_planner.outputs import output_file
 
 MOST_RECENT = 20
 
@@ -50,9 +51,8 @@ def remember(plan: RecentPlan) -> None:
     folder = state_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f".recent.{os.getpid()}"
-        partial.write_text(json.dumps(entries, indent=1), encoding="utf-8")
-        os.replace(partial, folder / "recent.json")
+        with output_file(folder / "recent.json") as file:
+            file.write(json.dumps(entries, indent=1).encode())
     except OSError:
         return
 

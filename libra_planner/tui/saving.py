@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,14 @@ def save_plan(source: Path, settings: tuple[str, ...], target: Path) -> list[Pat
     SpecError
         For an edit that has no place in the file, or a path that cannot be written.
     """
-    if not settings and source.resolve() == target.resolve():
+    if not settings and os.path.realpath(source) == os.path.realpath(target):
         return []
     return write_files({target: edited_text(read_text(source), settings, str(source))})
 
 
 def replaced(source: Path, target: Path) -> str:
     """What saving does to a file that is not the plan's own, in words; empty for none."""
-    if not target.is_file() or target.resolve() == source.resolve():
+    if not target.is_file() or os.path.realpath(target) == os.path.realpath(source):
         return ""
     copy = target.with_name(f"{target.name}.bak")
     lost = f", in the place of the {copy.name} that is there" if copy.exists() else ""

@@ -67,12 +67,14 @@ def test_it_never_writes_over_its_inputs(files: list[str], tmp_path: Path, run) 
     assert (tmp_path / "n.yml").read_text() == before
 
 
-def test_it_never_replaces_what_is_not_a_plain_file(files: list[str], tmp_path: Path, run) -> None:
+def test_it_never_replaces_a_pipe_nor_waits_for_its_reader(
+    files: list[str], tmp_path: Path, run
+) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
     result = run("import", "libra", *files, "-o", pipe)
     assert result.code == 2
-    assert "not a plain file" in result.err
+    assert "a pipe or device that nobody reads" in result.err
     assert pipe.is_fifo()
     assert sorted(p.name for p in tmp_path.glob("*pipe*")) == ["pipe.yaml"]
 
