@@ -254,6 +254,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "step_time_s": one.evaluation.step_time_s,
         "effective_step_time_s": one.step_time_s if one.check else None,
         "linear_network_cost_usd": one.evaluation.network_cost_usd,
+        "linear_cost_in_servers_usd": float(one.linear_in_servers_usd),
         "total_usd": float(one.bill.total_usd),
         "assumed_usd": float(one.bill.assumed_usd),
         "usd_by_group": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 import numpy as np
 
@@ -13,8 +14,9 @@ from libra_planner.flows.fabric import Array
 from libra_planner.flows.messages import traffic_settings
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.procurement.bill import NETWORKS, Bill
+from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Bill
 from libra_planner.procurement.fabric_lines import FabricShop
+from libra_planner.procurement.included import included_faults
 from libra_planner.procurement.linear import Bridge, bridges
 from libra_planner.procurement.parts import Part
 from libra_planner.procurement.purchase import Purchase, bisection_Bps, purchase
@@ -108,6 +110,17 @@ class Candidate:
         return float(self.bill.of(*NETWORKS).total_usd / total) if total else None
 
     @property
+    def linear_in_servers_usd(self) -> Decimal:
+        """What the linear model counts for links that the servers' price includes."""
+        return -sum((bridge.included_usd for bridge in self.bridges), ZERO)
+
+    @property
+    def included_faults(self) -> tuple[str, ...]:
+        """Where the design and what its servers include do not fit together, in words."""
+        lines = self.bill.of(NETWORK).lines
+        return tuple(included_faults(self.bought, lines, self.proposal.shop.assumptions.server))
+
+    @property
     def injected_Bps(self) -> float:
         """What all NPUs can inject into all dimensions, from whole ports."""
         return float(self.n_npus * np.sum(self.bought.design.bandwidth_Bps))
@@ -154,7 +167,9 @@ def candidate(
         bought=bought,
         bill=bill,
         facility=facility,
-        bridges=bridges(problem, bandwidth_Bps, bought, bill),
+        bridges=bridges(
+            problem, bandwidth_Bps, bought, bill, server=proposal.shop.assumptions.server
+        ),
         check=check,
     )
     return _with_run(found, n_tokens)

@@ -10,6 +10,7 @@ from libra_planner.flows.parts import HOST_LEAF, CableParts, DimensionParts, Swi
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.bill import NETWORK, Line
+from libra_planner.procurement.included import holds, included, with_included_nics
 from libra_planner.procurement.parts import (
     FIBRE,
     LINK,
@@ -62,11 +63,15 @@ class FabricShop:
     def lines(self, bought: Purchase, group: str = NETWORK) -> tuple[Line, ...]:
         """Lines of all dimensions, innermost first."""
         found: list[Line] = []
-        for built, parts, scale_out in bought.dimensions:
+        server = self.assumptions.server
+        for dim, (built, parts, scale_out) in enumerate(bought.dimensions):
             if built.fabric is not None:
                 lines = self.scale_out_lines if scale_out else self._priced_lines
-                found += lines(built, parts, group)
-        return tuple(line for line in found if line.n_units)
+                made = lines(built, parts, group)
+                found += (included(x, server) for x in made) if holds(bought, dim, server) else made
+        n_servers = -(-bought.design.topology.n_npus // max(1, server.n_npus))
+        counted = with_included_nics(found, server, n_servers, self.parts)
+        return tuple(line for line in counted if line.n_units)
 
     def _priced_lines(
         self, built: RealizedDimension, parts: DimensionParts, group: str

@@ -9,7 +9,8 @@ from libra_planner.flows.fabric import Array
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
 from libra_planner.procurement.fabric_lines import n_free_ports
-from libra_planner.procurement.parts import SWITCH, to_cents
+from libra_planner.procurement.included import holds
+from libra_planner.procurement.parts import SWITCH, Part, to_cents
 from libra_planner.procurement.purchase import Purchase
 
 
@@ -22,6 +23,7 @@ class Bridge:
     label, tier : of the dimension.
     linear_usd : C7 at the design's bandwidth.
     rounding_usd : what whole ports carry beyond that, at the linear prices.
+    included_usd : what the price of a server holds already, taken off.
     parts_usd : parts at their own prices instead: switches as used, cables, optics.
     free_ports_usd : the share of the switches that no cable is plugged into.
     spares_usd : parts on the shelf.
@@ -37,6 +39,7 @@ class Bridge:
     tier: str
     linear_usd: Decimal
     rounding_usd: Decimal
+    included_usd: Decimal
     parts_usd: Decimal
     free_ports_usd: Decimal
     spares_usd: Decimal
@@ -51,7 +54,7 @@ class Bridge:
 
 
 def bridges(
-    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill
+    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill, *, server: Part
 ) -> tuple[Bridge, ...]:
     """One bridge per dimension, innermost first; its steps add up to the cent.
 
@@ -60,12 +63,18 @@ def bridges(
     problem, bandwidth_Bps : the design; its linear cost is that of the problem, options
         of a catalogue included.
     bought, bill : its parts.
+    server : whose price holds some of them.
     """
     linear = problem.cost_usd_by_dim(bandwidth_Bps)
-    return tuple(_bridge(bought, dim, to_cents(float(usd)), bill) for dim, usd in enumerate(linear))
+    return tuple(
+        _bridge(bought, dim, to_cents(float(usd)), bill, holds(bought, dim, server))
+        for dim, usd in enumerate(linear)
+    )
 
 
-def _bridge(bought: Purchase, dim: int, linear_usd: Decimal, bill: Bill) -> Bridge:
+def _bridge(
+    bought: Purchase, dim: int, linear_usd: Decimal, bill: Bill, is_included: bool
+) -> Bridge:
     built, parts, _ = bought.dimensions[dim]
     rows = tuple(i for i, line in enumerate(bill.lines) if _is_of(line, built.label))
     own = [bill.lines[i] for i in rows]
@@ -82,12 +91,14 @@ def _bridge(bought: Purchase, dim: int, linear_usd: Decimal, bill: Bill) -> Brid
             free_usd += to_cents(line.n_units * line.part.price.usd * n_free / n_all)
     whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
     rounding = to_cents(float(linear_usd) * (whole - 1))
+    off = -(linear_usd + rounding) if is_included else ZERO
     return Bridge(
         label=built.label,
         tier=built.tier,
         linear_usd=linear_usd,
         rounding_usd=rounding,
-        parts_usd=total - spares - free_usd - rounding - linear_usd,
+        included_usd=off,
+        parts_usd=total - spares - free_usd - off - rounding - linear_usd,
         free_ports_usd=free_usd,
         spares_usd=spares,
         bill_usd=total,

@@ -47,6 +47,21 @@ class Price:
 
 
 @dataclass(frozen=True)
+class Includes:
+    """What the price of a server holds beside host and chassis.
+
+    Parameters
+    ----------
+    scale_up_Bps : per NPU, one direction: what the links and switches between its NPUs carry;
+        0 where they are not in its price.
+    nics : names of NICs of the catalogue, and how many of each a server has.
+    """
+
+    scale_up_Bps: float = 0.0
+    nics: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Part:
     """One part of a catalogue.
 
@@ -65,6 +80,7 @@ class Part:
     power_limit_w : what a rack can hold.
     source : of what is not the price.
     priced_by : the price behind it, where several parts share one; else its own name.
+    includes : of a server.
     """
 
     name: str
@@ -82,6 +98,7 @@ class Part:
     power_limit_w: float = 0.0
     source: str = ""
     priced_by: str = ""
+    includes: Includes = Includes()
 
     @property
     def price_name(self) -> str:

@@ -17,14 +17,30 @@ from libra_planner.procurement.assumptions import (
     SideNetwork,
     VolumeDiscount,
 )
-from libra_planner.procurement.parts import NPU, RACK, SERVER, Part, Parts, Price, to_cents
+from libra_planner.procurement.parts import (
+    NIC,
+    NPU,
+    RACK,
+    SERVER,
+    Includes,
+    Part,
+    Parts,
+    Price,
+    to_cents,
+)
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.realization import TOP_OF_RACK
 from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.faults import validated
 from libra_planner.spec.option_values import speed_bytes_per_s
-from libra_planner.spec.parts_models import PartPriceSpec, PartSpec, PartsSpec, SideNetworkSpec
+from libra_planner.spec.parts_models import (
+    IncludesSpec,
+    PartPriceSpec,
+    PartSpec,
+    PartsSpec,
+    SideNetworkSpec,
+)
 from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
 from libra_planner.spec.system_models import CatalogueNpuSpec
 
@@ -106,6 +122,7 @@ class _Reader:
             if spec.cable is not None:
                 fibres = [n for n, p in self.spec.parts.items() if p.kind == "fibre"]
                 self.attempt(("parts", name, "cable"), partial(_known, spec.cable, fibres))
+            self._check_nics(name, spec)
         return Parts(found, self.name, self.spec.as_of, self.spec.source)
 
     def _part(self, name: str, spec: PartSpec) -> Part:
@@ -125,7 +142,20 @@ class _Reader:
             n_rack_units=spec.rack_units,
             power_limit_w=spec.power_limit_W or 0.0,
             source=spec.source or "",
+            includes=self._includes((*key, "includes"), spec.includes),
         )
+
+    def _check_nics(self, name: str, spec: PartSpec) -> None:
+        """The NICs that a server includes are parts of the catalogue."""
+        known = [n for n, p in self.spec.parts.items() if p.kind == NIC]
+        for nic in spec.includes.nics if spec.includes else ():
+            key: Key = ("parts", name, "includes", "nics", nic)
+            self.attempt(key, partial(_known, nic, known, NIC))
+
+    def _includes(self, key: Key, spec: IncludesSpec | None) -> Includes:
+        if spec is None:
+            return Includes()
+        return Includes(self._speed((*key, "scale_up"), spec.scale_up), tuple(spec.nics.items()))
 
     def _speed(self, key: Key, text: str | None) -> float:
         if text is None:

@@ -26,6 +26,19 @@ class PartPriceSpec(Model):
     source: Text
 
 
+class IncludesSpec(Model):
+    """What the price of a server holds beside host and chassis; it is never counted again."""
+
+    scale_up: Text | None = Field(
+        default=None,
+        description="Bandwidth per NPU, one direction, of the links and switches between its "
+        "NPUs, such as 450 GB/s; without it they are not in its price.",
+    )
+    nics: dict[Text, Count] = Field(
+        default={}, description="NICs by the name of their part, and how many a server has."
+    )
+
+
 class PartSpec(Model):
     """One part; without a price it is listed as missing and never counted as free."""
 
@@ -40,6 +53,7 @@ class PartSpec(Model):
     power_limit_W: Power | None = None
     rack_units: Annotated[int, Field(ge=0, le=1000)] = 0
     spare_fraction: Fraction = 0.0
+    includes: IncludesSpec | None = Field(default=None, description="Of a server.")
     source: Text | None = None
     price: PartPriceSpec | None = None
 
@@ -57,6 +71,8 @@ class PartSpec(Model):
         absent = [name for name in needed if not getattr(self, name)]
         if absent:
             raise ValueError(f"got a {self.kind} without {' and '.join(absent)}")
+        if self.includes is not None and self.kind != "server":
+            raise ValueError(f"got includes of a {self.kind}, expected it of a server only")
         return self
 
 

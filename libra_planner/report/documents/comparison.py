@@ -146,6 +146,7 @@ def _money_table(comparison: Comparison) -> Table:
         ("of it with assumed prices", _assumed),
         ("Training fabric, bill of materials", _fabric),
         ("Training fabric, LIBRA's linear model", lambda one: usd(one.evaluation.network_cost_usd)),
+        ("of it links in the price of the servers", lambda one: usd(one.linear_in_servers_usd)),
         ("Share of all networks in the price", _networks),
         ("Everything, $ per NPU", lambda one: _per(one, "total", one.n_npus)),
         ("Fabric, $ per NPU", lambda one: _per(one, NETWORK, one.n_npus)),

@@ -89,6 +89,7 @@ def _faults(one: Candidate) -> list[str]:
         found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
     memory = (line.text for line in memory_lines(one.proposal.problem) if line.warns)
     found += [f"Design {one.letter}: {text.removeprefix(WARNING)}." for text in memory]
+    found += [f"Design {one.letter}: {text}." for text in one.included_faults]
     for bridge in one.bridges if one.check is None else ():
         if bridge.oversubscription > 1:
             found.append(

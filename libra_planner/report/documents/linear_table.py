@@ -26,6 +26,7 @@ def linear_table(one: Candidate) -> Table:
         "Built, GB/s",
         "Linear model",
         "Whole ports",
+        "In the servers",
         "Own prices",
         "Free ports",
         "Spares",
@@ -35,10 +36,11 @@ def linear_table(one: Candidate) -> Table:
     sums: list[Value] = [usd(_sum(one, name), f"SUM([r{i}])") for i, name in _MONEY]
     note = (
         "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
-        "the ports carry beyond the bandwidth asked for, at the same prices. Own prices: "
-        "switches as far as they are used, NICs, optics and cables instead of $ per GB/s, whatever "
-        "the oversubscription leaves out. Free ports: switch ports without a cable. Spares: on the "
-        "shelf."
+        "the ports carry beyond the bandwidth asked for, at the same prices. In the servers: links "
+        "and switches that the price of a server includes. Own prices: switches as far as they are "
+        "used, NICs ($0 where servers include them), optics and cables instead of $ per GB/s, "
+        "whatever the oversubscription leaves out. Free ports: switch ports without a cable. "
+        "Spares: on the shelf."
     )
     key = f"linear-{one.letter.lower()}"
     caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
@@ -48,10 +50,11 @@ def linear_table(one: Candidate) -> Table:
 _MONEY = (
     (3, "linear_usd"),
     (4, "rounding_usd"),
-    (5, "parts_usd"),
-    (6, "free_ports_usd"),
-    (7, "spares_usd"),
-    (8, "bill_usd"),
+    (5, "included_usd"),
+    (6, "parts_usd"),
+    (7, "free_ports_usd"),
+    (8, "spares_usd"),
+    (9, "bill_usd"),
 )
 
 
@@ -60,13 +63,14 @@ def _sum(one: Candidate, name: str) -> Decimal:
 
 
 def _bridge_row(one: Candidate, bridge: Bridge) -> list[Value]:
-    own = "ROUND([c8]-[c7]-[c6]-[c4]-[c3],2)" if bridge.rows else ""
+    own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)" if bridge.rows else ""
     return [
         f"{bridge.label} {bridge.tier}",
         number(gigabytes_per_s(bridge.asked_Bps), 2),
         number(gigabytes_per_s(bridge.bandwidth_Bps), 2),
         usd(bridge.linear_usd),
         usd(bridge.rounding_usd),
+        usd(bridge.included_usd),
         usd(bridge.parts_usd, own),
         usd(bridge.free_ports_usd, _free(one, bridge)),
         usd(bridge.spares_usd, _spares(one, bridge)),
@@ -120,6 +124,7 @@ def _reason(bridge: Bridge) -> str:
     kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
     steps = [
         (bridge.rounding_usd, built),
+        (bridge.included_usd, "as the price of the servers includes its links"),
         (bridge.parts_usd, f"for parts at their own prices{kept}"),
         (bridge.free_ports_usd, ports),
         (bridge.spares_usd, "for spares"),
