@@ -294,26 +294,6 @@ class Problem:
         return [rule for rule in self.rules if rule.is_total and rule.unit == "GB/s"]
 
 
-def slowed(problem: Problem, slowdown: Slowdown) -> Problem:
-    """The problem, and each of its alternatives, at a slowdown.
-
-    Parameters
-    ----------
-    problem : one that a plan made.
-    slowdown : factors on the time of a collective by dimension.
-
-    Raises
-    ------
-    ValueError
-        For a problem that does not know its collectives.
-    """
-    found = [one.at_slowdown for one in problem.alternatives or (problem,)]
-    made = [at_slowdown(slowdown) for at_slowdown in found if at_slowdown is not None]
-    if len(made) < len(found):
-        raise ValueError("the problem does not know its collectives")
-    return with_alternatives(made)
-
-
 def with_alternatives(problems: Sequence[Problem]) -> Problem:
     """The problem that is fastest at equal bandwidth, with all of them as alternatives.
 

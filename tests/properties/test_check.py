@@ -9,9 +9,8 @@ import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.flows.policy import Policy
-from libra_planner.flows.rerouted import MAX_ROUNDS, routed_optimum
+from libra_planner.flows.rerouted import MAX_ROUNDS, routed_optimum, slowed
 from libra_planner.optimizer.optimize import solve
-from libra_planner.problem import slowed
 from libra_planner.workload.operations import CollectiveKind
 from tests.checked_plans import checked, loaded, operation
 
