@@ -130,6 +130,12 @@ class Evaluation:
     balanced: BalancedStep | None = None
 
     @property
+    def own_links_step_time_s(self) -> float:
+        """T on partial groups' own links; the model's where no group is partial (C6)."""
+        real_s = self.real_link_step_time_s
+        return self.step_time_s if real_s is None else real_s
+
+    @property
     def model_gap(self) -> float | None:
         """Exact step time over the model's (C9)."""
         exact_s = self.exact_step_time_s

@@ -53,7 +53,7 @@ class BudgetSwing:
     candidates : by design; as it was where the plan has no budget or the design was given;
         ``None`` where nothing meets the rules any more.
     ranking : of all, ``None`` if one is missing.
-    before : the ranking by the model at the budgets as they are.
+    before : the ranking at the budgets as they are, without checks.
     """
 
     factor: float
@@ -70,7 +70,7 @@ class BudgetSwing:
 def budget_swings(candidates: Sequence[Candidate], n_tokens: int) -> tuple[BudgetSwing, ...]:
     """The designs at budgets moved down and up; empty where no plan has a budget.
 
-    Step times are the model's, before and after: moved designs are not checked on their links.
+    Moved designs are not checked on their links, so that those before do not count as checked.
     """
     if not any(_can_move(one) for one in candidates):
         return ()

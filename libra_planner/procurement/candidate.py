@@ -22,6 +22,7 @@ from libra_planner.procurement.parts import Part
 from libra_planner.procurement.purchase import Purchase, bisection_Bps, purchase
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.procurement.system_lines import Facility, system_bill
+from libra_planner.time_models import TimeModel
 from libra_planner.workload.operations import Covers
 
 
@@ -91,11 +92,24 @@ class Candidate:
         return self.proposal.problem.topology.n_npus
 
     @property
+    def time_model(self) -> TimeModel:
+        """The model that knows most of the links."""
+        if self.check is not None:
+            return TimeModel.CHECKED
+        known = self.evaluation.real_link_step_time_s is not None
+        return TimeModel.OWN_LINKS if known else TimeModel.PLAN
+
+    def step_time_by(self, model: TimeModel) -> float:
+        """T, seconds, by a model; on own links it is the plan's where no group is partial."""
+        if model is TimeModel.CHECKED and self.check is not None:
+            return float(self.check.effective_step_time_s.mean())
+        found = self.evaluation
+        return found.step_time_s if model is TimeModel.PLAN else found.own_links_step_time_s
+
+    @property
     def step_time_s(self) -> float:
-        """On the links under the policy, where checked; else by the plan's model."""
-        if self.check is None:
-            return self.evaluation.step_time_s
-        return float(self.check.effective_step_time_s.mean())
+        """By the model that knows most of the links: what runs, tokens and rankings are of."""
+        return self.step_time_by(self.time_model)
 
     @property
     def token_time_s(self) -> float | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.time_models import TimeModel, order_note
 
 SWING_FRACTION = 0.2
 """How far prices and budgets are moved."""
@@ -22,29 +23,42 @@ class Ranking:
     fastest, best_per_usd : least time, and least time times price, for the same work;
         ``None`` where the designs do not do the same work and their tokens are not known (C6).
     time_unit : ``token`` or ``step``: what the times are of.
+    ranked_by : the model whose times rank.
+    order_note : the orders of models that disagree, one sentence; empty where all agree.
     """
 
     cheapest: int
     fastest: int | None
     best_per_usd: int | None
     time_unit: str = "token"
+    ranked_by: TimeModel = field(default=TimeModel.PLAN, compare=False)
+    order_note: str = field(default="", compare=False)
+
+
+def known_models(candidates: Sequence[Candidate]) -> tuple[TimeModel, ...]:
+    """Models that know every design's time, the one that knows most of the links last (C6)."""
+    own = any(one.evaluation.real_link_step_time_s is not None for one in candidates)
+    checked = all(one.check is not None for one in candidates)
+    known = {TimeModel.PLAN: True, TimeModel.OWN_LINKS: own, TimeModel.CHECKED: checked}
+    return tuple(model for model, is_known in known.items() if is_known)
 
 
 def times_s(candidates: Sequence[Candidate]) -> tuple[list[float] | None, str]:
-    """Times of the same work, and of what: a token, or a step of one workload.
+    """Times of the same work by the model that ranks, and of what: a token, or a step.
 
     ``None`` for designs of different workloads, or whose steps differ in size by an unknown
     amount: a time of other work says nothing (C6).
     """
+    return _times_by(known_models(candidates)[-1], candidates)
+
+
+def _times_by(model: TimeModel, candidates: Sequence[Candidate]) -> tuple[list[float] | None, str]:
+    times = [one.step_time_by(model) for one in candidates]
     names = {one.proposal.problem.workload_name for one in candidates}
-    tokens = [one.token_time_s for one in candidates]
-    known = [time for time in tokens if time is not None]
-    if len(names) == 1 and len(known) == len(tokens):
-        return known, "token"
-    steps = {_step(one) for one in candidates}
-    if len(steps) == 1:
-        return [one.step_time_s for one in candidates], "step"
-    return None, "step"
+    known = [tokens for one in candidates if (tokens := one.proposal.tokens_per_step)]
+    if len(names) == 1 and len(known) == len(times):
+        return [time / tokens for time, tokens in zip(times, known, strict=True)], "token"
+    return (times if len({_step(one) for one in candidates}) == 1 else None), "step"
 
 
 def _step(one: Candidate) -> tuple[str, object]:
@@ -56,15 +70,30 @@ def _step(one: Candidate) -> tuple[str, object]:
 def ranking(candidates: Sequence[Candidate]) -> Ranking:
     """The ranking of one or more designs; of equal ones the first."""
     totals = [float(one.bill.total_usd) for one in candidates]
-    return _ranking(totals, *times_s(candidates))
-
-
-def _ranking(totals_usd: Sequence[float], times: list[float] | None, unit: str) -> Ranking:
-    cheapest = _least(totals_usd)
+    ranked_by, cheapest = known_models(candidates)[-1], _least(totals)
+    times, unit = times_s(candidates)
     if times is None:
-        return Ranking(cheapest, None, None, unit)
-    products = [usd * time for usd, time in zip(totals_usd, times, strict=True)]
-    return Ranking(cheapest, _least(times), _least(products), unit)
+        return Ranking(cheapest, None, None, unit, ranked_by)
+    best, note = _least(_products(totals, times)), _order_note(candidates, totals)
+    return Ranking(cheapest, _least(times), best, unit, ranked_by, note)
+
+
+def _products(totals_usd: Sequence[float], times: Sequence[float]) -> list[float]:
+    return [usd * time for usd, time in zip(totals_usd, times, strict=True)]
+
+
+def _order_note(candidates: Sequence[Candidate], totals_usd: Sequence[float]) -> str:
+    """The orders of models that disagree on time, or on time times price."""
+    found = ((model, _times_by(model, candidates)[0]) for model in known_models(candidates))
+    times = {model: seconds for model, seconds in found if seconds is not None}
+    products = {model: _products(totals_usd, seconds) for model, seconds in times.items()}
+    letters = [one.letter for one in candidates]
+    clauses = [
+        order_note("fastest first", letters, times),
+        order_note("most work per dollar first", letters, products),
+    ]
+    said = "; ".join(clause for clause in clauses if clause)
+    return f"The models disagree on the order: {said}." if said else ""
 
 
 def _least(values: Sequence[float]) -> int:

@@ -78,7 +78,7 @@ def bar_lines(pins: Sequence[Pin], n_cells: int) -> list[str]:
 
 
 def bar_groups(pins: Sequence[Pin]) -> list[BarGroup]:
-    """Step time, or time per sequence where designs do different work (C6), and network cost."""
+    """Step time on own links, or time per sequence of different work (C6), and network cost."""
     from libra_planner.units import format_usd
 
     costs = [pin.evaluation.network_cost_usd for pin in pins]
@@ -91,19 +91,50 @@ def bar_groups(pins: Sequence[Pin]) -> list[BarGroup]:
 def _time_bars(pins: Sequence[Pin]) -> BarGroup | None:
     from libra_planner.units import format_time
 
-    same = len({work(pin.problem) for pin in pins}) == 1
+    same, mixed = _is_same_work(pins), _mixes_parts(pins)
     sequences = [1 if same else pin.problem.n_sequences or 0 for pin in pins]
-    if not all(sequences):
+    if not all(sequences) or (mixed and not same):
         return None
     parts = tuple(
-        (pin.evaluation.compute_s / n, pin.evaluation.communication_s / n)
+        (pin.evaluation.compute_s / n, _exposed_s(pin) / n)
         for pin, n in zip(pins, sequences, strict=True)
     )
     texts = tuple(
         f"{format_time(sum(both))}, {both[1] / (sum(both) or 1.0):.2%} exposed" for both in parts
     )
     title = "Step time" if same else "Time per sequence"
+    own = any(pin.evaluation.real_link_step_time_s is not None for pin in pins)
+    title += " on partial groups' own links" if own else ""
     return BarGroup(f"{title}: █ compute, ░ exposed communication", parts, texts)
+
+
+def _is_same_work(pins: Sequence[Pin]) -> bool:
+    return len({work(pin.problem) for pin in pins}) == 1
+
+
+def _mixes_parts(pins: Sequence[Pin]) -> bool:
+    """Whether parts of steps stand beside other workloads: no time per sequence tells anything."""
+    several = len({pin.problem.workload_name for pin in pins}) > 1
+    return several and any(pin.problem.covers == "part" for pin in pins)
+
+
+def _exposed_s(pin: Pin) -> float:
+    return max(0.0, pin.evaluation.own_links_step_time_s - pin.evaluation.compute_s)
+
+
+def disagreement(pins: Sequence[Pin]) -> str:
+    """The orders of the plan's model and of own links, where they differ; else nothing."""
+    from libra_planner.time_models import TimeModel, order_note
+
+    known = any(pin.evaluation.real_link_step_time_s is not None for pin in pins)
+    if not known or not _is_same_work(pins):
+        return ""
+    times = {
+        TimeModel.PLAN: [pin.evaluation.step_time_s for pin in pins],
+        TimeModel.OWN_LINKS: [pin.evaluation.own_links_step_time_s for pin in pins],
+    }
+    note = order_note("fastest first", [str(pin.number) for pin in pins], times)
+    return f"The models disagree on the order: {note}" if note else ""
 
 
 def compared(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
@@ -120,26 +151,35 @@ def compared(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
 def _figures(pins: Sequence[Pin], baseline: int) -> Iterator[ComparedRow]:
     from libra_planner.units import format_bytes, format_time, format_usd
 
-    figures: list[tuple[str, Callable[[Pin], float | None], Callable[[float], str]]] = [
+    figures: list[tuple[str, Callable[[Pin], float | None] | None, Callable[[float], str]]] = [
         ("step time", _of(lambda e: e.step_time_s), format_time),
         ("  compute", _of(lambda e: e.compute_s), format_time),
         ("  exposed comm.", _of(lambda e: e.communication_s), format_time),
-        ("time / sequence", _per_sequence_s, format_time),
+        ("on own links", _of(lambda e: e.real_link_step_time_s), format_time),
+        ("time / sequence", None if _mixes_parts(pins) else _per_sequence_s, format_time),
         ("network cost", _of(lambda e: e.network_cost_usd), format_usd),
         ("system cost", _of(lambda e: e.cost_usd if e.fixed_cost_usd else None), format_usd),
-        ("time x cost", _of(lambda e: e.step_time_s * e.cost_usd), lambda x: f"{format_usd(x)} s"),
+        ("time x cost", _of(_time_x_cost), lambda x: f"{format_usd(x)} s"),
         ("memory / NPU", _memory_bytes, format_bytes),
         ("speedup vs equal", _of(lambda e: e.speedup_vs_equal), _ratio),
         ("perf/cost vs equal", _of(lambda e: e.perf_per_cost_vs_equal), _ratio),
     ]
     for name, figure, shown in figures:
-        values = [figure(pin) for pin in pins]
+        values = [figure(pin) if figure else None for pin in pins]
         if any(value is not None for value in values):
             texts = tuple("-" if value is None else shown(value) for value in values)
-            timed = name in ("step time", "  compute", "  exposed comm.", "time x cost")
+            timed = name in _OF_A_STEP
             yield ComparedRow(name, texts, _deltas(pins, values, baseline, same_work=timed))
     broken = tuple(_broken(pin) for pin in pins)
     yield ComparedRow("rules", broken, ("",) * len(pins))
+
+
+_OF_A_STEP = ("step time", "  compute", "  exposed comm.", "on own links", "time x cost")
+"""Figures that only steps of the same work share."""
+
+
+def _time_x_cost(evaluation: Evaluation) -> float:
+    return evaluation.own_links_step_time_s * evaluation.cost_usd
 
 
 def _of(figure: Callable[[Evaluation], float | None]) -> Callable[[Pin], float | None]:
@@ -149,7 +189,7 @@ def _of(figure: Callable[[Evaluation], float | None]) -> Callable[[Pin], float |
 def _per_sequence_s(pin: Pin) -> float | None:
     """What designs with different work are ranked by (C6)."""
     n_sequences = pin.problem.n_sequences
-    return pin.evaluation.step_time_s / n_sequences if n_sequences else None
+    return pin.evaluation.own_links_step_time_s / n_sequences if n_sequences else None
 
 
 def _memory_bytes(pin: Pin) -> float | None:

@@ -19,7 +19,7 @@ LAYERS = [
     ["collectives"],
     ["timing", "costing", "link_options"],
     ["group", "problem"],
-    ["evaluation"],
+    ["evaluation", "time_models"],
     ["optimizer"],
     ["flows"],
     ["procurement"],

@@ -16,7 +16,15 @@ from rich.console import Console
 from textual.widgets import DataTable, TextArea
 
 from libra_planner.spec.bundled import example, folder
-from libra_planner.tui.comparison import BarGroup, bar_groups, bar_lines, stacked
+from libra_planner.tui.comparison import (
+    BarGroup,
+    bar_groups,
+    bar_lines,
+    compared,
+    delta,
+    disagreement,
+    stacked,
+)
 from libra_planner.tui.plans import Pin, read_plan
 from libra_planner.tui.reporting import decision
 from libra_planner.tui.session import Session
@@ -207,13 +215,14 @@ def test_the_report_screen_says_what_the_command_says(plan_file: Path) -> None:
             for plan, pin in zip(plans, driver.app.session.pins, strict=True)
         ]
         said = command("report", *designs, "-o", written, "--allow-missing").out.splitlines()
-        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[:3]]
+        assert said[0] in shown  # LIBRA's table is part of a step.
+        cards = [re.fullmatch(r"(.*?): (\w): .*? \((.*)\)\. (.*)", line) for line in said[1:4]]
         for found in cards:
             assert found
             title, letter, figure, reason = found.groups()
             name = driver.app.session.pins["AB".index(letter)].name
             assert f"{title}: {letter}: {name} {figure}. {reason}" in shown
-        assert said[3] in shown
+        assert f"{said[4]} {said[5]}" in shown
         n_tables = len(list(written.glob("report-*.csv")))
         assert f"{n_tables} tables as CSV: report-*.csv" in shown
         assert len([line for line in said if line.endswith(".csv")]) == n_tables > 10
@@ -355,8 +364,46 @@ def test_bars_of_different_work_are_per_sequence(plan_file: Path) -> None:
     for pin, parts in zip((one, two), times.parts, strict=True):
         n_sequences = pin.problem.n_sequences
         assert n_sequences
-        assert sum(parts) == pytest.approx(pin.evaluation.step_time_s / n_sequences)
+        assert sum(parts) == pytest.approx(pin.evaluation.real_link_step_time_s / n_sequences)
     assert bar_lines([one, two], 40) == []
+
+
+def test_bars_and_orders_are_those_of_own_links(plan_file: Path) -> None:
+    """The optimum is the faster one by the ideal model, the other one on the links there are."""
+    session = opened(plan_file)
+    session.set_bandwidth((338.4, 84.6, 58.2, 18.8))
+    one = pinned(session)
+    session.set_bandwidth((300.0, 100.0, 75.0, 25.0))
+    two = pinned(session)
+    assert one.evaluation.step_time_s < two.evaluation.step_time_s
+    title, parts = (bar_groups([one, two])[0].title, bar_groups([one, two])[0].parts)
+    assert title.startswith("Step time on partial groups' own links")
+    assert sum(parts[1]) == pytest.approx(two.evaluation.real_link_step_time_s)
+    assert sum(parts[0]) > sum(parts[1])
+    assert disagreement([one, two]).endswith(
+        "fastest first 1, 2 by the plan's model, but 2, 1 on partial groups' own links"
+    )
+    rows = {row.name: row for row in compared([one, two], 0)}
+    for text, pin in zip(rows["on own links"].texts, (one, two), strict=True):
+        assert_shows(text, pin.evaluation.real_link_step_time_s)
+    assert rows["time x cost"].deltas[1] == delta(*map(_own_links_usd_s, (two, one)))
+    assert disagreement([one, one]) == ""
+
+
+def _own_links_usd_s(pin: Pin) -> float:
+    return pin.evaluation.own_links_step_time_s * pin.evaluation.cost_usd
+
+
+def test_no_time_per_sequence_of_parts_beside_whole_steps(plan_file: Path) -> None:
+    session = opened(plan_file)
+    part = pinned(session)
+    for key, value in (("workload", "gpt3"), ("global_batch", "8192")):
+        session.edit(key, value)
+    session.accept(read_plan(plan_file, session.edits.settings))
+    whole = pinned(session)
+    assert "time / sequence" not in {row.name for row in compared([part, whole], 0)}
+    assert not any("sequence" in group.title for group in bar_groups([part, whole]))
+    assert "time / sequence" in {row.name for row in compared([part, part], 0)}
 
 
 @pytest.mark.parametrize(

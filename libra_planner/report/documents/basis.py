@@ -61,7 +61,7 @@ def risk_section(comparison: Comparison) -> Section:
         risks += [f"{preset}: {note}." for note in one.bought.design.realization.notes]
     if all(one.check is None for one in comparison.candidates):
         risks.append(
-            "Step times are the model's: links deliver all they have. Routing by hash takes "
+            "Step times are not checked: links deliver all they have. Routing by hash takes "
             "longer; --check ecmp measures it."
         )
     risks.append(

@@ -34,7 +34,10 @@ def charts(comparison: Comparison) -> dict[str, Chart]:
     }
     if comparison.times_s is not None and len(comparison.candidates) > 1:
         found["frontier"] = _chart(
-            "frontier", "Price against step time", _frontier(comparison), 3.2
+            "frontier",
+            f"Price against step time {comparison.ranking.ranked_by}",
+            _frontier(comparison),
+            3.2,
         )
     bars = _network_swings(comparison)
     if bars:
@@ -148,7 +151,8 @@ def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
     """Letters of the designs by price, M$, and step time, ms; equal designs share a point."""
     found: dict[tuple[float, float], list[str]] = {}
     for one in comparison.candidates:
-        point = round(float(one.bill.total_usd) / _M_USD, 6), round(one.step_time_s * 1000, 6)
+        time_s = one.step_time_by(comparison.ranking.ranked_by)
+        point = round(float(one.bill.total_usd) / _M_USD, 6), round(time_s * 1000, 6)
         found.setdefault(point, []).append(one.letter)
     return found
 

@@ -21,6 +21,7 @@ from libra_planner.report.documents.cells import (
 from libra_planner.report.documents.designs import Figure, figures
 from libra_planner.report.documents.inputs import Comparison
 from libra_planner.report.documents.live import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
+from libra_planner.time_models import TimeModel
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.workload.memory import ModelStates
 
@@ -60,8 +61,12 @@ def _design_table(comparison: Comparison) -> Table:
     for dim in range(n_dims):
         rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
         rows.append((f"dim{dim + 1}, of whole ports, GB/s", _bandwidth(dim, built=True)))
-    rows += _time_rows()
-    return figures(comparison, "designs", "Design and step time", rows)
+    rows += _time_rows(comparison.ranking.ranked_by)
+    note = (
+        f"Ranked by the step time {comparison.ranking.ranked_by}; tokens per second, work per "
+        "dollar and the run follow it. Speedup over equal bandwidth is by the plan's model."
+    )
+    return figures(comparison, "designs", "Design and step time", rows, note)
 
 
 def _bandwidth(dim: int, *, built: bool) -> Figure:
@@ -75,7 +80,7 @@ def _bandwidth(dim: int, *, built: bool) -> Figure:
     return figure
 
 
-def _time_rows() -> list[tuple[str, Figure]]:
+def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
     return [
         ("Step time by the model, ms", lambda one: number(one.evaluation.step_time_s * _MS, 3)),
         ("of it exposed communication, ms", _exposed),
@@ -83,6 +88,7 @@ def _time_rows() -> list[tuple[str, Figure]]:
         ("Step time on the links, sprayed, ms", _sprayed),
         ("Effective step time under the policy, ms", _effective),
         ("FIM of the worst dimension under the policy", _fim),
+        ("Step time that ranks, ms", lambda one: number(one.step_time_by(model) * _MS, 3)),
         ("Speedup over equal bandwidth", lambda one: number(one.evaluation.speedup_vs_equal, 3)),
         ("Tokens per step", lambda one: count(one.proposal.tokens_per_step)),
         ("Tokens per second", _tokens_per_s),

@@ -10,6 +10,7 @@ from libra_planner.report.documents.cells import Card, Chart, Section
 from libra_planner.report.documents.inputs import Comparison, run_refusal
 from libra_planner.report.documents.live import verdict
 from libra_planner.report.memory import WARNING, memory_lines
+from libra_planner.time_models import TimeModel
 from libra_planner.units import format_time, format_usd
 
 _ROUNDING = 1e-9
@@ -26,13 +27,23 @@ def decision_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Secti
         key="decision",
         title="Decision",
         sheet="Decision",
-        paragraphs=(_firmness(comparison),),
+        paragraphs=(*ranked_by(comparison), _firmness(comparison)),
         warnings=_warnings(comparison),
         cards=tuple(cards),
         charts=charts,
         live=(verdict(comparison),) if len(comparison.candidates) > 1 else (),
         is_static=True,
     )
+
+
+def ranked_by(comparison: Comparison) -> tuple[str, ...]:
+    """Which step time everything is ranked by, and where models disagree on the order."""
+    ranking = comparison.ranking
+    text = (
+        f"Step times are {ranking.ranked_by}: the ranking, tokens per second, work per dollar and "
+        "the run follow them."
+    )
+    return (text, ranking.order_note) if ranking.order_note else (text,)
 
 
 def _warnings(comparison: Comparison) -> tuple[str, ...]:
@@ -178,24 +189,27 @@ _PLURAL = {
 def _fastest(comparison: Comparison, best: int) -> Card:
     designs, times = comparison.candidates, comparison.times_s or []
     one = designs[best]
-    figure = f"{format_time(one.step_time_s)} per step"
-    if one.token_time_s:
-        figure += f", {1e-6 / one.token_time_s:,.2f} M tokens/s"
+    model = comparison.ranking.ranked_by
+    step_time_s = one.step_time_by(model)
+    figure = f"{format_time(step_time_s)} per step {model}"
+    if comparison.ranking.time_unit == "token":
+        figure += f", {1e-6 / times[best]:,.2f} M tokens/s"
     second = _next(comparison, best, lambda i: times[i])
     if second is None:
-        compute = one.evaluation.compute_s / one.step_time_s
+        compute = one.evaluation.compute_s / step_time_s
         return Card("Speed", _answer(one), figure, f"{compute:.0%} of a step is compute.")
     other = designs[second]
     gain = times[second] / times[best]
     reason = f"{gain:.3f}x as fast as {other.letter}: "
-    reason += f"{_exposed(one)} of a step waits on communication, there {_exposed(other)}."
+    waits, there = (format_time(_exposed_s(x, model)) for x in (one, other))
+    reason += f"{waits} of a step waits on communication, there {there}."
     if gain - 1 < _ROUNDING:
         reason = f"As fast as {other.letter}, and listed before it."
     return Card("Fastest", _answer(one), figure, reason)
 
 
-def _exposed(one: Candidate) -> str:
-    return format_time(max(0.0, one.step_time_s - one.evaluation.compute_s))
+def _exposed_s(one: Candidate, model: TimeModel) -> float:
+    return max(0.0, one.step_time_by(model) - one.evaluation.compute_s)
 
 
 def _best(comparison: Comparison, best: int) -> Card:
@@ -203,8 +217,8 @@ def _best(comparison: Comparison, best: int) -> Card:
     totals = [float(one.bill.total_usd) for one in designs]
     one = designs[best]
     figure = f"{times[best] * totals[best] / 1e6:,.1f} s M$ per step"
-    if one.token_time_s and totals[best]:
-        figure = f"{1e6 / one.token_time_s / totals[best]:,.1f} tokens/s per M$"
+    if comparison.ranking.time_unit == "token" and totals[best]:
+        figure = f"{1e6 / times[best] / totals[best]:,.1f} tokens/s per M$"
     figure += ", incomplete" if comparison.missing else ""
     second = _next(comparison, best, lambda i: totals[i] * times[i])
     if second is None:
@@ -250,7 +264,9 @@ def _firmness(comparison: Comparison) -> str:
     total = sum((one.bill.total_usd for one in comparison.candidates), ZERO)
     share = f"{float(assumed / total):.0%}" if total else "0%"
     moved = [
-        f"all budgets at {budget.factor:.0%}" for budget in comparison.budgets if budget.changes
+        f"all budgets at {budget.factor:.0%}{_unchecked(comparison)}"
+        for budget in comparison.budgets
+        if budget.changes
     ]
     changes = flips + moved
     if changes:
@@ -258,3 +274,9 @@ def _firmness(comparison: Comparison) -> str:
     else:
         firm = "No single price and no budget moved by 20% changes the ranking."
     return f"{share} of the money rests on assumed prices. {firm}"
+
+
+def _unchecked(comparison: Comparison) -> str:
+    """Budgets move designs that nobody has checked."""
+    is_checked = comparison.ranking.ranked_by is TimeModel.CHECKED
+    return " (by step times before the check)" if is_checked else ""

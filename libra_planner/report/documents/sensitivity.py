@@ -121,10 +121,21 @@ def _budget_table(comparison: Comparison) -> Table:
     caption = f"Budgets (total bandwidth, cost) by ±{SWING_FRACTION:.0%}, optimised again"
     note = (
         "Only designs that are the optimum of their plan move; the others stay as they are. Step "
-        "times are the model's. No value: nothing meets the plan's rules any more."
+        f"times are {comparison.budgets[0].before.ranked_by}"
+        f"{_before(comparison)}. No value: nothing meets the plan's rules any more."
     )
     headings = ["", *comparison.letters, "Ranking"]
     return table("budgets", caption, headings, rows, note=note)
+
+
+def _before(comparison: Comparison) -> str:
+    """The ranking that budgets move, where the check makes another one of it."""
+    before = comparison.budgets[0].before
+    if before == comparison.ranking:
+        return ""
+    pairs = _pairs(before, comparison.ranking)
+    picks = [f"{name} {comparison.letters[i]}" for name, i, _ in pairs if i is not None]
+    return f", which rank the designs as they are otherwise than the check: {', '.join(picks)}"
 
 
 def _moved(comparison: Comparison, budget: BudgetSwing) -> str:

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
-from libra_planner.tui.comparison import bar_lines, compared
+from libra_planner.tui.comparison import bar_lines, compared, disagreement
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.pin_names import MOST_LETTERS
@@ -63,7 +63,10 @@ class ComparePane(Pane):
             return
         self._of, chosen = shown, self._chosen()
         self.query_one("#compare-empty").display = not session.pins
-        table.display = self.query_one("#compare-hint").display = bool(session.pins)
+        hint = self.query_one("#compare-hint", Static)
+        table.display = hint.display = bool(session.pins)
+        note = disagreement(session.pins)
+        hint.update(f"{note}\n{_HINT}" if note else _HINT)
         table.clear(columns=True)
         self._draw()
         if not session.pins:
@@ -86,7 +89,8 @@ class ComparePane(Pane):
         pins, chart = self.session.pins, self.query_one("#compare-chart", Static)
         lines = bar_lines(pins, self.size.width - 2) if pins else []
         # Beside rows and bars: the heading, a scrollbar, the hint and a gap before and after.
-        taken = self.query_one(DataTable).row_count + len(lines) + 5
+        said = bool(disagreement(pins))
+        taken = self.query_one(DataTable).row_count + len(lines) + 5 + said
         self.set_class(bool(lines) and taken <= self.size.height, "-charts")
         chart.update(_inked(lines))
 

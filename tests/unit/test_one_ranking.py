@@ -1,0 +1,156 @@
+"""One ranking in every view, by the step time that knows most of the links (C6)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from libra_planner.cli.main import _parser
+from libra_planner.cli.report import compared
+from libra_planner.procurement.ranking import ranking, times_s
+from libra_planner.report.documents.decision import decision_section
+from libra_planner.report.documents.files import documents
+from libra_planner.time_models import TimeModel
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PARTIAL = [
+    str(EXAMPLES / "01_gpt3_4d.yaml"),
+    str(EXAMPLES / "02_performance_per_cost.yaml"),
+    f"{EXAMPLES / '01_gpt3_4d.yaml'}@300,100,75,25",
+]
+"""TP 16 takes 4 x 2 of the 8 NPUs of dim2: a group has only its own links there."""
+
+WHOLE_GROUPS = [
+    str(EXAMPLES / "reports" / f"{name}.yaml") for name in ("one_nic", "oversubscribed")
+]
+OWN_MS = [796.875, 786.176, 779.575]
+
+
+def _compared(*arguments: str):
+    return compared(_parser().parse_args(["report", *arguments, "-o", "unused"]))
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Fastest A, C, B by the ideal model and C, B, A on their own links."""
+    return _compared(*PARTIAL)
+
+
+@pytest.fixture(scope="module")
+def checked():
+    """As fast as one another until somebody routes the flows over half the uplinks."""
+    return _compared(*WHOLE_GROUPS, "--check", "spray")
+
+
+def test_cards_tables_and_chart_follow_own_links(three) -> None:
+    ranks = three.ranking
+    times_ms = [1000 * one.evaluation.real_link_step_time_s for one in three.candidates]
+    assert times_ms == pytest.approx(OWN_MS, abs=5e-4)
+    assert times_s(three.candidates)[0] == pytest.approx([ms / 1000 for ms in times_ms])
+    products = [
+        ms * float(one.bill.total_usd) for ms, one in zip(times_ms, three.candidates, strict=True)
+    ]
+    assert three.letters[ranks.fastest] == "C"
+    assert ranks.best_per_usd == products.index(min(products))
+    fastest = decision_section(three, ()).cards[1]
+    assert fastest.figure == "779.575 ms per step on partial groups' own links"
+    made = documents(three, ("csv", "html", "md", "xlsx"))
+    rows = {row[0]: row[1:] for row in csv.reader(io.StringIO(made["report-designs.csv"]))}
+    own = [float(x) for x in rows["Step time on partial groups' own links, ms"]]
+    assert [float(x) for x in rows["Step time that ranks, ms"]] == own
+    assert own.index(min(own)) == ranks.fastest
+    title = "Price against step time on partial groups&#39; own links"
+    assert title in made["report.html"]
+
+
+def test_models_that_disagree_are_named_with_both_orders(three) -> None:
+    note = (
+        "The models disagree on the order: fastest first A, C, B by the plan's model, but C, B, A "
+        "on partial groups' own links"
+    )
+    made = documents(three, ("html", "md", "xlsx"))
+    book = openpyxl.load_workbook(io.BytesIO(made["report.xlsx"]))
+    cells = [str(cell.value) for row in book["Decision"] for cell in row]
+    assert any(text.startswith(note) for text in cells)
+    assert note in made["report.md"]
+    assert note in made["report.html"].replace("&#39;", "'")
+    assert note in decision_section(three, ()).paragraphs[1]
+
+
+def test_json_and_terminal_say_the_same(run, tmp_path) -> None:
+    command = ("report", *PARTIAL, "-o", tmp_path, "--formats", "md")
+    payload, text = run(*command, "--json").payload, run(*command).out
+    assert (payload["fastest"], payload["ranked_by"]) == (
+        "C",
+        "step time on partial groups' own links",
+    )
+    assert payload["order_note"] in text
+    assert payload["order_note"] in payload["decision"]["text"]
+    ranked = [1000 * one["ranked_step_time_s"] for one in payload["designs"]]
+    assert ranked == pytest.approx(OWN_MS, abs=5e-4)
+    assert "Fastest: C: 01_gpt3_4d @ 300,100,75,25 (779.575 ms per step" in text
+
+
+def test_the_workbook_ranks_by_the_same_time(three) -> None:
+    (verdict,) = decision_section(three, ()).live
+    letters, ranks = three.letters, three.ranking
+    assert verdict.value.endswith(f"best per dollar {letters[ranks.best_per_usd]}")
+    assert all(f"*{time!r}" in verdict.expression for time in times_s(three.candidates)[0])
+
+
+def test_flips_and_budgets_follow_own_links(three) -> None:
+    """A break-even is where products of price and own-link time are equal."""
+    times, _ = times_s(three.candidates)
+    totals = [float(one.bill.total_usd) for one in three.candidates]
+    best = three.ranking.best_per_usd
+    flips = [s for s in three.swings if s.break_even_text.endswith("best per dollar")]
+    assert flips
+    for swing in flips:
+        other = three.letters.index(swing.break_even_text[0])
+        worth = [
+            times[i] * (totals[i] + (swing.break_even - 1) * float(swing.usd_by_design[i]))
+            for i in (best, other)
+        ]
+        assert worth[0] == pytest.approx(worth[1], rel=1e-9)
+    assert {budget.before.ranked_by for budget in three.budgets} == {TimeModel.OWN_LINKS}
+    assert all(budget.before == three.ranking for budget in three.budgets)
+
+
+def test_runs_and_tokens_follow_own_links() -> None:
+    whole = ("--set", "workload=gpt3", "--set", "global_batch=8192")
+    for one in _compared(*PARTIAL[:2], *whole).candidates:
+        own_s = one.evaluation.real_link_step_time_s
+        assert own_s > one.evaluation.step_time_s
+        assert one.run.work_s == one.run.n_steps * own_s
+        assert one.token_time_s == pytest.approx(own_s / (8192 * 2048))
+
+
+def test_checked_times_rank_where_all_are_checked(checked) -> None:
+    assert checked.ranking.ranked_by is TimeModel.CHECKED
+    note = "fastest first A = B by the plan's model, but A, B on the links as checked"
+    assert note in checked.ranking.order_note
+    effective = [float(one.check.effective_step_time_s.mean()) for one in checked.candidates]
+    scale = 1024 * 2048
+    assert times_s(checked.candidates)[0] == pytest.approx([s / scale for s in effective])
+    assert "on the links as checked" in decision_section(checked, ()).cards[1].figure
+
+
+def test_one_unchecked_design_makes_no_check_count(checked) -> None:
+    a, b = checked.candidates
+    found = ranking([a, replace(b, check=None)])
+    assert found.ranked_by is TimeModel.PLAN
+    assert (found.fastest, found.order_note) == (0, "")
+    model_s = a.evaluation.step_time_s / (1024 * 2048)
+    assert times_s([a, replace(b, check=None)])[0] == pytest.approx([model_s, model_s])
+
+
+def test_without_partial_groups_the_model_ranks() -> None:
+    found = _compared(*WHOLE_GROUPS)
+    assert (found.ranking.ranked_by, found.ranking.order_note) == (TimeModel.PLAN, "")
+    text = decision_section(found, ()).paragraphs[0]
+    assert text.startswith("Step times are by the plan's model:")
