@@ -10,7 +10,8 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.link_options import find_options, nearest_options
-from libra_planner.problem import RULE_TOLERANCE, BalancedStep, Problem, fastest_alternative
+from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
+from libra_planner.timing.evaluators import BalancedStep
 from libra_planner.timing.explanation import Share, critical_path
 from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s

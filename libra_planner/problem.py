@@ -13,6 +13,7 @@ from libra_planner.costing import PricePart, has_nic
 from libra_planner.group import Member, relative_time
 from libra_planner.link_options import Options, distinct_options, find_options
 from libra_planner.realization import Realization, default_realization
+from libra_planner.timing.evaluators import StepEvaluators
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology
@@ -83,36 +84,6 @@ class StepTimeLimit:
     limit_s: float
     line: int | None = None
     column: int | None = None
-
-
-@dataclass(frozen=True)
-class BalancedStep:
-    """A step whose collectives split their data over orders of the dimensions.
-
-    Parameters
-    ----------
-    step_time_s : T with the best splits at one vector.
-    aggregate_bound_s : T if every collective could use all bandwidth of its dimensions:
-        no schedule of the collectives is faster.
-    """
-
-    step_time_s: float
-    aggregate_bound_s: float
-
-
-@dataclass(frozen=True)
-class StepEvaluators:
-    """What a step takes at one vector, where no expression in bandwidth can say it.
-
-    Parameters
-    ----------
-    exact_step_time_s : T by the exact flow shop, of a vector of shape (n_dims,);
-        ``None`` where the model has no chunks to simulate.
-    balanced : T with balanced schedules; ``None`` where the plan does not ask for it.
-    """
-
-    exact_step_time_s: Callable[[Array], float] | None = None
-    balanced: Callable[[Array], BalancedStep] | None = None
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_f
 from libra_planner.collectives.flowshop import AUTO_CHUNKS
 from libra_planner.collectives.scheduling import MAX_DIMS
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.problem import BalancedStep, StepEvaluators
 from libra_planner.spec.collective_cases import algorithm_named
 from libra_planner.spec.document import Document
 from libra_planner.spec.fidelity_models import AUTO
 from libra_planner.spec.models import CommonSpec
+from libra_planner.timing.evaluators import BalancedStep, StepEvaluators
 from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
 from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, Slowdown
 from libra_planner.timing.pipelined import pipelined_time, pipelined_traffic

@@ -21,7 +21,6 @@ from libra_planner.link_options import Options
 from libra_planner.problem import (
     Problem,
     Rule,
-    StepEvaluators,
     StepTimeLimit,
     with_alternatives,
 )
@@ -39,6 +38,7 @@ from libra_planner.spec.rules import parse_rule, rule_names
 from libra_planner.spec.settings import apply_settings
 from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
+from libra_planner.timing.evaluators import StepEvaluators
 from libra_planner.timing.expression import Array
 from libra_planner.timing.loops import Slowdown
 from libra_planner.topology import Topology, parse_topology
