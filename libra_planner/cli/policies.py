@@ -29,9 +29,14 @@ def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str 
         return replace(fault, path="", place=Place(f"{before}{name}"))
 
     try:
-        return policy_with(vars(options), said=flag)
+        policy = policy_with(vars(options), said=flag)
     except SpecError as error:
         raise type(error)(*map(placed, error.faults)) from None
+    if policy.name != "ecmp" and getattr(options, "npus_per_address", None) is not None:
+        expected = "expected ecmp: no other policy reads addresses"
+        fault = Fault(f"got {flag} {policy.name}", expected, "leave one out", "npus_per_address")
+        raise SpecError(placed(fault))
+    return policy
 
 
 def flag_of(name: str) -> str:

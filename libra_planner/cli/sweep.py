@@ -144,7 +144,7 @@ def show(options: argparse.Namespace) -> None:
 
     _refuse_unused(options)
     _refuse_axes(options)
-    results = Results.at(options.directory, options.by)
+    results = Results.at(options.directory, _ranked_by(options))
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
@@ -165,6 +165,11 @@ def show(options: argparse.Namespace) -> None:
     if _needs_check(options) and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
+
+
+def _ranked_by(options: argparse.Namespace) -> str:
+    """The times that rank designs: beside FIM, which is of the links, those on the links."""
+    return str(options.by or ("effective" if options.fim else "ideal"))
 
 
 def _needs_check(options: argparse.Namespace) -> bool:

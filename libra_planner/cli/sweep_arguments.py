@@ -50,9 +50,10 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
     what = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
     parser.add_argument("--fim", action="store_true", help=what)
     what = (
-        "times to rank by: of the plan's model (default), or on the links, of a sweep with check:"
+        "times to rank by: of the plan's model (default without --fim), or on the links (default "
+        "with --fim), of a sweep with check:"
     )
-    parser.add_argument("--by", choices=("ideal", "effective"), default="ideal", help=what)
+    parser.add_argument("--by", choices=("ideal", "effective"), help=what)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--csv", metavar="OUT", help="write CSV (- for stdout); alone, all rows")
     add_json(where)

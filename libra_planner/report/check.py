@@ -215,6 +215,12 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             "all groups of a collective run in step, and a round ends for all NPUs when its last "
             "flow does"
         )
+    n_sharing = checked.links.traffic.npus_per_address
+    if n_sharing > 1 and checked.report.policy.name == "ecmp":
+        yield (
+            f"{n_sharing} NPUs share an address; each of their queue pairs has a source port of "
+            f"its own: other paths are drawn, but under murmur no more flows meet on average"
+        )
     yield from link_notes(problem, design)
     yield from _built_notes(checked)
     if realization is not None:

@@ -39,8 +39,8 @@ def ties(values: Array) -> NDArray[np.intp]:
 def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
     """Designs on the frontier of two figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time up to :func:`ties`, cost and place,
-    that is no dearer, up to :data:`SAME`.
+    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, exact time
+    and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten exactly.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
     >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
     array([1, 2])
     """
-    order = np.lexsort((cost, ties(time)))
+    order = np.lexsort((time, cost, ties(time)))
     least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
     return order[cost[order] < least * (1 - SAME)]
 
@@ -65,15 +65,17 @@ def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
 def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
     """Designs on the frontier of three figures that are to be small, fastest first.
 
-    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM and
-    place, that is no worse in cost and FIM, up to :data:`SAME` of each. The designs so far that no
-    other one beats in cost and FIM are a staircase, so that each costs a bisection: O(n log n) in
-    all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of vectors, JACM 22,
-    1975).
+    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM,
+    exact cost and time, and place, that is no worse in cost and FIM, up to :data:`SAME` of each. So
+    none that is kept is beaten exactly. A design without FIM has nothing out of balance: it beats
+    as one of FIM 0 does, and is beaten by what is no worse in time and cost alone. The designs so
+    far that no other one beats in cost and FIM are a staircase, so that each costs a bisection:
+    O(n log n) in all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of
+    vectors, JACM 22, 1975).
 
     Parameters
     ----------
-    time, cost, fim : of each design, 0 or more, shape (n,).
+    time, cost, fim : of each design, 0 or more, shape (n,); ``fim`` nan where a design has none.
 
     Returns
     -------
@@ -86,16 +88,17 @@ def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
     >>> unbeaten(np.array([1.0, 2, 3, 3]), np.array([9.0, 5, 5, 9]), np.array([50.0, 60, 60, 0]))
     array([0, 1, 3])
     """
-    order = np.lexsort((fim, ties(cost), ties(time)))
+    balance = np.nan_to_num(fim)
+    order = np.lexsort((time, cost, balance, ties(cost), ties(time)))
     costs: list[float] = []
     fims: list[float] = []  # Falls as costs rise.
     kept = []
     figures = zip(order.tolist(), cost[order].tolist(), fim[order].tolist(), strict=True)
     for i, usd, percent in figures:
         near = bisect_right(costs, usd / (1 - SAME))
-        if not near or percent < fims[near - 1] * (1 - SAME):
+        if not near or percent < fims[near - 1] * (1 - SAME):  # Never without FIM.
             kept.append(i)
-        _put(costs, fims, usd, percent)
+        _put(costs, fims, usd, balance[i])
     return np.array(kept, dtype=np.intp)
 
 

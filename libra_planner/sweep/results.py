@@ -237,19 +237,22 @@ class Results:
     def pareto_with_fim(self) -> Answer:
         """Designs that no other one beats in time, cost and FIM, fastest first.
 
-        Where no flow crosses switches nothing is out of balance: FIM counts as 0. Designs whose
-        links could not be checked have no place.
+        A design in which no flow crosses switches has no FIM: it has to be unbeaten in time and
+        cost, and beats others as one of FIM 0. Designs whose links could not be checked have no
+        place.
         """
+        import numpy as np
+
         fim = self.need("fim_percent", "--fim")
         time, cost = self.time_column, self.need("cost_usd")
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
-        figures = f"{time} AS time, {cost} AS cost, coalesce({fim}, 0) AS fim"
-        found = self._arrays(figures, checked)
-        kept = found["row"][unbeaten(found["time"], found["cost"], found["fim"])]
+        found = self._arrays(f"{time} AS time, {cost} AS cost, {fim} AS fim", checked)
+        percent = np.ma.filled(found["fim"].astype(np.float64), np.nan)
+        kept = found["row"][unbeaten(found["time"], found["cost"], percent)]
         return self._rows(kept, f"{time}, {cost}, coalesce({fim}, 0), row")
 
     def _arrays(self, figures: str, which: str) -> dict[str, Any]:
-        """Row numbers and figures of designs, without nulls, as arrays."""
+        """Row numbers and figures of designs as arrays, masked where there are nulls."""
         query = f"SELECT row, {figures} FROM designs WHERE {which} ORDER BY row"
         found: dict[str, Any] = self._connection.execute(query).fetchnumpy()
         return found

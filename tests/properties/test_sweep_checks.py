@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from libra_planner.flows.check import CheckMemo, link_check
@@ -33,13 +33,14 @@ def tied(values: np.ndarray) -> list[int]:
 
 
 def unbeaten_by_pairs(time: np.ndarray, cost: np.ndarray, fim: np.ndarray) -> list[int]:
-    """Every design against all before it."""
-    order = np.lexsort((fim, tied(cost), tied(time)))
+    """Every design against all before it; nan FIM beats as 0, and is beaten by any."""
+    balance = np.where(np.isnan(fim), 0.0, fim)
+    order = np.lexsort((time, cost, balance, tied(cost), tied(time)))
     kept = []
     for place, i in enumerate(order):
         before = order[:place]
         no_dearer = cost[before] <= cost[i] / (1 - SAME)
-        no_worse = fim[before] * (1 - SAME) <= fim[i]
+        no_worse = (balance[before] * (1 - SAME) <= fim[i]) | np.isnan(fim[i])
         if not (no_dearer & no_worse).any():
             kept.append(int(i))
     return kept
@@ -52,7 +53,39 @@ FIGURE = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(FIGURE, FIGURE, FIGURE), max_size=60))
+DESIGNS = st.lists(st.tuples(FIGURE, FIGURE, FIGURE | st.just(np.nan)), max_size=60)
+
+
+@given(DESIGNS)
+@settings(max_examples=300)
+@example([(1 + 1e-12, 5.0, 60.0), (1.0, 5.0, 60.0)])  # The same but for rounding.
+@example([(1.0, 5.0, 60.0), (2.0, 6.0, np.nan)])
+def test_no_design_of_the_frontier_is_beaten_in_all_that_it_shows(
+    designs: list[tuple[float, float, float]],
+) -> None:
+    """By no design of all, kept or not; one without FIM by none in time and cost, but rounding."""
+    time, cost, fim = np.array(designs, dtype=np.float64).reshape(-1, 3).T
+    for i in unbeaten(time, cost, fim):
+        no_worse = (time <= time[i]) & (cost <= cost[i])
+        better = (time < time[i]) | (cost < cost[i]) | (np.nan_to_num(fim) < fim[i])
+        if np.isnan(fim[i]):
+            better = (time < time[i] * (1 - 2 * SAME)) | (cost < cost[i] * (1 - 2 * SAME))
+        else:
+            no_worse &= np.nan_to_num(fim) <= fim[i]
+        assert not (no_worse & better).any()
+
+
+@given(st.lists(st.tuples(FIGURE, FIGURE), max_size=60))
+@settings(max_examples=200)
+@example([(1 + 1e-12, 5.0), (1.0, 5.0)])
+def test_no_design_of_the_frontier_of_two_is_beaten(designs: list[tuple[float, float]]) -> None:
+    time, cost = np.array(designs, dtype=np.float64).reshape(-1, 2).T
+    for i in unbeaten_in_two(time, cost):
+        no_worse = (time <= time[i]) & (cost <= cost[i])
+        assert not (no_worse & ((time < time[i]) | (cost < cost[i]))).any()
+
+
+@given(DESIGNS)
 @settings(max_examples=300)
 def test_the_staircase_is_all_pairs(designs: list[tuple[float, float, float]]) -> None:
     time, cost, fim = np.array(designs, dtype=np.float64).reshape(-1, 3).T
@@ -64,7 +97,7 @@ def test_the_staircase_is_all_pairs(designs: list[tuple[float, float, float]]) -
 @settings(max_examples=300)
 def test_the_frontier_of_two_is_all_pairs(designs: list[tuple[float, float]]) -> None:
     time, cost = np.array(designs, dtype=np.float64).reshape(-1, 2).T
-    order = np.lexsort((cost, tied(time)))
+    order = np.lexsort((time, cost, tied(time)))
     expected = [
         int(i)
         for place, i in enumerate(order)

@@ -485,6 +485,23 @@ def test_options_of_a_routing_need_one(option: str, plan, run) -> None:
     assert f"got {option.partition('=')[0]} without --routing" in result.err
 
 
+@pytest.mark.parametrize(("command", "flag"), [("check", "--policy"), ("optimize", "--routing")])
+def test_addresses_are_of_ecmp_only(command: str, flag: str, plan, run) -> None:
+    """No other policy reads them, so that the option would change nothing."""
+    outcome = run(command, plan(text=TWO_DIMS), flag, "greedy", "--npus-per-address", "2")
+    said = f"--npus-per-address: got {flag} greedy, expected ecmp: no other policy reads addresses"
+    assert (outcome.code, said in outcome.err) == (2, True)
+
+
+def test_shared_addresses_draw_other_paths_and_say_what_that_changes(plan, run) -> None:
+    path = plan(text=TWO_DIMS)
+    shared = run("check", path, "--seed", "1", "--npus-per-address", "2", "--json").payload
+    assert shared["npus_per_address"] == 2
+    assert any("2 NPUs share an address" in note for note in shared["notes"])
+    own = run("check", path, "--seed", "1", "--json").payload
+    assert not any("share an address" in note for note in own["notes"])
+
+
 def test_options_of_another_policy_are_refused_by_optimize_too(plan, run) -> None:
     path = plan(text=TWO_DIMS)
     result = run("optimize", path, "--routing", "greedy", "--enhanced")
