@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import Place, PlannerError
-from libra_planner.files import read_text
-from libra_planner.tui import recent
 from libra_planner.tui.apart import apart
-from libra_planner.tui.core import FRAME_S, CockpitCore
-from libra_planner.tui.dialogs import OpenDialog, Panel, Prompt, Question, help_text
+from libra_planner.tui.core import FRAME_S
+from libra_planner.tui.dialogs import Panel, Prompt, help_text
+from libra_planner.tui.plan_files import CockpitFiles
 from libra_planner.tui.plans import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
 from libra_planner.tui.session import Edits
 
 
-class Cockpit(CockpitCore):
+class Cockpit(CockpitFiles):
     """The cockpit of one plan at a time, with its actions."""
 
     # Design
@@ -30,14 +28,20 @@ class Cockpit(CockpitCore):
             return
 
         call = apart(partial(best_design, problem))
-        self.workshop.start("optimize", "optimising", call=call, done=self._optimized)
+        done = partial(self._optimized, self.session.fingerprint)
+        self.workshop.start("optimize", "optimising", call=call, done=done)
         self.say("")
 
-    def _optimized(self, optimum: Optimum) -> None:
-        self.session.optimum = optimum
-        self.change_bandwidth(tuple(optimum.design.bandwidth_GBps))
+    def _optimized(self, fingerprint: bytes | None, optimum: Optimum) -> None:
+        self.design.flush()
+        self.session.keep_optimum(fingerprint, optimum)
+        if self.session.optimum is not optimum:
+            self.say("the plan was edited meanwhile: o finds the best design of what it is now")
+            return
+        self.change_bandwidth(optimum.bandwidth_GBps)
         self.session.came_from(f"optimum of {optimum.problem.objective.replace('_', ' ')}")
-        self.say("optimised: proven best for these rules")
+        words = "optimised: proven best for these rules"
+        self.say(words, lambda: self.session.is_proven(self.evaluation))
 
     def _current_problem(self) -> Any:
         """The plan in numbers, or ``None`` with a word why not."""
@@ -46,14 +50,15 @@ class Cockpit(CockpitCore):
             self.say("the plan has faults: correct them first (f goes to the first)")
             return None
         if not self.session.current:
-            self.say("the plan is being read: try again")
+            self.say("the plan was being read: try again")
             return None
         return self.session.problem
 
     def action_equal(self) -> None:
         """Spread the total evenly."""
-        if self.session.problem is not None:
-            self.change_bandwidth(equal_split_GBps(self.session.problem))
+        problem = self._current_problem()
+        if problem is not None:
+            self.change_bandwidth(equal_split_GBps(problem))
 
     async def action_bars(self) -> None:
         """Go to the bars."""
@@ -169,76 +174,7 @@ class Cockpit(CockpitCore):
         self.workshop.cancel(running[-1].kind)
         self.say(f"cancelled: {running[-1].label}")
 
-    # Files
-
-    def action_save(self) -> None:
-        """Write the edits into the plan."""
-        self.save(lambda: None)
-
-    def save(self, then: Callable[[], None]) -> None:
-        """Save where the plan is, or ask where if it is one of the bundled examples."""
-        self.design.flush()
-        if self.is_bundled():
-            self._ask_path(then)
-        else:
-            self._write(self.session.path, then)
-
-    def is_bundled(self) -> bool:
-        """Whether the plan is one of the examples, which are not to be changed."""
-        from libra_planner.spec import bundled
-
-        return self.session.path.resolve().parent == bundled.folder("examples").resolve()
-
-    def action_save_as(self) -> None:
-        """Write the plan to another file."""
-        self.design.flush()
-        self._ask_path(lambda: None)
-
-    def _ask_path(self, then: Callable[[], None]) -> None:
-
-        def done(answer: str | None) -> None:
-            if answer and answer.strip():
-                target = Path(answer.strip()).expanduser()
-                self._ask_replace(target, lambda: self._write(target, then))
-
-        name = self.session.path.name
-        why = "a bundled example is not changed: give the copy a place"
-        hint = why if self.is_bundled() else ""
-        self.push_screen(Prompt("Save as", name, hint=hint), done)
-
-    def _ask_replace(self, target: Path, then: Callable[[], None]) -> None:
-        """Ask before a file that is not the open plan's is replaced."""
-        from libra_planner.tui.saving import replaced
-
-        def done(answer: str | None) -> None:
-            if answer == "r":
-                then()
-            else:
-                self.say(f"nothing saved: {target} is as it was")
-
-        text = replaced(self.session.path, target)
-        if not text:
-            then()
-            return
-        self.push_screen(Question("Replace a file", text, {"r": "replace it"}), done)
-
-    def _write(self, target: Path, then: Callable[[], None]) -> None:
-        session = self.session
-
-        def call(_ticket: Any) -> list[Path]:
-            from libra_planner.tui.saving import save_plan
-
-            return save_plan(session.path, session.edits.settings, target)
-
-        def done(kept: list[Path]) -> None:
-            copies = f"; the file before is {kept[0].name}" if kept else ""
-            session.file_written(target)
-            self.say(f"saved {target}{copies}")
-            self.remember()
-            self.read()
-            then()
-
-        self.workshop.start("save", "saving", call=call, done=done)
+    # Leaving, and the rest
 
     def load_pin(self, pin: Pin) -> None:
         """Go back to a pinned design and its plan."""
@@ -250,51 +186,6 @@ class Cockpit(CockpitCore):
             self.say(said)
         else:
             self.guard(lambda: self._open(pin.path, edits, pin.called, said=said))
-
-    def action_open(self) -> None:
-        """Open another plan."""
-        self.guard(self._ask_open)
-
-    def _ask_open(self) -> None:
-        from libra_planner.spec import bundled
-
-        plans = [(one.path, one.path) for one in recent.recent_plans()]
-        examples = [(name, str(bundled.example(name))) for name in bundled.names("examples")]
-        listed = plans + [(f"example {name}", path) for name, path in examples]
-
-        def done(answer: str | None) -> None:
-            if answer:
-                self._open(Path(answer).expanduser())
-
-        self.push_screen(OpenDialog(listed), done)
-
-    def _open(self, path: Path, *design: Any, said: str = "") -> None:
-        """Open a plan if its file can be read; else say why not, and the one that is open stays."""
-        try:
-            read_text(path)
-        except PlannerError as error:
-            self.show_error("opening a plan", error)
-        else:
-            self.remember()
-            self.open_plan(path, *design)
-            self.say(said)
-
-    def guard(self, then: Callable[[], None]) -> None:
-        """Ask what to do with unsaved edits first."""
-        self.design.flush()
-        if not self.session.dirty:
-            then()
-            return
-
-        def done(answer: str | None) -> None:
-            if answer == "s":
-                self.save(then)
-            elif answer == "d":
-                then()
-
-        n = len(self.session.edits.settings)
-        text = f"{self.session.path.name} has {n} unsaved edit{'s' if n > 1 else ''}."
-        self.push_screen(Question("Unsaved edits", text, {"s": "save", "d": "drop them"}), done)
 
     def action_leave(self) -> None:
         """Leave the cockpit."""
@@ -308,15 +199,6 @@ class Cockpit(CockpitCore):
         self.remember()
         self.workshop.cancel_all()
         self.exit(0)
-
-    def remember(self) -> None:
-        """Put the plan and its design on the list of recent ones."""
-        session = self.session
-        if session.reading is not None and session.reading.document is not None:
-            path = str(session.path.resolve())
-            recent.remember(recent.RecentPlan(path, session.edits.bandwidth_GBps))
-
-    # The rest
 
     def action_help(self) -> None:
         """All keys."""

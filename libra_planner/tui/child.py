@@ -49,11 +49,13 @@ def run_command(
         reader = threading.Thread(target=_drain, args=(child, errors), daemon=True)
         reader.start()
         lines = []
-        with ticket.on_cancel(lambda: stop(child)):
-            for text in child.stdout or ():
-                lines.append(text)
-                line(text)
-        reader.join()
+        try:
+            with ticket.on_cancel(lambda: stop(child)):
+                for text in child.stdout or ():
+                    lines.append(text)
+                    line(text)
+        finally:  # Before stderr is closed under it.
+            reader.join()
     if ticket.cancelled or child.returncode == INTERRUPTED:
         raise Cancelled
     if child.returncode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -88,6 +88,7 @@ class CockpitCore(App[int]):
         self.no_figures = "reading the plan ..."
         self._said = self._status = ""
         self._progress = ""
+        self._holds: Callable[[], bool] = lambda: True
         self.animation_level = "none"
         get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
 
@@ -169,6 +170,7 @@ class CockpitCore(App[int]):
         for kind in ("optimize", "frontier", "check"):
             self.workshop.cancel(kind)
         self._show_tabs()
+        self.design.show_proof()
         self.read()
 
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
@@ -229,12 +231,13 @@ class CockpitCore(App[int]):
         mark = " (edited)" if session.dirty else ""
         bar = self.screen_stack[0].query_one(TabBar)
         bar.update(name or self.pane.id or "", f"{session.path.name}{mark}")
+        self._show_status()  # Edits may have ended what it says.
 
     # Status
 
-    def say(self, text: str) -> None:
-        """Put a message on the status line."""
-        self._said = text
+    def say(self, text: str, holds: Callable[[], bool] = lambda: True) -> None:
+        """Put a message on the status line, to stand there as long as it holds."""
+        self._said, self._holds = text, holds
         self._show_status()
 
     def _show_status(self) -> None:
@@ -242,7 +245,7 @@ class CockpitCore(App[int]):
         if running:
             text = f"{running[-1].label} ...{self._progress}  (x cancels)"
         else:
-            text, self._progress = self._said, ""
+            text, self._progress = self._said if self._holds() else "", ""
         if text != self._status and self.is_running and self.screen_stack:
             self._status = text
             self.screen_stack[0].query_one("#status", Static).update(
@@ -254,6 +257,8 @@ class CockpitCore(App[int]):
             self._progress = f" {event.done} of {event.n}"  # The next tick shows it.
 
     def on_finished(self, event: Finished) -> None:
+        if not self.screen_stack:  # The cockpit is being left.
+            return
         error = self.workshop.finish(event)
         self._show_status()
         if error is not None:

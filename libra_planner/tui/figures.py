@@ -20,27 +20,23 @@ _SHOWN_GAP = 1e-9
 """Digits of smaller gaps are rounding."""
 
 
-def dimension_rows(problem: Problem, evaluation: Evaluation) -> tuple[DimensionRow, ...]:
-    """What is said beside the bar of every dimension."""
-    from libra_planner.units import format_bandwidth, format_time
+def dimension_rows(problem: Problem, evaluation: Evaluation | None) -> tuple[DimensionRow, ...]:
+    """What is said beside the bar of every dimension, with figures where there are any."""
+    return tuple(
+        DimensionRow(problem.topology.labels[i], dimension.tier, *_beside(i, evaluation))
+        for i, dimension in enumerate(problem.topology.dimensions)
+    )
 
-    cost_usd = evaluation.network_cost_usd or 1.0
-    rows = []
-    for i, dimension in enumerate(problem.topology.dimensions):
-        waits_s = sum(share.seconds for share in evaluation.shares if i in share.dims)
-        rows.append(
-            DimensionRow(
-                label=problem.topology.labels[i],
-                block=str(dimension),
-                tier=dimension.tier,
-                bandwidth=format_bandwidth(evaluation.bandwidth_bytes_per_s[i]).removesuffix(
-                    " GB/s"
-                ),
-                cost_share=f"{evaluation.cost_usd_by_dim[i] / cost_usd:.0%}",
-                note=format_time(waits_s) if waits_s else "",
-            )
-        )
-    return tuple(rows)
+
+def _beside(dim: int, evaluation: Evaluation | None) -> tuple[str, str]:
+    """A dimension's part of the cost, and what waits for it."""
+    from libra_planner.units import format_time
+
+    if evaluation is None:
+        return "", ""
+    waits_s = sum(share.seconds for share in evaluation.shares if dim in share.dims)
+    cost_share = evaluation.cost_usd_by_dim[dim] / (evaluation.network_cost_usd or 1.0)
+    return f"{cost_share:.0%}", format_time(waits_s) if waits_s else ""
 
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
@@ -156,15 +152,14 @@ def members(evaluation: Evaluation) -> Table | None:
     return table
 
 
-def proof(optimum: Optimum, evaluation: Evaluation) -> Text:
-    """What optimising proved, seen from the design on screen."""
+def proof(optimum: Optimum, *, is_shown: bool) -> Text:
+    """What optimising proved, seen from the design on screen: the optimum or another one."""
     from libra_planner.units import format_time, format_usd
 
     design, best = optimum.design, optimum.evaluation
-    same = list(best.bandwidth_bytes_per_s) == list(evaluation.bandwidth_bytes_per_s)
     found = design.optimality_gap
     gap = "gap below 1e-9" if found < _SHOWN_GAP else f"gap {found:.0e}"
-    if same:
+    if is_shown:
         ties = "" if design.unique else "; others tie, this is the first of the cheapest"
         return Text(f"Proven optimal for {optimum.problem.objective} ({gap}){ties}", "bold green")
     figures = f"{format_time(best.step_time_s)}, {format_usd(best.cost_usd)}"

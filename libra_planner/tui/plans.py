@@ -30,12 +30,14 @@ class Reading:
     problem : the plan in numbers; ``None`` where it has faults.
     faults : everything that is wrong.
     document : values and their lines; ``None`` where the file is no YAML.
+    fingerprint : the same for the same plan with the same files that it names, whenever read.
     """
 
     settings: tuple[str, ...]
     problem: Problem | None
     faults: tuple[Fault, ...]
     document: Document | None
+    fingerprint: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class Optimum:
     design: Design
     evaluation: Evaluation
     shadow: tuple[ShadowPrice, ...] | None
+
+    @property
+    def bandwidth_GBps(self) -> Bandwidth:
+        """The design."""
+        return tuple(self.design.bandwidth_GBps)
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class Pin:
 
     def settings_now(self) -> tuple[str, ...]:
         """Settings that make the file, as it is now, the plan of this design again."""
-        document = _document(self.path, ())
+        document = plan_document(self.path, ())
         value = document.value if document and isinstance(document.value, dict) else {}
         return settings_between(value, self.value, _defaults())
 
@@ -115,15 +122,32 @@ def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
     from libra_planner.spec.plan import load_plan
 
     try:
-        return Reading(settings, load_plan(path, settings), (), _document(path, settings))
+        problem, document = load_plan(path, settings), plan_document(path, settings)
+        return Reading(settings, problem, (), document, _fingerprint(path, document))
     except SpecError as error:
         faults = error.faults
     except PlannerError as error:
         faults = (Fault(str(error)),)
-    return Reading(settings, None, faults, _document(path, settings))
+    return Reading(settings, None, faults, plan_document(path, settings))
 
 
-def _document(path: Path, settings: tuple[str, ...]) -> Document | None:
+def _fingerprint(path: Path, document: Document | None) -> bytes:
+    """Of all that a plan says and all files that it names; nothing where one is gone by now."""
+    import hashlib
+
+    from libra_planner.spec import bundled
+    from libra_planner.sweep.template import named_files
+
+    value = document.value if document else None
+    names = [name for _, name in named_files(value, ()) if isinstance(name, str)]
+    try:
+        files = [(path.parent / name).read_bytes() for name in names if bundled.is_path(name)]
+    except OSError:
+        return b""
+    return hashlib.sha256(repr((value, files)).encode(errors="backslashreplace")).digest()
+
+
+def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
     """Values and lines; an edit that cannot be applied is left out (it is among the faults)."""
     from libra_planner.errors import SpecError
     from libra_planner.spec.document import read_document

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.tui.pin_names import told_apart
-from libra_planner.tui.plans import Bandwidth, Optimum, Pin, Reading, equal_split_GBps
+from libra_planner.tui.plans import (
+    Bandwidth,
+    Optimum,
+    Pin,
+    Reading,
+    equal_split_GBps,
+    plan_document,
+)
 
 if TYPE_CHECKING:
     from libra_planner.errors import Fault
@@ -48,7 +55,6 @@ class Session:
     reading : what came of the latest settings that were read.
     problem : of the last valid settings: figures belong to these.
     pins, baseline : designs kept for comparison, and which one the others are compared to.
-    optimum : the last certified design of the problem.
     """
 
     path: Path
@@ -57,11 +63,10 @@ class Session:
     problem: Problem | None = None
     pins: list[Pin] = field(default_factory=list)
     baseline: int = 0
-    optimum: Optimum | None = None
+    _optimum: tuple[bytes, Optimum] | None = None
     _undo: list[Edits] = field(default_factory=list)
     _redo: list[Edits] = field(default_factory=list)
     _subject: str | None = None
-    _read: tuple[str, ...] = ()
     _n_pinned: int = 0
     _origins: dict[Edits, tuple[str, Any]] = field(default_factory=dict)
 
@@ -133,10 +138,7 @@ class Session:
         self.reading = reading
         if reading.problem is None:
             return
-        changed = self.problem is None or reading.settings != self._read
-        self.problem, self._read = reading.problem, reading.settings
-        if changed:
-            self.optimum = None
+        self.problem = reading.problem
         known = self.edits.bandwidth_GBps or bandwidth_GBps
         if known is None or len(known) != reading.problem.topology.n_dims:
             known = equal_split_GBps(reading.problem)
@@ -194,6 +196,27 @@ class Session:
             return None
         return evaluated(fastest_alternative(problem, bandwidth), bandwidth)
 
+    @property
+    def fingerprint(self) -> bytes | None:
+        """Of the plan as it stands, with everything that it names; ``None`` if it has faults."""
+        return self.reading.fingerprint if self.reading and self.current else None
+
+    def keep_optimum(self, fingerprint: bytes | None, optimum: Optimum) -> None:
+        """Keep the certified design that was found for the plan of a fingerprint."""
+        self._optimum = (fingerprint, optimum) if fingerprint else None
+
+    @property
+    def optimum(self) -> Optimum | None:
+        """The certified design of the plan as it stands, if it was found."""
+        found_for, optimum = self._optimum or (None, None)
+        return optimum if found_for == self.fingerprint else None
+
+    def is_proven(self, evaluation: Evaluation | None) -> bool:
+        """Whether the design on screen, with these figures, is the best for the plan's rules."""
+        optimum = self.optimum
+        is_shown = optimum and optimum.bandwidth_GBps == self.edits.bandwidth_GBps
+        return bool(is_shown and evaluation and not evaluation.violated)
+
     def pin(self, evaluation: Evaluation) -> Pin:
         """Keep the design on screen for comparison.
 
@@ -230,13 +253,18 @@ class Session:
         else:
             self.edit("constraints", json.dumps([text]))
 
-    def remove_rule(self, index: int) -> None:
-        """Drop a design rule."""
+    def remove_empty_rule(self, index: int) -> bool:
+        """Drop a design rule whose text was emptied; whether there was one to drop."""
         rules = self._rules()
+        if index >= len(rules) or rules[index]:
+            return False  # It is gone, and another one has its place.
         del rules[index]
         self.edit("constraints", json.dumps(rules))
+        return True
 
     def _rules(self) -> list[Any]:
-        value = self._value()
+        """The design rules with all edits, those that are being read too."""
+        document = plan_document(self.path, self.edits.settings)
+        value = document.value if document else None
         rules = value.get("constraints") if isinstance(value, dict) else None
         return list(rules) if isinstance(rules, list) else []

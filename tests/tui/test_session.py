@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
+from libra_planner.spec import bundled
 from libra_planner.spec.document import parse_document
 from libra_planner.spec.plan import load_plan
 from libra_planner.spec.settings import apply_settings
 from libra_planner.tui.fields import faults_by_key, form_fields
-from libra_planner.tui.plans import read_plan
+from libra_planner.tui.plans import best_design, read_plan
 from libra_planner.tui.recent import RecentPlan, left_with, recent_plans, remember
 from libra_planner.tui.saving import edited_text, save_plan
 from libra_planner.tui.session import Session
@@ -88,11 +89,46 @@ def test_another_number_of_dimensions_gives_an_equal_split(plan_file: Path) -> N
     assert session.edits.bandwidth_GBps == (50.0, 50.0)
 
 
+def test_rules_that_are_added_in_a_burst_are_all_there(plan_file: Path) -> None:
+    """The second comes before the first was read."""
+    session = opened(plan_file)
+    session.edit("constraints.1", "")
+    session.add_rule("cost <= 20 M$")
+    session.add_rule("dim2 >= dim3")
+    assert session.remove_empty_rule(1)
+    reread(session)
+    assert session.reading is not None
+    assert session.reading.document is not None
+    rules = session.reading.document.value["constraints"]
+    assert rules == ["total == 500 GB/s", "cost <= 20 M$", "dim2 >= dim3"]
+
+
+def test_an_optimum_is_that_of_the_plan_with_the_files_it_names(tmp_path: Path) -> None:
+    book = tmp_path / "prices.yaml"
+    book.write_text((bundled.folder("cost_models") / "libra-ispass24.yaml").read_text())
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN.replace("libra-ispass24", "prices.yaml"))
+    session = opened(plan)
+    assert session.problem is not None
+    optimum = best_design(session.problem, lambda *_: None)
+    session.keep_optimum(session.fingerprint, optimum)
+    session.set_bandwidth(optimum.bandwidth_GBps)
+    assert session.is_proven(session.evaluation())
+    reread(session)
+    assert session.is_proven(session.evaluation())
+    book.write_text(book.read_text().replace("link: 2", "link: 3"))
+    reread(session)
+    assert not session.is_proven(session.evaluation())
+    assert session.optimum is None
+
+
 def test_rules_are_added_and_removed(plan_file: Path) -> None:
     session = opened(plan_file)
     session.add_rule("cost <= 20 M$")
     reread(session)
-    session.remove_rule(0)
+    session.edit("constraints.0", "")
+    assert session.remove_empty_rule(0)
+    assert not session.remove_empty_rule(0)  # Another one has its place.
     reread(session)
     assert session.reading is not None
     assert session.reading.document is not None

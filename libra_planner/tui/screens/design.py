@@ -15,7 +15,7 @@ from libra_planner.tui import figures
 from libra_planner.tui.fields import OPTIONAL, FormField, fault_text, faults_by_key, form_fields
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Reading
-from libra_planner.tui.widgets.bandwidths import Bandwidths
+from libra_planner.tui.widgets.bandwidths import Bandwidths, changed
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.plan_form import PlanForm
 
@@ -46,7 +46,7 @@ class DesignPane(Pane):
             with VerticalScroll(id="right", can_focus=False):
                 with VerticalScroll(id="faults"):
                     yield Static(id="faults-text")
-                yield Bandwidths()
+                yield Bandwidths(self._stepped, self.cockpit.ask_bandwidth)
                 yield Card("reading the plan ...", id="headline", classes="card")
                 yield Card(id="worth", classes="card")
                 yield Card(id="waits", classes="card")
@@ -91,21 +91,28 @@ class DesignPane(Pane):
         problem, evaluation = self.session.problem, self.cockpit.evaluation
         values = self.session.edits.bandwidth_GBps or ()
         cards = [self.query_one(f"#{name}", Card) for name in _CARDS]
+        if problem is not None and len(values) == problem.topology.n_dims:
+            self.query_one(Bandwidths).update(figures.dimension_rows(problem, evaluation), values)
         if problem is None or evaluation is None:
             for card, text in zip(cards, (self.cockpit.no_figures, "", "", ""), strict=True):
                 card.show(Text(text))
             return
-        self.query_one(Bandwidths).update(figures.dimension_rows(problem, evaluation), values)
         stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
         cards[0].show(Group(*stale, figures.headline(problem, evaluation)))
-        optimum = self.session.optimum
-        hint = Text("o finds the best design for these rules", "italic")
-        proven = [hint if optimum is None else figures.proof(optimum, evaluation)]
-        worth = figures.worth(optimum) if optimum else None
-        cards[1].show(Group(*proven, *([worth] if worth else [])))
+        self.show_proof()
         group = figures.members(evaluation)
         cards[2].show(Group(*([group] if group else []), figures.waits(problem, evaluation)))
         cards[3].show(figures.notes(problem, evaluation))
+
+    def show_proof(self) -> None:
+        """What is known of the best design for the plan as it stands: nothing once it is edited."""
+        optimum, evaluation = self.session.optimum, self.cockpit.evaluation
+        shown = Text("o finds the best design for these rules", "italic")
+        if optimum is not None:
+            shown = figures.proof(optimum, is_shown=self.session.is_proven(evaluation))
+        worth = figures.worth(optimum) if optimum else None
+        if evaluation is not None:
+            self.query_one("#worth", Card).show(Group(shown, *([worth] if worth else [])))
 
     def _edited(self, key: str, text: str) -> None:
         nothing = "null" if key in OPTIONAL else ""
@@ -113,8 +120,9 @@ class DesignPane(Pane):
 
     def _emptied(self, field: FormField) -> None:
         kind, _, index = field.key.partition(".")
-        if kind == "constraints" and index.isdigit():
-            self.session.remove_rule(int(index))
+        if kind != "constraints" or not index.isdigit():
+            return
+        if self.session.remove_empty_rule(int(index)):
             self.cockpit.reread()
 
     def _settled(self) -> None:
@@ -123,8 +131,8 @@ class DesignPane(Pane):
     def _asked(self, field: FormField) -> None:
         self.cockpit.ask_value(field.key, field.label, field.text)
 
-    def on_bandwidths_changed(self, event: Bandwidths.Changed) -> None:
-        self.cockpit.change_bandwidth(event.bandwidth_GBps, f"dim{event.dim}")
-
-    def on_bandwidths_typed(self, event: Bandwidths.Typed) -> None:
-        self.cockpit.ask_bandwidth(event.dim)
+    def _stepped(self, dim: int, by: float) -> None:
+        """Change the design as it stands, whatever of it has been painted."""
+        values = self.session.edits.bandwidth_GBps or ()
+        if dim < len(values):
+            self.cockpit.change_bandwidth(changed(values, dim, by), f"dim{dim}")

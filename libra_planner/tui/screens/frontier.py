@@ -68,6 +68,8 @@ class FrontierPane(Pane):
             self.action_compute()
         elif not stale:
             self._draw()
+        if not self.session.current and self._points:
+            self._note("the frontier of the plan before this edit; the plan has faults")
 
     def action_compute(self) -> None:
         """Find the frontier of the plan as it stands."""
@@ -153,7 +155,9 @@ class FrontierPane(Pane):
         """Put the chosen point on screen as the design."""
         from libra_planner.units import gigabytes_per_s
 
-        if self._points and self._of is self.session.problem:
+        if not self.session.current:
+            self.cockpit.say("nothing loaded: the plan was edited since")
+        elif self._points and self._of is self.session.problem:
             point = self._points[self.query_one(DataTable).cursor_row]
             vector = tuple(gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s)
             self.cockpit.change_bandwidth(vector)

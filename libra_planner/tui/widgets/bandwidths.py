@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,6 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
 from textual.geometry import Size
-from textual.message import Message
 from textual.widget import Widget
 
 from libra_planner.tui.plans import Bandwidth
@@ -27,9 +27,7 @@ class DimensionRow:
     """What a bar says beside its length: texts for people."""
 
     label: str
-    block: str
     tier: str
-    bandwidth: str
     cost_share: str
     note: str
 
@@ -59,8 +57,32 @@ def step_GBps(bandwidth_GBps: Bandwidth) -> float:
     return float(f"{power * (5 if leading >= 5 else 2 if leading >= 2 else 1):.1g}")
 
 
+def changed(bandwidth_GBps: Bandwidth, dim: int, by: float) -> Bandwidth:
+    """A design with one dimension a number of round steps up or down.
+
+    >>> changed((125.0, 125.0), 1, -3)
+    (125.0, 119.0)
+    """
+    values = list(bandwidth_GBps)
+    values[dim] = round(max(0.0, values[dim] + by * step_GBps(bandwidth_GBps)), 9)
+    return tuple(values)
+
+
+def _number(bandwidth_GBps: float) -> str:
+    from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
+
+    return format_bandwidth(bandwidth_GBps * BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
+
+
 class Bandwidths(Widget, can_focus=True):
-    """The bars; posts what should change and keeps no numbers of its own."""
+    """The bars.
+
+    Parameters
+    ----------
+    stepped : called with a dimension and by how many round steps its bandwidth should change. At
+        once and not by a message: the next key may come before that is read.
+    typed : called with the dimension whose value a person wants to type.
+    """
 
     DEFAULT_CSS = """
     Bandwidths { height: auto; border: round $foreground 40%; padding: 0 1; }
@@ -76,22 +98,9 @@ class Bandwidths(Widget, can_focus=True):
         Binding("enter", "type", "Type", show=True),
     ]
 
-    class Changed(Message):
-        """A bandwidth should become another one."""
-
-        def __init__(self, bandwidth_GBps: Bandwidth, dim: int) -> None:
-            super().__init__()
-            self.bandwidth_GBps, self.dim = bandwidth_GBps, dim
-
-    class Typed(Message):
-        """A person wants to type the value of a dimension."""
-
-        def __init__(self, dim: int) -> None:
-            super().__init__()
-            self.dim = dim
-
-    def __init__(self) -> None:
+    def __init__(self, stepped: Callable[[int, float], None], typed: Callable[[int], None]) -> None:
         super().__init__(id="bandwidths")
+        self._stepped, self._typed = stepped, typed
         self.border_title = "Bandwidth per NPU"
         self._rows: tuple[DimensionRow, ...] = ()
         self._values: Bandwidth = ()
@@ -119,7 +128,8 @@ class Bandwidths(Widget, can_focus=True):
             return Text("no valid plan yet", "italic")
         wide, width = self.size.width >= _WIDE, self.size.width
         names = [f"{row.label} {row.tier}" for row in self._rows]
-        cells = max(map(len, names)), max(len(row.bandwidth) for row in self._rows)
+        numbers = [_number(value) for value in self._values]
+        cells = max(map(len, names)), max(map(len, numbers))
         fixed = 2 + cells[0] + 1 + 1 + cells[1] + 6 + len(_BUTTONS) + (_NOTE_CELLS if wide else 0)
         n_cells = max(_LEAST_BAR, width - fixed)
         heading = Text(no_wrap=True, overflow="crop", style="dim")
@@ -129,15 +139,15 @@ class Bandwidths(Widget, can_focus=True):
         lines = [heading]
         for i, name in enumerate(names):
             drawn = bar(self._values[i] / top, n_cells)
-            lines.append(self._line(i, name.ljust(cells[0]), drawn, cells[1]))
+            lines.append(self._line(i, name.ljust(cells[0]), drawn, numbers[i].rjust(cells[1])))
         return Text("\n").join(lines)
 
-    def _line(self, i: int, name: str, drawn: str, value_cells: int) -> Text:
+    def _line(self, i: int, name: str, drawn: str, number: str) -> Text:
         row, chosen = self._rows[i], i == self._dim
         line = Text(no_wrap=True, overflow="crop")
         line.append(f"{'▶' if chosen else ' '} {name} ", "bold" if chosen else "")
         line.append(drawn, "cyan" if i % 2 == 0 else "dark_cyan")  # Rows stay apart.
-        line.append(f" {row.bandwidth:>{value_cells}}", "bold" if chosen else "")
+        line.append(f" {number}", "bold" if chosen else "")
         line.append(f" {row.cost_share:>5}")
         if self.size.width >= _WIDE:
             line.append(f" {row.note:<{_NOTE_CELLS - 1}.{_NOTE_CELLS - 1}}", "yellow")
@@ -172,11 +182,8 @@ class Bandwidths(Widget, can_focus=True):
 
     def action_change(self, sign: int) -> None:
         """Change the bandwidth of the chosen dimension by a step."""
-        if not self._values:
-            return
-        values = list(self._values)
-        values[self._dim] = round(max(0.0, values[self._dim] + sign * self.step), 9)
-        self.post_message(self.Changed(tuple(values), self._dim))
+        if self._values:
+            self._stepped(self._dim, sign * self._factor)
 
     def action_resize_step(self, by: int) -> None:
         """Change the step tenfold."""
@@ -186,4 +193,4 @@ class Bandwidths(Widget, can_focus=True):
     def action_type(self) -> None:
         """Type a value, or all of them separated by commas."""
         if self._values:
-            self.post_message(self.Typed(self._dim))
+            self._typed(self._dim)

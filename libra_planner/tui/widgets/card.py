@@ -30,9 +30,8 @@ class Card(Static):
             self._draw()
 
     def _draw(self) -> None:
-        width = self.content_size.width
-        if not width:  # Unseen: the size that it gets when it is seen again draws it.
-            self._drawn_width = 0
+        width = self.content_size.width or self._drawn_width  # Unseen: as it was seen last.
+        if not width:
             return
         console = self.app.console
         options = console.options.update(width=width, height=None, no_wrap=False)

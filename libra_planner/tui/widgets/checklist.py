@@ -52,7 +52,9 @@ class Checklist(OptionList):
         self.add_options([self._prompt(i) for i in range(len(names))])
         self.highlighted = min(row, len(names) - 1) if names else None
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self._chosen ^= {event.option_index}
-        self.replace_option_prompt_at_index(event.option_index, self._prompt(event.option_index))
+    def action_select(self) -> None:
+        """Choose the entry or drop it, before the next key asks what is chosen."""
+        index = self.highlighted
+        if index is not None:
+            self._chosen ^= {index}
+            self.replace_option_prompt_at_index(index, self._prompt(index))

@@ -1,0 +1,129 @@
+"""Keys that come faster than the screen is painted, and statements that hold for one design."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.events import Key
+
+from libra_planner.tui.widgets.bandwidths import changed
+from tests.tui.conftest import Driver, drive
+
+
+async def burst(driver: Driver, *keys: str) -> None:
+    """Keys as a terminal sends them that was waited for: all at once."""
+    for key in keys:
+        driver.app.post_message(Key(key, key if len(key) == 1 else None))
+    await driver.idle()
+
+
+def test_every_key_of_a_burst_counts(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        session = driver.app.session
+        before = session.edits.bandwidth_GBps
+        assert before is not None
+        await burst(driver, *["plus"] * 9, "j", *["minus"] * 3, "greater_than_sign", "plus")
+        steps = [(0, 1)] * 9 + [(1, -1)] * 3 + [(1, 10)]
+        expected = reduce(lambda values, step: changed(values, *step), steps, before)
+        assert session.edits.bandwidth_GBps == expected
+        assert expected[:2] == (170.0, 160.0)
+        await burst(driver, "u", "u", "U")
+        assert session.edits.bandwidth_GBps == (170.0, *before[1:])
+        await burst(driver, "plus", "u", "u")
+        assert session.edits.bandwidth_GBps == before
+
+    drive(plan_file, walk)
+
+
+def test_bars_show_a_design_without_figures(plan_file: Path) -> None:
+    """A dimension with traffic and no bandwidth: keys count from zero, and zero is seen."""
+
+    async def walk(driver: Driver) -> None:
+        await burst(driver, "greater_than_sign", *["minus"] * 9)
+        assert driver.app.evaluation is None
+        assert "chiplet" in driver.text("#bandwidths")
+        assert " 0.00" in driver.text("#bandwidths").splitlines()[1]
+        await burst(driver, "plus")
+        assert driver.app.session.edits.bandwidth_GBps == (20.0, 125.0, 125.0, 125.0)
+
+    drive(plan_file, walk)
+
+
+def test_what_is_chosen_in_a_burst_is_written(
+    plan_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def write(pins: Any, _folder: Path, formats: Any, **_options: Any) -> Any:
+        asked.append(([pin.number for pin in pins], list(formats)))
+        raise ValueError("of the test")
+
+    monkeypatch.setattr("libra_planner.tui.screens.report.reporting.write_report", write)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("p", "plus", "p", "6")
+        await driver.idle()
+        await burst(driver, "space", "w")
+        assert [pins for pins, _ in asked] == [[2]]
+
+    drive(plan_file, walk)
+
+
+def test_a_proof_stands_for_its_plan_and_design_only(plan_file: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+
+        def claims() -> list[str]:
+            worth, status = str(app.design.query_one("#worth").render()), driver.text("#status")
+            return [text for text in (worth, status) if "roven" in text]
+
+        await driver.press("o")
+        await driver.idle()
+        assert len(claims()) == 2
+        await driver.press("plus")
+        assert not claims()
+        await driver.press("u")
+        assert claims()
+        app.apply_edit("objective", "cost")
+        assert not claims()  # Before anything was read.
+        await driver.idle()
+        assert not claims()
+        await driver.press("u")
+        await driver.idle()
+        assert claims()  # The plan and the design that were proven.
+        app.session.add_rule("dim1 <= 1 GB/s")
+        app.reread()
+        await driver.idle()
+        assert "BROKEN" in driver.screen_text()
+        assert not claims()
+        await driver.press("u")
+        await driver.idle()
+        assert claims()
+        await driver.press("2", "p")
+        app.apply_edit("objective", "none such")
+        await driver.idle()
+        assert app.session.faults
+        assert not claims()
+        await driver.press("1", "p")
+        assert [pin.name for pin in app.session.pins] == ["1 optimum of performance"]
+
+    drive(plan_file, walk)
+
+
+def test_an_equal_split_is_that_of_the_plan_as_it_stands(plan_file: Path) -> None:
+    """Not of the total before the edit that is being read."""
+
+    async def walk(driver: Driver) -> None:
+        app = driver.app
+        app.apply_edit("constraints.0", "total == 800 GB/s")
+        app.action_equal()
+        assert app.session.edits.bandwidth_GBps == (125.0,) * 4
+        await driver.idle()
+        assert "being read: try again" in driver.text("#status")
+        app.action_equal()
+        assert app.session.edits.bandwidth_GBps == (200.0,) * 4
+
+    drive(plan_file, walk)
