@@ -14,7 +14,7 @@ from libra_planner.spec.document import Document, Key
 from libra_planner.sweep.axes import Axis, cell
 from libra_planner.sweep.language import NUMBER, TRUTH
 from libra_planner.sweep.parts import Layout
-from libra_planner.sweep.store import MANIFEST, RunDirectory
+from libra_planner.sweep.store import RunDirectory
 from libra_planner.sweep.template import (
     AxisValue,
     PlanTemplate,
@@ -68,7 +68,7 @@ def _axis_values(
         return {name: _given(axis)[stored[name]] for name, axis in axes.items()}
     except KeyError as error:
         got = f"got the value {error.args[0]!r}"
-        expected = f"expected one that the sweep's {MANIFEST} has"
+        expected = "expected one that the sweep's manifest has"
         raise SpecError(Fault(got, expected, "run the sweep again", "", place)) from None
 
 

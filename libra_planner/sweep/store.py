@@ -21,7 +21,10 @@ from libra_planner.sweep.difference import difference
 from libra_planner.sweep.parts import Layout, index_of
 from libra_planner.sweep.recorded import misfit
 
-MANIFEST = "manifest.json"
+MANIFEST = "_manifest.json"
+"""The underscore keeps readers of whole folders of parquet files away from it."""
+
+_OLD_MANIFEST = "manifest.json"
 FORMAT = 2
 _LOCK = ".lock"
 _TEMPORARY = ".part-"
@@ -55,7 +58,13 @@ class RunDirectory:
     @property
     def is_begun(self) -> bool:
         """Whether it is a sweep's already."""
-        return (self.path / MANIFEST).exists()
+        return self.manifest_path.exists()
+
+    @property
+    def manifest_path(self) -> Path:
+        """File that says what the directory holds; directories of old have it by another name."""
+        file, old = self.path / MANIFEST, self.path / _OLD_MANIFEST
+        return old if old.exists() and not file.exists() else file
 
     def manifest(self) -> dict[str, Any]:
         """What the directory holds.
@@ -65,19 +74,19 @@ class RunDirectory:
         DataNotFound
             For a directory without a readable manifest, or with one that was changed.
         """
-        file = self.path / MANIFEST
+        file = self.manifest_path
         try:
             manifest = read_json(file, most_bytes=_LARGEST_MANIFEST)
             known, reason = isinstance(manifest, dict) and manifest.get("format") == FORMAT, ""
         except SpecError as error:
             known, reason = False, f" ({error.faults[0].got})"
         if not known:
-            got = f"got no readable {MANIFEST}{reason}"
+            got = f"got no readable {file.name}{reason}"
             expected = "expected the directory of a sweep"
             raise DataNotFound(Fault(got, expected, "give the -o of sweep run", "", self.place))
         changed = manifest.pop("checksum", None) != _checksum(manifest)
         if changed or (wrong := misfit(manifest)):
-            got = f"got a changed {MANIFEST}" + ("" if changed else f" ({wrong})")
+            got = f"got a changed {file.name}" + ("" if changed else f" ({wrong})")
             expected = "expected it as sweep run wrote it"
             fix = "bring it back, or run the sweep into a new directory"
             raise DataNotFound(Fault(got, expected, fix, "", self.place))
@@ -108,6 +117,9 @@ class RunDirectory:
         if not self.is_begun:
             text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
             self._write(self.path / MANIFEST, text.encode(), f".{MANIFEST}.")
+        elif self.manifest_path.name == _OLD_MANIFEST:
+            with writing(self.place):
+                self.manifest_path.rename(self.path / MANIFEST)
 
     def _refuse_others(self) -> None:
         """Refuse a directory that holds something that is no sweep's."""

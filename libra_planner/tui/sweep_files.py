@@ -22,9 +22,9 @@ def file_of(folder: Path) -> Path:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder has results, or the beginning of some."""
-    from libra_planner.sweep.store import MANIFEST
+    from libra_planner.sweep.store import RunDirectory
 
-    return (folder / MANIFEST).is_file()
+    return RunDirectory(folder).manifest_path.is_file()
 
 
 def write(text: str, folder: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -256,7 +257,7 @@ def test_without_the_key_nothing_is_checked(run: Run, tmp_path: Path) -> None:
     assert found.check is None
     assert estimated(found).n_routed == 0
     run_sweep(found, tmp_path / "run")
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "run" / "_manifest.json").read_text())
     assert "check" not in manifest["spec"]
     assert not {"fim_percent", "check_message"} & set(manifest["schema"])
     fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory\n"
@@ -316,3 +317,14 @@ def test_options_that_nothing_reads(
     outcome = run("sweep", "show", directory, *arguments)
     assert outcome.code == 2
     assert outcome.err.startswith(message)
+
+
+def test_the_whole_directory_is_one_table_of_pandas(directory: Path, rows: list[Row]) -> None:
+    """Whatever else is there is passed over: the manifest, the lock, what a killed run left."""
+    (directory / ".part-killed").write_bytes(b"half of it")
+    try:
+        table = pd.read_parquet(directory)
+    finally:
+        (directory / ".part-killed").unlink()
+    assert table["row"].tolist() == [row["row"] for row in rows] == list(range(12))
+    assert list(table.columns) == list(rows[0])

@@ -325,7 +325,7 @@ def test_directories_that_are_no_sweeps(run: Run, tmp_path: Path) -> None:
     for command in (["show", tmp_path], ["design", tmp_path, "0", "-o", tmp_path / "p.yaml"]):
         outcome = run("sweep", *command)
         assert outcome.code == 2
-        assert outcome.err.startswith(f"{tmp_path}: got no readable manifest.json")
+        assert outcome.err.startswith(f"{tmp_path}: got no readable _manifest.json")
 
 
 def test_every_row_is_a_plan(

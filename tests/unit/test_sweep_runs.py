@@ -239,7 +239,7 @@ def test_a_part_of_another_sweep_is_named_and_done_again(
 def test_a_changed_manifest_is_refused(old: str, new: str, sweep: Sweep, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run_sweep(sweep, folder)
-    manifest = folder / "manifest.json"
+    manifest = folder / "_manifest.json"
     assert old in manifest.read_text()
     manifest.write_text(manifest.read_text().replace(old, new))
     for ask in (
@@ -247,13 +247,13 @@ def test_a_changed_manifest_is_refused(old: str, new: str, sweep: Sweep, tmp_pat
         lambda: design_plan(RunDirectory(folder), 0),
         lambda: run_sweep(sweep, folder),
     ):
-        with pytest.raises(DataNotFound, match=r"got a changed manifest\.json"):
+        with pytest.raises(DataNotFound, match=r"got a changed _manifest\.json"):
             ask()
 
 
 def _forged(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """A manifest that was changed and given the checksum of what it says now."""
-    file = folder / "manifest.json"
+    file = folder / "_manifest.json"
     manifest = json.loads(file.read_text())
     del manifest["checksum"]
     change(manifest)
@@ -294,16 +294,30 @@ def test_a_forged_manifest_is_refused(
     ):
         result = run(*command)
         assert result.code == 2
-        assert result.err.startswith(f"{folder}: got a changed manifest.json (")
+        assert result.err.startswith(f"{folder}: got a changed _manifest.json (")
         assert result.err.count("\n") == 1
+
+
+def test_directories_of_earlier_versions_show_and_resume(
+    sweep: Sweep, run: Callable[..., Outcome], tmp_path: Path, reference: Path
+) -> None:
+    folder = tmp_path / "run"
+    run_sweep(sweep, folder)
+    (folder / "_manifest.json").rename(folder / "manifest.json")
+    shown = run("sweep", "show", folder, "--json")
+    assert len(shown.payload["rows"]) == 10
+    (folder / "part-000003.parquet").unlink()
+    assert run_sweep(sweep, folder).n_solved == 20
+    _check(folder, reference)
+    assert not (folder / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("text", ["[" * 30_000, '{"format": ' + "9" * 5000 + "}"])
 def test_a_manifest_that_is_none(text: str, run: Callable[..., Outcome], tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text(text)
+    (tmp_path / "_manifest.json").write_text(text)
     result = run("sweep", "show", tmp_path)
     assert result.code == 2
-    assert result.err.startswith(f"{tmp_path}: got no readable manifest.json")
+    assert result.err.startswith(f"{tmp_path}: got no readable _manifest.json")
 
 
 @pytest.mark.parametrize("where", [0.1, 0.3, 0.5, 0.7, 0.9])
@@ -387,7 +401,7 @@ def test_a_full_disk_ends_in_one_line(workers: str, file: Path, tmp_path: Path) 
         f"{folder}: got 'File too large', expected a directory to write results to; make room or "
         f"give another directory, and run the same command again\n"
     )
-    assert sorted(path.name for path in folder.iterdir()) == [".lock", "manifest.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "_manifest.json"]
     assert run_sweep(load_sweep(file), folder).n_solved == 480
 
 
