@@ -11,7 +11,7 @@ from dataclasses import replace
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
 from libra_planner.problem import Problem
-from libra_planner.spec.document import Document, read_document
+from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.realization import KEY
 
 _BUILT = re.compile(r"fabric\.realization \((?P<label>\w+)\)(\.(?P<key>\w+))?")
@@ -56,9 +56,10 @@ def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
     found = _BUILT.match(fault.path)
     if fault.place is not None or found is None:
         return fault.located(Place(document.file))
-    labels = list(problem.topology.labels)
-    names = [found["label"], problem.topology.tiers[labels.index(found["label"])]]
-    keys = [(*KEY, name, found["key"]) for name in names] + [(*KEY, found["key"])]
-    keys += [(*KEY, name) for name in names] + [KEY, ("fabric", "topology")]
+    dim = list(problem.topology.labels).index(found["label"])
+    names = [found["label"], problem.topology.tiers[dim]]
+    common: list[Key] = [(*KEY, found["key"]), KEY] if problem.links.networks[dim] else []
+    keys: list[Key] = [(*KEY, name, found["key"]) for name in names] + common[:1]
+    keys += [(*KEY, name) for name in names] + common[1:] + [("fabric", "topology")]
     place = next((document.key_places[key] for key in keys if key in document.key_places), None)
     return replace(fault, place=place or Place(document.file))

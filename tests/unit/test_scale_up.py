@@ -77,15 +77,16 @@ def test_a_plan_without_the_section_has_scale_up_switches_too(plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topology", "keys", "most", "n_ports"),
+    ("topology", "keys", "most", "n_ports", "place"),
     [
-        ("SW(256)_SW(8)", SETTINGS, 72, 256),  # The radix of the rails, 64, is not the part's.
-        ("SW(32)_SW(8)", "{node: {switch_radix: 16}}", 16, 32),
-        ("SW(8)_SW(72)", "{node: {nics: 16}}", 72, 128),
+        # The radix of the rails is not the part's.
+        ("SW(256)_SW(8)", "{switch_radix: 512}", 72, 256, "3:3"),
+        ("SW(32)_SW(8)", "{node: {switch_radix: 16}}", 16, 32, "5:24"),
+        ("SW(8)_SW(72)", "{node: {nics: 16}}", 72, 128, "5:17"),
     ],
 )
 def test_a_group_over_the_ports_of_its_switch_is_an_error(
-    topology, keys, most, n_ports, plan, run
+    topology, keys, most, n_ports, place, plan, run
 ) -> None:
     n_npus = np.prod([int(part.strip("SW()")) for part in topology.split("_")])
     changed = ("{tp: 8, dp: 256}", f"{{tp: 1, dp: {n_npus}}}")
@@ -94,7 +95,7 @@ def test_a_group_over_the_ports_of_its_switch_is_an_error(
         result = run(command[0], str(path), *command[1:])
         assert result.code == 2
         got = f"got a group of {n_ports} ports on one scale-up switch: its tier has no NIC"
-        assert f"fabric.realization (dim1).switch_radix: {got}" in result.err
+        assert f"{path}:{place}: fabric.realization (dim1).switch_radix: {got}" in result.err
         assert f"expected at most {most} ports" in result.err
         assert "give the tier a NIC price" in result.err
 
