@@ -69,6 +69,17 @@ def test_reports_that_are_shown_are_of_whole_steps(command: list[str], monkeypat
         assert (problem.covers, problem.tokens_per_step is None) == ("step", False), plan
 
 
+def test_the_runs_of_the_readme_are_those_of_its_report(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (command,) = [words for words in _reports() if "report" in words[words.index("-o") :]]
+    designs = run(*command[:-1], tmp_path, "--formats", "md", "--json").payload["designs"]
+    shown = re.findall(r"([\d.]+) days for \$([\d.]+)M", README)
+    assert shown == [
+        (f"{one['expected_run_s'] / 86400:.1f}", f"{one['run_cost_usd'] / 1e6:.2f}")
+        for one in designs
+    ]
+
+
 def test_the_schema_beside_the_examples_is_current(run) -> None:
     """Keys, required keys and descriptions; the rest depends on pydantic's version."""
 
