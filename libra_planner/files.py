@@ -105,6 +105,19 @@ def _depth(value: Any) -> int:
     return depth
 
 
+def is_unicode(text: str) -> bool:
+    """Whether text, such as a path, can be written in UTF-8: not all that the system has can.
+
+    >>> is_unicode("a"), is_unicode(os.fsdecode(b"\\xff"))
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
     """Write texts (as UTF-8) or bytes to paths; each appears complete, or none at all.
 

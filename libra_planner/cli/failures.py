@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from libra_planner.cli.streams import to_nowhere
 from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
+from libra_planner.files import is_unicode
 
 PROGRAM = "libra-planner"
 BAD_INPUT = 2
@@ -79,7 +80,7 @@ def _fault(error: BaseException, arguments: Sequence[str], subject: str) -> Faul
     if isinstance(error, OSError):
         return _system_fault(error, subject)
     if isinstance(error, UnicodeError):
-        named = next((one for one in arguments if not _is_unicode(one)), subject)
+        named = next((one for one in arguments if not is_unicode(one)), subject)
         fix = "give the file a name in UTF-8"
         return Fault("got bytes that are not UTF-8", "expected text", fix, "", Place(named))
     if isinstance(error, MemoryError):
@@ -105,14 +106,6 @@ def _has_folder() -> bool:
     try:
         os.getcwd()
     except OSError:
-        return False
-    return True
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
         return False
     return True
 

@@ -31,13 +31,13 @@ def kept(function: _Function) -> _Function:
         compiled = numba.njit(cache=True, error_model="numpy")(function)
     except RuntimeError:
         compiled = part(function)
-    return _interruptible(compiled)  # type: ignore[no-any-return]
+    return interruptible(compiled)  # type: ignore[no-any-return]
 
 
-def _interruptible(compiled: Any) -> Any:
-    """A function whose first calls compile it; the compiler swallows an interrupt now and then."""
+def interruptible(compiled: Any) -> Any:
+    """A function whose first calls compile it: the compiler swallows an interrupt now and then."""
 
-    @functools.wraps(compiled.py_func)
+    @functools.wraps(compiled)
     def called(*arguments: Any) -> Any:
         with kept_interrupts():
             return compiled(*arguments)

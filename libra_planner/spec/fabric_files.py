@@ -231,7 +231,8 @@ class _Cables:
         tier, _, number = str(name).strip().partition(" ")
         if tier not in self.n_of or not (number.isascii() and number.isdigit()):
             raise SpecError(_not_a_cable(shown(name)))
-        if int(number[:18]) >= self.n_of[tier]:
+        number = number.lstrip("0") or "0"
+        if len(number) > _LONGEST_NUMBER or int(number) >= self.n_of[tier]:
             got, most = f"got {shown(name)}", self.n_of[tier] - 1
             raise SpecError(Fault(got, f"expected a {tier} of 0 .. {most}"))
         return tier, int(number)
@@ -256,6 +257,8 @@ class _Cables:
 
 _TIERS = {"host_up": ("host", "leaf"), "leaf_up": ("leaf", "spine"), "spine_up": ("spine", "core")}
 """Lower and upper tier of the layers that go up."""
+
+_LONGEST_NUMBER = 18
 
 
 def link_ends(fabric: Clos, layer: Layer) -> tuple[Indices, Indices, Indices]:

@@ -13,7 +13,7 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key
 from libra_planner.sweep.axes import Axis, cell
 from libra_planner.sweep.language import NUMBER, TRUTH
-from libra_planner.sweep.parts import Layout
+from libra_planner.sweep.parts import Layout, table_of
 from libra_planner.sweep.store import RunDirectory
 from libra_planner.sweep.template import (
     AxisValue,
@@ -42,15 +42,14 @@ def design_plan(directory: RunDirectory, row: int) -> str:
     plan = _template(manifest, axes).filled(values).value
     _make_absolute(plan, Path(manifest["beside"]))
     text = yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=1000)
-    return f"# Row {row} of the sweep in {directory.path}\n{text}"
+    named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
+    return f"# Row {row} of the sweep in {named}\n{text}"
 
 
 def _axis_values(
     directory: RunDirectory, manifest: Mapping[str, Any], axes: Mapping[str, Axis], row: int
 ) -> dict[str, Any]:
     """Values of the axes in a row, as the sweep file gave them."""
-    import pyarrow.parquet as pq
-
     n, size = manifest["n_designs"], manifest["spec"]["designs_per_part"]
     place = Place(f"{directory.path}: row {row}")
     if not 0 <= row < n:
@@ -62,7 +61,7 @@ def _axis_values(
     fault = Layout.of(manifest).fault(path)
     if fault is not None:
         raise SpecError(fault)
-    table = pq.read_table(path, columns=list(axes))
+    table = table_of(path, list(axes))
     (stored,) = table.slice(row % size, 1).to_pylist()
     try:
         return {name: _given(axis)[stored[name]] for name, axis in axes.items()}

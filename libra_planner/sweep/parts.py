@@ -125,7 +125,8 @@ def rows_of(path: Path) -> range | None:
     import pyarrow.parquet as pq
 
     try:
-        footer = pq.read_metadata(path)
+        with path.open("rb") as file:  # Arrow cannot name every file that there can be.
+            footer = pq.read_metadata(file)
         groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         columns = [group.column(footer.schema.names.index("row")) for group in groups]
         first = min(column.statistics.min for column in columns)
@@ -139,8 +140,17 @@ def sweep_hash_of(path: Path) -> str:
     """Hash of the sweep that a sound part belongs to."""
     import pyarrow.parquet as pq
 
-    metadata: dict[bytes, bytes] = pq.read_schema(path).metadata or {}
+    with path.open("rb") as file:
+        metadata: dict[bytes, bytes] = pq.read_schema(file).metadata or {}
     return metadata.get(SWEEP_HASH.encode(), b"").decode()
+
+
+def table_of(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Rows of a sound part."""
+    import pyarrow.parquet as pq
+
+    with path.open("rb") as file:
+        return pq.read_table(file, columns=columns)
 
 
 def parquet_bytes(table: pa.Table) -> bytes:

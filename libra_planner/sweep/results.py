@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.files import is_unicode
 from libra_planner.sweep.binding import OBJECTIVE
+from libra_planner.sweep.designs_table import connection_to
 from libra_planner.sweep.frontier import SAME, unbeaten, unbeaten_in_two
 from libra_planner.sweep.models import CHECK_FIGURES, MEMORY_FIGURES
 from libra_planner.sweep.parts import Layout
@@ -103,17 +104,17 @@ class Results:
         """
         import duckdb
 
+        expected = "expected one SELECT over the table designs"
+        if not is_unicode(query):
+            got = "got bytes that are not UTF-8"
+            raise SpecError(Fault(got, expected, "", "", Place("--sql")))
         try:
-            query.encode()
             kinds = [one.type for one in duckdb.extract_statements(query)]
             if kinds == [duckdb.StatementType.SELECT]:
                 return self._answer(query)
             got = f"got {', '.join(kind.name for kind in kinds) or 'nothing'}"
-        except UnicodeEncodeError:
-            got = "got bytes that are not UTF-8"
         except duckdb.Error as error:
             got = _said(error)
-        expected = "expected one SELECT over the table designs"
         raise SpecError(Fault(got, expected, "", "", Place("--sql")))
 
     def _own(self, query: str) -> Answer:
@@ -133,20 +134,9 @@ class Results:
 
     @cached_property
     def _connection(self) -> Any:
-        import duckdb
-
         # DuckDB reads damaged numbers without a word.
         self.directory.refuse_damaged(Layout.of(self.manifest))
-        connection = duckdb.connect()
-        folder = str(self.directory.path.resolve()).replace("'", "''")
-        connection.execute("SET enable_progress_bar = false")
-        escaped = glob.escape(folder)  # No [, * or ? of its name is a pattern.
-        connection.execute(f"SET allowed_directories = ['{folder}', '{escaped}']")
-        connection.execute("SET enable_external_access = false")
-        files = f"{escaped}/part-*.parquet"
-        connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
-        connection.execute("SET lock_configuration = true")
-        return connection
+        return connection_to(self.directory.path.resolve())
 
     @cached_property
     def time_column(self) -> str:

@@ -137,6 +137,7 @@ def run_sweep(
                         watch(progress)
         finally:
             directory.remove_leftovers()  # Of workers that were stopped.
+        directory.refuse_missing(sweep.n_parts)
     return progress
 
 

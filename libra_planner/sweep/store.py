@@ -165,6 +165,20 @@ class RunDirectory:
         if fault is not None:
             raise SpecError(fault)
 
+    def refuse_missing(self, n_parts: int) -> None:
+        """Refuse to call a run done whose files somebody removed meanwhile.
+
+        Raises
+        ------
+        DataNotFound
+            For parts that are not there.
+        """
+        n_gone = sum(not self.part_path(i).exists() for i in range(n_parts))
+        if n_gone:
+            got = f"got {n_gone:,} of {n_parts:,} parts removed while the sweep ran"
+            fix = "run the same command again"
+            raise DataNotFound(Fault(got, "expected all of them", fix, "", self.place))
+
     def _faults(self, layout: Layout) -> list[tuple[Path, Fault | None]]:
         """What is wrong with each file of results."""
         parts = sorted(self.path.glob("part-*.parquet"))

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,43 @@ def test_interruption_is_130(plan, run, monkeypatch) -> None:
     monkeypatch.setattr(optimizing, "solve", interrupted)
     result = run("optimize", plan())
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
+
+
+def _swallowing(outcome: Callable[[], object]) -> Callable[..., object]:
+    """What loses an interrupt, as Python does in callbacks and finalizers, and goes on."""
+
+    def called(*_: object) -> object:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            return outcome()
+        raise AssertionError
+
+    return called
+
+
+def _other_error() -> None:
+    raise ValueError("of a compiler")
+
+
+@pytest.mark.parametrize("outcome", [lambda: None, _other_error])
+def test_an_interrupt_that_a_library_swallows_is_130(outcome, plan, run, monkeypatch) -> None:
+    commands = "libra_planner.cli.commands.evaluate"
+    monkeypatch.setattr(commands, _swallowing(outcome))
+    result = run("evaluate", plan(), "--bandwidth", "1")
+    assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_that_a_compiler_swallows_stops_the_work_at_once() -> None:
+    from libra_planner.flows._compile import interruptible
+
+    for outcome in (lambda: None, _other_error):
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(_swallowing(outcome))()
+    assert interruptible(lambda: 3)() == 3
+    with pytest.raises(ValueError, match="of a compiler"):
+        interruptible(_other_error)()
 
 
 def test_what_cannot_be_certified_is_4(plan, run, monkeypatch) -> None:

@@ -216,6 +216,17 @@ def test_policies_that_know_all_flows_reach_the_floor(policy: str, files, run) -
     assert payload["slowdown"] == 1.0
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "0" * 5000 + "9", "0" * 20 + "9" * 20])
+def test_a_failed_switch_of_thousands_of_digits(number: str, files, run) -> None:
+    result = run("flows", *files(f"{FABRIC}failed: [[leaf {number}, spine 0]]\n"))
+    assert result.code == 2
+    assert "failed.0: got 'leaf " in result.err
+    assert "expected a leaf of 0 .. 1" in result.err
+    zeros = "0" * 5000
+    found = run("flows", *files(f"{FABRIC}failed: [[leaf {zeros}, spine 0]]\n"), "--json")
+    assert found.payload["n_failed_links"] == 2
+
+
 def test_failed_links_and_spines(files, run) -> None:
     payload = run("flows", *files(), "--fail-spines", "1", "--json").payload
     assert payload["n_failed_links"] == 4

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -377,6 +378,55 @@ def test_directories_that_are_refused(sweep: Sweep, tmp_path: Path) -> None:
     ):
         run_sweep(sweep, tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("n_done", [3, N_PARTS])
+def test_a_directory_that_is_removed_in_mid_run_is_no_result(
+    n_done: int, sweep: Sweep, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+
+    def watch(progress: Progress) -> None:
+        if progress.n_parts_done == n_done:
+            shutil.rmtree(folder)
+
+    with pytest.raises(DataNotFound, match=r"parts removed while|got 'No such file") as caught:
+        run_sweep(sweep, folder, watch=watch)
+    assert "run the same command again" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [os.fsdecode(b"a\xffb"), "back\\slash", "a'b [c]*", "new\nline"])
+def test_directories_of_any_name(name: str, run: Callable[..., Outcome], tmp_path: Path) -> None:
+    """Results there are found again, read, and turned into plans."""
+    file, folder = tmp_path / "sweep.yaml", tmp_path / name
+    budgets = {**SWEEP, "axes": {"budget": [300, 400, 500]}, "designs_per_part": 1}
+    file.write_text(yaml.safe_dump(budgets))
+    assert run("sweep", "run", file, "-o", folder).code == 0
+    again = run("sweep", "run", file, "-o", folder)
+    assert (again.code, again.out.endswith(" (3 were there)\n")) == (0, True)
+    shown = run("sweep", "show", folder, "--sql", "SELECT row, budget FROM designs", "--json")
+    assert [row["budget"] for row in shown.payload["rows"]] == [300, 400, 500]
+    assert run("sweep", "design", folder, "1", "-o", tmp_path / "row.yaml").code == 0
+    assert "total == 400 GB/s" in (tmp_path / "row.yaml").read_text()
+    secret = f"SELECT * FROM read_text('{file}')"
+    assert run("sweep", "show", folder, "--sql", secret).code == 2
+
+
+def test_a_csv_that_cannot_be_written_leaves_no_file(tmp_path: Path, file: Path) -> None:
+    file.write_text(yaml.safe_dump(SWEEP))
+    run_sweep(load_sweep(file), tmp_path / "run")
+    show = ["sweep", "show", str(tmp_path / "run"), "--csv", str(tmp_path / "all.csv")]
+    result = subprocess.run(
+        [sys.executable, "-m", "libra_planner", *show],
+        capture_output=True,
+        text=True,
+        preexec_fn=_small_files,
+        check=False,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"{tmp_path / 'all.csv'}: got 'File too large'")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "sweep.yaml"]
 
 
 def _small_files() -> None:
