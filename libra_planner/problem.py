@@ -104,6 +104,7 @@ class Problem:
     real_link_step_time : T(B) when partial groups have only their own links (C6);
         ``None`` without partial groups.
     notes : assumptions worth printing beside a result.
+    unused_keys : keys of the plan that its model of collectives does not use.
     settings : what the plan chose (degrees, batch, prices), for people to read.
     members : the workloads of a group; empty for a plan with one. ``step_time`` of a
         group is their weighted mean.
@@ -142,6 +143,7 @@ class Problem:
     fixed_cost_usd: float = 0.0
     real_link_step_time: TimeExpression | None = None
     notes: tuple[str, ...] = ()
+    unused_keys: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     members: tuple[Member, ...] = ()
     group_objective: str = "weighted"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.report.notes import plan_notes
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ..
         line("* least step time x cost of these; objective performance_per_cost finds the least")
     worst = max(point.optimality_gap for point in points)
     line(f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}")
-    for note in problem.notes:
+    for note in plan_notes(problem):
         line(f"Note: {note}")
 
 

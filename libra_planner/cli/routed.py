@@ -15,6 +15,7 @@ from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.flows.rerouted import routed_optimum
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.report.notes import as_checked
 from libra_planner.report.routed import routed_payload
 
 
@@ -29,7 +30,7 @@ def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], 
         )
     except SpecError as error:
         raise placed(error, options.plan, problem) from None
-    chosen = fastest_alternative(problem, routed.best.bandwidth_Bps)
+    chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
     evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
     if options.json:
         payload = given(options) | routed_payload(chosen, routed, evaluation, traffic)

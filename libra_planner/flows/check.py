@@ -8,47 +8,43 @@ loop with these factors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
-from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_used
+from libra_planner.collectives import traffic_bytes
+from libra_planner.collectives.algorithms import Algorithm, Network
 from libra_planner.errors import Fault, SpecError
-from libra_planner.flows.check_report import CheckReport, DimensionReport
+from libra_planner.flows.check_memo import CheckMemo
+from libra_planner.flows.check_report import CheckReport, DimensionReport, dimension_report
+from libra_planner.flows.direct import direct_factors
 from libra_planner.flows.fabric import Array, Clos, Indices
 from libra_planner.flows.flow import Flows
-from libra_planner.flows.memo import Memo
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
-from libra_planner.flows.phases import Phase, PhaseReport, RoundReport
+from libra_planner.flows.phases import Phase, PhaseReport, known_mean
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign, realize
 from libra_planner.flows.report import Progress
+from libra_planner.flows.schedules import (
+    Choice,
+    PhaseKey,
+    Schedule,
+    Stage,
+    busy_s,
+    fastest,
+    ring_hops,
+    stage,
+)
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.timing.expression import TimeExpression
 from libra_planner.timing.loops import Slowdown
-from libra_planner.topology import Block
 from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
-PhaseKey = tuple[int, Group, Algorithm | None]
-"""Dimension, communicator and algorithm: what decides about a phase's factor."""
-
-
-@dataclass(frozen=True)
-class CheckMemo:
-    """What checks of designs share where the links differ in nothing but their speed.
-
-    Parameters
-    ----------
-    rounds : of a phase, by all that decides about them.
-    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
-    """
-
-    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
-    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
+Run = Mapping[PhaseKey, PhaseReport]
+"""The phases of one seed."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,7 @@ class LinkCheck:
     traffic : placement, queue pairs, addresses; those of the plan by default.
     npu_at, background : where the outermost dimension runs the job on a fabric that it
         shares, and the others' flows there; see :class:`~libra_planner.flows.phases.Phase`.
+    schedule : the algorithms of an earlier decision; by default each check decides.
     memo : what other checks have found out, and what they can use of this one.
 
     Raises
@@ -77,6 +74,7 @@ class LinkCheck:
     traffic: TrafficSettings
     npu_at: Indices | None = field(default=None, repr=False)
     background: Flows | None = field(default=None, repr=False)
+    schedule: Schedule | None = field(default=None, repr=False)
     memo: CheckMemo = field(default_factory=CheckMemo, repr=False, compare=False)
 
     @property
@@ -99,11 +97,14 @@ class LinkCheck:
         """
         listed = np.array(list(seeds), dtype=np.int64)
         runs = self.runs(policy, listed, progress)
+        return self._scheduled(runs)._report(policy, listed, runs)
+
+    def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)
         every = runs * n_same
-        times = [self.step_time_s(self._factors(run, "time_factor")) for run in runs]
+        times = [self.step_time_s(self._slowdown(run, "time_factor")) for run in runs]
         sprayed = [
-            self.step_time_s(self._factors(run, "ideal_factor")) for run in self._placed(runs)
+            self.step_time_s(self._slowdown(run, "ideal_factor")) for run in self._placed(runs)
         ]
         return CheckReport(
             policy=policy,
@@ -113,16 +114,44 @@ class LinkCheck:
             spray_step_time_s=float(np.mean(sprayed)),
             effective_step_time_s=np.array(times * n_same),
             dimensions=tuple(self._dimension(dim, every) for dim in range(len(self.bandwidth_Bps))),
+            keys=self.keys,
             phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
+            choices=tuple(self._choice(one, runs) for one in self.stages),
         )
+
+    def scheduled(self, policy: Policy, *, seeds: Iterable[int] = (0,)) -> LinkCheck:
+        """The check that keeps to the algorithms which are the fastest here, mean over the seeds.
+
+        What other flows or failures make of the links then changes times, and no algorithm.
+        """
+        return self if self.schedule is not None else self._scheduled(self.runs(policy, seeds))
+
+    def _choice(self, at: Stage, runs: Sequence[Run]) -> Choice:
+        """What a stage runs, and the times of all that was routed there."""
+        users, bandwidth_Bps = self._users(at), self.design.bandwidth_Bps[at.dim]
+        times: dict[Algorithm | None, float] = {}
+        for key in at.keys:
+            if key in runs[0]:
+                factor = float(np.mean([run[key].time_factor for run in runs]))
+                times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
+        taken = fastest(times) if self.schedule is None else self.schedule[at]
+        return Choice(at, users, times, taken)
+
+    def _scheduled(self, runs: Sequence[Run]) -> LinkCheck:
+        if self.schedule is not None:
+            return self
+        return replace(self, schedule={one: self._choice(one, runs).taken for one in self.stages})
 
     def runs(
         self, policy: Policy, seeds: Iterable[int], progress: Progress | None = None
-    ) -> list[dict[PhaseKey, PhaseReport]]:
-        """The phases' reports for each seed; one for all where nothing is drawn."""
+    ) -> list[Run]:
+        """The phases' reports for each seed; one for all where nothing is drawn.
+
+        Before algorithms are decided on, of all that can run.
+        """
         listed = [int(seed) for seed in seeds]
         drawn = policy.is_drawn or self.traffic.placement == "random"
-        runs = []
+        runs: list[Run] = []
         for i, seed in enumerate(listed if drawn else listed[:1]):
             found = ((key, self.phase(key)) for key in self.keys)
             rounds = self.memo.rounds
@@ -131,7 +160,7 @@ class LinkCheck:
                 progress(i + 1, len(listed) if drawn else 1)
         return runs
 
-    def _placed(self, runs: list[dict[PhaseKey, PhaseReport]]) -> list[dict[PhaseKey, PhaseReport]]:
+    def _placed(self, runs: list[Run]) -> list[Run]:
         """The runs that differ when every packet is sprayed: those of random placements."""
         return runs if self.traffic.placement == "random" else runs[:1]
 
@@ -141,40 +170,39 @@ class LinkCheck:
         Relative to the bandwidth of the whole links, so that a design is not rewarded for what
         rounding up to whole ports gives it.
         """
-        slowdowns = [self._factors(run, "time_factor") for run in self.runs(policy, seeds)]
+        runs = self.runs(policy, seeds)
+        links = self._scheduled(runs)
+        slowdowns = [links._slowdown(run, "time_factor") for run in runs]
 
         def mean(collective: Collective, group: Group) -> Array:
             factors = [slowdown(collective, group) for slowdown in slowdowns]
             return np.asarray(np.mean(factors, axis=0))
 
-        return mean
+        return Slowdown(mean, slowdowns[0].algorithms)
 
-    @property
-    def keys(self) -> tuple[PhaseKey, ...]:
-        """The distinct phases on switches."""
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Where algorithms are decided on: the communicators' parts in switch dimensions."""
         found = {
-            self.key(one.collective, one.group, dim): None
+            stage(one.collective, one.group, self.network, dim): None
             for one in self.problem.communications
             for dim in self._switched(one.group)
         }
         return tuple(found)
 
-    def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
-        """What decides how a collective fares in a switch dimension."""
-        # Only the part of the group in this dimension matters for its flows.
-        sizes = tuple(size if i == dim else 1 for i, size in enumerate(group.sizes))
-        strides = tuple(stride if i == dim else 1 for i, stride in enumerate(group.strides))
-        part = Group(sizes, strides)
-        if dim in self.network.in_network and collective.kind is CollectiveKind.ALL_REDUCE:
-            return dim, part, None
-        return dim, part, self._algorithm(collective, group, dim)
+    @property
+    def keys(self) -> tuple[PhaseKey, ...]:
+        """The distinct phases on switches: those that run, or before a decision all that can."""
+        if self.schedule is None:
+            return tuple(key for one in self.stages for key in one.keys)
+        return tuple((one.dim, one.group, self.schedule[one]) for one in self.stages)
 
-    def _algorithm(self, collective: Collective, group: Group, dim: int) -> Algorithm:
-        network = self.network
-        if collective.kind is CollectiveKind.ALL_TO_ALL:
-            others = (None if x is Algorithm.HALVING_DOUBLING else x for x in network.algorithms)
-            network = replace(network, algorithms=tuple(others))
-        return algorithm_used(collective, group, network, dim)
+    def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
+        """What decides how a collective fares in a switch dimension, algorithms being decided."""
+        if self.schedule is None:
+            raise ValueError("no algorithms are decided on: see scheduled()")
+        at = stage(collective, group, self.network, dim)
+        return at.dim, at.group, self.schedule[at]
 
     def _switched(self, group: Group) -> list[int]:
         """Switch dimensions with bandwidth that a group spans."""
@@ -195,46 +223,39 @@ class LinkCheck:
 
     def users(self, key: PhaseKey) -> tuple[Communication, ...]:
         """The collectives that a phase serves."""
-        dim = key[0]
+        return next(self._users(one) for one in self.stages if key in one.keys)
+
+    def _users(self, at: Stage) -> tuple[Communication, ...]:
         return tuple(
             one
             for one in self.problem.communications
-            if dim in self._switched(one.group) and self.key(one.collective, one.group, dim) == key
+            if at.dim in self._switched(one.group)
+            and stage(one.collective, one.group, self.network, at.dim) == at
         )
 
-    def _factors(self, run: dict[PhaseKey, PhaseReport], name: str) -> Slowdown:
+    def _slowdown(self, run: Run, name: str) -> Slowdown:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
 
         def slowdown(collective: Collective, group: Group) -> Array:
             factors = np.ones(self.problem.topology.n_dims)
             if self.problem.n_chunks is None:  # The pipelined model has real links already.
-                factors = self._direct_factors(collective, group)
+                factors = direct_factors(collective, group, self.problem.topology)
             for dim in self._switched(group):
                 key = self.key(collective, group, dim)
-                factors[dim] = getattr(run[key], name) * self._hops(collective, group, key)
+                factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
             return factors
 
-        return slowdown
+        return Slowdown(slowdown, self._algorithms)
 
-    def _direct_factors(self, collective: Collective, group: Group) -> Array:
-        """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
-
-        An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
-        floor(n^2/4)/(n - 1) of what C3 counts.
-        """
-        topology = self.problem.topology
-        factors = real_link_slowdown(collective, group, topology)
-        if collective.kind is CollectiveKind.ALL_TO_ALL:
-            for dim, dimension in enumerate(topology.dimensions):
-                size = group.sizes[dim]
-                if dimension.block is Block.RING and 1 < size == dimension.size:
-                    factors[dim] = size**2 // 4 / (size - 1)
-        return factors
-
-    def _hops(self, collective: Collective, group: Group, key: PhaseKey) -> float:
-        """Messages of a ring all-to-all pass through the NPUs between, which C3 leaves out."""
-        passes = collective.kind is CollectiveKind.ALL_TO_ALL and key[2] is Algorithm.RING
-        return group.sizes[key[0]] / 2 if passes and self.problem.n_chunks is None else 1.0
+    def _algorithms(self, collective: Collective, group: Group) -> tuple[Algorithm | None, ...]:
+        """What a collective runs in each dimension; ``None`` for the usual one."""
+        named = list(self.network.algorithms)
+        for dim in range(len(named)):
+            if dim in self._switched(group):
+                named[dim] = self.key(collective, group, dim)[2]
+            elif collective.kind is CollectiveKind.ALL_TO_ALL:
+                named[dim] = None if named[dim] is Algorithm.HALVING_DOUBLING else named[dim]
+        return tuple(named)
 
     def step_time_s(self, slowdown: Slowdown) -> float:
         """Step time of the whole links with collectives slowed down."""
@@ -243,59 +264,40 @@ class LinkCheck:
         at_slowdown = self.problem.at_slowdown
         pairs = [(one.collective, one.group) for one in self.problem.communications]
         factors = b"".join(slowdown(*pair).tobytes() for pair in pairs)
-        slowed = self.memo.steps.of((at_slowdown, factors), lambda: at_slowdown(slowdown).step_time)
+        named = tuple(self._algorithms(*pair) for pair in pairs)
+        decisive = (at_slowdown, factors, named)
+        slowed = self.memo.steps.of(decisive, lambda: at_slowdown(slowdown).step_time)
         return float(slowed.seconds(self.design.bandwidth_Bps))
 
-    def _dimension(self, dim: int, runs: list[dict[PhaseKey, PhaseReport]]) -> DimensionReport:
-        built = self.design.dimensions[dim]
+    def _dimension(self, dim: int, runs: list[Run]) -> DimensionReport:
         uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
-        policy = [self._shares(run, uses, dim, "time_factor") for run in runs]
-        spray = [self._shares(run, uses, dim, "ideal_factor") for run in self._placed(runs)]
-        fim = [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
-        floor = self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent")
-
-        def efficiency(factors: Array) -> float:
-            return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
-
-        return DimensionReport(
-            label=built.label,
-            tier=built.tier,
-            asked_Bps=built.asked_Bps,
-            bandwidth_Bps=built.bandwidth_Bps,
-            ideal_efficiency=float(np.mean([efficiency(factors) for factors in spray])),
-            efficiency=np.array([efficiency(factors) for factors in policy]),
-            fim_percent=np.array(fim),
-            fim_floor_percent=floor,
+        return dimension_report(
+            self.design.dimensions[dim],
+            sent,
+            routed=[self._shares(run, uses, dim, "time_factor") for run in runs],
+            sprayed=[self._shares(run, uses, dim, "ideal_factor") for run in self._placed(runs)],
+            fim_percent=[self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs],
+            floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
         )
 
     def bytes_of(self, one: Communication) -> Array:
         """What an NPU sends for a collective by dimension (C3)."""
         return traffic_bytes(one.collective, one.group, self.network.in_network)
 
-    def _shares(
-        self, run: dict[PhaseKey, PhaseReport], uses: list[Communication], dim: int, name: str
-    ) -> Array:
-        slowdown = self._factors(run, name)
+    def _shares(self, run: Run, uses: list[Communication], dim: int, name: str) -> Array:
+        slowdown = self._slowdown(run, name)
         return np.array([slowdown(one.collective, one.group)[dim] for one in uses])
 
     def _imbalance(
-        self,
-        run: dict[PhaseKey, PhaseReport],
-        uses: list[Communication],
-        sent: Array,
-        dim: int,
-        name: str,
+        self, run: Run, uses: list[Communication], sent: Array, dim: int, name: str
     ) -> float:
         """Mean of a phase's figure by bytes; nan where no flow crosses switches."""
-        pairs = [
+        return known_mean(
             (n_bytes, float(getattr(run[self.key(one.collective, one.group, dim)], name)))
             for one, n_bytes in zip(uses, sent, strict=True)
             if dim in self._switched(one.group)
-        ]
-        known = [(n_bytes, figure) for n_bytes, figure in pairs if not np.isnan(figure)]
-        total = sum(n_bytes for n_bytes, _ in known)
-        return sum(n * figure for n, figure in known) / total if total else float("nan")
+        )
 
 
 def link_check(

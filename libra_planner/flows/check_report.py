@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from libra_planner.flows.fabric import Array, Indices
 from libra_planner.flows.phases import PhaseReport
 from libra_planner.flows.policy import Policy
-from libra_planner.flows.realization import RealizedDesign
+from libra_planner.flows.realization import RealizedDesign, RealizedDimension
+from libra_planner.flows.schedules import Choice, PhaseKey
 from libra_planner.workload.communication import Communication
 
 
@@ -52,8 +54,9 @@ class CheckReport:
         placements.
     effective_step_time_s : on the whole links under the policy, shape (n_seeds,).
     dimensions : innermost first.
-    phases : of the first seed: the distinct phases on switches, with the collectives that
+    keys, phases : of the first seed: the distinct phases on switches, with the collectives that
         they serve.
+    choices : the algorithm of each phase, and what else could have run.
     """
 
     policy: Policy
@@ -63,7 +66,9 @@ class CheckReport:
     spray_step_time_s: float
     effective_step_time_s: Array
     dimensions: tuple[DimensionReport, ...]
+    keys: tuple[PhaseKey, ...] = field(repr=False)
     phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
+    choices: tuple[Choice, ...] = field(repr=False)
 
     @property
     def slowdown(self) -> Array:
@@ -86,3 +91,37 @@ def _worst(figures: Array) -> Array:
     known = ~np.isnan(figures)
     worst = np.where(known, figures, -np.inf).max(axis=0)
     return np.where(known.any(axis=0), worst, np.nan)
+
+
+def dimension_report(
+    built: RealizedDimension,
+    sent: Array,
+    *,
+    routed: Sequence[Array],
+    sprayed: Sequence[Array],
+    fim_percent: Sequence[float],
+    floor_percent: float,
+) -> DimensionReport:
+    """A dimension's figures from those of its collectives.
+
+    Parameters
+    ----------
+    built : the links.
+    sent : bytes of each collective in a step, shape (n_collectives,).
+    routed, sprayed : factors on their times, for each seed of the same shape.
+    fim_percent, floor_percent : of each seed, and of the best routing.
+    """
+
+    def efficiency(factors: Array) -> float:
+        return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
+
+    return DimensionReport(
+        label=built.label,
+        tier=built.tier,
+        asked_Bps=built.asked_Bps,
+        bandwidth_Bps=built.bandwidth_Bps,
+        ideal_efficiency=float(np.mean([efficiency(factors) for factors in sprayed])),
+        efficiency=np.array([efficiency(factors) for factors in routed]),
+        fim_percent=np.array(fim_percent),
+        fim_floor_percent=floor_percent,
+    )

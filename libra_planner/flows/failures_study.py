@@ -87,6 +87,7 @@ def drawn_failures(
         For a design without links between switches, or with fewer than are to fail.
     """
     listed = list(seeds)
+    check = check.scheduled(policy, seeds=listed)
     dims = _layered(check.design)
     whole = check.report(policy, seeds=listed).effective_step_time_s.mean()
     cases = []
@@ -112,6 +113,7 @@ def every_single_failure(
         For a design without links between switches.
     """
     designs = list(_single(check.design))
+    check = check.scheduled(policy, seeds=[seed])
     whole = float(check.report(policy, seeds=[seed]).effective_step_time_s[0])
     cases = []
     for i, (name, dim, links) in enumerate(designs):

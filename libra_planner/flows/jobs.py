@@ -69,9 +69,11 @@ class SharedFabric:
         Steps are not in time with one another, so each job is given the worst: while it
         communicates over the shared dimension, every other job is in its heaviest round there.
         """
-        heaviest = [_heaviest_round(check, i, seeds[0]) for i, check in enumerate(self.checks)]
+        # Jobs do not choose their algorithms anew when others come.
+        checks = [check.scheduled(policy, seeds=seeds) for check in self.checks]
+        heaviest = [_heaviest_round(check, i, seeds[0]) for i, check in enumerate(checks)]
         found = []
-        for i, check in enumerate(self.checks):
+        for i, check in enumerate(checks):
             others = [flows for j, flows in enumerate(heaviest) if j != i and flows is not None]
             beside = replace(check, background=joined(*others) if others else None)
             alone, shared = (one.report(policy, seeds=seeds) for one in (check, beside))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from hashlib import sha256
 
 import numpy as np
 
@@ -27,13 +28,11 @@ from libra_planner.flows.report import (
     overall_imbalance,
 )
 from libra_planner.flows.routing import Router, Routing, dealt
+from libra_planner.flows.schedules import algorithm_name
 from libra_planner.flows.traffic import Members, rounds
 from libra_planner.flows.trees import reduction_trees, sprayed_trees
 from libra_planner.topology import Topology
 from libra_planner.workload.parallelism import Group
-
-IN_NETWORK = "in-network"
-"""What stands for an algorithm where switches reduce."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +119,18 @@ class PhaseReport:
         return float(sum(getattr(one, name) for one in self.rounds))
 
     def _mean(self, name: str) -> float:
-        pairs = [(one.share, getattr(one, name)) for one in self.rounds]
-        used = [(share, figure) for share, figure in pairs if not np.isnan(figure)]
-        total = sum(share for share, _ in used)
-        return sum(share * figure for share, figure in used) / total if used else float("nan")
+        return known_mean((one.share, getattr(one, name)) for one in self.rounds)
+
+
+def known_mean(weighted: Iterable[tuple[float, float]]) -> float:
+    """Mean of figures by their weights, those that are nan left out; nan where all are.
+
+    >>> known_mean([(1.0, 2.0), (3.0, float("nan"))])
+    2.0
+    """
+    used = [(weight, figure) for weight, figure in weighted if not np.isnan(figure)]
+    total = sum(weight for weight, _ in used)
+    return sum(weight * figure for weight, figure in used) / total if total else float("nan")
 
 
 @dataclass(frozen=True)
@@ -174,16 +181,17 @@ class Phase:
         fabric = self.unit_fabric
         counts = tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
         links = self.built.settings, self.built.n_nics, counts, fabric.failed.tobytes()
-        return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings)
+        place = None if self.npu_at is None else sha256(self.npu_at.tobytes()).digest()
+        return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings, place)
 
     def report(self, policy: Policy, seed: int, memo: Memo[tuple[RoundReport, ...]]) -> PhaseReport:
         """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
         rounds = partial(self.rounds, policy, seed)
-        alone = self.npu_at is None and self.background is None
+        alone = self.background is None
         return PhaseReport(
             label=self.built.label,
             group_size=self.group.sizes[self.dim],
-            algorithm=IN_NETWORK if self.algorithm is None else self.algorithm.value,
+            algorithm=algorithm_name(self.algorithm),
             rounds=memo.of((*self.key, policy, seed), rounds) if alone else rounds(),
             bandwidth_Bps=self.built.bandwidth_Bps,
         )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from libra_planner.errors import Fault, PlannerError, SpecError
-from libra_planner.flows.check import link_check
+from libra_planner.flows.check import LinkCheck, link_check
+from libra_planner.flows.check_memo import CheckMemo
 from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Array
 from libra_planner.flows.messages import TrafficSettings
@@ -95,15 +96,15 @@ def routed_optimum(
         got = f"got group_objective {problem.group_objective} with a routing policy"
         fix = "write group_objective: weighted, or check the design without --routing"
         raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
-    listed = tuple(seeds)
-    found = [_checked(problem, problem, policy, traffic, listed)]
+    checks = _Checks(problem, policy, traffic, tuple(seeds))
+    found = [checks.checked(problem)]
     converged, stopped = False, ""
     while not converged and len(found) < MAX_ROUNDS:
         if progress is not None:
             progress(len(found))
-        derated = _derated(problem, found[-1], policy, traffic, listed)
+        derated = checks.derated(found[-1])
         try:
-            following = _checked(problem, derated, policy, traffic, listed)
+            following = checks.checked(derated)
         except PlannerError as error:  # Say, a bound that the derated plan cannot meet.
             stopped = str(error)
             break
@@ -115,34 +116,36 @@ def routed_optimum(
     return RoutedOptimum(best, found[0], tuple(found), converged, stopped)
 
 
-def _checked(
-    problem: Problem,
-    derated: Problem,
-    policy: Policy,
-    traffic: TrafficSettings | None,
-    seeds: tuple[int, ...],
-) -> CheckedDesign:
-    solution = solve(derated)
-    bandwidth = np.asarray(solution.design.bandwidth_bytes_per_s)
-    check = link_check(problem, bandwidth, traffic=traffic).report(policy, seeds=seeds)
-    cost_usd = float(problem.cost_usd(bandwidth))
-    time_s = float(check.effective_step_time_s.mean())
-    objective = {"performance": time_s, "cost": cost_usd}.get(problem.objective, time_s * cost_usd)
-    limits = problem.step_time_limits
-    meets = all(time_s <= limit.limit_s * (1 + RULE_TOLERANCE) for limit in limits)
-    return CheckedDesign(solution, bandwidth, check, cost_usd, objective, meets)
+@dataclass(frozen=True)
+class _Checks:
+    """Checks of one plan's designs, which share what they route."""
 
+    problem: Problem
+    policy: Policy
+    traffic: TrafficSettings | None
+    seeds: tuple[int, ...]
+    memo: CheckMemo = field(default_factory=CheckMemo, repr=False)
 
-def _derated(
-    problem: Problem,
-    design: CheckedDesign,
-    policy: Policy,
-    traffic: TrafficSettings | None,
-    seeds: tuple[int, ...],
-) -> Problem:
-    """The plan whose dimensions deliver the share of their whole links that the design got."""
-    check = link_check(problem, design.bandwidth_Bps, traffic=traffic)
-    return slowed(problem, check.mean_slowdown(policy, seeds=seeds))
+    def _links(self, bandwidth_Bps: Array) -> LinkCheck:
+        return link_check(self.problem, bandwidth_Bps, traffic=self.traffic, memo=self.memo)
+
+    def checked(self, derated: Problem) -> CheckedDesign:
+        """The optimum of a derated plan on its links."""
+        problem, solution = self.problem, solve(derated)
+        bandwidth = np.asarray(solution.design.bandwidth_bytes_per_s)
+        check = self._links(bandwidth).report(self.policy, seeds=self.seeds)
+        cost_usd = float(problem.cost_usd(bandwidth))
+        time_s = float(check.effective_step_time_s.mean())
+        figures = {"performance": time_s, "cost": cost_usd}
+        objective = figures.get(problem.objective, time_s * cost_usd)
+        limits = problem.step_time_limits
+        meets = all(time_s <= limit.limit_s * (1 + RULE_TOLERANCE) for limit in limits)
+        return CheckedDesign(solution, bandwidth, check, cost_usd, objective, meets)
+
+    def derated(self, design: CheckedDesign) -> Problem:
+        """The plan whose dimensions deliver the share of their whole links that the design got."""
+        check = self._links(design.bandwidth_Bps)
+        return slowed(self.problem, check.mean_slowdown(self.policy, seeds=self.seeds))
 
 
 def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:

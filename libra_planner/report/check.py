@@ -15,12 +15,14 @@ from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DimensionParts, design_parts
 from libra_planner.flows.phases import PhaseReport
 from libra_planner.flows.realization import RealizedDimension
+from libra_planner.flows.schedules import Choice
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
+from libra_planner.report.algorithms import choice_payload, labels
 from libra_planner.report.flows import layer_row, number, spread
 from libra_planner.report.link_notes import link_notes
 from libra_planner.report.memory import memory_payload
+from libra_planner.report.notes import as_checked, plan_notes
 from libra_planner.units import format_bandwidth, gigabytes_per_s
-from libra_planner.workload.communication import Communication
 
 _ROUNDING = 1e-9
 """Relative difference of bandwidths that is no more than rounding."""
@@ -75,7 +77,10 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "realized_GBps": [gigabytes_per_s(value) for value in report.design.bandwidth_Bps],
         **time_keys(report),
         "dimensions": _dimensions(checked),
-        "phases": [_phase(phase, users) for phase, users in report.phases],
+        "phases": [
+            _phase(phase, choice)
+            for (phase, _), choice in zip(report.phases, report.choices, strict=True)
+        ],
         "hotspot": hotspot,
         "memory": memory_payload(problem.memory),
         "settings": list(problem.settings),
@@ -172,18 +177,14 @@ def parts_payload(built: DimensionParts) -> dict[str, Any]:
     }
 
 
-def labels(users: Sequence[Communication]) -> list[str]:
-    """Names of collectives; those that differ in size only have one."""
-    return list(dict.fromkeys(user.label for user in users))
-
-
-def _phase(phase: PhaseReport, users: Sequence[Communication]) -> dict[str, Any]:
+def _phase(phase: PhaseReport, choice: Choice) -> dict[str, Any]:
     worst = phase.worst
     return {
         "dimension": phase.label,
-        "collectives": labels(users),
+        "collectives": labels(choice.users),
         "group_size": phase.group_size,
         "algorithm": phase.algorithm,
+        **choice_payload(choice),
         "n_rounds": len(phase.rounds),
         "n_flows": sum(one.n_flows for one in phase.rounds),
         "efficiency": number(phase.efficiency),
@@ -225,7 +226,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from _built_notes(checked)
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)
-    yield from checked.links.problem.notes
+    yield from plan_notes(as_checked(checked.links.problem))
 
 
 def _ignored(built: RealizedDimension) -> Iterator[str]:

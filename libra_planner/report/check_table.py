@@ -14,7 +14,8 @@ from libra_planner.flows.fabric import Array
 from libra_planner.flows.failures_study import FailureStudy
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DesignParts, DimensionParts, design_parts
-from libra_planner.report.check import CheckedPlan, check_notes, labels
+from libra_planner.report.algorithms import algorithm_lines, labels
+from libra_planner.report.check import CheckedPlan, check_notes
 from libra_planner.report.failures import draw_lines, single_failure_lines
 from libra_planner.report.flows import group_rows
 from libra_planner.report.flows_table import (
@@ -62,6 +63,8 @@ def print_check(
     if report.phases:
         console.print()
         console.print(_phase_table(console, checked))
+        for line in algorithm_lines(report):
+            print_line(console, escape(line))
     if hot is not None:
         _print_hotspot(console, checked, hot, n_busiest)
         if hot.routed is not None and groups:

@@ -8,13 +8,14 @@ from typing import Any, overload
 
 import numpy as np
 
-from libra_planner.flows.check import LinkCheck, PhaseKey
+from libra_planner.flows.check import LinkCheck
 from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.fabric import Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.phases import PhaseReport, RoundReport
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.flows.report import flow_report
+from libra_planner.flows.schedules import PhaseKey
 from libra_planner.report.flows import (
     MOST_NAMED,
     RoutedList,
@@ -116,7 +117,7 @@ def traced_flow(links: LinkCheck, report: CheckReport, name: str) -> TracedFlow 
     """
     losses = [_lost_s(links, phase, users) for phase, users in report.phases]
     for i in np.argsort(-np.array(losses), kind="stable").tolist():
-        phase, key = report.phases[i][0], links.keys[i]
+        phase, key = report.phases[i][0], report.keys[i]
         if key[2] is None:
             continue
         found = _rounds_with(links, key, int(report.seeds[0]), name)
@@ -155,8 +156,8 @@ def _hotspot(links: LinkCheck, report: CheckReport, i: int) -> Hotspot:
     """The worst round of a phase as a hotspot."""
     phase, users = report.phases[i]
     routed = None
-    if links.keys[i][2] is not None:
-        routed = _routed(links, report, links.keys[i], phase.worst.name)
+    if report.keys[i][2] is not None:
+        routed = _routed(links, report, report.keys[i], phase.worst.name)
     return Hotspot(phase, users, phase.worst, routed)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from libra_planner.flows.jobs import JobReport, SharedFabric
 from libra_planner.flows.parts import design_parts
+from libra_planner.report.algorithms import algorithms_payload
 from libra_planner.report.check import figure, parts_payload, routing_keys, time_keys
 from libra_planner.units import gigabytes_per_s
 
@@ -39,6 +40,7 @@ def jobs_payload(
                 "n_npus": job.n_npus,
                 "bandwidth_GBps": [gigabytes_per_s(x) for x in check.bandwidth_Bps],
                 "slowdown": figure(job.slowdown),
+                "algorithms": algorithms_payload(job.alone),
                 "alone": time_keys(job.alone),
                 "shared": time_keys(job.shared),
             }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 
 from libra_planner.flows.fabric import Array
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.jobs import JobReport, SharedFabric
+from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.jobs import JOB_NOTES
@@ -46,6 +48,9 @@ def print_jobs(
     console.print(
         plain_table(console, columns, title, left=("plan", "workload"), dispensable=dispensable)
     )
+    for plan, job in zip(plans, jobs, strict=True):
+        for line in algorithm_lines(job.alone):
+            print_line(console, escape(f"{plan}: {line}"))
     console.print()
     for note in JOB_NOTES:
         print_line(console, f"Note: {note}")

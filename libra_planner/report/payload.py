@@ -11,6 +11,7 @@ from libra_planner.problem import Problem
 from libra_planner.report.fidelity import fidelity_payload
 from libra_planner.report.groups import group_payload, objective_notes
 from libra_planner.report.memory import memory_payload
+from libra_planner.report.notes import plan_notes
 from libra_planner.timing.explanation import COMPUTE, Share
 from libra_planner.timing.expression import Array
 from libra_planner.topology import Topology
@@ -124,7 +125,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "memory": memory_payload(problem.memory),
         **fidelity_payload(problem, evaluation),
         "settings": list(problem.settings),
-        "notes": list(problem.notes),
+        "notes": list(plan_notes(problem)),
     }
 
 

@@ -10,6 +10,7 @@ from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
+from libra_planner.report.algorithms import algorithms_payload
 from libra_planner.report.catalogue import catalogue_payload
 from libra_planner.report.check import figure, routing_keys, time_keys
 from libra_planner.report.payload import evaluate_payload
@@ -74,6 +75,7 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings) -> dict[str, Any]:
         "meets_limits": best.meets_limits,
         "objective": best.objective,
         **time_keys(best.check),
+        "algorithms": algorithms_payload(best.check),
         "efficiency": [figure(one.efficiency) for one in best.check.dimensions],
         "gain_vs_blind": routed.blind.objective / best.objective if best.objective else None,
         "blind": _design(routed.blind),

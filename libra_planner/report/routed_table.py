@@ -13,6 +13,7 @@ from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
+from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.routed import NO_CLAIM, NO_SHADOW_PRICES, bought_options
@@ -34,6 +35,8 @@ def print_routed(
     console.print()
     console.print(_comparison(console, routed))
     console.print()
+    for line in algorithm_lines(routed.best.check):
+        print_line(console, escape(line))
     for line in _lines(problem, routed):
         print_line(console, line)
 

@@ -62,14 +62,14 @@ class Fidelity:
     chunks : candidates for the number of chunks, one for a plan that gives it; empty
         for ``ideal``.
     balanced : whether the balanced schedule is wanted beside the hierarchical one.
-    notes : keys of the plan that its fidelity does not use.
+    unused_keys : keys of the plan that its fidelity does not use.
     places : where the plan names each algorithm.
     """
 
     network: Network
     chunks: tuple[int, ...] = ()
     balanced: bool = False
-    notes: tuple[str, ...] = field(default=())
+    unused_keys: tuple[str, ...] = field(default=())
     places: tuple[Place, ...] = field(default=(), repr=False)
 
     def model(self, n_chunks: int | None) -> CollectiveModel:
@@ -214,7 +214,7 @@ def build_fidelity(spec: CommonSpec, topology: Topology, document: Document) -> 
         network=network,
         chunks=_chunks(spec, network) if pipelined else (),
         balanced=spec.scheduler == BALANCED,
-        notes=() if pipelined else _unused(spec),
+        unused_keys=() if pipelined else _unused(spec),
         places=tuple(document.place(("algorithms", i)) for i in range(topology.n_dims)),
     )
 
@@ -232,8 +232,7 @@ def _unused(spec: CommonSpec) -> tuple[str, ...]:
         "fabric.latency_ns": spec.fabric.latency_ns is not None,
         "algorithms": spec.algorithms is not None,
     }
-    names = [name for name, is_given in given.items() if is_given]
-    return (f"fidelity ideal does not use {', '.join(names)}",) if names else ()
+    return tuple(name for name, is_given in given.items() if is_given)
 
 
 def _latency_s(spec: CommonSpec, topology: Topology, faults: list[Fault]) -> tuple[float, ...]:

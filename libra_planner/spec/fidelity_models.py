@@ -63,8 +63,8 @@ class FidelitySpec(Model):
     )
     algorithms: list[Text] | None = Field(
         default=None,
-        description="pipelined: ring, direct, direct1, halving_doubling or default, for each "
-        "dimension.",
+        description="pipelined and check: ring, direct, direct1, halving_doubling or default, "
+        "for each dimension.",
     )
     in_network_reduction: list[Text] = Field(
         default=[], description="Switches that reduce, by dimension (dim4) or tier."

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from libra_planner.flows.check import CheckMemo, link_check
+from libra_planner.flows.check import link_check
+from libra_planner.flows.check_memo import CheckMemo
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem

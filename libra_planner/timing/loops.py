@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from libra_planner.collectives import traffic_bytes
+from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.errors import Fault, SpecError
 from libra_planner.timing.expression import (
     ZERO,
@@ -38,8 +39,23 @@ CollectiveTime = Callable[[Collective, Group], Node]
 CollectiveTraffic = Callable[[Collective, Group], Array]
 """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
 
-Slowdown = Callable[[Collective, Group], Array]
-"""How much longer it takes in every dimension than the model says, shape (n_dims,)."""
+
+@dataclass(frozen=True)
+class Slowdown:
+    """How much longer collectives take on their links than the model says.
+
+    Parameters
+    ----------
+    factors : by dimension, shape (n_dims,).
+    algorithms : what runs in each dimension; ``None`` for those of the model.
+    """
+
+    factors: Callable[[Collective, Group], Array]
+    algorithms: Callable[[Collective, Group], tuple[Algorithm | None, ...]] | None = None
+
+    def __call__(self, collective: Collective, group: Group) -> Array:
+        """The factors of a collective."""
+        return self.factors(collective, group)
 
 
 def ideal_time(collective: Collective, group: Group) -> Node:

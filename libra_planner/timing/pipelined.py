@@ -90,9 +90,11 @@ def pipelined_traffic(network: Network, slowdown: Slowdown | None = None) -> Col
 def _slowed_visits(
     collective: Collective, group: Group, network: Network, slowdown: Slowdown | None
 ) -> Sequence[Visit]:
-    stops = visits(collective, group, network)
     if slowdown is None:
-        return stops
+        return visits(collective, group, network)
+    if slowdown.algorithms is not None:
+        network = replace(network, algorithms=slowdown.algorithms(collective, group))
+    stops = visits(collective, group, network)
     factors = slowdown(collective, group)
     return [
         replace(stop, message_bytes=tuple(factors[stop.dim] * size for size in stop.message_bytes))

@@ -108,11 +108,13 @@ def parts_text(found: CheckedLinks) -> Text:
 
 
 def notes(found: CheckedLinks) -> Text:
-    """What the check takes for granted, as ``check`` prints it."""
+    """What collectives run, and what the check takes for granted, as ``check`` prints it."""
+    from libra_planner.report.algorithms import algorithm_lines
     from libra_planner.report.check import check_notes
     from libra_planner.tui.figures import note_lines
 
-    return note_lines(check_notes(found.checked))
+    checked = found.checked
+    return note_lines((*algorithm_lines(checked.report), *check_notes(checked)))
 
 
 def percent(value: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import yaml
@@ -77,7 +79,8 @@ def test_halving_doubling_loses_in_the_rounds_that_cross_leaves(tmp_path) -> Non
     """2:1 and 2 leaves of 4: rounds of 1/2 and 1/4 stay inside, 1/8 crosses: (6 + 2) / 7."""
     steps = [operation("weight_grad", "all-reduce", 8e8)]
     realization = {"switch_radix": 8, "oversubscription": 2, "leaves": 2}
-    problem = loaded(tmp_path, "SW(8)", steps, realization=realization)
+    halving = {"algorithms": ["halving_doubling"]}
+    problem = loaded(tmp_path, "SW(8)", steps, realization=realization, **halving)
     report = checked(problem, 50).report(SPRAY)
     assert report.slowdown == pytest.approx([8 / 7])
     [(phase, users)] = report.phases
@@ -194,7 +197,7 @@ def test_the_step_is_the_sum_of_its_slowed_collectives(policy, tmp_path) -> None
     links = OVERSUBSCRIBED | {"switch_radix": 4, "node": {"wiring": "rail"}}
     problem = loaded(tmp_path, "RI(4)_SW(8)_SW(4)", steps, parallelism=degrees, realization=links)
     bandwidth = np.array([60e9, 40e9, 20e9])
-    check = checked(problem, 60, 40, 20)
+    check = checked(problem, 60, 40, 20).scheduled(policy, seeds=[4, 9])
     report = check.report(policy, seeds=[4, 9])
     for i, seed in enumerate((4, 9)):
         [run] = check.runs(policy, [seed])
@@ -223,7 +226,7 @@ def test_overlapping_sides_are_slowed_each_by_itself_and_compete(tmp_path) -> No
         realization=realization,
         training_loop="tp_dp_overlap",
     )
-    check, bandwidth = checked(problem, 50), [50e9]
+    check, bandwidth = checked(problem, 50).scheduled(ECMP, seeds=[2]), [50e9]
     report = check.report(ECMP, seeds=[2])
     [run] = check.runs(ECMP, [2])
     tp, dp = (
@@ -250,8 +253,9 @@ def test_the_pipelined_model_slows_bytes_and_not_latency(in_network, tmp_path) -
         chunks=8,
         latency_ns=[200, 500],
         in_network_reduction=in_network,
+        algorithms=["direct", "halving_doubling"],
     )
-    check, bandwidth = checked(problem, 90, 30), np.array([90e9, 30e9])
+    check, bandwidth = checked(problem, 90, 30).scheduled(ECMP, seeds=[3]), np.array([90e9, 30e9])
     report = check.report(ECMP, seeds=[3])
     [run] = check.runs(ECMP, [3])
     [one] = problem.communications
@@ -278,7 +282,7 @@ def test_a_group_of_workloads_is_the_weighted_mean_of_its_slowed_steps(tmp_path)
         {"workload": "./second.yaml", "name": "two", "parallelism": {"tp": 4, "dp": 4}},
     ]
     problem = loaded_group(tmp_path, first, workloads)
-    check, bandwidth = checked(problem, 50), [50e9]
+    check, bandwidth = checked(problem, 50).scheduled(ECMP, seeds=[5]), [50e9]
     report = check.report(ECMP, seeds=[5])
     [run] = check.runs(ECMP, [5])
     one, two = (
@@ -306,6 +310,87 @@ def test_a_ring_all_to_all_on_a_switch_carries_its_hops(tmp_path) -> None:
         ideal = 7e8 / 50e9
         assert report.effective_step_time_s == pytest.approx([ideal * 4])
         assert report.ideal_step_time_s == pytest.approx(ideal * (4 if chunks else 1))
+
+
+# Algorithms ---------------------------------------------------------------------------------------
+
+
+def step_s(folder, algorithm, policy=ECMP, *, kind="all-reduce", realization, **keys) -> float:
+    """Mean step time of one collective on SW(32) that a plan names the algorithm of."""
+    steps = [operation("weight_grad", kind, 9e8, compute_ms=1)]
+    named = {} if algorithm is None else {"algorithms": [algorithm]}
+    problem = loaded(folder, "SW(32)", steps, realization=realization, **named, **keys)
+    report = checked(problem, 50).report(policy, seeds=range(3))
+    return float(report.effective_step_time_s.mean())
+
+
+PIPELINED = {"fidelity": "pipelined", "chunks": 2, "latency_ns": 0}
+
+
+@pytest.mark.parametrize("keys", [{}, PIPELINED], ids=["ideal", "pipelined"])
+@pytest.mark.parametrize("kind", ["all-reduce", "reduce-scatter", "all-gather"])
+@pytest.mark.parametrize(
+    ("placement", "fastest"), [("contiguous", "ring"), ("rail", "halving_doubling")]
+)
+def test_the_faster_of_two_algorithms_runs(placement, fastest, kind, keys, tmp_path) -> None:
+    """Rings of neighbours stay on their leaves; dealt out over the leaves they all cross."""
+    # On two leaves a ring then crosses with every flow, halving-doubling in its first round.
+    links = {"switch_radix": 32, "leaves": 2, "oversubscription": 2, "placement": placement}
+    named = {
+        one: step_s(tmp_path, one, kind=kind, realization=links, **keys)
+        for one in ("ring", "halving_doubling")
+    }
+    assert min(named, key=named.__getitem__) == fastest
+    assert max(named.values()) > 1.01 * min(named.values())
+    found = step_s(tmp_path, None, kind=kind, realization=links, **keys)
+    assert found == named[fastest]
+
+
+def test_latency_counts_where_the_model_has_it(tmp_path) -> None:
+    """31 steps of a ring or 5 of halving-doubling: with a ms each the fewer are faster."""
+    links = {"switch_radix": 8}
+    slow = {"fidelity": "pipelined", "chunks": 1, "latency_ns": 1e6}
+    assert step_s(tmp_path, None, realization=links) == step_s(tmp_path, "ring", realization=links)
+    found, halving = (
+        step_s(tmp_path, one, realization=links, **slow) for one in (None, "halving_doubling")
+    )
+    assert found == halving
+    assert step_s(tmp_path, "ring", realization=links, **slow) > found + 0.020
+
+
+@pytest.mark.parametrize("keys", [{}, PIPELINED | {"latency_ns": 500}], ids=["ideal", "pipelined"])
+def test_all_to_alls_go_to_all_peers_at_once(keys, tmp_path) -> None:
+    links = {"switch_radix": 8}
+    found, direct, one_by_one = (
+        step_s(tmp_path, one, kind="all-to-all", realization=links, **keys)
+        for one in (None, "direct", "direct1")
+    )
+    assert found == direct
+    assert one_by_one > 1.5 * direct
+
+
+def test_a_choice_says_what_else_could_run(tmp_path) -> None:
+    steps = [operation("weight_grad", "all-reduce", 9e8, compute_ms=1)]
+    problem = loaded(tmp_path, "SW(32)", steps, realization={"switch_radix": 8})
+    report = checked(problem, 50).report(ECMP, seeds=range(3))
+    [choice] = report.choices
+    assert (choice.algorithm, list(choice.others)) == ("ring", ["halving_doubling"])
+    assert choice.time_s == pytest.approx(report.effective_step_time_s.mean() - 0.001)
+    slower = step_s(tmp_path, "halving_doubling", realization={"switch_radix": 8})
+    assert choice.others["halving_doubling"] == pytest.approx(slower - 0.001)
+
+
+def test_failures_change_no_algorithm(tmp_path) -> None:
+    """What is broken is compared with the same collectives on whole links."""
+    steps = [operation("weight_grad", "all-reduce", 9e8, compute_ms=1)]
+    links = {"switch_radix": 8, "oversubscription": 2, "placement": "rail"}
+    problem = loaded(tmp_path, "SW(32)", steps, realization=links)
+    check = checked(problem, 50)
+    report = check.report(SPRAY)
+    assert [one.algorithm for one in report.choices] == ["halving_doubling"]
+    kept = replace(check.scheduled(SPRAY), design=checked(problem, 60).design).report(SPRAY)
+    assert [one.algorithm for one in kept.choices] == ["halving_doubling"]
+    assert kept.choices[0].others == {}
 
 
 # Direct links -------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.flows.check import CheckMemo, link_check
+from libra_planner.flows.check import link_check
+from libra_planner.flows.check_memo import CheckMemo
 from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.memo import Memo
 from libra_planner.flows.policy import Policy

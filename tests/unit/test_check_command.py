@@ -49,6 +49,7 @@ parallelism: {dp: 4}
 cost_model: libra-ispass24
 constraints:
   - total == 10 GB/s
+algorithms: [halving_doubling]
 """
 TWO_DIMS = """\
 workload: gpt3-libra
@@ -297,10 +298,12 @@ def test_nothing_wraps_off_a_terminal(run) -> None:
 
 
 def test_ecmp_costs_time_in_the_example(run) -> None:
-    found = run("check", EXAMPLES / "07_check.yaml", "--seeds", "3", "--json").payload
+    halving = ("--set", "algorithms=[default, halving_doubling]")
+    found = run("check", EXAMPLES / "07_check.yaml", *halving, "--seeds", "3", "--json").payload
     assert found["spray_step_time_s"] < found["ideal_step_time_s"]  # NICs come whole.
     assert found["slowdown"]["mean"] > 1.03
-    greedy = run("check", EXAMPLES / "07_check.yaml", "--policy", "greedy", "--json").payload
+    arguments = ("check", EXAMPLES / "07_check.yaml", *halving, "--policy", "greedy", "--json")
+    greedy = run(*arguments).payload
     assert greedy["effective_step_time_s"] == pytest.approx(found["spray_step_time_s"])
 
 
@@ -325,7 +328,7 @@ def test_single_failures_are_worst_first(small, run) -> None:
     assert found["whole_step_time_s"] == pytest.approx(1.6)
     text = run("check", small(), "--policy", "spray", "--n-1", "--busiest", "2").out
     assert "With any one cable or spine failed (N-1), 6 cases: step time 1.800 s" in text
-    assert text.count("dim1: ") == 2
+    assert text.count("\n  dim1: ") == 2
 
 
 def test_failures_that_cut_hosts_off_are_named(small, run) -> None:
@@ -550,3 +553,34 @@ def test_a_given_design_loads_no_solver(plan) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(result.stdout)["policy"] == "ecmp"
     assert not {"cvxpy", "clarabel", "rich"} & set(result.stderr.split())
+
+
+def test_the_choice_of_algorithms_is_printed(small, run) -> None:
+    path = small(("algorithms: [halving_doubling]\n", ""))
+    found = run("check", path, "--json").payload
+    [phase] = found["phases"]
+    [other] = phase["others"]
+    assert (phase["algorithm"], phase["chosen"]) == ("ring", "faster")
+    assert other["algorithm"] == "halving_doubling"
+    assert phase["time_s"] == pytest.approx(found["effective_step_time_s"] - 1)
+    assert other["time_s"] > phase["time_s"]
+    line = "dim1: ring takes 600.000 ms a step for weight grad all-reduce, dp "
+    assert f"{line}(halving_doubling would take 800.000 ms)" in run("check", path).out
+    [named] = run("check", small(), "--json").payload["phases"]
+    assert (named["algorithm"], named["chosen"]) == ("halving_doubling", "named")
+    assert named["others"] == []
+    assert "a step for weight grad all-reduce, dp (the plan names it)" in run("check", small()).out
+
+
+def test_notes_say_what_the_command_uses(small, run) -> None:
+    """The ideal model knows no algorithms; a check of the links runs them."""
+    unused = "fidelity ideal does not use algorithms"
+    for command in (["evaluate", small(), "--bandwidth", "10"], ["optimize", small()]):
+        assert unused in run(*command, "--json").payload["notes"]
+        assert unused in run(*command).out
+    for command in (["check", small()], ["optimize", small(), "--routing", "spray"]):
+        assert unused not in run(*command, "--json").payload["notes"]
+        assert unused not in run(*command).out
+    late = small(("  topology: SW(4)", "  topology: SW(4)\n  latency_ns: 5"))
+    notes = run("check", late, "--json").payload["notes"]
+    assert "fidelity ideal does not use fabric.latency_ns" in notes

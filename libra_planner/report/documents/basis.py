@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 from libra_planner.procurement.assumptions import Assumptions, SideNetwork
+from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.documents.bills import price_table
 from libra_planner.report.documents.cells import Section, Table, Value, mark, number, percent, table
 from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.notes import as_checked, plan_notes
 from libra_planner.units import gigabytes_per_s
 
 _BITS = 8
@@ -41,11 +43,17 @@ def check_section(comparison: Comparison) -> Section | None:
     text = (
         f"The collectives of a step routed over the links that are bought, by {policy}. Efficiency "
         "is the share of the links' bandwidth that collectives get; FIM is the imbalance of flows "
-        "(C10)."
+        "(C10). Where a plan names no algorithm the faster one runs."
     )
+    runs = [
+        f"{one.letter}, {line}."
+        for one in comparison.candidates
+        if one.check is not None
+        for line in algorithm_lines(one.check)
+    ]
     caption = f"Links under {policy}"
     tables = (table("check", caption, headings, rows),)
-    return Section("check", "Routing over the links", "Routing", (text,), tables=tables)
+    return Section("check", "Routing over the links", "Routing", (text, *runs), tables=tables)
 
 
 def _known(value: float) -> float | None:
@@ -56,7 +64,9 @@ def risk_section(comparison: Comparison) -> Section:
     """What could make the figures wrong."""
     risks = [*_price_risks(comparison), *_part_risks(comparison)]
     for one in comparison.candidates:
-        risks += [f"{one.letter}: {note}." for note in one.proposal.problem.notes]
+        problem = one.proposal.problem
+        notes = plan_notes(problem if one.check is None else as_checked(problem))
+        risks += [f"{one.letter}: {note}." for note in notes]
         preset = f"{one.letter}: preset, where the plan says nothing else"
         risks += [f"{preset}: {note}." for note in one.bought.design.realization.notes]
     if all(one.check is None for one in comparison.candidates):
