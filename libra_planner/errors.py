@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
+MOST_SHOWN = 20
+"""Faults that a message lists; the rest is counted."""
+
 _AS_CLOSE = 0.04
 """Difference in similarity up to which two candidates are suggested together."""
 
@@ -45,6 +48,8 @@ class Fault:
     fix: str = ""
     path: str = ""
     place: Place | None = None
+    n: int = 1
+    """Faults that it stands for, of which only their number is told."""
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -58,6 +63,15 @@ class Fault:
         return replace(self, place=self.place or place, path=self.path or path)
 
 
+def more_faults(n: int, place: Place | None) -> Fault:
+    """What stands for faults that are not listed.
+
+    >>> str(more_faults(1200, Place("a.yaml")))
+    'a.yaml: got 1,200 more faults like these'
+    """
+    return Fault(f"got {n:,} more faults like these", place=place, n=n)
+
+
 class PlannerError(Exception):
     """Base of all errors this package raises on purpose."""
 
@@ -65,10 +79,15 @@ class PlannerError(Exception):
 
 
 class SpecError(PlannerError):
-    """An input is wrong; ``faults`` lists everything found."""
+    """An input is wrong; ``faults`` lists everything found, its text the first of them."""
 
     def __init__(self, *faults: Fault) -> None:
-        super().__init__("\n".join(str(fault) for fault in faults))
+        shown, others = faults[:MOST_SHOWN], faults[MOST_SHOWN:]
+        if others:
+            place = others[0].place
+            file = Place(place.file) if place else None
+            shown = (*shown, more_faults(sum(fault.n for fault in others), file))
+        super().__init__("\n".join(str(fault) for fault in shown))
         self.faults = faults
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[Fault, ...]]:

@@ -18,7 +18,6 @@ import yaml
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import read_text, write_files
 from libra_planner.spec.document import Document, Key, read_document, scalar, shown
-from libra_planner.spec.faults import MOST_FAULTS
 from libra_planner.topology import MAX_NPUS
 from libra_planner.workload.operations import Phase
 
@@ -83,7 +82,7 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[list[Path], list[Path]]
     workload = _workload(files.workload, workload_faults)
     readers = (network.faults, communicator.faults, cost_model.faults, workload_faults)
     if any(readers):
-        raise SpecError(*(fault for faults in readers for fault in faults[:MOST_FAULTS]))
+        raise SpecError(*(fault for faults in readers for fault in faults))
     plan_value = {
         "workload": f"./{targets[1].name}",
         "fabric": fabric,

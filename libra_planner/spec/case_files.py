@@ -19,9 +19,6 @@ from libra_planner.spec.collective_cases import (
     parse_case,
 )
 
-MOST_FAULTS = 50
-"""Faults of one file that are listed; the rest is counted."""
-
 _NEAR = 0.8
 """Similarity from which an unknown column is taken for a slip of the keyboard."""
 
@@ -77,9 +74,6 @@ def read_case_file(
             cases.append(parse_case(given, in_network=in_network))
         except SpecError as error:
             faults += error.faults
-    if len(faults) > MOST_FAULTS:
-        got = f"got {len(faults) - MOST_FAULTS} more faults like these"
-        faults = [*faults[:MOST_FAULTS], Fault(got, place=Place(file))]
     if faults:
         raise SpecError(*faults)
     return CaseFile(columns, tuple(cells for _, cells in lines[1:]), tuple(cases))

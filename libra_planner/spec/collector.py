@@ -38,14 +38,13 @@ class FaultCollector:
             return build()
         except SpecError as error:
             missing = isinstance(error, DataNotFound)
-            located = [self._located(fault, key, missing=missing) for fault in error.faults]
-            self.faults += [fault for fault in located if fault not in self.faults]
+            self.faults += [self._located(fault, key, missing=missing) for fault in error.faults]
             return None
 
     def required(self, part: Result | None) -> Result:
         """The part, if nothing at all is wrong; else raises all faults."""
         if self.faults or part is None:
-            raise SpecError(*self.faults)
+            raise SpecError(*dict.fromkeys(self.faults))  # Some are found on two ways.
         return part
 
     def present(self, part: Result | None) -> Result:

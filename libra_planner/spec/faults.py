@@ -7,14 +7,11 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import MOST_SHOWN, Fault, Place, SpecError, closest, more_faults
 from libra_planner.spec.document import Document, Key, scalar, shown
 from libra_planner.spec.fields import KINDS
 
 Model = TypeVar("Model", bound=BaseModel)
-
-MOST_FAULTS = 50
-"""Faults of one file that are listed; the rest is counted."""
 
 _KNOWN_ABSENT: dict[Key, str] = {
     ("parallelism", name): "only tp and dp are modelled so far" for name in ("pp", "ep", "cp", "sp")
@@ -66,11 +63,10 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
     except ValidationError as error:
         errors = error.errors(include_url=False)
         faults = [
-            fault for one in errors[:MOST_FAULTS] for fault in _faults(model, document, key, one)
+            fault for one in errors[:MOST_SHOWN] for fault in _faults(model, document, key, one)
         ]
-        if len(errors) > MOST_FAULTS:
-            got = f"got {len(errors) - MOST_FAULTS} more faults like these"
-            faults.append(Fault(got, "", "", _path(key), document.place(key)))
+        if len(errors) > MOST_SHOWN:
+            faults.append(more_faults(len(errors) - MOST_SHOWN, Place(document.file)))
         raise SpecError(*dict.fromkeys(faults)) from None
 
 

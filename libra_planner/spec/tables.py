@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import Fault, Place, SpecError, closest, more_faults
 from libra_planner.files import read_text
 from libra_planner.spec.document import shown
 
@@ -51,8 +51,7 @@ class TableFaults:
         self.kept.sort(key=lambda pair: pair[0])
         faults = [fault for _, fault in self.kept[:MOST_FAULTS]]
         if self.n_faults > len(faults):
-            got = f"got {self.n_faults - len(faults):,} more faults like these"
-            faults.append(Fault(got, place=Place(self.file)))
+            faults.append(more_faults(self.n_faults - len(faults), Place(self.file)))
         raise SpecError(*faults)
 
 

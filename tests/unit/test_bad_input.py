@@ -228,6 +228,29 @@ def test_deep_nesting_ends_no_process(command: str, place: str, tmp_path: Path, 
     assert f"{place.format(**names)}: got values nested deeper than 32" in result.err
 
 
+@pytest.mark.parametrize(
+    ("begin", "line", "n"),
+    [
+        ("", "key{i}: 1", 5000),
+        ("", "workload: x", 5000),
+        ("npus:\n", "- !t{i} 1", 5000),
+        ("", "  - totl == {i} GB/s", 500),
+    ],
+    ids=["unknown", "twice", "tags", "rules"],
+)
+def test_the_first_faults_are_listed_and_the_others_counted(
+    begin: str, line: str, n: int, plan, run
+) -> None:
+    lines = "\n".join(line.format(i=i) for i in range(n))
+    path = plan(("total == 500 GB/s\n", f"total == 500 GB/s\n{begin}{lines}\n"))
+    result = run("optimize", path)
+    *listed, last = result.err.splitlines()
+    assert result.code == 2
+    assert len(listed) == 20
+    assert all(one.startswith(f"{path}:") for one in listed)
+    assert last == f"{path}: got {n - 20:,} more faults like these"
+
+
 def test_control_characters_have_a_place(plan, run) -> None:
     path = plan(("dp: 256}", "dp: 256}\r\nnote: caf\u00e9\x07s"))
     result = run("optimize", path)
