@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from libra_planner.plain_text import visible
+
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
@@ -56,7 +58,7 @@ class Fault:
         path = f"{self.path}: " if self.path else ""
         expected = f", {self.expected}" if self.expected else ""
         fix = f"; {self.fix}" if self.fix else ""
-        return f"{where}{path}{self.got}{expected}{fix}"
+        return visible(f"{where}{path}{self.got}{expected}{fix}")
 
     def located(self, place: Place, path: str = "") -> Fault:
         """The same fault with a place, where it has none yet."""

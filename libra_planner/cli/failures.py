@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from libra_planner.cli.streams import to_nowhere
 from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
 from libra_planner.files import is_unicode
+from libra_planner.plain_text import visible_lines
 
 PROGRAM = "libra-planner"
 BAD_INPUT = 2
@@ -46,7 +47,7 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
         to_nowhere(sys.stdout)
         return 0
     if isinstance(error, PlannerError):
-        return _said(_with_place(error, subject), error.exit_code)
+        return _said(visible_lines(_with_place(error, subject)), error.exit_code)
     if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
         to_nowhere(sys.stdout)
         return _said(f"{PROGRAM}: cannot write the result: {error.strerror}", BAD_INPUT)

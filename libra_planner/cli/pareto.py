@@ -73,9 +73,9 @@ def _print_csv(problem: Problem, rows: list[dict[str, Any]]) -> None:
 
 
 def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ...]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
+    from libra_planner.report.markup import escape
     from libra_planner.report.memory import memory_lines
 
     def line(text: str) -> None:

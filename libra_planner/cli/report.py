@@ -20,6 +20,7 @@ from libra_planner.cli.streams import print_json
 from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
 from libra_planner.flows.policy import Policy
+from libra_planner.plain_text import visible
 from libra_planner.procurement.budget import budget_swings
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.fabric_lines import Book, FabricShop
@@ -51,7 +52,7 @@ def answer(options: argparse.Namespace) -> None:
     for path in write_files(contents):
         print(f"Kept what was there as {path}.", file=sys.stderr)
     for path in sorted({*folder.glob("report-*.csv"), *values.documents_in(folder)} - {*contents}):
-        print(f"Left as it was, of another report: {path}.", file=sys.stderr)
+        print(visible(f"Left as it was, of another report: {path}."), file=sys.stderr)
     if options.json:
         print_json(_payload(comparison, list(contents)))
     else:
@@ -277,10 +278,10 @@ def _design(one: Candidate) -> dict[str, Any]:
 def _print(comparison: Comparison, paths: list[Path]) -> None:
     section = decision_section(comparison, ())
     for warning in section.warnings:
-        print(f"Warning: {warning}")
+        print(visible(f"Warning: {warning}"))
     for card in section.cards:
-        print(f"{card.title}: {card.answer} ({card.figure}). {card.reason}")
+        print(visible(f"{card.title}: {card.answer} ({card.figure}). {card.reason}"))
     for text in section.paragraphs:
-        print(text)
+        print(visible(text))
     for path in paths:
         print(path)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import output, write_files
+from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def plan(options: argparse.Namespace) -> None:
     for axis in sweep.axes:
         values = axis.values
         shown = f"{values[0]} to {values[-1]}" if len(values) > 1 else f"{values[0]}"
-        print(f"  {axis.name}: {len(values):,} values, {shown}")
+        print(visible(f"  {axis.name}: {len(values):,} values, {shown}"))
     if sweep.sample:
         print(f"Sample: {sweep.sample.method} of {sweep.sample.n:,}, seed {sweep.seed}")
     print(f"Structures that are built one by one: up to {found.n_structures:,}")
@@ -233,8 +234,9 @@ def _write_csv(answer: Answer, file: str) -> None:
 
 def _write_rows(answer: Answer, out: Any) -> None:
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
-    writer.writerows(answer.rows)
+    writer.writerow(map(spreadsheet_text, answer.columns))
+    for row in answer.rows:
+        writer.writerow(spreadsheet_text(v) if isinstance(v, str) else v for v in row)
 
 
 def _print_table(answer: Answer) -> None:
@@ -242,7 +244,8 @@ def _print_table(answer: Answer) -> None:
     if not answer.rows:
         print("no designs", file=sys.stderr)
         return
-    cells = [answer.columns, *(tuple(map(_cell, row)) for row in answer.rows[:_MOST_SHOWN])]
+    rows = (answer.columns, *answer.rows[:_MOST_SHOWN])
+    cells = [tuple(map(_cell, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
@@ -253,7 +256,7 @@ def _print_table(answer: Answer) -> None:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return "-" if value is None else str(value)
+    return "-" if value is None else visible(str(value))
 
 
 def design(options: argparse.Namespace) -> None:

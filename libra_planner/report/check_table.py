@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from libra_planner.flows.check_report import CheckReport
@@ -31,6 +30,7 @@ from libra_planner.report.flows_table import (
     timed,
 )
 from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
+from libra_planner.report.markup import escape
 from libra_planner.report.memory import memory_markup
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 

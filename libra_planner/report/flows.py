@@ -15,6 +15,7 @@ from libra_planner.flows.fabric import Array, Clos
 from libra_planner.flows.imbalance import Distribution, distribution, fim_percent
 from libra_planner.flows.measured import MeasuredReport
 from libra_planner.flows.report import FlowReport, LayerReport, SeedReports
+from libra_planner.plain_text import spreadsheet_text
 from libra_planner.spec.flow_tables import FlowList
 from libra_planner.units import gigabytes_per_s
 
@@ -267,5 +268,6 @@ def rates_csv(ids: Sequence[str], report: FlowReport) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["flow_id", "rate_GBps", "finish_s"])
     rates = (repr(gigabytes_per_s(rate)) for rate in report.rate_Bps.tolist())
-    writer.writerows(zip(ids, rates, map(repr, report.finish_s.tolist()), strict=True))
+    finishes = map(repr, report.finish_s.tolist())
+    writer.writerows(zip(map(spreadsheet_text, ids), rates, finishes, strict=True))
     return text.getvalue()

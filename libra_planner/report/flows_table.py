@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from libra_planner.flows.fabric import Array, Clos
@@ -15,6 +14,7 @@ from libra_planner.flows.failures import cable_failures
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.measured import MeasuredReport
 from libra_planner.flows.report import LayerReport, SeedReports
+from libra_planner.plain_text import visible
 from libra_planner.report.flows import (
     RoutedList,
     busiest_interfaces,
@@ -22,6 +22,7 @@ from libra_planner.report.flows import (
     group_rows,
     hop_rows,
 )
+from libra_planner.report.markup import escape
 from libra_planner.units import format_bandwidth, format_time, time_unit
 
 _BAR_CELLS = 40
@@ -187,7 +188,7 @@ def plain_table(
     for name in columns:
         table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
-        table.add_row(*(escape(cell.translate(_CONTROLS)) for cell in cells))
+        table.add_row(*map(escape, cells))
     return table
 
 
@@ -300,10 +301,6 @@ def print_hops(console: Console, routed: RoutedList, flow: int) -> None:
         print_line(console, escape(f"  {row['link']}  {n:,.6g} {plural('flow', n)}"))
 
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
-"""What a terminal would obey, and how it is shown."""
-
-
 def print_line(console: Console, text: str) -> None:
     """One paragraph: wrapped on a terminal, one line anywhere else."""
-    console.print(text.translate(_CONTROLS), soft_wrap=not console.is_terminal)
+    console.print(visible(text), soft_wrap=not console.is_terminal)

@@ -44,7 +44,7 @@ def memory_lines(problem: Problem) -> Iterator[MemoryLine]:
 
 def memory_markup(problem: Problem) -> Iterator[str]:
     """The lines for a terminal."""
-    from rich.markup import escape
+    from libra_planner.report.markup import escape
 
     for line in memory_lines(problem):
         yield f"[red]{escape(line.text)}[/]" if line.warns else escape(line.text)

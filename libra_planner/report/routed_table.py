@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from libra_planner.evaluation import Evaluation
@@ -16,6 +15,7 @@ from libra_planner.problem import Problem
 from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
+from libra_planner.report.markup import escape
 from libra_planner.report.routed import NO_CLAIM, NO_SHADOW_PRICES, bought_options
 from libra_planner.report.terminal import print_result
 from libra_planner.units import format_bandwidth, format_time, format_usd

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console, JustifyMethod
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
+from libra_planner.plain_text import visible_lines
 from libra_planner.problem import Problem
 from libra_planner.report.catalogue import catalogue_lines
 from libra_planner.report.fidelity import fidelity_lines
+from libra_planner.report.markup import escape
 from libra_planner.report.memory import memory_markup
 from libra_planner.report.notes import result_notes
 from libra_planner.report.payload import binding_rules
@@ -42,10 +44,18 @@ _BETTER = {
 
 
 class PlainConsole(Console):
-    """A console that leaves a closed pipe to the caller."""
+    """A console that leaves a closed pipe to the caller, and obeys no text."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Segments without control characters, wherever a text came from."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else visible_lines(segment.text)
+            yield Segment(text, segment.style, segment.control)
 
 
 def print_result(

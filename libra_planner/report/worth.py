@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.table import Table
 
+from libra_planner.report.markup import escape
 from libra_planner.units import format_time, format_usd
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import output
+from libra_planner.plain_text import visible
 from libra_planner.sweep.results import Results
 
 _FORMATS = (".svg", ".png", ".pdf")
@@ -18,8 +20,15 @@ _DATELESS: dict[str, dict[str, None]] = {
     "png": {},
     "pdf": {"CreationDate": None},
 }
+_SETTINGS: Any = {
+    "svg.hashsalt": "libra-planner",
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # A $ in a name is a $.
+    "text.usetex": False,
+}
 _PER_MILLION = 1e-6
 _MOST_TICKS = 40
+_MOST_LETTERS = 40
 
 
 def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None) -> None:
@@ -44,7 +53,8 @@ def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context({"svg.hashsalt": "libra-planner", "svg.fonttype": "none"}):
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.add_subplot()
         if x and y:
@@ -94,7 +104,7 @@ def _split(results: Results, axes: Any, x: str) -> None:
     axes.stackplot(list(places), heights.T, labels=names)
     if places is not values:
         axes.set_xticks(*_ticks(values), rotation=90)
-    axes.set(xlabel=x, ylabel="bandwidth of the fastest design, GB/s per NPU")
+    axes.set(xlabel=visible(x), ylabel="bandwidth of the fastest design, GB/s per NPU")
     axes.legend(loc="upper left")
 
 
@@ -108,7 +118,7 @@ def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
     image = axes.imshow(grid, origin="lower", aspect="auto")
     axes.set_xticks(*_ticks(across), rotation=90)
     axes.set_yticks(*_ticks(up))
-    axes.set(xlabel=x, ylabel=y)
+    axes.set(xlabel=visible(x), ylabel=visible(y))
     figure.colorbar(image, label=f"least {_label(time)}")
 
 
@@ -119,7 +129,13 @@ def _ticks(values: Sequence[Any]) -> tuple[list[int], list[str]]:
     ([0, 1, 2], ['10', '20', '30'])
     """
     places = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
-    return places, [str(values[place]) for place in places]
+    return places, [_label_of(str(values[place])) for place in places]
+
+
+def _label_of(value: str) -> str:
+    """A value beside an axis, without what a picture cannot show; of a long one the beginning."""
+    text = visible(value)
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."
 
 
 def _label(time: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
@@ -20,7 +21,7 @@ from libra_planner.tui.apart import get_ready
 from libra_planner.tui.dialogs import Palette, Panel, usual
 from libra_planner.tui.loading import FIGURES, OTHERS, load
 from libra_planner.tui.own_keys import OwnKey, commands, pane_class
-from libra_planner.tui.painting import Backdrop, ThemedStylesheet
+from libra_planner.tui.painting import Backdrop, ThemedStylesheet, Unheard
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
 from libra_planner.tui.recent import state_folder
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
 
 _DARK = "textual-dark"
+_UNHEARD = Unheard()
 _TICK_S = 0.25
 FRAME_S = 0.025
 """In which Textual, at 60 pictures a second, has painted what changed."""
@@ -91,6 +93,9 @@ class CockpitCore(App[int]):
         self._holds: Callable[[], bool] = lambda: True
         self.animation_level = "none"
         get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), _UNHEARD]
 
     def get_default_screen(self) -> Screen[None]:
         return Backdrop(id="_default")

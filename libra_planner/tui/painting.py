@@ -12,12 +12,15 @@ from textual.color import Color
 from textual.css.styles import RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
+from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+
+from libra_planner.plain_text import without_controls
 
 
 class Backdrop(Screen[None]):
@@ -68,6 +71,14 @@ def darker(strips: Iterable[Strip], color: Color) -> Iterator[Strip]:
                 mixed[style] = next(iter(one)).style
             segments.append(Segment(text, mixed[style]))
         yield Strip(segments, strip.cell_length)
+
+
+class Unheard(LineFilter):
+    """Leaves out what a terminal would obey, wherever a text came from."""
+
+    def apply(self, segments: list[Segment], _: Color) -> list[Segment]:
+        """Segments of the same widths."""
+        return [Segment(without_controls(one.text), one.style, one.control) for one in segments]
 
 
 class ThemedStylesheet(Stylesheet):

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
-    ["errors", "units", "files", "outputs", "environment", "interrupts"],
+    ["errors", "units", "files", "outputs", "plain_text", "environment", "interrupts"],
     ["topology", "workload", "realization"],
     ["collectives"],
     ["timing", "costing", "link_options"],

@@ -6,13 +6,12 @@ import csv
 import io
 import re
 
+from libra_planner.plain_text import spreadsheet_text
 from libra_planner.report.documents.cells import Cell, Report, Section, Table, numeric_columns
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _LINE_START = re.compile(r"([-+](?=\s|$)|[-=]+$|\d+[.)](?=\s|$))")
 """What begins a list, or makes a heading of the line before."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes for the start of a formula."""
 
 
 def markdown(report: Report) -> str:
@@ -72,7 +71,7 @@ def csv_text(table: Table) -> str:
     """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money to the cent."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow([_safe(heading) for heading in table.headings])
+    writer.writerow([spreadsheet_text(heading) for heading in table.headings])
     for row in table.rows:
         writer.writerow([_field(cell) for cell in row])
     if table.total is not None:
@@ -84,16 +83,10 @@ def _field(cell: Cell) -> str:
     if cell.value is None:
         return ""
     if isinstance(cell.value, str):
-        return _safe(cell.value)
+        return spreadsheet_text(cell.value)
     if cell.kind in ("usd", "delta_usd"):
         return f"{cell.value:.2f}"
     if cell.kind == "points":
         return repr(float(cell.value) / 100)
     # A float of numpy is one, too, but its repr is not a number.
     return repr(float(cell.value)) if isinstance(cell.value, float) else str(cell.value)
-
-
-def _safe(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: an apostrophe in front of those it would."""
-    start = text.lstrip(" ")[:1]
-    return f"'{text}" if start in _FORMULA and start else text
