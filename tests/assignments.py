@@ -14,7 +14,9 @@ from libra_planner.flows.paths import Choice, links_of
 
 
 @st.composite
-def fabrics(draw: st.DrawFn, *, n_failed: int = 0) -> Clos:
+def fabrics(
+    draw: st.DrawFn, *, n_failed: int = 0, core_Bps: st.SearchStrategy[float] | None = None
+) -> Clos:
     """Small fabrics of up to three tiers and two planes."""
     n_spines = draw(st.integers(1, 5))
     n_cores = draw(st.integers(0, 3))
@@ -28,7 +30,8 @@ def fabrics(draw: st.DrawFn, *, n_failed: int = 0) -> Clos:
         "core_parallel": draw(st.integers(1, 2)),
         "n_planes": draw(st.integers(1, 2)),
     }
-    bandwidths = {"host_Bps": 1e9, "uplink_Bps": 1e9, "core_Bps": 1e9}
+    core = 1e9 if core_Bps is None else draw(core_Bps)
+    bandwidths = {"host_Bps": 1e9, "uplink_Bps": 1e9, "core_Bps": core}
     whole = Clos(**fabric, **bandwidths)
     between = [x for layer in whole.layers[1:-1] for x in range(whole.n_links)[layer.links]]
     failed = draw(st.lists(st.sampled_from(between), max_size=n_failed, unique=True))
@@ -36,7 +39,13 @@ def fabrics(draw: st.DrawFn, *, n_failed: int = 0) -> Clos:
 
 
 @st.composite
-def flows_on(draw: st.DrawFn, fabric: Clos, *, max_flows: int = 60) -> Flows:
+def flows_on(
+    draw: st.DrawFn,
+    fabric: Clos,
+    *,
+    max_flows: int = 60,
+    sizes: tuple[float, ...] = (1.0, 2.0, 5.0),
+) -> Flows:
     """Random flows between different hosts of a plane, of a few sizes and collectives."""
     seed, n = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, max_flows))
     rng = np.random.default_rng(seed)
@@ -45,7 +54,7 @@ def flows_on(draw: st.DrawFn, fabric: Clos, *, max_flows: int = 60) -> Flows:
     src = rng.integers(0, fabric.n_hosts, n)
     step = rng.integers(1, max(per_plane, 2), n)
     dst = src // per_plane * per_plane + (src % per_plane + step) % per_plane
-    size_bytes = rng.choice([1.0, 2.0, 5.0], n)
+    size_bytes = rng.choice(sizes, n)
     return Flows(src, dst, size_bytes, collective=rng.integers(0, 3, n) * 7)
 
 
@@ -102,8 +111,11 @@ def rows(choice: Choice) -> list[tuple[int, int, int, int]]:
     return [tuple(int(x) for x in row) for row in np.stack(columns, axis=1)]
 
 
-def least_maximum(fabric: Clos, flows: Flows) -> int:
-    """The least possible largest number of flows on a link between switches, by trying all."""
+def least_maximum(fabric: Clos, flows: Flows, *, by_bytes: bool = False) -> float:
+    """The least possible load of the busiest link between switches, by trying all paths.
+
+    Its number of flows, or the seconds that its bytes take.
+    """
     crossing = [
         f
         for f in range(flows.n_flows)
@@ -116,10 +128,17 @@ def least_maximum(fabric: Clos, flows: Flows) -> int:
         ]
         for f in crossing
     ]
-    return min(
-        max(Counter(itertools.chain(*links)).values(), default=0)
-        for links in itertools.product(*options)
-    )
+    sizes = flows.size_bytes[crossing] if by_bytes else [1] * len(crossing)
+    speeds = fabric.capacity_Bps if by_bytes else [1] * fabric.n_links
+
+    def busiest(taken: tuple[list[int], ...]) -> float:
+        load: dict[int, float] = {}
+        for links, size in zip(taken, sizes, strict=True):
+            for x in links:
+                load[x] = load.get(x, 0) + size
+        return max((size / speeds[x] for x, size in load.items()), default=0)
+
+    return min(map(busiest, itertools.product(*options)))
 
 
 def check_paths(fabric: Clos, flows: Flows, choice: Choice) -> None:

@@ -6,9 +6,10 @@ See ``docs/routing.md`` for what each policy optimises and what is proven of it.
 from __future__ import annotations
 
 from libra_planner.flows.annealing import annealing
+from libra_planner.flows.bound import Bound
 from libra_planner.flows.coloring import edge_coloring
 from libra_planner.flows.greedy import greedy
-from libra_planner.flows.ilp import Bound, min_max_ilp
+from libra_planner.flows.ilp import min_max_ilp
 from libra_planner.flows.two_level import collective_speeds, two_level_max_min
 
 __all__ = [

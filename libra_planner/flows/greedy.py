@@ -14,6 +14,7 @@ from libra_planner.flows.loads import (
     groups,
     no_load,
     no_picks,
+    weights_of,
 )
 from libra_planner.flows.paths import Choice, hops
 
@@ -51,13 +52,37 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     return choice_of(placed(fabric, flows, group, no_picks(flows)))
 
 
-def placed(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> Indices:
+def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
+    """As :func:`greedy`, but the load of a link is the time that its bytes take.
+
+    Examples
+    --------
+    The two small flows share the link that the large one is not on:
+
+    >>> fabric = Clos(hosts_per_leaf=3, n_leaves=2, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
+    >>> flows = Flows(np.array([0, 1, 2]), np.array([3, 4, 5]), np.array([9.0, 1.0, 2.0]))
+    >>> greedy(fabric, flows).uplink, greedy_by_bytes(fabric, flows).uplink
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    group, weights = groups(flows, per_collective=False), weights_of(fabric, flows)
+    return choice_of(placed(fabric, flows, group, no_picks(flows), weights))
+
+
+def placed(
+    fabric: Clos,
+    flows: Flows,
+    group: Indices,
+    picks: Indices,
+    weights: Indices | None = None,
+) -> Indices:
     """Picks with a path for each flow that has none; those that have one keep it.
 
     Parameters
     ----------
     group : shape (n_flows,); loads start again at 0 for each group.
     picks : as :data:`~libra_planner.flows.loads.COLUMNS`, -1 where there is none; overwritten.
+    weights : what a flow adds to the load of a link at leaves, and at cores, shape
+        (n_flows, 2); 1 without them.
     """
     from libra_planner.flows._assignment_kernel import place
 
@@ -65,7 +90,9 @@ def placed(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> Indice
     order = np.lexsort((-flows.size_bytes, picks[:, 0] < 0, group))
     order = np.ascontiguousarray(order[where.leaves_leaf[order]])
     tiers = by_tier(fabric, no_load(fabric))
-    lost = place(tuple(tiers), tuple(ends_of(where)), order, group, picks)
+    if weights is None:
+        weights = np.ones((flows.n_flows, 2), dtype=np.int64)
+    lost = place(tuple(tiers), tuple(ends_of(where)), order, group, picks, weights)
     if lost >= 0:
         got = f"got no path for flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]}"
         raise SpecError(Fault(got, "expected one over links that have not failed"))

@@ -8,47 +8,25 @@ import numpy as np
 from scipy import optimize, sparse
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.flows.bound import Bound
 from libra_planner.flows.coloring import edge_coloring
 from libra_planner.flows.fabric import Clos, Indices
 from libra_planner.flows.flow import Flows
 from libra_planner.flows.greedy import greedy
-from libra_planner.flows.loads import by_tier, choice_of, imbalance, ranks
+from libra_planner.flows.ilp_bytes import min_max_bytes
+from libra_planner.flows.loads import are_alike, by_tier, choice_of, imbalance, ranks
 from libra_planner.flows.paths import Choice, Hops, hops
 
 MAX_VARIABLES = 300_000
 """Largest program that is tried."""
 
 
-@dataclass(frozen=True)
-class Bound:
-    """What is known about a choice's largest number of flows on a link between switches.
-
-    Parameters
-    ----------
-    objective : the choice's own.
-    dual_bound : no choice has less.
-    gap_fraction : (objective - dual_bound) / objective.
-    optimal : whether the two are equal.
-    """
-
-    objective: int
-    dual_bound: int
-
-    @property
-    def gap_fraction(self) -> float:
-        """Part of the objective that might be saved."""
-        return (self.objective - self.dual_bound) / max(self.objective, 1)
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no choice has a smaller maximum."""
-        return self.objective == self.dual_bound
-
-
 def min_max_ilp(fabric: Clos, flows: Flows, *, time_limit_s: float = 10.0) -> tuple[Choice, Bound]:
-    """Paths whose largest number of flows on a link between switches is least.
+    """Paths whose busiest link between switches has the least load.
 
-    The better of :func:`greedy` and :func:`edge_coloring` is optimal if it meets the bound
+    With flows of several sizes, or links of several speeds, it is the time of
+    :func:`min_max_bytes`; with flows that are alike the number of flows, which is said here. The
+    better of :func:`greedy` and :func:`edge_coloring` is optimal if it meets the bound
     max over switches of ceil(flows / working links). If it does not, an integer program is
     solved in x[pair of leaves, path of switches]: minimise T, where the x of a pair add up to
     its flows, and those over n working parallel links to n T at most.
@@ -65,7 +43,7 @@ def min_max_ilp(fabric: Clos, flows: Flows, *, time_limit_s: float = 10.0) -> tu
     ------
     SpecError
         For hosts that the fabric does not have or join, a flow whose paths have all failed, or
-        a program of more than :data:`MAX_VARIABLES` variables.
+        with flows that are alike a program of more than :data:`MAX_VARIABLES` variables.
 
     Examples
     --------
@@ -75,6 +53,8 @@ def min_max_ilp(fabric: Clos, flows: Flows, *, time_limit_s: float = 10.0) -> tu
     >>> bound, bound.optimal
     (Bound(objective=1, dual_bound=1), True)
     """
+    if not are_alike(fabric, flows):
+        return min_max_bytes(fabric, flows, time_limit_s=time_limit_s, most_variables=MAX_VARIABLES)
     where = hops(fabric, flows)
     known = [greedy(fabric, flows), edge_coloring(fabric, flows)]
     best = min(known, key=lambda choice: imbalance(fabric, flows, choice))

@@ -1,4 +1,4 @@
-"""Flows counted on the links between switches, as the routing policies weigh them."""
+"""Flows on the links between switches, counted or by bytes, as the routing policies weigh them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from libra_planner.flows.flow import Flows
 from libra_planner.flows.imbalance import fim_percent
 from libra_planner.flows.paths import Choice, Hops, links_of
 
-DEAD = 1 << 40
-"""Load of a failed link: more than any number of flows, so it is taken only if all have failed."""
+DEAD = 1 << 52
+"""Load of a failed link: more than that of all flows, so it is taken only if all have failed."""
+
+_LONGEST = 1 << 20
+"""Weight of the flow that takes a link for the longest time, where flows are not alike."""
 
 COLUMNS = ("uplink", "core_link", "core_down", "spine_down")
 """What the columns of ``picks`` are: the fields of a :class:`Choice`."""
@@ -86,6 +89,22 @@ def link_counts(fabric: Clos, flows: Flows, choice: Choice) -> Indices:
     return np.bincount(links[links >= 0], minlength=fabric.n_links)
 
 
+def weighted_counts(fabric: Clos, flows: Flows, choice: Choice, weights: Indices) -> Indices:
+    """Weights of the flows on each link, shape (n_links,); those of host links are at leaves.
+
+    Parameters
+    ----------
+    weights : as :func:`weights_of` has them.
+    """
+    links = links_of(fabric, flows, choice)
+    found = np.zeros(fabric.n_links, dtype=np.int64)
+    for i, layer in enumerate(fabric.layers):
+        column, at_cores = links[:, i], layer.name in ("spine_up", "core_down")
+        used = column >= 0
+        np.add.at(found, column[used], weights[used, int(at_cores)])
+    return found
+
+
 def imbalance(fabric: Clos, flows: Flows, choice: Choice) -> tuple[int, float]:
     """Most flows on a link between switches, and the sum of their layers' FIM in percent (C10).
 
@@ -96,6 +115,44 @@ def imbalance(fabric: Clos, flows: Flows, choice: Choice) -> tuple[int, float]:
     layers = [counts[layer.links] for layer in fabric.layers if not layer.is_host]
     most = max((int(n.max()) for n in layers), default=0)
     return most, sum(float(np.nan_to_num(fim_percent(n))) for n in layers)
+
+
+def are_alike(fabric: Clos, flows: Flows) -> bool:
+    """Whether counting flows is counting time: one size, and one speed between switches."""
+    one_speed = not fabric.n_cores or fabric.core_Bps == fabric.uplink_Bps
+    one_size = bool(np.all(flows.size_bytes == flows.size_bytes[:1]))
+    return (one_speed and one_size) or not flows.size_bytes.any()
+
+
+def weights_of(fabric: Clos, flows: Flows) -> Indices:
+    """What each flow adds to the load of a link at leaves, and at cores, shape (n_flows, 2).
+
+    1 where flows :func:`are_alike`; else the time that its bytes take there, in whole steps.
+    """
+    if are_alike(fabric, flows):
+        return np.ones((flows.n_flows, 2), dtype=np.int64)
+    core_Bps = fabric.core_Bps if fabric.n_cores else fabric.uplink_Bps
+    time_s = flows.size_bytes[:, None] / np.array([fabric.uplink_Bps, core_Bps])
+    weights: Indices = np.rint(time_s / time_s.max() * _LONGEST).astype(np.int64)
+    return weights
+
+
+def busiest_s(fabric: Clos, flows: Flows, choice: Choice) -> float:
+    """Time that the busiest link between switches takes for its bytes at full speed."""
+    links = links_of(fabric, flows, choice)
+    size_bytes = np.broadcast_to(flows.size_bytes[:, None], links.shape)[links >= 0]
+    n_bytes = np.bincount(links[links >= 0], size_bytes, minlength=fabric.n_links)
+    busy_s = np.divide(n_bytes, fabric.capacity_Bps, out=np.zeros_like(n_bytes), where=fabric.alive)
+    return max((float(busy_s[x.links].max()) for x in fabric.layers if not x.is_host), default=0.0)
+
+
+def rank(fabric: Clos, flows: Flows, choice: Choice) -> tuple[float, float]:
+    """Load of the busiest link, in flows where they are alike, else in seconds, then FIM.
+
+    The lower pair is the better choice.
+    """
+    most, fim = imbalance(fabric, flows, choice)
+    return most if are_alike(fabric, flows) else busiest_s(fabric, flows, choice), fim
 
 
 def groups(flows: Flows, *, per_collective: bool) -> Indices:

@@ -28,7 +28,7 @@ class Routing:
     capacity_Bps : of each channel.
     counts : flows on each link of the fabric, shape (n_links,); shares of sprayed ones.
     links : shape (n_flows, n_layers), -1 where a flow turns earlier; ``None`` when sprayed.
-    gap : of ``ilp``: how far the largest count may be from the least possible, relative.
+    gap : of ``ilp``: how far the largest load may be from the least possible, relative.
     """
 
     routes: Routes

@@ -147,7 +147,20 @@ def _print_totals(console: Console, routed: RoutedList) -> None:
             f"{format_time(report.ideal_makespan_s)}: slowdown [bold]{slowdown}[/]",
         )
     if report.gap is not None:
-        print_line(console, f"Proven within {report.gap:.1%} of the least possible maximum")
+        print_line(console, proven(report.gap))
+
+
+def proven(gap: float) -> str:
+    """What an integer program proved of the busiest link between switches.
+
+    >>> proven(0.0)
+    'Proven: no routing of whole flows loads the busiest link less'
+    >>> proven(0.0312)
+    "Not proven: up to 3.1% of the busiest link's load might be saved"
+    """
+    if gap == 0:
+        return "Proven: no routing of whole flows loads the busiest link less"
+    return f"Not proven: up to {gap:.1%} of the busiest link's load might be saved"
 
 
 def layer_table(console: Console, layers: Sequence[LayerReport]) -> Table:
