@@ -1,0 +1,60 @@
+"""``python -m tests.campaign [--seconds 600] [--seed N]``."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.campaign import __doc__ as description
+from tests.campaign.runner import Tried, tried
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run cases until the time is over; 1 if any found something."""
+    options = _options(arguments)
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
+    folder = Path(options.keep or f"campaign-{seed}").resolve()
+    print(f"Seed {seed}, finds in {folder}", flush=True)
+    finds, counts = 0, Counter[tuple[str, int]]()
+    numbers = itertools.count(options.first)
+    for one in _until(time.monotonic() + options.seconds, tried(seed, numbers, folder)):
+        counts[one.case.kind, one.outcome.code] += 1
+        if one.faults:
+            finds += 1
+            _say(one)
+        if counts.total() % 500 == 0:
+            print(f"{counts.total():,} cases, {finds} finds", flush=True)
+    for (kind, code), count in sorted(counts.items()):
+        print(f"{kind:<24} exit {code}  {count:>7,}")
+    print(f"{counts.total():,} cases, {finds} finds; seed {seed}")
+    return int(finds > 0)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=description)
+    parser.add_argument("--seconds", type=float, default=600, metavar="S", help="default 600")
+    parser.add_argument("--seed", type=int, metavar="N", help="default: a random one, printed")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="case to begin with")
+    parser.add_argument("--keep", metavar="DIR", help="folder of finds; default campaign-SEED")
+    return parser.parse_args(arguments)
+
+
+def _until(end_s: float, cases: Iterator[Tried]) -> Iterator[Tried]:
+    return itertools.takewhile(lambda _: time.monotonic() < end_s, cases)
+
+
+def _say(one: Tried) -> None:
+    print(f"\nFIND {one.number} ({one.case.kind}, {one.outcome.taken_s:.1f} s)")
+    for fault in one.faults:
+        print(f"  {fault}")
+    print(f"  cd {one.folder} && {one.case.command}", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""Draw cases one after another; keep those that find something."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.campaign.case import Case, Outcome, outcome
+from tests.campaign.grammar import plan_case
+from tests.campaign.verdict import faults
+
+Draw = Callable[[Random], Case]
+
+DRAWS: dict[str, tuple[float, Draw]] = {
+    "plans": (1.0, plan_case),
+}
+"""Kinds of cases, with their shares."""
+
+_FREED_EVERY = 50
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A case with its outcome and what is wrong with it."""
+
+    number: int
+    case: Case
+    outcome: Outcome
+    faults: tuple[str, ...]
+    folder: Path
+
+
+def drawn(seed: int, number: int) -> Case:
+    """Case of this number: of the seed, and of nothing before it."""
+    random = Random(f"{seed}:{number}")
+    shares, draws = zip(*DRAWS.values(), strict=True)
+    return random.choices(draws, shares)[0](random)
+
+
+def tried(seed: int, numbers: Iterable[int], folder: Path) -> Iterator[Tried]:
+    """Cases with their outcomes; the folders of those without a fault are removed.
+
+    That of the running case is there from its start, in case the process is killed.
+    """
+    for number in numbers:
+        case, own = drawn(seed, number), folder / f"{seed}-{number}"
+        case.write(own)
+        came = outcome(case, own)
+        wrong = tuple(faults(case, came))
+        if wrong:
+            _keep(own, came, wrong)
+        else:
+            shutil.rmtree(own)
+        yield Tried(number, case, came, wrong, own)
+        if number % _FREED_EVERY == 0:
+            gc.unfreeze()  # What commands leave out of collections, as they are about to end.
+            gc.collect()
+
+
+def _keep(folder: Path, came: Outcome, wrong: tuple[str, ...]) -> None:
+    texts = {"stdout.txt": came.out, "stderr.txt": came.err, "faults.txt": "\n".join(wrong)}
+    for name, text in texts.items():
+        (folder / name).write_text(text, errors="surrogateescape")
