@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from libra_planner.collectives.algorithms import Network
 from libra_planner.costing import PricePart, has_nic
+from libra_planner.errors import Place
 from libra_planner.group import Member, relative_time
 from libra_planner.link_options import Options, distinct_options, find_options
 from libra_planner.realization import Realization, default_realization
@@ -93,6 +94,7 @@ class Problem:
     Parameters
     ----------
     source : where it came from; every error message starts with it.
+    places : where keys of the plan stand that a message may be about, if it is a file.
     workload_name : for reports.
     topology : the fabric.
     step_time : T(B), seconds.
@@ -164,6 +166,15 @@ class Problem:
     at_slowdown: Callable[[Slowdown], Problem] | None = field(
         default=None, repr=False, compare=False
     )
+    places: Mapping[str, Place] = field(default_factory=dict, repr=False, compare=False)
+
+    def place(self, key: str) -> Place:
+        """Where a key of the plan stands."""
+        return self.places.get(key) or Place(self.source)
+
+    def at(self, key: str) -> str:
+        """How a message about a key of the plan begins."""
+        return f"{self.place(key)}: {key}: "
 
     @cached_property
     def objective_time(self) -> TimeExpression | None:

@@ -205,7 +205,7 @@ class _Search:
 
     def _too_many(self) -> SolverFailed:
         return SolverFailed(
-            f"{self.problem.source}: fabric.link_options: got purchasable speeds that "
+            f"{self.problem.at('fabric.link_options')}got purchasable speeds that "
             f"{self.n_most} continuous problems do not suffice to rank, expected fewer; list "
             f"fewer options, or give rules with '<=' some room"
         )

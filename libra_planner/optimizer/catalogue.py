@@ -129,7 +129,7 @@ def best_purchasable(problem: Problem) -> CatalogueDesign:
     space = Combinations(problem)
     if space.n_combinations > MAX_COMBINATIONS:
         raise SolverFailed(
-            f"{problem.source}: fabric.link_options: got {space.n_combinations:,} combinations, "
+            f"{problem.at('fabric.link_options')}got {space.n_combinations:,} combinations, "
             f"expected at most {MAX_COMBINATIONS:,} to evaluate one by one; list fewer options"
         )
     best = best_combination(space)

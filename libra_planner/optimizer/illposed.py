@@ -139,4 +139,4 @@ def _names(problem: Problem, dims: Mask) -> str:
 
 
 def _ill_posed(problem: Problem, message: str) -> IllPosed:
-    return IllPosed(f"{problem.source}: constraints: {message}")
+    return IllPosed(f"{problem.at('constraints')}{message}")

@@ -126,8 +126,8 @@ def _least_product(problem: Problem, lower: Array, upper: Array) -> Solution:
     _, other_upper = bandwidth_bounds(other)
     if np.isinf(other_upper[other.step_time.dims_with_traffic]).any():
         raise IllPosed(
-            "got bandwidth that costs nothing and that no rule bounds, expected a price or a "
-            "bound for each dimension with traffic (C8)"
+            f"{problem.at('constraints')}got bandwidth that costs nothing and "
+            "that no rule bounds, expected a price or a bound for each dimension with traffic (C8)"
         )
     typical = to_per_cost(problem, typical_bandwidth(problem, lower, upper))
     start = centred(other, typical, other_upper, lambda _: FASTEST)

@@ -63,7 +63,7 @@ def _refuse_free(problem: Problem, design: Design) -> None:
     """Refuse an objective of zero: it does not tell designs apart (C8)."""
     if design.objective <= 0 and problem.objective != "performance":
         raise IllPosed(
-            f"{problem.source}: got a network that costs nothing and meets every rule: "
+            f"{problem.at('objective')}got a network that costs nothing and meets every rule: "
             f"{problem.objective} is zero (C8); use objective performance, or add prices or "
             f"fixed_cost"
         )

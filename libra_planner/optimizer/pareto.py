@@ -112,4 +112,5 @@ def _check(problem: Problem, n_points: int) -> None:
     if problem.options:
         got, expected = "got link_options", "expected any bandwidth: the frontier is continuous"
         fix = "leave them out, e.g. with --set fabric.link_options=null"
-        raise SpecError(Fault(got, expected, fix, "fabric.link_options"))
+        key = "fabric.link_options"
+        raise SpecError(Fault(got, expected, fix, key, problem.place(key)))

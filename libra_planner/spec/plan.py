@@ -35,7 +35,7 @@ from libra_planner.spec.loop_spec import loop_settings
 from libra_planner.spec.models import FabricSpec, PlanSpec
 from libra_planner.spec.prices import load_price_book
 from libra_planner.spec.rules import parse_rule, rule_names
-from libra_planner.spec.settings import apply_settings
+from libra_planner.spec.settings import apply_settings, dotted_key
 from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
 from libra_planner.timing.evaluators import StepEvaluators
@@ -106,6 +106,10 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
         builder.options(topology, None)
         builder.realization(topology, ())
     return [fault for fault in builder.faults.faults if fault.path not in known]
+
+
+_NAMED = ("constraints", "objective", "fabric.link_options")
+"""Keys that messages of the optimizer name."""
 
 
 class _Builder:
@@ -194,6 +198,7 @@ class _Builder:
             else fidelity.evaluators(timed, weights, n_chunks),
             communications=tuple(c for training in trainings for c in training.communications),
             network=fidelity.network,
+            places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
             at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
         )
 

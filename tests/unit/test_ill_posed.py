@@ -71,10 +71,27 @@ def test_the_kinds_reach_the_command_line(plan, run) -> None:
     upper = plan(("total == 500", "total <= 500"))
     result = run("optimize", upper, "--set", "objective=performance_per_cost")
     assert result.code == 3
-    assert result.err.startswith(f"{upper}: constraints: got performance_per_cost under rules")
+    assert result.err.startswith(f"{upper}:7:1: constraints: got performance_per_cost under rules")
     result = run("optimize", upper, "--set", "objective=cost")
     assert result.code == 3
     assert "add e.g. 'step_time <= 900 ms'" in result.err
+
+
+@pytest.mark.parametrize(
+    ("new", "settings", "place"),
+    [
+        ("constraints: []", (), ":7:1: constraints: got no rule that bounds"),
+        ("", (), ":1:1: constraints: got no rule that bounds"),
+        ("constraints: [total <= 9 GB/s]", ("constraints=[]",), ": --set constraints: constraints"),
+        ("objective: cost\nconstraints: []", (), ":8:1: constraints: got objective cost without"),
+    ],
+)
+def test_a_missing_rule_has_a_place(new: str, settings: tuple[str, ...], place, plan, run) -> None:
+    """That of the rules there are, or else of the plan."""
+    path = plan(("constraints:\n  - total == 500 GB/s", new))
+    result = run("optimize", path, *(part for one in settings for part in ("--set", one)))
+    assert result.code == 3
+    assert result.err.startswith(f"{path}{place}")
 
 
 def test_per_cost_without_an_upper_bound_is_well_posed_where_cost_holds_it_down() -> None:
