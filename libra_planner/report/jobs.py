@@ -9,6 +9,7 @@ from libra_planner.flows.jobs import JobReport, SharedFabric
 from libra_planner.flows.parts import design_parts
 from libra_planner.report.algorithms import algorithms_payload
 from libra_planner.report.check import figure, parts_payload, routing_keys, time_keys
+from libra_planner.report.memory import memory_payload
 from libra_planner.units import gigabytes_per_s
 
 JOB_NOTES = (
@@ -43,6 +44,7 @@ def jobs_payload(
                 "algorithms": algorithms_payload(job.alone),
                 "alone": time_keys(job.alone),
                 "shared": time_keys(job.shared),
+                "memory": memory_payload(check.problem.memory),
             }
             for plan, job, check in zip(plans, jobs, shared.checks, strict=True)
         ],

@@ -14,6 +14,7 @@ from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.jobs import JOB_NOTES
+from libra_planner.report.memory import memory_markup
 from libra_planner.units import format_time, gigabytes_per_s
 
 
@@ -48,9 +49,11 @@ def print_jobs(
     console.print(
         plain_table(console, columns, title, left=("plan", "workload"), dispensable=dispensable)
     )
-    for plan, job in zip(plans, jobs, strict=True):
+    for plan, job, check in zip(plans, jobs, shared.checks, strict=True):
         for line in algorithm_lines(job.alone):
             print_line(console, escape(f"{plan}: {line}"))
+        for markup in memory_markup(check.problem):
+            print_line(console, f"{escape(plan)}: {markup}")
     console.print()
     for note in JOB_NOTES:
         print_line(console, f"Note: {note}")

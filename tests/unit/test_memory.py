@@ -92,6 +92,16 @@ def test_other_commands_say_the_same(command, run, plan) -> None:
     assert (memory["total_bytes"], memory["npu_memory_bytes"]) == (18 * N_PARAMETERS, 80 * 2**30)
 
 
+def test_jobs_on_one_fabric_have_their_own(run, plan) -> None:
+    small = [("SW(128)", "SW(4)"), ("dp: 128", "dp: 4"), ("global_batch: 1024", "global_batch: 4")]
+    paths = plan(*small, text=GPT3, name="a.yaml"), plan(*small, text=GPT3, name="b.yaml")
+    arguments = ("check", *paths, "--policy", "spray", "--bandwidth", "450,50")
+    jobs = run(*arguments, "--json").payload["jobs"]
+    assert [job["memory"]["total_bytes"] for job in jobs] == [18 * N_PARAMETERS] * 2
+    assert [job["memory"]["zero_stage"] for job in jobs] == [None, None]
+    assert "b.yaml: WARNING: the model does not fit: 98.215 GB exceed" in run(*arguments).out
+
+
 def test_the_cockpit_and_reports_warn(plan) -> None:
     path = plan(text=GPT3)
     problem = lp.load_plan(path)
