@@ -117,11 +117,15 @@ def imbalance(fabric: Clos, flows: Flows, choice: Choice) -> tuple[int, float]:
     return most, sum(float(np.nan_to_num(fim_percent(n))) for n in layers)
 
 
+_SAME_SIZE = 1e-9
+"""Relative difference of sizes that is rounding."""
+
+
 def are_alike(fabric: Clos, flows: Flows) -> bool:
     """Whether counting flows is counting time: one size, and one speed between switches."""
     one_speed = not fabric.n_cores or fabric.core_Bps == fabric.uplink_Bps
-    one_size = bool(np.all(flows.size_bytes == flows.size_bytes[:1]))
-    return (one_speed and one_size) or not flows.size_bytes.any()
+    most, least = flows.size_bytes.max(initial=0.0), flows.size_bytes.min(initial=np.inf)
+    return not most or (one_speed and bool(most <= least * (1 + _SAME_SIZE)))
 
 
 def weights_of(fabric: Clos, flows: Flows) -> Indices:
