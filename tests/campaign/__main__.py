@@ -14,6 +14,8 @@ from pathlib import Path
 from tests.campaign import __doc__ as description
 from tests.campaign.runner import Tried, tried
 
+_WIDTH = 300
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run cases until the time is over; 1 if any found something."""
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     finds, counts = 0, Counter[tuple[str, int]]()
     numbers = itertools.count(options.first)
     for one in _until(time.monotonic() + options.seconds, tried(seed, numbers, folder)):
-        counts[one.case.kind, one.outcome.code] += 1
+        counts[one.case.kind.split()[0], one.outcome.code] += 1
         if one.faults:
             finds += 1
             _say(one)
@@ -52,8 +54,13 @@ def _until(end_s: float, cases: Iterator[Tried]) -> Iterator[Tried]:
 def _say(one: Tried) -> None:
     print(f"\nFIND {one.number} ({one.case.kind}, {one.outcome.taken_s:.1f} s)")
     for fault in one.faults:
-        print(f"  {fault}")
-    print(f"  cd {one.folder} && {one.case.command}", flush=True)
+        print(f"  {_short(fault)}")
+    print(f"  cd {one.folder} && {_short(one.case.command)}", flush=True)
+
+
+def _short(text: str) -> str:
+    """The text without its middle; ``command.txt`` in the folder has all of a command."""
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH // 2]} ... {text[-_WIDTH // 2 :]}"
 
 
 if __name__ == "__main__":

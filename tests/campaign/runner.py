@@ -11,12 +11,19 @@ from random import Random
 
 from tests.campaign.case import Case, Outcome, outcome
 from tests.campaign.grammar import plan_case
+from tests.campaign.kept import kept_case
+from tests.campaign.mutations import argument_case, mutated_case
+from tests.campaign.odd_files import odd_case
 from tests.campaign.verdict import faults
 
 Draw = Callable[[Random], Case]
 
 DRAWS: dict[str, tuple[float, Draw]] = {
-    "plans": (1.0, plan_case),
+    "plans": (4, plan_case),
+    "kept": (2, kept_case),
+    "spoiled": (5, mutated_case),
+    "arguments": (1, argument_case),
+    "odd": (1, odd_case),
 }
 """Kinds of cases, with their shares."""
 
@@ -50,7 +57,7 @@ def tried(seed: int, numbers: Iterable[int], folder: Path) -> Iterator[Tried]:
         case, own = drawn(seed, number), folder / f"{seed}-{number}"
         case.write(own)
         came = outcome(case, own)
-        wrong = tuple(faults(case, came))
+        wrong = (*faults(case, came), *case.also(came, own))
         if wrong:
             _keep(own, came, wrong)
         else:

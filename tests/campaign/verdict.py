@@ -16,16 +16,16 @@ _RAW = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]"
 )
 _WARNING = re.compile(r"^.*(?:\b[A-Z][a-z]+Warning\b|Traceback|Exception ignored).*$", re.MULTILINE)
-_PLACED = re.compile(r"(?:[^\n]{1,4200}?)(?::\d+(?::\d+)?)?: \S")
+_PLACED = re.compile(r"[^\n]+?(?::\d+(?::\d+)?)?: \S")
 _MORE = re.compile(r"(?:\S+: )?\.\.\. and [\d,]+ more|.*[\d,]+ more faults?")
 
 
 def faults(case: Case, outcome: Outcome) -> Iterator[str]:
     """One line for each thing that may not be."""
     if outcome.code not in CODES:
-        last = outcome.err.strip().splitlines()[-3:]
+        last = [line for line in outcome.err.splitlines() if "this is a fault of" not in line][-1:]
         yield f"exit code {outcome.code}: {' | '.join(last)}"
-    if outcome.taken_s > MOST_S:
+    elif outcome.taken_s > MOST_S:
         yield f"took {outcome.taken_s:.1f} s"
     if found := _WARNING.search(outcome.err):
         yield f"stderr has {found[0]!r}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.campaign.runner import tried
 
-_SEED, _N_CASES = 14, 60
+_SEED, _N_CASES = 14, 120
 
 
 def test_whatever_is_given_is_answered_or_refused_in_plain_lines(tmp_path: Path) -> None:
