@@ -33,7 +33,7 @@ class Place:
     column: int | None = None
 
     def __str__(self) -> str:
-        parts = [self.file, *(str(n) for n in (self.line, self.column) if n is not None)]
+        parts = [self.file or "''", *(str(n) for n in (self.line, self.column) if n is not None)]
         return ":".join(parts)
 
 

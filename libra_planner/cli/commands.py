@@ -15,6 +15,7 @@ from typing import Any
 
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
+from libra_planner.plain_text import visible
 
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
@@ -240,9 +241,9 @@ def import_libra(options: argparse.Namespace) -> None:
     names = (options.network, options.workload, options.communicator, options.cost_model)
     written, kept = import_files(LibraFiles(*map(Path, names)), Path(options.output))
     for path in written:
-        print(path)
+        print(visible(str(path)))
     for path in kept:
-        print(f"Kept what was there as {path}.", file=sys.stderr)
+        print(visible(f"Kept what was there as {path}."), file=sys.stderr)
     print("The plan has no rules yet: add e.g. 'total == 300 GB/s'.", file=sys.stderr)
 
 

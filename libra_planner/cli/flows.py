@@ -21,6 +21,7 @@ from libra_planner.flows.failures import fail
 from libra_planner.flows.measured import measured_report
 from libra_planner.flows.policy import POLICY_OPTIONS, Policy
 from libra_planner.flows.report import FlowReport, SeedReports, flow_report, seed_reports
+from libra_planner.plain_text import visible
 from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
 from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
@@ -240,9 +241,10 @@ def _flow_progress(n_ended: int, n_flows: int) -> None:
 
 def _write_rates(options: argparse.Namespace, routed: RoutedList) -> None:
     for path in write_files({Path(options.rates): rates_csv(routed.flows.ids, routed.report)}):
-        print(f"Kept what was there as {path}.", file=sys.stderr)
+        print(visible(f"Kept what was there as {path}."), file=sys.stderr)
     if routed.seeds is not None:
-        print(f"{options.rates} has the rates of seed {routed.report.seed}.", file=sys.stderr)
+        note = f"{options.rates} has the rates of seed {routed.report.seed}."
+        print(visible(note), file=sys.stderr)
 
 
 def _answer_measured(options: argparse.Namespace, console: Callable[[], Any]) -> None:

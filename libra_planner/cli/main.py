@@ -10,7 +10,7 @@ import argparse
 import io
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from libra_planner import __version__
 from libra_planner.cli.arguments import add_json, add_settings
@@ -20,6 +20,7 @@ from libra_planner.cli.streams import safe_stderr
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
 from libra_planner.interrupts import kept_interrupts
+from libra_planner.plain_text import visible
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -58,7 +59,10 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that does not hide that it cannot write."""
+    """A parser that does not hide that it cannot write, and shows what it was given."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         if message:

@@ -50,7 +50,7 @@ def answer(options: argparse.Namespace) -> None:
     contents = {folder / name: data for name, data in documents(comparison, formats).items()}
     _make(folder)
     for path in write_files(contents):
-        print(f"Kept what was there as {path}.", file=sys.stderr)
+        print(visible(f"Kept what was there as {path}."), file=sys.stderr)
     for path in sorted({*folder.glob("report-*.csv"), *values.documents_in(folder)} - {*contents}):
         print(visible(f"Left as it was, of another report: {path}."), file=sys.stderr)
     if options.json:
@@ -284,4 +284,4 @@ def _print(comparison: Comparison, paths: list[Path]) -> None:
     for text in section.paragraphs:
         print(visible(text))
     for path in paths:
-        print(path)
+        print(visible(str(path)))

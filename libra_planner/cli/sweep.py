@@ -76,14 +76,14 @@ def run(options: argparse.Namespace) -> None:
             )
     except KeyboardInterrupt:
         kept = f"What is done is kept in {options.output}; run the same command again to go on."
-        print(kept, file=sys.stderr)
+        print(visible(kept), file=sys.stderr)
         raise
     if options.json_progress:
         _print_line({"event": "done", "seed": sweep.seed, **_figures(progress)})
         return
     counts = ", ".join(f"{n:,} {status}" for status, n in sorted(progress.statuses.items()))
     before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
-    print(f"{progress.n_designs:,} designs in {options.output}{before}")
+    print(visible(f"{progress.n_designs:,} designs in {options.output}{before}"))
     if progress.n_solved:
         print(f"{counts}; {progress.n_resolved:,} solved by the reference, one by one")
         rate = f"{progress.designs_per_s:,.0f} designs/s"

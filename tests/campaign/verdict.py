@@ -17,6 +17,10 @@ _RAW = re.compile(
 )
 _WARNING = re.compile(r"^.*(?:\b[A-Z][a-z]+Warning\b|Traceback|Exception ignored).*$", re.MULTILINE)
 _PLACED = re.compile(r"[^\n]+?(?::\d+(?::\d+)?)?: \S")
+_WHOLE = re.compile(
+    r"--[a-z]|more faults like|got (?:an empty|a larger|no such) file|got a directory|not UTF-8"
+)
+"""Faults that are no line's."""
 _MORE = re.compile(r"(?:\S+: )?\.\.\. and [\d,]+ more|.*[\d,]+ more faults?")
 
 
@@ -36,6 +40,8 @@ def faults(case: Case, outcome: Outcome) -> Iterator[str]:
         yield from _json_faults(outcome.out)
     if outcome.code == BAD_INPUT:
         yield from _refusal_faults(outcome)
+    if outcome.code in (BAD_INPUT, 3):
+        yield from _lineless(case, outcome)
 
 
 def _json_faults(text: str) -> Iterator[str]:
@@ -60,3 +66,12 @@ def _refusal_faults(outcome: Outcome) -> Iterator[str]:
     for line in outcome.err.splitlines():
         if not (_PLACED.match(line) or _MORE.match(line)):
             yield f"no place in the line {line[:100]!r}"
+
+
+def _lineless(case: Case, outcome: Outcome) -> Iterator[str]:
+    """Faults of a file that do not say its line."""
+    texts = [name for name in case.files if not name.endswith(".json")]
+    for line in outcome.err.splitlines():
+        name = next((name for name in texts if line.startswith(f"{name}: ")), None)
+        if name and not _WHOLE.search(line):
+            yield f"no line in {line[:200]!r}"

@@ -171,3 +171,20 @@ def test_reports(run: Run, tmp_path: Path) -> None:
         text = path.read_text().replace("\r\n", "\n")
         assert not CONTROLS.search(text), path
         assert "<script>" not in text.replace("<script>\n", "") or path.suffix == ".csv"
+
+
+def test_arguments_and_paths(run: Run, tmp_path: Path) -> None:
+    """As one line each, whatever was typed."""
+    outcome = run("evaluate", example("01_gpt3_4d"), "--bandwidth", "1", f"--{HOSTILE}")
+    assert outcome.code == 2
+    _no_controls(outcome)
+    assert "\\x1b[2J" in outcome.err
+    assert len(outcome.err.splitlines()) == 2
+    folder = tmp_path / HOSTILE.replace("/", "")
+    outcome = run("report", example("02_performance_per_cost"), "-o", folder, "--formats", "md")
+    assert outcome.code == 0, outcome.err
+    _no_controls(outcome)
+
+
+def test_a_path_of_no_letters_is_shown_as_one(run: Run) -> None:
+    assert run("optimize", "").err.startswith("'': got a directory")
