@@ -81,6 +81,7 @@ def hostile(tmp_path: Path, table: Path) -> Path:
         ["optimize", "PLAN", "--set", f"{HOSTILE}=1"],
         ["optimize", "PLAN", "--set", f"workload={json.dumps(HOSTILE)}"],
         ["optimize", f"/no/{HOSTILE}.yaml"],
+        ["optimize", "PLAN", HOSTILE],
     ],
 )
 def test_no_command_prints_what_a_terminal_would_obey(

@@ -70,6 +70,7 @@ def _chart(key: str, title: str, draw: Callable[[Any], None], height: float) -> 
         "svg.fonttype": "none",
         "font.family": "DejaVu Sans",  # Comes with matplotlib: the same measures everywhere.
         "font.size": 9,
+        "text.usetex": False,  # Whatever a matplotlibrc in the working directory says.
         "hatch.linewidth": 0.4,
         "text.color": _TEXT_COLOUR,
         "axes.labelcolor": _TEXT_COLOUR,
