@@ -29,9 +29,9 @@ from libra_planner.flows.headers import Headers
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.presets import preset_fabric
 from libra_planner.flows.rates import finish_times_s, max_min_rates
-from libra_planner.flows.report import seed_reports
 from libra_planner.flows.routes import single_paths
 from libra_planner.flows.routing import Router
+from libra_planner.flows.seed_reports import seed_reports
 
 N_SEEDS = 1000
 CRC32 = Policy("ecmp", hash="crc32")

@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
 from libra_planner.cli.policies import policy_of
-from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of
+from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of, wants_statistics
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
@@ -88,7 +88,8 @@ def _checked(
         raise error.located(Place(f"{options.plan}: --bandwidth")) from None
     links = link_check(problem, bandwidth_Bps, traffic=traffic_of(options, problem))
     report = links.report(policy, seeds=seeds_of(options), progress=progress_of("seeds"))
-    return CheckedPlan(links, report, options.bandwidth is None, violated)
+    statistics = wants_statistics(options)
+    return CheckedPlan(links, report, options.bandwidth is None, violated, statistics)
 
 
 def _studies(
@@ -109,7 +110,7 @@ def _studies(
         if options.single_failures:
             progress = progress_of("single failures")
             studies["single_failures"] = every_single_failure(
-                links, policy, seed=options.seed, progress=progress
+                links, policy, seed=options.seed or 0, progress=progress
             )
     except SpecError as error:
         raise error.located(Place(f"{options.plan}: --fail-links, --fail-spines, --n-1")) from None
@@ -150,7 +151,8 @@ def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[
     except SpecError as error:
         raise placed(error, options.plan, problems[0]) from None
     if options.json:
-        print_json(jobs_payload(shared, jobs, options.plans))
+        statistics = wants_statistics(options)
+        print_json(jobs_payload(shared, jobs, options.plans, statistics=statistics))
         return
     from libra_planner.report.jobs_table import print_jobs
 
@@ -161,8 +163,8 @@ def _jobs(
     options: argparse.Namespace, policy: Policy, problems: list[Problem], bandwidths: list[Array]
 ) -> tuple[SharedFabric, tuple[JobReport, ...]]:
     traffic = _one_traffic(options, problems)
-    shared = shared_fabric(problems, bandwidths, traffic=traffic, seed=options.seed)
-    return shared, shared.reports(policy, seeds=list(seeds_of(options)))
+    shared = shared_fabric(problems, bandwidths, traffic=traffic, seed=options.seed or 0)
+    return shared, shared.reports(policy, seeds=seeds_of(options))
 
 
 def _one_traffic(options: argparse.Namespace, problems: list[Problem]) -> TrafficSettings:

@@ -20,14 +20,16 @@ from libra_planner.flows.fabric import Clos
 from libra_planner.flows.failures import fail
 from libra_planner.flows.measured import measured_report
 from libra_planner.flows.policy import POLICY_OPTIONS, Policy
-from libra_planner.flows.report import FlowReport, SeedReports, flow_report, seed_reports
+from libra_planner.flows.report import FlowReport, flow_report
+from libra_planner.flows.seed_reports import SeedReports, gathered, seed_reports
+from libra_planner.flows.seeds import asked_seeds, n_routings
 from libra_planner.plain_text import visible
 from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
 from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops
 
-_USUAL = {"policy": "ecmp", "seeds": 1, "seed": 0, "fail_links": 0, "fail_spines": 0}
+_USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
 """What stands for options that are not given."""
 
 _MANY_FLOWS = 20_000
@@ -87,7 +89,7 @@ def _check_rates(options: argparse.Namespace) -> None:
 
 def _refuse_routing(options: argparse.Namespace) -> None:
     """Refuse what is about routing: measured hops are routed already."""
-    of_routing = (*_USUAL, *POLICY_OPTIONS, "fim_only", "trace")
+    of_routing = (*_USUAL, "seeds", "seed", *POLICY_OPTIONS, "fim_only", "trace")
     values = {name: getattr(options, name) for name in of_routing}
     given = [name for name, value in values.items() if not (value is None or value is False)]
     if given:
@@ -115,19 +117,29 @@ class _Runs:
     ) -> None:
         self.options, self.whole, self.listed, self.policy = options, fabric, flows, policy
         self.draws_failures = bool(options.fail_links or options.fail_spines)
+        self.seeds = asked_seeds(options.seeds, options.seed) or self._usual_seeds()
         self.with_rates = not options.fim_only
         self.progress = _progress if sys.stderr.isatty() else None
 
     def routed(self) -> RoutedList:
         """The flow list routed with one seed or with many."""
-        if self.options.seeds == 1:
-            report = self.report(self.options.seed)
+        if len(self.seeds) == 1:
+            report = self.report(self.seeds[0])
             return RoutedList(self.fabric(report.seed), self.listed, report)
-        seeds = range(self.options.seed, self.options.seed + self.options.seeds)
         if self.draws_failures:
-            return self._failure_reports(seeds)
-        found = self._seed_reports(seeds)
-        return RoutedList(self.whole, self.listed, found.first, found)
+            return self._failure_reports(self.seeds)
+        found = self._seed_reports(self.seeds)
+        return RoutedList(self.whole, self.listed, found.first, found, self.statistics)
+
+    @property
+    def statistics(self) -> bool:
+        """Whether a number of seeds is asked for."""
+        return self.options.seeds is not None
+
+    def _usual_seeds(self) -> range:
+        """As many as the flows' number says where something is drawn."""
+        drawn = self.draws_failures or (self.policy.is_drawn and self.whole.n_spines > 0)
+        return range(n_routings(self.listed.flows.n_flows if drawn else 0))
 
     def fabric(self, seed: int) -> Clos:
         """The fabric with the failures of a seed."""
@@ -143,8 +155,8 @@ class _Runs:
 
     def report(self, seed: int) -> FlowReport:
         """One routing."""
-        alone = self.options.seeds == 1 and sys.stderr.isatty()
-        drawn = "" if self.options.seeds == 1 else f": seed {seed}"
+        alone = len(self.seeds) == 1 and sys.stderr.isatty()
+        drawn = "" if len(self.seeds) == 1 else f": seed {seed}"
         try:
             return flow_report(
                 self.fabric(seed),
@@ -201,7 +213,8 @@ class _Runs:
             fabric=self.fabric(first.seed),
             flows=self.listed,
             report=first,
-            seeds=_gathered(reports),
+            seeds=gathered(reports),
+            statistics=self.statistics,
             draws=tuple(reports),
             disconnected_seeds=tuple(cut_off),
         )
@@ -211,21 +224,6 @@ def _without_flows(report: FlowReport) -> FlowReport:
     """A report without what it says of single flows, which a thousand of could not be kept."""
     nothing = np.zeros(0)
     return replace(report, rate_Bps=nothing, finish_s=nothing, counts=nothing, links=None)
-
-
-def _gathered(reports: list[FlowReport]) -> SeedReports:
-    """Reports of fabrics that differ in their failures, as those of many seeds."""
-    layers = [[r.layers[i] for r in reports] for i in range(len(reports[0].layers))]
-    return SeedReports(
-        first=reports[0],
-        seeds=np.array([report.seed for report in reports]),
-        fim_percent=np.array([report.fim_percent for report in reports]),
-        makespan_s=np.array([report.makespan_s for report in reports]),
-        slowdown=np.array([report.slowdown for report in reports]),
-        layer_fim_percent=np.array([[x.fim_percent for x in layer] for layer in layers]),
-        layer_max_over_mean=np.array([[x.max_over_mean for x in layer] for layer in layers]),
-        layer_max_flows=np.array([[x.max_flows for x in layer] for layer in layers]),
-    )
 
 
 def _progress(done: int, n_seeds: int) -> None:

@@ -96,6 +96,12 @@ def _parser() -> argparse.ArgumentParser:
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+_SEEDS = (
+    "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, fewer "
+    "where flows are very many"
+)
+_SEED = "seed of one routing, or with --seeds of the first"
+
 
 def _command(commands: _Commands, name: str, run: str, text: str) -> argparse.ArgumentParser:
     """A subcommand that calls ``libra_planner.cli.commands.<run>``."""
@@ -163,8 +169,8 @@ def _add_check(commands: _Commands) -> None:
 def _add_traffic(parser: argparse.ArgumentParser) -> None:
     """Draws of the routing, and how NPUs use their NICs."""
     for flag, default, numbers, what in (
-        ("--seeds", 1, whole(1, 1_000_000), "routings with seeds from --seed on; default 1"),
-        ("--seed", 0, whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--seeds", None, whole(1, 1_000_000), _SEEDS),
+        ("--seed", None, whole(0, 2**32 - 1), _SEED),
         ("--queue-pairs", None, whole(1, 128), "per connection (default: the plan's, else 1)"),
         ("--npus-per-address", None, whole(1, 1024), "that share an IP address (default: same)"),
     ):
@@ -228,13 +234,8 @@ def _add_flows(commands: _Commands) -> None:
     what = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
     parser.add_argument("flows", metavar="FLOWS", nargs="?", help=what)
     for flag, default, numbers, what in (
-        (
-            "--seeds",
-            1,
-            whole(1, 1_000_000),
-            "route with N seeds, from --seed on; gives statistics",
-        ),
-        ("--seed", 0, whole(0, 2**32 - 1), "seed of the (first) routing; default 0"),
+        ("--seeds", None, whole(1, 1_000_000), _SEEDS),
+        ("--seed", None, whole(0, 2**32 - 1), _SEED),
         ("--fail-links", 0, whole(0, 10**6), "cables between switches that fail, drawn per seed"),
         ("--fail-spines", 0, whole(0, 10**6), "spines that fail, drawn per seed"),
         ("--busiest", 5, whole(0, 1000), "busiest links to show; default 5"),

@@ -30,6 +30,7 @@ from libra_planner.report.documents.cells import PART_OF_A_STEP
 from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents
 from libra_planner.report.documents.inputs import Comparison, Origin
+from libra_planner.report.spread import figures
 from libra_planner.spec.parts_files import Catalogue, load_parts
 from libra_planner.spec.parts_plans import InputFile, input_file, plan_context
 
@@ -154,7 +155,7 @@ def _candidate(
     options: argparse.Namespace,
     n_tokens: int,
 ) -> Candidate:
-    seeds = tuple(range(options.seeds or 1))
+    seeds = None if options.seeds is None else tuple(range(options.seeds))
     try:
         return candidate(proposal, n_tokens=n_tokens, policy=policy, seeds=seeds)
     except SpecError as error:
@@ -211,8 +212,8 @@ def _command(options: argparse.Namespace) -> str:
     for flag in ("baseline", "tokens", "check"):
         if getattr(options, flag) is not None:
             words += [f"--{flag}", getattr(options, flag)]
-    if options.check is not None:
-        words += ["--seeds", str(options.seeds or 1)]
+    if options.seeds is not None:
+        words += ["--seeds", str(options.seeds)]
     words += ["--parts", options.parts] if options.parts != "parts" else []
     words += ["--allow-missing"] if options.allow_missing else []
     return shlex.join(words)
@@ -248,6 +249,13 @@ def _decision(comparison: Comparison) -> dict[str, Any]:
     return {"cards": cards, "warnings": section.warnings, "text": section.paragraphs}
 
 
+def _effective(one: Candidate) -> dict[str, Any]:
+    """The step time on the links, mean over the routings, and its spread."""
+    samples = () if one.check is None else one.check.effective_step_time_s
+    found = figures("effective_step_time_s", samples, statistics=False)
+    return found | {"n_seeds": None if one.check is None else len(samples)}
+
+
 def _design(one: Candidate) -> dict[str, Any]:
     run = one.run
     return {
@@ -256,7 +264,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "optimized": one.proposal.optimized,
         "step_time_s": one.evaluation.step_time_s,
         "real_link_step_time_s": one.evaluation.real_link_step_time_s,
-        "effective_step_time_s": one.step_time_s if one.check else None,
+        **_effective(one),
         "ranked_step_time_s": one.step_time_s,
         "linear_network_cost_usd": one.evaluation.network_cost_usd,
         "linear_cost_in_servers_usd": float(one.linear_in_servers_usd),

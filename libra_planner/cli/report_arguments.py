@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--check", "POLICY", "route the collectives over the links, such as ecmp"),
     ):
         parser.add_argument(flag, metavar=metavar, help=text)
-    what = "draws of --check; default 1"
+    what = "routings of --check that figures are the mean of; default 10, fewer of very many flows"
     parser.add_argument("--seeds", type=whole(1, 1000), metavar="N", help=what)
     parser.add_argument(
         "--parts", default="parts", metavar="CATALOGUE", help="parts catalogue: a name or a path"

@@ -9,7 +9,7 @@ from typing import Any
 
 from libra_planner.cli.given import given
 from libra_planner.cli.policies import policy_of
-from libra_planner.cli.routing import placed, seeds_of, traffic_of
+from libra_planner.cli.routing import placed, seeds_of, traffic_of, wants_statistics
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
@@ -33,8 +33,9 @@ def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], 
     chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
     evaluation = evaluated(chosen, routed.best.bandwidth_Bps)
     if options.json:
-        payload = given(options) | routed_payload(chosen, routed, evaluation, traffic)
-        print_json(payload)
+        statistics = wants_statistics(options)
+        found = routed_payload(chosen, routed, evaluation, traffic, statistics=statistics)
+        print_json(given(options) | found)
         return
     from libra_planner.report.routed_table import print_routed
 

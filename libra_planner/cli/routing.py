@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
+from libra_planner.flows.seeds import asked_seeds
 from libra_planner.problem import Problem
 from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.realization import KEY
@@ -18,9 +19,14 @@ _BUILT = re.compile(r"fabric\.realization \((?P<label>\w+)\)(\.(?P<key>\w+))?")
 """Path of a fault of a dimension that cannot be built."""
 
 
-def seeds_of(options: argparse.Namespace) -> range:
-    """The seeds that the options ask for."""
-    return range(options.seed, options.seed + options.seeds)
+def seeds_of(options: argparse.Namespace) -> range | None:
+    """The seeds that the options ask for; ``None`` without any."""
+    return asked_seeds(options.seeds, options.seed)
+
+
+def wants_statistics(options: argparse.Namespace) -> bool:
+    """Whether a number of routings is asked for, whose statistics stand in place of a mean."""
+    return (options.seeds or 1) > 1
 
 
 def traffic_of(options: argparse.Namespace, problem: Problem) -> TrafficSettings:

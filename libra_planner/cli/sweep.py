@@ -49,7 +49,8 @@ def plan(options: argparse.Namespace) -> None:
         print(f"Sample: {sweep.sample.method} of {sweep.sample.n:,}, seed {sweep.seed}")
     print(f"Structures that are built one by one: up to {found.n_structures:,}")
     if sweep.check:
-        seeds = f"{len(sweep.check.seeds):,} seed{'s' if len(sweep.check.seeds) > 1 else ''}"
+        n_seeds = "10 or fewer" if sweep.check.seeds is None else f"{len(sweep.check.seeds):,}"
+        seeds = f"{n_seeds} seed{'' if n_seeds == '1' else 's'}"
         routed = f"{sweep.check.policy.name}, {seeds}; about {found.n_routed:,} different designs"
         print(f"Links that are routed: {routed}")
     tried = ", ".join(f"{n} {status}" for status, n in found.statuses.items())

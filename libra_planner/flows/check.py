@@ -8,34 +8,30 @@ loop with these factors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
-from libra_planner.collectives import traffic_bytes
-from libra_planner.collectives.algorithms import Algorithm, Network
+from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.check_memo import CheckMemo
-from libra_planner.flows.check_report import CheckReport, DimensionReport, dimension_report
+from libra_planner.flows.check_report import (
+    CheckReport,
+    DimensionReport,
+    dimension_report,
+    phase_spread,
+)
 from libra_planner.flows.direct import direct_factors
-from libra_planner.flows.fabric import Array, Clos, Indices
-from libra_planner.flows.flow import Flows
+from libra_planner.flows.fabric import Array, Indices
+from libra_planner.flows.link_phases import LinkPhases, Run
 from libra_planner.flows.messages import TrafficSettings, traffic_settings
-from libra_planner.flows.phases import Phase, PhaseReport, known_mean
+from libra_planner.flows.phases import known_mean
 from libra_planner.flows.policy import Policy
-from libra_planner.flows.realization import RealizedDesign, realize
+from libra_planner.flows.realization import realize
 from libra_planner.flows.report import Progress
 from libra_planner.flows.schedules import (
-    Choice,
-    PhaseKey,
-    Schedule,
-    Stage,
-    busy_s,
-    fastest,
     ring_hops,
-    stage,
 )
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.timing.loops import Slowdown
@@ -43,68 +39,40 @@ from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
-Run = Mapping[PhaseKey, PhaseReport]
-"""The phases of one seed."""
-
 
 @dataclass(frozen=True)
-class LinkCheck:
-    """A problem's collectives on the links of one design.
+class LinkCheck(LinkPhases):
+    """A problem's collectives on the links of one design, and the step time that follows.
 
-    Parameters
-    ----------
-    problem : from a plan, so that it knows its collectives.
-    bandwidth_Bps : the design, shape (n_dims,), byte/s.
-    design : its links; those of the problem's realization by default.
-    traffic : placement, queue pairs, addresses; those of the plan by default.
-    npu_at, background : where the outermost dimension runs the job on a fabric that it
-        shares, and the others' flows there; see :class:`~libra_planner.flows.phases.Phase`.
-    schedule : the algorithms of an earlier decision; by default each check decides.
-    memo : what other checks have found out, and what they can use of this one.
-
-    Raises
-    ------
-    SpecError
-        For a design that cannot be built, or a problem that does not know its collectives.
+    Parameters and errors are those of :class:`~libra_planner.flows.link_phases.LinkPhases`.
     """
 
-    problem: Problem
-    bandwidth_Bps: Array
-    design: RealizedDesign
-    traffic: TrafficSettings
-    npu_at: Indices | None = field(default=None, repr=False)
-    background: Flows | None = field(default=None, repr=False)
-    schedule: Schedule | None = field(default=None, repr=False)
-    memo: CheckMemo = field(default_factory=CheckMemo, repr=False, compare=False)
-
-    @property
-    def network(self) -> Network:
-        """The fabric as collectives meet it."""
-        if self.problem.network is None:
-            raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
-        return self.problem.network
-
     def report(
-        self, policy: Policy, *, seeds: Iterable[int] = (0,), progress: Progress | None = None
+        self,
+        policy: Policy,
+        *,
+        seeds: Iterable[int] | None = None,
+        progress: Progress | None = None,
     ) -> CheckReport:
         """Route the step's collectives once per seed and measure.
 
         Parameters
         ----------
         policy : how flows find their paths.
-        seeds : one or more; policies and placements that draw nothing run once.
+        seeds : one or more, by default 10, or fewer of very many flows; policies and placements
+            that draw nothing run once.
         progress : called with finished and all seeds.
         """
-        listed = np.array(list(seeds), dtype=np.int64)
+        listed = np.array(self.seeds(policy, seeds), np.int64)
         runs = self.runs(policy, listed, progress)
-        return self._scheduled(runs)._report(policy, listed, runs)
+        return self.decided(runs)._report(policy, listed, runs)
 
     def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)
         every = runs * n_same
         times = [self.step_time_s(self._slowdown(run, "time_factor")) for run in runs]
         sprayed = [
-            self.step_time_s(self._slowdown(run, "ideal_factor")) for run in self._placed(runs)
+            self.step_time_s(self._slowdown(run, "ideal_factor")) for run in self.placed(runs)
         ]
         return CheckReport(
             policy=policy,
@@ -116,62 +84,18 @@ class LinkCheck:
             dimensions=tuple(self._dimension(dim, every) for dim in range(len(self.bandwidth_Bps))),
             keys=self.keys,
             phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
-            choices=tuple(self._choice(one, runs) for one in self.stages),
+            spreads=tuple(phase_spread([run[key] for run in every]) for key in self.keys),
+            choices=tuple(self.choice(one, runs) for one in self.stages),
         )
 
-    def scheduled(self, policy: Policy, *, seeds: Iterable[int] = (0,)) -> LinkCheck:
-        """The check that keeps to the algorithms which are the fastest here, mean over the seeds.
-
-        What other flows or failures make of the links then changes times, and no algorithm.
-        """
-        return self if self.schedule is not None else self._scheduled(self.runs(policy, seeds))
-
-    def _choice(self, at: Stage, runs: Sequence[Run]) -> Choice:
-        """What a stage runs, and the times of all that was routed there."""
-        users, bandwidth_Bps = self._users(at), self.design.bandwidth_Bps[at.dim]
-        times: dict[Algorithm | None, float] = {}
-        for key in at.keys:
-            if key in runs[0]:
-                factor = float(np.mean([run[key].time_factor for run in runs]))
-                times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
-        taken = fastest(times) if self.schedule is None else self.schedule[at]
-        return Choice(at, users, times, taken)
-
-    def _scheduled(self, runs: Sequence[Run]) -> LinkCheck:
-        if self.schedule is not None:
-            return self
-        return replace(self, schedule={one: self._choice(one, runs).taken for one in self.stages})
-
-    def runs(
-        self, policy: Policy, seeds: Iterable[int], progress: Progress | None = None
-    ) -> list[Run]:
-        """The phases' reports for each seed; one for all where nothing is drawn.
-
-        Before algorithms are decided on, of all that can run.
-        """
-        listed = [int(seed) for seed in seeds]
-        drawn = policy.is_drawn or self.traffic.placement == "random"
-        runs: list[Run] = []
-        for i, seed in enumerate(listed if drawn else listed[:1]):
-            found = ((key, self.phase(key)) for key in self.keys)
-            rounds = self.memo.rounds
-            runs.append({key: phase.report(policy, seed, rounds) for key, phase in found})
-            if progress is not None:
-                progress(i + 1, len(listed) if drawn else 1)
-        return runs
-
-    def _placed(self, runs: list[Run]) -> list[Run]:
-        """The runs that differ when every packet is sprayed: those of random placements."""
-        return runs if self.traffic.placement == "random" else runs[:1]
-
-    def mean_slowdown(self, policy: Policy, *, seeds: Iterable[int] = (0,)) -> Slowdown:
+    def mean_slowdown(self, policy: Policy, *, seeds: Iterable[int] | None = None) -> Slowdown:
         """Factors that derate whole links by their mean efficiency over the seeds.
 
         Relative to the bandwidth of the whole links, so that a design is not rewarded for what
         rounding up to whole ports gives it.
         """
-        runs = self.runs(policy, seeds)
-        links = self._scheduled(runs)
+        runs = self.runs(policy, self.seeds(policy, seeds))
+        links = self.decided(runs)
         slowdowns = [links._slowdown(run, "time_factor") for run in runs]
 
         def mean(collective: Collective, group: Group) -> Array:
@@ -180,59 +104,6 @@ class LinkCheck:
 
         return Slowdown(mean, slowdowns[0].algorithms)
 
-    @cached_property
-    def stages(self) -> tuple[Stage, ...]:
-        """Where algorithms are decided on: the communicators' parts in switch dimensions."""
-        found = {
-            stage(one.collective, one.group, self.network, dim): None
-            for one in self.problem.communications
-            for dim in self._switched(one.group)
-        }
-        return tuple(found)
-
-    @property
-    def keys(self) -> tuple[PhaseKey, ...]:
-        """The distinct phases on switches: those that run, or before a decision all that can."""
-        if self.schedule is None:
-            return tuple(key for one in self.stages for key in one.keys)
-        return tuple((one.dim, one.group, self.schedule[one]) for one in self.stages)
-
-    def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
-        """What decides how a collective fares in a switch dimension, algorithms being decided."""
-        if self.schedule is None:
-            raise ValueError("no algorithms are decided on: see scheduled()")
-        at = stage(collective, group, self.network, dim)
-        return at.dim, at.group, self.schedule[at]
-
-    def _switched(self, group: Group) -> list[int]:
-        """Switch dimensions with bandwidth that a group spans."""
-        return [
-            dim
-            for dim, built in enumerate(self.design.dimensions)
-            if group.sizes[dim] > 1 and isinstance(built.fabric, Clos)
-        ]
-
-    def phase(self, key: PhaseKey) -> Phase:
-        """A collective's part in one switch dimension."""
-        dim, group, algorithm = key
-        built, topology = self.design.dimensions[dim], self.problem.topology
-        phase = Phase(topology, dim, group, algorithm, built, self.traffic)
-        if dim < topology.n_dims - 1:
-            return phase
-        return replace(phase, npu_at=self.npu_at, background=self.background)
-
-    def users(self, key: PhaseKey) -> tuple[Communication, ...]:
-        """The collectives that a phase serves."""
-        return next(self._users(one) for one in self.stages if key in one.keys)
-
-    def _users(self, at: Stage) -> tuple[Communication, ...]:
-        return tuple(
-            one
-            for one in self.problem.communications
-            if at.dim in self._switched(one.group)
-            and stage(one.collective, one.group, self.network, at.dim) == at
-        )
-
     def _slowdown(self, run: Run, name: str) -> Slowdown:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
 
@@ -240,7 +111,7 @@ class LinkCheck:
             factors = np.ones(self.problem.topology.n_dims)
             if self.problem.n_chunks is None:  # The pipelined model has real links already.
                 factors = direct_factors(collective, group, self.problem.topology)
-            for dim in self._switched(group):
+            for dim in self.switched(group):
                 key = self.key(collective, group, dim)
                 factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
             return factors
@@ -251,7 +122,7 @@ class LinkCheck:
         """What a collective runs in each dimension; ``None`` for the usual one."""
         named = list(self.network.algorithms)
         for dim in range(len(named)):
-            if dim in self._switched(group):
+            if dim in self.switched(group):
                 named[dim] = self.key(collective, group, dim)[2]
             elif collective.kind is CollectiveKind.ALL_TO_ALL:
                 named[dim] = None if named[dim] is Algorithm.HALVING_DOUBLING else named[dim]
@@ -276,14 +147,10 @@ class LinkCheck:
             self.design.dimensions[dim],
             sent,
             routed=[self._shares(run, uses, dim, "time_factor") for run in runs],
-            sprayed=[self._shares(run, uses, dim, "ideal_factor") for run in self._placed(runs)],
+            sprayed=[self._shares(run, uses, dim, "ideal_factor") for run in self.placed(runs)],
             fim_percent=[self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs],
             floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
         )
-
-    def bytes_of(self, one: Communication) -> Array:
-        """What an NPU sends for a collective by dimension (C3)."""
-        return traffic_bytes(one.collective, one.group, self.network.in_network)
 
     def _shares(self, run: Run, uses: list[Communication], dim: int, name: str) -> Array:
         slowdown = self._slowdown(run, name)
@@ -296,7 +163,7 @@ class LinkCheck:
         return known_mean(
             (n_bytes, float(getattr(run[self.key(one.collective, one.group, dim)], name)))
             for one, n_bytes in zip(uses, sent, strict=True)
-            if dim in self._switched(one.group)
+            if dim in self.switched(one.group)
         )
 
 

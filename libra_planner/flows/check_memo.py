@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from libra_planner.flows.memo import Memo
-from libra_planner.flows.phases import RoundReport
+from libra_planner.flows.phases import PhaseMemo
 from libra_planner.timing.expression import TimeExpression
 
 
@@ -15,9 +15,9 @@ class CheckMemo:
 
     Parameters
     ----------
-    rounds : of a phase, by all that decides about them.
+    phases : rounds, by all that decides about them.
     steps : step times with collectives slowed down by factors, as expressions in bandwidth.
     """
 
-    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
+    phases: PhaseMemo = field(default_factory=PhaseMemo)
     steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))

@@ -42,6 +42,30 @@ class DimensionReport:
 
 
 @dataclass(frozen=True)
+class PhaseSpread:
+    """Figures of a phase by seed.
+
+    Parameters
+    ----------
+    efficiency, slowdown, fim_percent : as of a :class:`~libra_planner.flows.phases.PhaseReport`,
+        shape (n_seeds,).
+    """
+
+    efficiency: Array
+    slowdown: Array
+    fim_percent: Array
+
+
+def phase_spread(reports: Sequence[PhaseReport]) -> PhaseSpread:
+    """The figures of a phase's reports."""
+    return PhaseSpread(
+        efficiency=np.array([one.efficiency for one in reports]),
+        slowdown=np.array([one.slowdown for one in reports]),
+        fim_percent=np.array([one.fim_percent for one in reports]),
+    )
+
+
+@dataclass(frozen=True)
 class CheckReport:
     """A design under a routing policy.
 
@@ -56,6 +80,7 @@ class CheckReport:
     dimensions : innermost first.
     keys, phases : of the first seed: the distinct phases on switches, with the collectives that
         they serve.
+    spreads : their figures of all seeds.
     choices : the algorithm of each phase, and what else could have run.
     """
 
@@ -68,6 +93,7 @@ class CheckReport:
     dimensions: tuple[DimensionReport, ...]
     keys: tuple[PhaseKey, ...] = field(repr=False)
     phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
+    spreads: tuple[PhaseSpread, ...] = field(repr=False)
     choices: tuple[Choice, ...] = field(repr=False)
 
     @property

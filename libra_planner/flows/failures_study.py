@@ -14,6 +14,7 @@ from libra_planner.flows.failures import cable_failures, fail, single_failures, 
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign
 from libra_planner.flows.report import Progress
+from libra_planner.flows.seeds import n_routings
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def drawn_failures(
     *,
     n_links: int = 0,
     n_spines: int = 0,
-    seeds: Iterable[int] = (0,),
+    seeds: Iterable[int] | None = None,
     progress: Progress | None = None,
 ) -> FailureStudy:
     """Draw failures for every seed, in each dimension with several tiers of switches.
@@ -78,7 +79,7 @@ def drawn_failures(
     ----------
     check : the design.
     n_links, n_spines : cables between switches and spines that fail in each such dimension.
-    seeds : of the draws, and of the routing.
+    seeds : of the draws, and of the routing; by default 10 or fewer, by the number of flows.
     progress : called with finished and all seeds.
 
     Raises
@@ -86,7 +87,7 @@ def drawn_failures(
     SpecError
         For a design without links between switches, or with fewer than are to fail.
     """
-    listed = list(seeds)
+    listed = list(range(n_routings(check.n_drawn_flows(Policy()))) if seeds is None else seeds)
     check = check.scheduled(policy, seeds=listed)
     dims = _layered(check.design)
     whole = check.report(policy, seeds=listed).effective_step_time_s.mean()

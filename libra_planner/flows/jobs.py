@@ -16,6 +16,7 @@ from libra_planner.flows.flow import Flows, joined
 from libra_planner.flows.messages import TrafficSettings, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDesign, realize
+from libra_planner.flows.seeds import n_routings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.realization import SwitchSettings
 from libra_planner.topology import Block, Topology
@@ -63,12 +64,19 @@ class SharedFabric:
     design: RealizedDesign
     checks: tuple[LinkCheck, ...]
 
-    def reports(self, policy: Policy, *, seeds: Sequence[int] = (0,)) -> tuple[JobReport, ...]:
+    def usual_seeds(self, policy: Policy) -> range:
+        """Seeds where nobody asks for a number of them."""
+        return range(n_routings(sum(check.n_drawn_flows(policy) for check in self.checks)))
+
+    def reports(
+        self, policy: Policy, *, seeds: Sequence[int] | None = None
+    ) -> tuple[JobReport, ...]:
         """Each job alone and beside the others.
 
         Steps are not in time with one another, so each job is given the worst: while it
         communicates over the shared dimension, every other job is in its heaviest round there.
         """
+        seeds = self.usual_seeds(policy) if seeds is None else seeds
         # Jobs do not choose their algorithms anew when others come.
         checks = [check.scheduled(policy, seeds=seeds) for check in self.checks]
         heaviest = [_heaviest_round(check, i, seeds[0]) for i, check in enumerate(checks)]

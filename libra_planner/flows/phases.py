@@ -134,6 +134,20 @@ def known_mean(weighted: Iterable[tuple[float, float]]) -> float:
 
 
 @dataclass(frozen=True)
+class PhaseMemo:
+    """What phases share whose links differ in nothing but their speed.
+
+    Parameters
+    ----------
+    rounds : of a phase, by all that decides about them.
+    sprayed : time of a round with every packet sprayed, s.
+    """
+
+    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
+    sprayed: Memo[float] = field(default_factory=lambda: Memo(65536))
+
+
+@dataclass(frozen=True)
 class Phase:
     """A collective's part in one switch dimension.
 
@@ -184,23 +198,44 @@ class Phase:
         place = None if self.npu_at is None else sha256(self.npu_at.tobytes()).digest()
         return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings, place)
 
-    def report(self, policy: Policy, seed: int, memo: Memo[tuple[RoundReport, ...]]) -> PhaseReport:
+    def is_drawn(self, policy: Policy) -> bool:
+        """Whether another seed gives other times: one switch offers nothing to draw."""
+        chosen = policy.is_drawn and self.fabric.n_spines > 0
+        return chosen or self.is_placed_at_random
+
+    @property
+    def is_placed_at_random(self) -> bool:
+        """Whether a seed decides where the job's NPUs are."""
+        return self.settings.placement == "random" and self.npu_at is None
+
+    @property
+    def n_flows(self) -> int:
+        """Flows of all rounds."""
+        size, n_nics = self.group.sizes[self.dim], self.built.n_nics
+        if self.algorithm is None:
+            return self.topology.n_npus // size * n_nics
+        n_rounds = {Algorithm.RING: 1, Algorithm.HALVING_DOUBLING: size.bit_length() - 1}
+        pairs = -(-self.settings.n_queue_pairs // n_nics) * n_nics
+        return self.topology.n_npus * pairs * n_rounds.get(self.algorithm, size - 1)
+
+    def report(self, policy: Policy, seed: int, memo: PhaseMemo) -> PhaseReport:
         """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
-        rounds = partial(self.rounds, policy, seed)
+        drawn = seed if self.is_drawn(policy) else 0
+        rounds = partial(self.rounds, policy, drawn, memo)
         alone = self.background is None
         return PhaseReport(
             label=self.built.label,
             group_size=self.group.sizes[self.dim],
             algorithm=algorithm_name(self.algorithm),
-            rounds=memo.of((*self.key, policy, seed), rounds) if alone else rounds(),
+            rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
             bandwidth_Bps=self.built.bandwidth_Bps,
         )
 
-    def rounds(self, policy: Policy, seed: int) -> tuple[RoundReport, ...]:
+    def rounds(self, policy: Policy, seed: int, memo: PhaseMemo) -> tuple[RoundReport, ...]:
         """The rounds; they do not depend on the speed of the links."""
         if self.algorithm is None:
             return (self._trees(policy, seed),)
-        return tuple(self._rounds(policy, seed))
+        return tuple(self._rounds(policy, seed, memo.sprayed))
 
     def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
         """Name, share and flows of each round, with spines for ``pinned``.
@@ -225,7 +260,8 @@ class Phase:
             return self.npu_at
         return placed_npus(self.topology, self.dim, self.built, self.settings.placement, seed)
 
-    def _rounds(self, policy: Policy, seed: int) -> Iterator[RoundReport]:
+    def _rounds(self, policy: Policy, seed: int, memo: Memo[float]) -> Iterator[RoundReport]:
+        placed = (*self.key, seed if self.is_placed_at_random else 0)
         for name, share, own in self.flows(seed):
             flows = own if self.background is None else joined(own, self.background)
             router, routing = self._routed(flows, policy, seed)
@@ -239,7 +275,7 @@ class Phase:
                 share=share,
                 n_flows=own.n_flows,
                 time_s=float(followed(routing, flows)[: own.n_flows].max()),
-                ideal_s=ideal_makespan_s(alone),
+                ideal_s=memo.of((*placed, name), partial(ideal_makespan_s, alone)),
                 layers=layers,
                 fim_percent=fim,
                 fim_floor_percent=floor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -176,7 +176,7 @@ def layer_reports(
 
 
 def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) -> LayerReport:
-    capacity = _unequal_capacity(fabric, layer)
+    capacity = unequal_capacity(fabric, layer)
     demand = _demand(fabric, layer, counts)
     fim = float(fim_percent(counts, capacity))
     floor = fim if layer.is_host else _NAN
@@ -211,7 +211,7 @@ def _demand(fabric: Clos, layer: Layer, counts: Array) -> Indices:
     return whole
 
 
-def _unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
+def unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
     """Bandwidth of a layer's links where some failed; equal ones count in whole numbers."""
     alive = fabric.alive[layer.links]
     return None if alive.all() else fabric.capacity_Bps[layer.links]
@@ -226,102 +226,9 @@ def overall_imbalance(
         return _NAN, _NAN
     fim = overall_fim_percent(
         [counts[layer.links] for layer in inside],
-        [_unequal_capacity(fabric, layer) for layer in inside],
+        [unequal_capacity(fabric, layer) for layer in inside],
     )
     used = [layer for layer in layers if not layer.is_host and layer.n_flows]
     weight = sum(layer.n_links for layer in used)
     floor = sum(layer.fim_floor_percent * layer.n_links for layer in used)
     return float(fim), floor / weight if weight else _NAN
-
-
-@dataclass(frozen=True)
-class SeedReports:
-    """The same flows routed with many seeds.
-
-    Parameters
-    ----------
-    first : the report of the first seed; what does not depend on the seed is there.
-    seeds : shape (n_seeds,).
-    fim_percent, makespan_s, slowdown : shape (n_seeds,); nan where there is none.
-    layer_fim_percent, layer_max_over_mean, layer_max_flows : shape (n_layers, n_seeds).
-    """
-
-    first: FlowReport
-    seeds: Indices
-    fim_percent: Array
-    makespan_s: Array
-    slowdown: Array
-    layer_fim_percent: Array
-    layer_max_over_mean: Array
-    layer_max_flows: Array
-
-
-def seed_reports(
-    fabric: Clos,
-    flows: Flows,
-    policy: Policy,
-    *,
-    seeds: Iterable[int],
-    with_rates: bool = True,
-    progress: Progress | None = None,
-) -> SeedReports:
-    """Route flows once per seed.
-
-    Parameters
-    ----------
-    fabric, flows, policy : what is routed and how.
-    seeds : one or more.
-    with_rates : whether to follow the flows to their ends each time.
-    progress : called with finished and all seeds.
-    """
-    listed = np.array(list(seeds), dtype=np.int64)
-    first = flow_report(fabric, flows, policy, seed=int(listed[0]), with_rates=with_rates)
-    router = Router(fabric, flows, policy)
-    # A policy that draws nothing gives the same paths for every seed.
-    n_runs = len(listed) if policy.is_drawn else 1
-    figures = np.empty((n_runs, 2 + 3 * len(fabric.layers)))
-    figures[0] = _figures(fabric, first, first.counts, first.makespan_s)
-    for i in range(1, n_runs):
-        if with_rates:
-            routing = router.routing(int(listed[i]))
-            makespan = float(followed(routing, flows).max(initial=0.0))
-            figures[i] = _figures(fabric, first, routing.counts, makespan)
-        else:
-            figures[i] = _figures(fabric, first, router.counts(int(listed[i])), _NAN)
-        if progress is not None:
-            progress(i + 1, n_runs)
-    return _summary(first, listed, figures)
-
-
-def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) -> Array:
-    """Overall FIM, makespan, and FIM, max over mean and largest count by layer, in a row.
-
-    Host links carry the same flows whatever the seed: their figures are those of the first.
-    """
-    inside = [layer for layer in fabric.layers if not layer.is_host]
-    by_layer = np.array([(x.fim_percent, x.max_over_mean, x.max_flows) for x in first.layers])
-    overall = _NAN
-    if inside:
-        numbers = [counts[layer.links] for layer in inside]
-        capacity = [_unequal_capacity(fabric, layer) for layer in inside]
-        overall = float(overall_fim_percent(numbers, capacity))
-        pairs = zip(numbers, capacity, strict=True)
-        by_layer[1:-1] = [(fim_percent(n, c), max_over_mean(n, c), n.max()) for n, c in pairs]
-    return np.concatenate(([overall, makespan_s], by_layer.T.ravel()))
-
-
-def _summary(first: FlowReport, seeds: Indices, figures: Array) -> SeedReports:
-    """Rows of :func:`_figures` by name; one stands for all seeds where nothing is drawn."""
-    every = np.broadcast_to(figures, (len(seeds), figures.shape[1])).T
-    n_layers = len(first.layers)
-    ideal = first.ideal_makespan_s
-    return SeedReports(
-        first=first,
-        seeds=seeds,
-        fim_percent=every[0],
-        makespan_s=every[1],
-        slowdown=every[1] / ideal if ideal > 0 else np.full(len(seeds), _NAN),
-        layer_fim_percent=every[2 : 2 + n_layers],
-        layer_max_over_mean=every[2 + n_layers : 2 + 2 * n_layers],
-        layer_max_flows=every[2 + 2 * n_layers :],
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def routed_optimum(
     policy: Policy,
     *,
     traffic: TrafficSettings | None = None,
-    seeds: Iterable[int] = (0,),
+    seeds: Iterable[int] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> RoutedOptimum:
     """Optimise, check, derate each dimension by its measured efficiency, and again.
@@ -84,7 +84,8 @@ def routed_optimum(
     ----------
     problem : from a plan.
     policy, traffic : how flows are routed.
-    seeds : draws that the efficiency is the mean of.
+    seeds : draws that the efficiency is the mean of; by default those that a check of the
+        plan's own optimum takes, the same for all designs.
     progress : called with the designs checked so far.
 
     Raises
@@ -96,8 +97,11 @@ def routed_optimum(
         got = f"got group_objective {problem.group_objective} with a routing policy"
         fix = "write group_objective: weighted, or check the design without --routing"
         raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
-    checks = _Checks(problem, policy, traffic, tuple(seeds))
+    listed = None if seeds is None else tuple(seeds)
+    checks = _Checks(problem, policy, traffic, listed)
     found = [checks.checked(problem)]
+    drawn = found[0].check.seeds  # One where its links leave nothing to draw.
+    checks = replace(checks, seeds=tuple(drawn.tolist()) if len(drawn) > 1 else listed)
     converged, stopped = False, ""
     while not converged and len(found) < MAX_ROUNDS:
         if progress is not None:
@@ -123,7 +127,7 @@ class _Checks:
     problem: Problem
     policy: Policy
     traffic: TrafficSettings | None
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...] | None
     memo: CheckMemo = field(default_factory=CheckMemo, repr=False)
 
     def _links(self, bandwidth_Bps: Array) -> LinkCheck:
@@ -145,7 +149,7 @@ class _Checks:
     def derated(self, design: CheckedDesign) -> Problem:
         """The plan whose dimensions deliver the share of their whole links that the design got."""
         check = self._links(design.bandwidth_Bps)
-        return slowed(self.problem, check.mean_slowdown(self.policy, seeds=self.seeds))
+        return slowed(self.problem, check.mean_slowdown(self.policy, seeds=design.check.seeds))
 
 
 def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:

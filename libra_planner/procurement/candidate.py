@@ -150,7 +150,7 @@ def candidate(
     *,
     n_tokens: int,
     policy: Policy | None = None,
-    seeds: tuple[int, ...] = (0,),
+    seeds: tuple[int, ...] | None = None,
 ) -> Candidate:
     """Everything about a proposal.
 
@@ -159,7 +159,7 @@ def candidate(
     proposal : the design.
     n_tokens : of a training run.
     policy : how to route the collectives over the links; ``None`` for no check.
-    seeds : draws of the check.
+    seeds : draws of the check; by default 10, or fewer of very many flows.
 
     Raises
     ------

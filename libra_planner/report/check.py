@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from libra_planner.evaluation import Violation
 from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.check_report import CheckReport
+from libra_planner.flows.check_report import CheckReport, PhaseSpread
 from libra_planner.flows.direct import Direct
-from libra_planner.flows.fabric import Array, Clos
+from libra_planner.flows.fabric import Clos
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.parts import DimensionParts, design_parts
 from libra_planner.flows.phases import PhaseReport
@@ -18,10 +18,11 @@ from libra_planner.flows.realization import RealizedDimension
 from libra_planner.flows.schedules import Choice
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.report.algorithms import choice_payload, labels
-from libra_planner.report.flows import layer_row, number, spread
+from libra_planner.report.flows import layer_row
 from libra_planner.report.link_notes import link_notes
 from libra_planner.report.memory import memory_payload
 from libra_planner.report.notes import as_checked, plan_notes
+from libra_planner.report.spread import figures, number
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 _ROUNDING = 1e-9
@@ -38,12 +39,15 @@ class CheckedPlan:
     report : what came of it.
     optimized : whether the design is the plan's own optimum; else it was given.
     violated : rules that the design breaks.
+    statistics : whether a number of seeds was asked for: figures are then their statistics,
+        and otherwise their mean.
     """
 
     links: LinkCheck = field(repr=False)
     report: CheckReport
     optimized: bool
     violated: tuple[Violation, ...] = ()
+    statistics: bool = False
 
     @property
     def late(self) -> list[tuple[StepTimeLimit, float]]:
@@ -75,11 +79,13 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "optimized": checked.optimized,
         "bandwidth_GBps": [gigabytes_per_s(value) for value in checked.links.bandwidth_Bps],
         "realized_GBps": [gigabytes_per_s(value) for value in report.design.bandwidth_Bps],
-        **time_keys(report),
+        **time_keys(report, statistics=checked.statistics),
         "dimensions": _dimensions(checked),
         "phases": [
-            _phase(phase, choice)
-            for (phase, _), choice in zip(report.phases, report.choices, strict=True)
+            _phase(phase, spread, choice, statistics=checked.statistics)
+            for (phase, _), spread, choice in zip(
+                report.phases, report.spreads, report.choices, strict=True
+            )
         ],
         "hotspot": hotspot,
         "memory": memory_payload(problem.memory),
@@ -99,22 +105,22 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
 def routing_keys(report: CheckReport) -> dict[str, Any]:
     """Which policy and seeds."""
     policy = report.policy
-    keys: dict[str, Any] = {
+    return {
         "policy": policy.name,
         "hash": policy.hash if policy.name == "ecmp" else None,
         "seed": int(report.seeds[0]),
+        "n_seeds": len(report.seeds),
     }
-    return keys if len(report.seeds) == 1 else keys | {"n_seeds": len(report.seeds)}
 
 
-def time_keys(report: CheckReport) -> dict[str, Any]:
-    """Step times, slowdown and FIM; statistics where there are several seeds."""
+def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
+    """Step times, slowdown and FIM over the seeds."""
     keys = {
         "ideal_step_time_s": number(report.ideal_step_time_s),
         "spray_step_time_s": number(report.spray_step_time_s),
-        "effective_step_time_s": figure(report.effective_step_time_s),
-        "slowdown": figure(report.slowdown),
-        "fim_percent": figure(report.fim_percent),
+        **figures("effective_step_time_s", report.effective_step_time_s, statistics=statistics),
+        **figures("slowdown", report.slowdown, statistics=statistics),
+        **figures("fim_percent", report.fim_percent, statistics=statistics),
         "fim_floor_percent": number(report.fim_floor_percent),
     }
     if len(report.seeds) > 1:
@@ -122,11 +128,6 @@ def time_keys(report: CheckReport) -> dict[str, Any]:
         counts, edges = found.counts.tolist(), found.edges.tolist()
         keys["step_time_histogram"] = {"counts": counts, "edges": edges}
     return keys
-
-
-def figure(samples: Array | Sequence[float]) -> float | dict[str, float | None] | None:
-    """One number, or the statistics of several seeds."""
-    return number(float(samples[0])) if len(samples) == 1 else spread(samples)
 
 
 def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
@@ -140,8 +141,8 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
             "asked_GBps": gigabytes_per_s(one.asked_Bps),
             "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
             "ideal_efficiency": number(one.ideal_efficiency),
-            "efficiency": figure(one.efficiency),
-            "fim_percent": figure(one.fim_percent),
+            **figures("efficiency", one.efficiency, statistics=checked.statistics),
+            **figures("fim_percent", one.fim_percent, statistics=checked.statistics),
             "fim_floor_percent": number(one.fim_floor_percent),
             **parts_payload(built),
         }
@@ -177,8 +178,16 @@ def parts_payload(built: DimensionParts) -> dict[str, Any]:
     }
 
 
-def _phase(phase: PhaseReport, choice: Choice) -> dict[str, Any]:
+def _phase(
+    phase: PhaseReport, spread: PhaseSpread, choice: Choice, *, statistics: bool
+) -> dict[str, Any]:
+    """A phase of the first seed; its figures are means unless statistics are asked for."""
     worst = phase.worst
+    found: dict[str, Any] = {}
+    for name in ("efficiency", "slowdown", "fim_percent"):
+        of_first = {name: number(getattr(phase, name))}
+        samples = getattr(spread, name)
+        found |= of_first if statistics else figures(name, samples, statistics=False)
     return {
         "dimension": phase.label,
         "collectives": labels(choice.users),
@@ -187,9 +196,7 @@ def _phase(phase: PhaseReport, choice: Choice) -> dict[str, Any]:
         **choice_payload(choice),
         "n_rounds": len(phase.rounds),
         "n_flows": sum(one.n_flows for one in phase.rounds),
-        "efficiency": number(phase.efficiency),
-        "slowdown": number(phase.slowdown),
-        "fim_percent": number(phase.fim_percent),
+        **found,
         "fim_floor_percent": number(phase.fim_floor_percent),
         "worst_round": {
             "name": worst.name,

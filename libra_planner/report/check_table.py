@@ -32,6 +32,7 @@ from libra_planner.report.flows_table import (
 from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
 from libra_planner.report.markup import escape
 from libra_planner.report.memory import memory_markup
+from libra_planner.report.spread import mean_text
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
 _LEAST_FOR_HISTOGRAM = 10
@@ -52,9 +53,9 @@ def print_check(
     for line in _headline(checked):
         print_line(console, line)
     console.print()
-    console.print(_step_time_table(console, report))
+    console.print(_step_time_table(console, checked))
     print_line(console, _costs(report))
-    if len(report.seeds) > 1:
+    if checked.statistics:
         _print_seeds(console, report)
     console.print()
     console.print(_dimension_table(console, checked))
@@ -114,17 +115,18 @@ def routed_by(report: CheckReport) -> str:
     return f"[bold]{policy.name}[/]{hashed}, {seeds}"
 
 
-def _step_time_table(console: Console, report: CheckReport) -> Table:
+def _step_time_table(console: Console, checked: CheckedPlan) -> Table:
     """The three step times, each with its ratio to the first."""
+    report = checked.report
     ideal_s, routed_s = report.ideal_step_time_s, report.effective_step_time_s
     rows = [
         ("ideal: all bandwidth, the plan's model", ideal_s),
         ("whole links, every packet sprayed", report.spray_step_time_s),
     ]
-    if len(routed_s) == 1:
-        rows.append((f"whole links, {report.policy.name}", float(routed_s[0])))
+    found = distribution(routed_s)
+    if not checked.statistics:
+        rows.append((f"whole links, {report.policy.name}", found.mean))
     else:
-        found = distribution(routed_s)
         rows.append((f"whole links, {report.policy.name}, mean", found.mean))
         rows.append((f"whole links, {report.policy.name}, p95", found.p95))
     columns = {
@@ -137,10 +139,11 @@ def _step_time_table(console: Console, report: CheckReport) -> Table:
 
 def _costs(report: CheckReport) -> str:
     """What the links' shape and the routing add to the step time."""
-    routed_s = float(report.effective_step_time_s.mean())
     links = report.spray_step_time_s / report.ideal_step_time_s - 1
-    routing = routed_s / report.spray_step_time_s - 1
-    return f"The links cost {_signed(links)} step time, {report.policy.name} {_signed(routing)}"
+    routing = report.effective_step_time_s / report.spray_step_time_s - 1
+    cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
+    means = mean_text(routing, _signed)
+    return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
 
 
 def _signed(fraction: float) -> str:
@@ -216,21 +219,27 @@ def _part_rows(dimension: DimensionParts) -> Iterator[tuple[str, ...]]:
 
 
 def _phase_table(console: Console, checked: CheckedPlan) -> Table:
-    rows = [(phase, name) for phase, users in checked.report.phases for name in labels(users)]
-    phases = [phase for phase, _ in rows]
+    report = checked.report
+    rows = [
+        (phase, spread, name)
+        for (phase, users), spread in zip(report.phases, report.spreads, strict=True)
+        for name in labels(users)
+    ]
+    phases, spreads = [phase for phase, _, _ in rows], [spread for _, spread, _ in rows]
     columns = {
         "dim": [phase.label for phase in phases],
-        "collective": [name for _, name in rows],
+        "collective": [name for _, _, name in rows],
         "size": [f"{phase.group_size:,}" for phase in phases],
         "algorithm": [phase.algorithm for phase in phases],
         "rounds": [f"{len(phase.rounds):,}" for phase in phases],
         "flows": [f"{sum(one.n_flows for one in phase.rounds):,}" for phase in phases],
-        "FIM %": [figure_text(phase.fim_percent) for phase in phases],
+        "FIM %": [figure_text(distribution(one.fim_percent).mean) for one in spreads],
         "floor %": [figure_text(phase.fim_floor_percent) for phase in phases],
-        "slowdown": [f"{phase.slowdown:.3f}x" for phase in phases],
+        "slowdown": [f"{distribution(one.slowdown).mean:.3f}x" for one in spreads],
     }
-    seed = f", seed {checked.report.seeds[0]}" if len(checked.report.seeds) > 1 else ""
-    title = f"Collectives on switches, all groups at once{seed}; slowdown against sprayed packets"
+    n_seeds = len(checked.report.seeds)
+    which = f"means of {n_seeds:,} routings" if n_seeds > 1 else "all groups at once"
+    title = f"Collectives on switches, {which}; slowdown against sprayed packets"
     dispensable = ("floor %", "algorithm", "rounds", "flows")
     return plain_table(
         console, columns, title, left=("dim", "collective", "algorithm"), dispensable=dispensable
@@ -244,9 +253,10 @@ def _print_hotspot(console: Console, checked: CheckedPlan, hot: Hotspot, n_busie
     which = f", {worst.name} ({worst.share:.1%} of its bytes)" if n_rounds > 1 else ""
     console.print()
     slower = worst.time_s / worst.ideal_s
+    first = f" with seed {checked.report.seeds[0]}" if len(checked.report.seeds) > 1 else ""
     print_line(
         console,
-        f"Loses most: [bold]{escape(users)}[/] on {hot.phase.label}{which}: "
+        f"Loses most{first}: [bold]{escape(users)}[/] on {hot.phase.label}{which}: "
         f"[bold]{slower:.3f}x[/] the time of sprayed packets",
     )
     console.print()

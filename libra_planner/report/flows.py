@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from libra_planner.flows.fabric import Array, Clos
-from libra_planner.flows.imbalance import Distribution, distribution, fim_percent
+from libra_planner.flows.fabric import Clos
+from libra_planner.flows.imbalance import distribution, fim_percent
 from libra_planner.flows.measured import MeasuredReport
-from libra_planner.flows.report import FlowReport, LayerReport, SeedReports
+from libra_planner.flows.report import FlowReport, LayerReport
+from libra_planner.flows.seed_reports import SeedReports, gathered
 from libra_planner.plain_text import spreadsheet_text
+from libra_planner.report.spread import count, figures, number, spread, whole_figures
 from libra_planner.spec.flow_tables import FlowList
 from libra_planner.units import gigabytes_per_s
 
@@ -31,6 +32,8 @@ class RoutedList:
     ----------
     fabric, flows, report : the fabric that ``report`` is about, failures included.
     seeds : reports of many seeds, of which ``report`` is the first; ``None`` for a single one.
+    statistics : whether a number of seeds was asked for: figures are then their statistics,
+        and otherwise their mean.
     draws : where failures are drawn for every seed, the report of each.
     disconnected_seeds : seeds left out, whose failures cut hosts off.
     """
@@ -39,8 +42,14 @@ class RoutedList:
     flows: FlowList = field(repr=False)
     report: FlowReport
     seeds: SeedReports | None = None
+    statistics: bool = False
     draws: tuple[FlowReport, ...] = field(default=(), repr=False)
     disconnected_seeds: tuple[int, ...] = ()
+
+    @property
+    def ideal_makespan_s(self) -> float:
+        """Makespan with every packet sprayed; the mean where seeds draw failures."""
+        return float(np.mean([one.ideal_makespan_s for one in self.draws or (self.report,)]))
 
     @property
     def floor_percent(self) -> float:
@@ -59,17 +68,9 @@ def flows_payload(
         "seed": report.seed,
         "n_flows": report.n_flows,
     }
-    if routed.seeds is None:
-        payload |= {
-            "layers": [layer_row(layer) for layer in report.layers],
-            "fim_percent": number(report.fim_percent),
-            "fim_floor_percent": number(report.fim_floor_percent),
-            "makespan_s": number(report.makespan_s),
-            "ideal_makespan_s": number(report.ideal_makespan_s),
-            "slowdown": number(report.slowdown),
-        }
-    else:
-        payload |= {"n_seeds": len(routed.seeds.seeds), **_statistics(routed.seeds, routed.draws)}
+    seeds = routed.seeds or gathered([report])
+    figures_of = _statistics if routed.statistics else _means
+    payload |= {"n_seeds": len(seeds.seeds), **figures_of(seeds, routed.draws)}
     if routed.disconnected_seeds:
         payload["disconnected_seeds"] = list(routed.disconnected_seeds)
     if report.gap is not None:
@@ -112,16 +113,6 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
     return payload
 
 
-def number(value: float) -> float | None:
-    """A figure for JSON: null for what is not defined."""
-    return float(value) if math.isfinite(value) else None
-
-
-def count(value: float) -> float | int:
-    """A number of flows: whole unless packets are sprayed."""
-    return int(value) if float(value).is_integer() else float(value)
-
-
 def layer_row(layer: LayerReport) -> dict[str, Any]:
     """One layer of a report."""
     return {
@@ -134,6 +125,51 @@ def layer_row(layer: LayerReport) -> dict[str, Any]:
         "max_flows": count(layer.max_flows),
         "idle_links": layer.n_idle,
     }
+
+
+def _means(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, Any]:
+    """The figures of a report as means over seeds, with their spread beside."""
+    reports = draws or [seeds.first]
+
+    def mean(name: str) -> float | None:
+        return number(distribution([getattr(report, name) for report in reports]).mean)
+
+    return {
+        "layers": [_mean_row(seeds, reports, i) for i in range(len(seeds.first.layers))],
+        **figures("fim_percent", seeds.fim_percent, statistics=False),
+        "fim_floor_percent": mean("fim_floor_percent"),
+        **figures("makespan_s", seeds.makespan_s, statistics=False),
+        "ideal_makespan_s": mean("ideal_makespan_s"),
+        **figures("slowdown", seeds.slowdown, statistics=False),
+    }
+
+
+def _mean_row(seeds: SeedReports, reports: Sequence[FlowReport], i: int) -> dict[str, Any]:
+    """A layer's figures as means over seeds, with their spread beside."""
+    floors = [report.layers[i].fim_floor_percent for report in reports]
+    row = layer_row(seeds.first.layers[i])
+    return {
+        **{name: row[name] for name in ("name", "n_links", "n_flows")},
+        **figures("fim_percent", seeds.layer_fim_percent[i], statistics=False),
+        "fim_floor_percent": number(distribution(floors).mean),
+        **figures("max_over_mean", seeds.layer_max_over_mean[i], statistics=False),
+        **whole_figures("max_flows", seeds.layer_max_flows[i]),
+        **whole_figures("idle_links", seeds.layer_n_idle[i]),
+    }
+
+
+def mean_layers(seeds: SeedReports) -> list[LayerReport]:
+    """The layers with means over the seeds; the number of idle links is rounded."""
+    return [
+        replace(
+            layer,
+            fim_percent=distribution(seeds.layer_fim_percent[i]).mean,
+            max_over_mean=distribution(seeds.layer_max_over_mean[i]).mean,
+            max_flows=distribution(seeds.layer_max_flows[i]).mean,
+            n_idle=whole_figures("n", seeds.layer_n_idle[i])["n"],
+        )
+        for i, layer in enumerate(seeds.first.layers)
+    ]
 
 
 def _statistics(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, Any]:
@@ -163,18 +199,6 @@ def _statistics(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, An
         "ideal_makespan_s": spread([report.ideal_makespan_s for report in reports]),
         "slowdown": spread(seeds.slowdown),
         "fim_histogram": {"counts": overall.counts.tolist(), "edges": overall.edges.tolist()},
-    }
-
-
-def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
-    """Statistics over seeds."""
-    found: Distribution = distribution(samples)
-    return {
-        "mean": number(found.mean),
-        "sd": number(found.sd),
-        "p5": number(found.p5),
-        "p50": number(found.p50),
-        "p95": number(found.p95),
     }
 
 

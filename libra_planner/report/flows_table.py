@@ -13,7 +13,8 @@ from libra_planner.flows.fabric import Array, Clos
 from libra_planner.flows.failures import cable_failures
 from libra_planner.flows.imbalance import distribution
 from libra_planner.flows.measured import MeasuredReport
-from libra_planner.flows.report import LayerReport, SeedReports
+from libra_planner.flows.report import LayerReport
+from libra_planner.flows.seed_reports import SeedReports, gathered
 from libra_planner.plain_text import visible
 from libra_planner.report.flows import (
     RoutedList,
@@ -21,8 +22,10 @@ from libra_planner.report.flows import (
     busiest_links,
     group_rows,
     hop_rows,
+    mean_layers,
 )
 from libra_planner.report.markup import escape
+from libra_planner.report.spread import mean_text
 from libra_planner.units import format_bandwidth, format_time, time_unit
 
 _BAR_CELLS = 40
@@ -38,12 +41,13 @@ def print_flows(
     """Headline, layers, what it costs, busiest links; with many seeds their spread."""
     print_line(console, _headline(routed))
     console.print()
-    if routed.seeds is None:
-        console.print(layer_table(console, routed.report.layers))
+    if not routed.statistics:
+        seeds = routed.seeds or gathered([routed.report])
+        console.print(layer_table(console, mean_layers(seeds), n_routings=len(seeds.seeds)))
         console.print()
-        _print_totals(console, routed)
+        _print_totals(console, routed, seeds)
     else:
-        _print_seeds(console, routed.seeds, routed.floor_percent)
+        _print_seeds(console, routed.seeds or gathered([routed.report]), routed.floor_percent)
     if routed.disconnected_seeds:
         shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
         n = len(routed.disconnected_seeds)
@@ -127,24 +131,28 @@ def _counted(n: int, name: str) -> str:
     return f"{n:,} {plural(name, n)}"
 
 
-def _overall(fim: float, floor: float, what: str = "FIM") -> str:
+def _overall(fim: float, floor: float, what: str = "FIM", means: str = "") -> str:
     if np.isnan(fim):
         return "No flows between switches: FIM is not defined"
     best = "" if np.isnan(floor) else f" (no routing of whole flows goes below {floor:.2f} %)"
-    return f"{what} between switches [bold]{fim:.2f} %[/]{best}"
+    return f"{what} between switches [bold]{fim:.2f} %[/]{means and f', {means}'}{best}"
 
 
-def _print_totals(console: Console, routed: RoutedList) -> None:
-    report = routed.report
-    print_line(console, _overall(report.fim_percent, report.fim_floor_percent))
+def _print_totals(console: Console, routed: RoutedList, seeds: SeedReports) -> None:
+    report, fim = routed.report, distribution(seeds.fim_percent)
+    means = mean_text(seeds.fim_percent, "{:.2f} %".format)
+    print_line(console, _overall(fim.mean, routed.floor_percent, means=means))
     # Where links have failed another division of the packets may be faster than an even one.
     even = "sprayed evenly" if routed.fabric.failed.size else "ideal (sprayed)"
-    slowdown = "-" if np.isnan(report.slowdown) else f"{report.slowdown:.3f}x"
-    if not np.isnan(report.makespan_s):
+    makespan_s, slowdown = (distribution(x).mean for x in (seeds.makespan_s, seeds.slowdown))
+    slower = "-" if np.isnan(slowdown) else f"{slowdown:.3f}x"
+    if not np.isnan(makespan_s):
+        means = mean_text(seeds.slowdown, "{:.3f}x".format)
         print_line(
             console,
-            f"Makespan [bold]{format_time(report.makespan_s)}[/], {even} "
-            f"{format_time(report.ideal_makespan_s)}: slowdown [bold]{slowdown}[/]",
+            f"Makespan [bold]{format_time(makespan_s)}[/], {even} "
+            f"{format_time(routed.ideal_makespan_s)}: slowdown [bold]{slower}[/]"
+            f"{means and f', {means}'}",
         )
     if report.gap is not None:
         print_line(console, proven(report.gap))
@@ -163,7 +171,7 @@ def proven(gap: float) -> str:
     return f"Not proven: up to {gap:.1%} of the busiest link's load might be saved"
 
 
-def layer_table(console: Console, layers: Sequence[LayerReport]) -> Table:
+def layer_table(console: Console, layers: Sequence[LayerReport], *, n_routings: int = 1) -> Table:
     """Imbalance of every layer."""
     columns = {
         "layer": [layer.name for layer in layers],
@@ -175,7 +183,8 @@ def layer_table(console: Console, layers: Sequence[LayerReport]) -> Table:
         "max/mean": [figure_text(layer.max_over_mean) for layer in layers],
         "idle links": [f"{layer.n_idle:,}" for layer in layers],
     }
-    return plain_table(console, columns, "Layers", left=("layer",))
+    means = f", means of {n_routings:,} routings" if n_routings > 1 else ""
+    return plain_table(console, columns, f"Layers{means}", left=("layer",))
 
 
 def figure_text(value: float) -> str:

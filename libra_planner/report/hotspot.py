@@ -16,14 +16,8 @@ from libra_planner.flows.phases import PhaseReport, RoundReport
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.flows.report import flow_report
 from libra_planner.flows.schedules import PhaseKey
-from libra_planner.report.flows import (
-    MOST_NAMED,
-    RoutedList,
-    busiest_links,
-    group_rows,
-    hop_rows,
-    number,
-)
+from libra_planner.report.flows import MOST_NAMED, RoutedList, busiest_links, group_rows, hop_rows
+from libra_planner.report.spread import number
 from libra_planner.spec.flow_tables import FlowList
 from libra_planner.workload.communication import Communication
 

@@ -8,8 +8,9 @@ from typing import Any
 from libra_planner.flows.jobs import JobReport, SharedFabric
 from libra_planner.flows.parts import design_parts
 from libra_planner.report.algorithms import algorithms_payload
-from libra_planner.report.check import figure, parts_payload, routing_keys, time_keys
+from libra_planner.report.check import parts_payload, routing_keys, time_keys
 from libra_planner.report.memory import memory_payload
+from libra_planner.report.spread import figures
 from libra_planner.units import gigabytes_per_s
 
 JOB_NOTES = (
@@ -21,7 +22,11 @@ JOB_NOTES = (
 
 
 def jobs_payload(
-    shared: SharedFabric, jobs: Sequence[JobReport], plans: Sequence[str]
+    shared: SharedFabric,
+    jobs: Sequence[JobReport],
+    plans: Sequence[str],
+    *,
+    statistics: bool = False,
 ) -> dict[str, Any]:
     """What ``check --json`` prints for several plans."""
     traffic = shared.checks[0].traffic
@@ -40,11 +45,11 @@ def jobs_payload(
                 "workload": job.name,
                 "n_npus": job.n_npus,
                 "bandwidth_GBps": [gigabytes_per_s(x) for x in check.bandwidth_Bps],
-                "slowdown": figure(job.slowdown),
+                **figures("slowdown", job.slowdown, statistics=statistics),
                 "algorithms": algorithms_payload(job.alone),
-                "alone": time_keys(job.alone),
-                "shared": time_keys(job.shared),
                 "memory": memory_payload(check.problem.memory),
+                "alone": time_keys(job.alone, statistics=statistics),
+                "shared": time_keys(job.shared, statistics=statistics),
             }
             for plan, job, check in zip(plans, jobs, shared.checks, strict=True)
         ],

@@ -44,7 +44,8 @@ def print_jobs(
     several = len(jobs[0].alone.seeds) > 1
     if several:
         columns["p95"] = [f"{distribution(job.slowdown).p95:.3f}x" for job in jobs]
-    title = "Step time of each job" + (", mean over the seeds" if several else "")
+    several_text = f", means of {len(jobs[0].alone.seeds):,} routings" if several else ""
+    title = f"Step time of each job{several_text}"
     dispensable = ("GB/s per NPU", "FIM %", "workload", "ideal", "NPUs")
     console.print(
         plain_table(console, columns, title, left=("plan", "workload"), dispensable=dispensable)

@@ -6,14 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from libra_planner.evaluation import Evaluation, max_violation
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.flows.messages import TrafficSettings
 from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.report.algorithms import algorithms_payload
 from libra_planner.report.catalogue import catalogue_payload
-from libra_planner.report.check import figure, routing_keys, time_keys
+from libra_planner.report.check import routing_keys, time_keys
 from libra_planner.report.payload import evaluate_payload
+from libra_planner.report.spread import figures
 from libra_planner.units import gigabytes_per_s
 
 NO_CLAIM = (
@@ -26,7 +28,12 @@ NO_SHADOW_PRICES = (
 
 
 def routed_payload(
-    problem: Problem, routed: RoutedOptimum, evaluation: Evaluation, traffic: TrafficSettings
+    problem: Problem,
+    routed: RoutedOptimum,
+    evaluation: Evaluation,
+    traffic: TrafficSettings,
+    *,
+    statistics: bool = False,
 ) -> dict[str, Any]:
     """What ``optimize --routing --json`` prints.
 
@@ -49,7 +56,7 @@ def routed_payload(
         **figures,
         "shadow_prices": None,
         "price_sensitivity": None,
-        "routing": _routing(routed, traffic),
+        "routing": _routing(routed, traffic, statistics),
         **(catalogue_payload(problem, bought) if bought is not None else {}),
     }
 
@@ -62,7 +69,7 @@ def bought_options(routed: RoutedOptimum) -> CatalogueDesign | None:
     return replace(design, continuous=None, no_continuous="it was chosen under a routing policy")
 
 
-def _routing(routed: RoutedOptimum, traffic: TrafficSettings) -> dict[str, Any]:
+def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) -> dict[str, Any]:
     best = routed.best
     return {
         **routing_keys(best.check),
@@ -74,20 +81,28 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings) -> dict[str, Any]:
         "n_rounds": len(routed.rounds),
         "meets_limits": best.meets_limits,
         "objective": best.objective,
-        **time_keys(best.check),
+        **time_keys(best.check, statistics=statistics),
         "algorithms": algorithms_payload(best.check),
-        "efficiency": [figure(one.efficiency) for one in best.check.dimensions],
+        **_efficiencies(best.check, statistics),
         "gain_vs_blind": routed.blind.objective / best.objective if best.objective else None,
-        "blind": _design(routed.blind),
-        "rounds": [_design(one) for one in routed.rounds],
+        "blind": _design(routed.blind, statistics),
+        "rounds": [_design(one, statistics) for one in routed.rounds],
     }
 
 
-def _design(checked: CheckedDesign) -> dict[str, Any]:
+def _efficiencies(check: CheckReport, statistics: bool) -> dict[str, list[Any]]:
+    """Of each dimension, in lists; the spread of means in lists beside."""
+    rows = [
+        figures("efficiency", one.efficiency, statistics=statistics) for one in check.dimensions
+    ]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _design(checked: CheckedDesign, statistics: bool) -> dict[str, Any]:
     return {
         "bandwidth_GBps": [gigabytes_per_s(value) for value in checked.bandwidth_Bps],
         "cost_usd": checked.cost_usd,
         "objective": checked.objective,
         "meets_limits": checked.meets_limits,
-        **time_keys(checked.check),
+        **time_keys(checked.check, statistics=statistics),
     }

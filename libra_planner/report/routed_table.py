@@ -17,6 +17,7 @@ from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.markup import escape
 from libra_planner.report.routed import NO_CLAIM, NO_SHADOW_PRICES, bought_options
+from libra_planner.report.spread import mean_text
 from libra_planner.report.terminal import print_result
 from libra_planner.units import format_bandwidth, format_time, format_usd
 
@@ -63,7 +64,8 @@ def _comparison(console: Console, routed: RoutedOptimum) -> Table:
         "FIM %": [figure_text(float(check.fim_percent.mean())) for check in checks],
         "GB/s per NPU": [_vector(one) for _, one in rows],
     }
-    several = ", means over the seeds" if len(best.check.seeds) > 1 else ""
+    n_seeds = len(best.check.seeds)
+    several = f", means of {n_seeds:,} routings" if n_seeds > 1 else ""
     title = f"Step time{several}"
     left = ("design", "GB/s per NPU")
     return plain_table(console, columns, title, left=left, dispensable=("FIM %", "slowdown"))
@@ -75,6 +77,9 @@ def _vector(one: CheckedDesign) -> str:
 
 def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
     best, blind, n_designs = routed.best, routed.blind, len(routed.rounds)
+    spread = mean_text(best.check.effective_step_time_s, format_time)
+    if spread:
+        yield f"Step time of this design on its links: {spread}"
     if best is blind:
         yield "The plan's own optimum is the best design that was checked"
     else:

@@ -20,15 +20,18 @@ class CheckSettings:
     Parameters
     ----------
     policy : how flows find their paths.
-    seeds : one or more draws.
+    seeds : draws; ``None`` for as many as ``check`` makes where nobody asks for a number.
     """
 
     policy: Policy
-    seeds: range
+    seeds: range | None
 
     def recorded(self) -> dict[str, Any]:
         """The settings for a manifest."""
-        return vars(self.policy) | {"seed": self.seeds.start, "seeds": len(self.seeds)}
+        drawn = {"seed": 0, "seeds": None}
+        if self.seeds is not None:
+            drawn = {"seed": self.seeds.start, "seeds": len(self.seeds)}
+        return vars(self.policy) | drawn | {"algorithms": "faster"}
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,10 @@ class Checker:
         SpecError
             For a design that cannot be built, or whose failures cut hosts off.
         """
-        before = self.memo.rounds.n_made
+        before = self.memo.phases.rounds.n_made
         links = link_check(problem, bandwidth_Bps, memo=self.memo)
         report = links.report(settings.policy, seeds=settings.seeds)
-        self.n_routed += self.memo.rounds.n_made > before
+        self.n_routed += self.memo.phases.rounds.n_made > before
         return CheckedLinks(
             fim_percent=distribution(report.fim_percent).mean,
             fim_floor_percent=report.fim_floor_percent,

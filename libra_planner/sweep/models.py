@@ -128,8 +128,8 @@ class CheckSpec(Model):
     """How the links of every optimum are routed: the options of ``check``."""
 
     policy: Literal[POLICIES] = "ecmp"  # type: ignore[valid-type]
-    seeds: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    seeds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     hash: Literal[HASHES] | None = None  # type: ignore[valid-type]
     shared_seed: bool = False
     enhanced: bool = False

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.policy import policy_with
+from libra_planner.flows.seeds import asked_seeds
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, parse_document, read_document
 from libra_planner.spec.faults import validated
@@ -124,7 +125,7 @@ def _check(spec: CheckSpec | None, faults: FaultCollector) -> CheckSettings | No
     if spec is None:
         return None
     policy = faults.attempt((), lambda: policy_with(spec.model_dump()))
-    seeds = range(spec.seed, spec.seed + spec.seeds)
+    seeds = asked_seeds(spec.seeds, spec.seed)
     return None if policy is None else CheckSettings(policy, seeds)
 
 

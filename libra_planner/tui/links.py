@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -33,16 +34,16 @@ class CheckedLinks:
     checked: CheckedPlan = field(repr=False)
     hot: Hotspot | None = field(repr=False)
     policy: str
-    seed: int
 
 
 def check_links(
-    problem: Problem, bandwidth_bytes_per_s: Array, policy: str, seed: int, progress: Report
+    problem: Problem, bandwidth_bytes_per_s: Array, policy: str, seed: int | None, progress: Report
 ) -> CheckedLinks:
-    """The same check as ``check PLAN --bandwidth ... --policy ... --seed ...``."""
+    """The same check as ``check PLAN --bandwidth ... --policy ...``, with ``--seed`` if given."""
     from libra_planner.evaluation import evaluated
     from libra_planner.flows.check import link_check
     from libra_planner.flows.policy import Policy
+    from libra_planner.flows.seeds import asked_seeds
     from libra_planner.problem import fastest_alternative
     from libra_planner.report.check import CheckedPlan
     from libra_planner.report.hotspot import most_loaded
@@ -50,13 +51,14 @@ def check_links(
     problem = fastest_alternative(problem, bandwidth_bytes_per_s)
     violated = evaluated(problem, bandwidth_bytes_per_s).violated
     links = link_check(problem, bandwidth_bytes_per_s)
-    report = links.report(Policy(policy), seeds=(seed,), progress=progress)
+    report = links.report(Policy(policy), seeds=asked_seeds(None, seed), progress=progress)
     checked = CheckedPlan(links, report, optimized=False, violated=violated)
-    return CheckedLinks(checked, most_loaded(links, report), policy, seed)
+    return CheckedLinks(checked, most_loaded(links, report), policy)
 
 
-def step_times(found: CheckedLinks) -> Table:
+def step_times(found: CheckedLinks) -> Group:
     """Step time by the model, on whole links with spraying, and under the policy."""
+    from libra_planner.report.spread import mean_text
     from libra_planner.units import format_time
 
     report = found.checked.report
@@ -64,11 +66,12 @@ def step_times(found: CheckedLinks) -> Table:
     rows = (
         ("ideal: all bandwidth", report.ideal_step_time_s),
         ("whole links, sprayed", report.spray_step_time_s),
-        (f"whole links, {found.policy}", float(report.effective_step_time_s[0])),
+        (f"whole links, {found.policy}", float(report.effective_step_time_s.mean())),
     )
     for name, seconds in rows:
         table.add_row(name, format_time(seconds), f"{seconds / report.ideal_step_time_s:.3f}x")
-    return table
+    means = mean_text(report.effective_step_time_s, format_time)
+    return Group(table, *([Text(means)] if means else []))
 
 
 def dimensions(found: CheckedLinks) -> Table:
@@ -87,8 +90,8 @@ def dimensions(found: CheckedLinks) -> Table:
             f"{parts.n_switches:,}" if parts.n_switches else "-",
             f"{parts.n_cables:,}",
             f"{parts.n_optics:,}",
-            percent(one.efficiency[0] * 100),
-            percent(float(one.fim_percent[0])),
+            percent(float(one.efficiency.mean()) * 100),
+            percent(float(one.fim_percent.mean())),
             percent(one.fim_floor_percent),
         )
     return table
@@ -153,7 +156,10 @@ def phase_name(found: CheckedLinks) -> str:
         return "no switches in this design: direct links offer no choice of path"
     users = ", ".join(dict.fromkeys(user.label for user in hot.users))
     slower = hot.worst.time_s / hot.worst.ideal_s
-    return f"{users} on {hot.phase.label}: {hot.worst.name}, {slower:.3f}x the sprayed time"
+    seeds = found.checked.report.seeds
+    first = f" with seed {seeds[0]}" if len(seeds) > 1 else ""
+    where = f"{users} on {hot.phase.label}: {hot.worst.name}{first}"
+    return f"{where}, {slower:.3f}x the sprayed time"
 
 
 def _table(first: str, *others: str) -> Table:

@@ -18,8 +18,9 @@ from libra_planner.flows.flow import Flows
 from libra_planner.flows.hashing import HASHES
 from libra_planner.flows.policy import POLICIES, Policy
 from libra_planner.flows.rates import max_min_rates
-from libra_planner.flows.report import flow_report, seed_reports
+from libra_planner.flows.report import flow_report
 from libra_planner.flows.routing import Router, Routing, dealt
+from libra_planner.flows.seed_reports import seed_reports
 from tests import plain_clos
 from tests.assignments import flows_on
 from tests.flows_reference import worst_violation

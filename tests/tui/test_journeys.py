@@ -230,9 +230,15 @@ def test_links_are_those_of_check(tmp_path: Path) -> None:
         assert isinstance(app.screen, Panel)
         assert "leaf_up" in driver.text("#panel-text")
         assert "from NPU to NPU" in driver.text("#panel-text")
-        await driver.press("escape", "n")
+        await driver.press("escape")
+        assert "mean of 10 routings, from " in driver.text("#fabric-times")
+        await driver.press("n")
         await driver.idle()
-        assert app.pane.query_one("#seed", Input).value == "1"
+        assert app.pane.query_one("#seed", Input).value == "0"
+        assert "mean of" not in driver.text("#fabric-times")
+        await driver.press("n", "N", "N")
+        await driver.idle()
+        assert app.pane.query_one("#seed", Input).value == ""
 
     drive(path, walk)
 

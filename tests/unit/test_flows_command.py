@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from libra_planner.errors import INTERRUPTED
@@ -53,7 +54,7 @@ def test_json_of_a_case_by_hand(files, run) -> None:
     assert (payload["policy"], payload["n_flows"], payload["seed"]) == ("pinned", 3, 0)
     names = ["host_up", "leaf_up", "spine_down", "host_down"]
     assert [layer["name"] for layer in payload["layers"]] == names
-    assert payload["layers"][1] == {
+    by_hand = {
         "name": "leaf_up",
         "n_links": 4,
         "n_flows": 2,
@@ -63,7 +64,14 @@ def test_json_of_a_case_by_hand(files, run) -> None:
         "max_flows": 2,
         "idle_links": 3,
     }
+    assert payload["layers"][1].items() >= by_hand.items()
     assert payload["fim_percent"] == 150.0
+    # A policy that draws nothing runs once.
+    assert (payload["n_seeds"], payload["fim_percent_sd"], payload["fim_percent_max"]) == (
+        1,
+        None,
+        150.0,
+    )
     assert (payload["makespan_s"], payload["ideal_makespan_s"]) == (2.0, 1.0)
     assert payload["slowdown"] == 2.0
     assert payload["busiest_links"][0] == {
@@ -262,7 +270,7 @@ def test_sprayed_packets_have_no_floor(run, files) -> None:
 
 
 def test_failures_that_cut_hosts_off_are_named(files, run) -> None:
-    result = run("flows", *files(), "--fail-spines", "2")
+    result = run("flows", *files(), "--fail-spines", "2", "--seed", "0")
     assert result.code == 2
     assert "flows.csv: got" in result.err
     assert "host 0 -> host 4" in result.err
@@ -317,7 +325,7 @@ def test_whole_flows_can_beat_even_spraying_where_cables_failed(files, run) -> N
 
 def test_odd_figures_in_text(files, run) -> None:
     flows = "flow_id,src,dst,bytes\na,0,4,0\n"
-    text = run("flows", *files(flows=flows)).out
+    text = run("flows", *files(flows=flows), "--seed", "0").out
     assert "slowdown -\n" in text
     assert "seed 0: 1 flow between 8 hosts, 2 leaves, 2 spines\n" in text
     flows = "flow_id,src,dst,bytes\n\x1b[31mred,0,4,20\n"
@@ -443,3 +451,40 @@ def test_an_interrupt(files, run, monkeypatch) -> None:
 def test_every_kind_of_number_is_json(files, run) -> None:
     for arguments in (["--policy", "spray"], ["--policy", "pinned"], ["--seeds", "2"]):
         json.loads(run("flows", *files(), *arguments, "--groups", "--json").out)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "flows"
+FLOWTRACER = EXAMPLES / "flowtracer_fabric.yaml", EXAMPLES / "flowtracer_flows.csv"
+
+
+def test_one_seed_does_not_decide(run) -> None:
+    """Without a seed the keys of one routing hold the mean of ten."""
+    found = run("flows", *FLOWTRACER, "--json").payload
+    singles = [run("flows", *FLOWTRACER, "--seed", seed, "--json").payload for seed in range(10)]
+    assert (found["seed"], found["n_seeds"]) == (0, 10)
+    assert [one["n_seeds"] for one in singles] == [1] * 10
+    for key in ("fim_percent", "makespan_s", "slowdown"):
+        samples = [one[key] for one in singles]
+        assert found[key] == pytest.approx(np.mean(samples), rel=1e-12)
+        assert found[f"{key}_sd"] == pytest.approx(np.std(samples, ddof=1), rel=1e-12)
+        assert (found[f"{key}_min"], found[f"{key}_max"]) == (min(samples), max(samples))
+        assert singles[0][f"{key}_sd"] is None  # One routing has no spread.
+    assert found["fim_percent_min"] < found["fim_percent"] < found["fim_percent_max"]
+    for i, layer in enumerate(found["layers"]):
+        for key in ("max_flows", "idle_links"):
+            samples = [one["layers"][i][key] for one in singles]
+            assert isinstance(layer[key], int)
+            assert abs(layer[key] - np.mean(samples)) <= 0.5
+            assert (layer[f"{key}_min"], layer[f"{key}_max"]) == (min(samples), max(samples))
+    text = run("flows", *FLOWTRACER).out
+    least, most = found["fim_percent_min"], found["fim_percent_max"]
+    spread = f"mean of 10 routings, from {least:.2f} % to {most:.2f} %"
+    assert f"FIM between switches {found['fim_percent']:.2f} %, {spread} (no routing" in text
+    assert "mean of" not in run("flows", *FLOWTRACER, "--seed", "3").out
+    assert "mean of" not in run("flows", *FLOWTRACER, "--policy", "greedy").out
+
+
+def test_a_number_of_seeds_gives_statistics_as_before(run) -> None:
+    found = run("flows", *FLOWTRACER, "--seeds", "3", "--json").payload
+    assert found["fim_percent"].keys() == {"mean", "sd", "p5", "p50", "p95"}
+    assert "fim_percent_sd" not in found

@@ -18,7 +18,7 @@ from libra_planner.flows.headers import queue_pair_source_port
 from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
 from libra_planner.flows.policy import Policy
 from libra_planner.flows.realization import RealizedDimension, realize
-from libra_planner.flows.report import seed_reports
+from libra_planner.flows.seed_reports import seed_reports
 from libra_planner.flows.traffic import Members, Round, rounds
 from libra_planner.realization import PLACEMENTS, WIRINGS, Realization, SwitchSettings
 from libra_planner.topology import Block, Topology, parse_topology

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+from libra_planner.flows.check_report import CheckReport
 from libra_planner.procurement.assumptions import Assumptions, SideNetwork
 from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.documents.bills import price_table
 from libra_planner.report.documents.cells import Section, Table, Value, mark, number, percent, table
 from libra_planner.report.documents.inputs import Comparison
 from libra_planner.report.notes import as_checked, plan_notes
-from libra_planner.units import gigabytes_per_s
+from libra_planner.report.spread import mean_text
+from libra_planner.units import format_time, gigabytes_per_s
 
 _BITS = 8
 
@@ -49,11 +52,19 @@ def check_section(comparison: Comparison) -> Section | None:
         f"{one.letter}, {line}."
         for one in comparison.candidates
         if one.check is not None
-        for line in algorithm_lines(one.check)
+        for line in (*_routings(one.check), *algorithm_lines(one.check))
     ]
     caption = f"Links under {policy}"
     tables = (table("check", caption, headings, rows),)
     return Section("check", "Routing over the links", "Routing", (text, *runs), tables=tables)
+
+
+def _routings(check: CheckReport) -> Iterator[str]:
+    """How many routings the step time is the mean of, where it is one."""
+    means = mean_text(check.effective_step_time_s, format_time)
+    if means:
+        mean_s = float(check.effective_step_time_s.mean())
+        yield f"step time under {check.policy.name}: {format_time(mean_s)}, {means}"
 
 
 def _known(value: float) -> float | None:

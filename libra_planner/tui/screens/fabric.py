@@ -68,7 +68,7 @@ class FabricPane(Pane):
             options = [(name, name) for name in POLICIES]
             yield Select(options, value="ecmp", allow_blank=False, compact=True, id="policy")
             yield Label("seed")
-            yield Input("0", type="integer", compact=True, id="seed")
+            yield Input("", placeholder="mean", type="integer", compact=True, id="seed")
             yield Label("wiring")
             wirings = [(name, name) for name in WIRINGS]
             yield Select(wirings, compact=True, prompt="of the plan", id="wiring")
@@ -98,11 +98,12 @@ class FabricPane(Pane):
             self._wanted = wanted
             self._check(policy, seed)
 
-    def _seed(self) -> int:
+    def _seed(self) -> int | None:
+        """The seed of one routing; ``None`` for the mean of several."""
         text = self.query_one("#seed", Input).value
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
-    def _check(self, policy: str, seed: int) -> None:
+    def _check(self, policy: str, seed: int | None) -> None:
         problem, bandwidth = self.session.problem, self.session.bandwidth_bytes_per_s
         if problem is None:
             return
@@ -210,6 +211,8 @@ class FabricPane(Pane):
         select.value = POLICIES[(POLICIES.index(str(select.value)) + 1) % len(POLICIES)]
 
     def action_next_seed(self, by: int) -> None:
-        """Draw again."""
-        self.query_one("#seed", Input).value = str(max(self._seed() + by, 0))
+        """Another draw alone; before the first the mean of several."""
+        seed = self._seed()
+        following = (-1 if seed is None else seed) + by
+        self.query_one("#seed", Input).value = str(following) if following >= 0 else ""
         self.show_session()
