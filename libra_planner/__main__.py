@@ -19,10 +19,6 @@ def _put_working_directory_last() -> None:
 
 _put_working_directory_last()
 
-try:
-    from libra_planner.cli.main import main
+from libra_planner.cli.entry import run  # noqa: E402
 
-    code = main()
-except KeyboardInterrupt:  # While Python was still importing.
-    code = 130
-raise SystemExit(code)
+run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -90,6 +91,44 @@ def test_an_interrupt_that_a_library_swallows_is_130(outcome, plan, run, monkeyp
     result = run("evaluate", plan(), "--bandwidth", "1")
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_in_a_callback_ends_the_work_soon_and_quietly(capfd) -> None:
+    """As in the callbacks of numba's compiler: one of ten interrupts met one there."""
+    from libra_planner.interrupts import kept_interrupts
+
+    @ctypes.CFUNCTYPE(None)
+    def callback() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    def called() -> None:
+        with kept_interrupts():
+            callback()
+            time.sleep(5)
+
+    before = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        called()
+    assert time.monotonic() - before < 2
+    assert capfd.readouterr().err == ""
+
+
+def test_an_interrupt_in_generated_code_is_130_too() -> None:
+    """Python would end itself by the signal, whatever it was told."""
+    script = (
+        "import signal, sys\n"
+        "from libra_planner.cli import commands, entry\n"
+        "def evaluate(_):\n"
+        "    print('half')\n"
+        "    exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
+        "commands.evaluate = evaluate\n"
+        "sys.argv[1:] = ['evaluate', 'plan.yaml', '--bandwidth', '1']\n"
+        "entry.run()\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (130, "half\n", "interrupted\n")
 
 
 def test_an_interrupt_that_a_compiler_swallows_stops_the_work_at_once() -> None:
