@@ -13,17 +13,17 @@ def run() -> NoReturn:
     try:
         from libra_planner.cli.main import main
 
-        code = main()
+        raise SystemExit(main(at_interrupt=_leave))
     except KeyboardInterrupt:  # While Python was still importing.
-        code = 130
-    if code == 130:
-        _leave(code)
-    raise SystemExit(code)
+        _leave(130)
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once: a Python that once saw an interrupt in generated code ends itself by its signal,
-    whatever the exit code."""
+    """End at once.
+
+    A Python that saw an interrupt in generated code ends itself by its signal, whatever the exit
+    code; and a compiler's objects that were interrupted may not survive being cleared up.
+    """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # Closed, or without a reader.
             stream.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from libra_planner import __version__
@@ -26,16 +26,22 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (0, 2, 3, 4 or 130; 1 for our own faults)."""
+def main(
+    arguments: Sequence[str] | None = None, *, at_interrupt: Callable[[int], int] = int
+) -> int:
+    """Run one command; returns the exit code (0, 2, 3, 4 or 130; 1 for our own faults).
+
+    ``at_interrupt`` is asked for the code after an interrupt, while all that was interrupted is
+    still in memory: to end the process there.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # A terminal without Unicode still gets it all.
     with safe_stderr():
-        return _exit_code(sys.argv[1:] if arguments is None else arguments)
+        return _exit_code(sys.argv[1:] if arguments is None else arguments, at_interrupt)
 
 
-def _exit_code(arguments: Sequence[str]) -> int:
+def _exit_code(arguments: Sequence[str], at_interrupt: Callable[[int], int]) -> int:
     if sys.stdout is None:
         print("libra-planner: cannot write the result: stdout is closed", file=sys.stderr)
         return BAD_INPUT
@@ -44,7 +50,8 @@ def _exit_code(arguments: Sequence[str]) -> int:
         with kept_interrupts():
             _run(arguments, options)
     except (Exception, KeyboardInterrupt) as error:
-        return exit_code_of(error, arguments, getattr(options, "plan", None))
+        code = exit_code_of(error, arguments, getattr(options, "plan", None))
+        return code if isinstance(error, Exception) else at_interrupt(code)
     return 0
 
 
