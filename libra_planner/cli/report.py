@@ -159,7 +159,7 @@ def _candidate(
     try:
         return candidate(proposal, n_tokens=n_tokens, policy=policy, seeds=seeds)
     except SpecError as error:
-        raise placed(error, design.plan, proposal.problem) from None
+        raise placed(error, design.plan, proposal.problem, vector=design.text) from None
 
 
 def _refuse_missing(

@@ -52,16 +52,22 @@ def progress_of(what: str) -> Callable[[int, int], None] | None:
     return write
 
 
-def placed(error: SpecError, plan: str, problem: Problem) -> SpecError:
-    """The error with a place on every fault: the plan, and the line of what cannot be built."""
+def placed(
+    error: SpecError, plan: str, problem: Problem, *, vector: str | None = None
+) -> SpecError:
+    """The error with a place on every fault: the plan, and the line of what cannot be built.
+
+    Faults of the design itself are those of ``vector``, where it has another place than the plan.
+    """
     document = read_document(plan)
-    return SpecError(*(_placed(fault, document, problem) for fault in error.faults))
+    faults = (_placed(fault, document, problem) for fault in error.faults)
+    return SpecError(*(fault.located(Place(vector or document.file)) for fault in faults))
 
 
 def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
     found = _BUILT.match(fault.path)
     if fault.place is not None or found is None:
-        return fault.located(Place(document.file))
+        return fault
     dim = list(problem.topology.labels).index(found["label"])
     names = [found["label"], problem.topology.tiers[dim]]
     common: list[Key] = [(*KEY, found["key"]), KEY] if problem.links.networks[dim] else []

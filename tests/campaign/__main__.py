@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import secrets
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.campaign import __doc__ as description
+from tests import campaign
 from tests.campaign.runner import Tried, tried
 
 _WIDTH = 300
@@ -21,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run cases until the time is over; 1 if any found something."""
     options = _options(arguments)
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
-    folder = Path(options.keep or f"campaign-{seed}").resolve()
+    folder = Path(options.keep or f"{tempfile.gettempdir()}/campaign-{seed}").resolve()
     print(f"Seed {seed}, finds in {folder}", flush=True)
     finds, counts = 0, Counter[tuple[str, int]]()
     numbers = itertools.count(options.first)
@@ -32,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
             _say(one)
         if counts.total() % 500 == 0:
             print(f"{counts.total():,} cases, {finds} finds", flush=True)
+    gc.unfreeze()  # DuckDB's objects, which complain when they are not freed before the end.
     for (kind, code), count in sorted(counts.items()):
         print(f"{kind:<24} exit {code}  {count:>7,}")
     print(f"{counts.total():,} cases, {finds} finds; seed {seed}")
@@ -39,11 +42,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=description)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.campaign",
+        description=campaign.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--seconds", type=float, default=600, metavar="S", help="default 600")
     parser.add_argument("--seed", type=int, metavar="N", help="default: a random one, printed")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="case to begin with")
-    parser.add_argument("--keep", metavar="DIR", help="folder of finds; default campaign-SEED")
+    parser.add_argument("--keep", metavar="DIR", help="folder of finds; default /tmp/campaign-SEED")
     return parser.parse_args(arguments)
 
 

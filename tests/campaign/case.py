@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import io
+import os
 import shlex
 import signal
 import sys
@@ -39,8 +40,19 @@ class Case:
         """The files, and the command in ``command.txt``."""
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.files.items():
-            (folder / name).write_bytes(content)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            _write(folder / name, content)
         (folder / "command.txt").write_text(self.command + "\n", errors="backslashreplace")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file; what the names of two kinds say is a pipe, or a link to itself."""
+    if path.suffix == ".pipe":
+        os.mkfifo(path)
+    elif path.suffix == ".loop":
+        path.symlink_to(path)
+    else:
+        path.write_bytes(content)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,36 @@ def _value(random: Random, depth: int) -> object:
     return {random.choice(_WORDS): _value(random, depth - 1) for _ in range(random.randrange(5))}
 
 
+_PATHS = (
+    "a.pipe",
+    "a.loop",
+    ".",
+    "..",
+    "folder",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/proc/self/mem",
+    "a" * 300,
+    "~nobody/x",
+    "-",
+    "-o",
+    "plan.yaml/",
+    "\udcff.yaml",
+)
+
+
+def path_case(random: Random) -> Case:
+    """A sound input, of whose paths one is no file of its kind."""
+    setting = random.choice(settings())
+    arguments = list(setting.command(random))
+    files = {key: value.encode() for key, value in setting.files.items()}
+    places = [i for i, one in enumerate(arguments) if i and not one.startswith("-")]
+    arguments[random.choice(places)] = random.choice((*_PATHS, *files))
+    files |= {"a.pipe": b"", "a.loop": b"", "folder/x": b""}
+    return Case(f"paths of {arguments[0]}", tuple(arguments), files)
+
+
 def odd_case(random: Random) -> Case:
     """A sound input of which one file is none of its kind."""
     setting = random.choice(settings())

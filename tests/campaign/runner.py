@@ -13,7 +13,8 @@ from tests.campaign.case import Case, Outcome, outcome
 from tests.campaign.grammar import plan_case
 from tests.campaign.kept import kept_case
 from tests.campaign.mutations import argument_case, mutated_case
-from tests.campaign.odd_files import odd_case
+from tests.campaign.odd_files import odd_case, path_case
+from tests.campaign.runs import run_case
 from tests.campaign.verdict import faults
 
 Draw = Callable[[Random], Case]
@@ -24,6 +25,8 @@ DRAWS: dict[str, tuple[float, Draw]] = {
     "spoiled": (5, mutated_case),
     "arguments": (1, argument_case),
     "odd": (1, odd_case),
+    "paths": (0.5, path_case),
+    "runs": (0.7, run_case),
 }
 """Kinds of cases, with their shares."""
 

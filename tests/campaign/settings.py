@@ -21,7 +21,7 @@ _CASES = (
     "all-reduce,67108864,RI(4)_SW(8),100 50,500,4,ring halving_doubling\n"
     "all-to-all,1e6,FC(8),100,0,1,direct\n"
 )
-_SWEEP = """\
+SWEEP = """\
 base: 01_gpt3_4d
 axes:
   budget: {from: 100, to: 200, step: 50}
@@ -195,7 +195,7 @@ def _sweeps() -> list[Setting]:
         not in text  # Routing some of its designs, to tell how long all take, takes long.
     ]
     commands = ("sweep run s.yaml -o run", "sweep plan s.yaml")
-    return [*made, Setting("sweep", {"s.yaml": _SWEEP}, ("s.yaml",), commands)]
+    return [*made, Setting("sweep", {"s.yaml": SWEEP}, ("s.yaml",), commands)]
 
 
 def _import_libra() -> Setting:

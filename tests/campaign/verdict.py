@@ -18,7 +18,7 @@ _RAW = re.compile(
 _WARNING = re.compile(r"^.*(?:\b[A-Z][a-z]+Warning\b|Traceback|Exception ignored).*$", re.MULTILINE)
 _PLACED = re.compile(r"[^\n]+?(?::\d+(?::\d+)?)?: \S")
 _WHOLE = re.compile(
-    r"--[a-z]|more faults like|got (?:an empty|a larger|no such) file|got a directory|not UTF-8"
+    r"--[a-z]|more faults like|got (?:an empty|a larger|no such) file|got a directory|not UTF-8|as output|those of the fabric"
 )
 """Faults that are no line's."""
 _MORE = re.compile(r"(?:\S+: )?\.\.\. and [\d,]+ more|.*[\d,]+ more faults?")
@@ -70,7 +70,7 @@ def _refusal_faults(outcome: Outcome) -> Iterator[str]:
 
 def _lineless(case: Case, outcome: Outcome) -> Iterator[str]:
     """Faults of a file that do not say its line."""
-    texts = [name for name in case.files if not name.endswith(".json")]
+    texts = [name for name in case.files if name.endswith((".yaml", ".yml", ".csv", ".txt"))]
     for line in outcome.err.splitlines():
         name = next((name for name in texts if line.startswith(f"{name}: ")), None)
         if name and not _WHOLE.search(line):

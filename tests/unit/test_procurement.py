@@ -433,6 +433,7 @@ def test_an_unknown_catalogue_is_the_options(run, tmp_path) -> None:
     [
         ([f"{DESIGNS[0]}@1,2"], "got 2 numbers, expected 4"),
         ([f"{DESIGNS[0]}@"], "expected PLAN@BANDWIDTHS"),
+        ([f"{DESIGNS[0]}@9,0,9,9"], f"{DESIGNS[0]}@9,0,9,9: got 0 GB/s for dim2"),
         (["nowhere.yaml"], "nowhere.yaml: got no such file"),
         ([str(EXAMPLES)], "got a directory, expected a plan or result"),
         ([*DESIGNS[:2], "--baseline", "Z"], "--baseline: got 'Z', expected one of the designs"),
