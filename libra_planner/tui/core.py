@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
@@ -27,6 +28,7 @@ from libra_planner.tui.plans import Bandwidth, Reading, read_plan
 from libra_planner.tui.recent import state_folder
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.session import Edits, Session
+from libra_planner.tui.terminal import of_any_bytes
 from libra_planner.tui.widgets.key_bar import KeyBar
 from libra_planner.tui.widgets.tab_bar import TabBar
 from libra_planner.tui.work import (
@@ -63,6 +65,7 @@ class CockpitCore(App[int]):
     ContentSwitcher { height: 1fr; }
     #status { height: 1; background: $panel; padding: 0 1; }
     DataTable { scrollbar-size: 1 1; }
+    OptionList { min-width: 10; min-height: 3; }
     VerticalScroll { scrollbar-size: 1 1; }
     .-wide #frontier-split { layout: horizontal; }
     .-wide #frontier-left { height: 1fr; width: 3fr; }
@@ -96,6 +99,9 @@ class CockpitCore(App[int]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), _UNHEARD]
+
+    def get_driver_class(self) -> type[Driver]:
+        return of_any_bytes(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[None]:
         return Backdrop(id="_default")

@@ -51,6 +51,17 @@ class Dialog(Over, ModalScreen[_Answer]):
 class Palette(Over, CommandPalette):
     """Textual's list of all actions."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "turn('page_up')", "A page up", show=False),
+        Binding("pagedown", "turn('page_down')", "A page down", show=False),
+    ]
+
+    def action_turn(self, name: str) -> None:
+        """Scroll the list by what is seen of it, which may be no line at all."""
+        commands = self.query_one(CommandList)
+        if commands.scrollable_content_region:
+            getattr(commands, f"action_{name}")()
+
 
 class Panel(Dialog[None]):
     """A text to read; any of Escape, Enter and q closes it.
@@ -75,7 +86,7 @@ class Panel(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog") as box:  # Its edge, not one inside, is where it ends.
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             box.border_subtitle = "Escape closes"
             if self._wide:
                 box.styles.width = _WIDE
@@ -158,7 +169,7 @@ class Prompt(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             box.border_subtitle = "Enter accepts, Escape closes"
             yield Input(self._value, compact=True, id="prompt")
             yield Static(Text(self._hint, "dim"))
@@ -190,7 +201,7 @@ class Question(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
-            box.border_title = self._title
+            box.border_title = Text(self._title)
             box.border_subtitle = "Escape: back"
             yield Static(Text(self._text))
             with Horizontal(classes="buttons"):

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from libra_planner.tui.plans import Bandwidth, Pin
 from libra_planner.tui.session import Edits, Session
+from libra_planner.tui.typed_paths import working_directory
 from libra_planner.tui.work import Workshop
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ class Pane(Container):
     def session(self) -> Session:
         """The open plan."""
         return self.cockpit.session
+
+    @property
+    def folder(self) -> Path:
+        """Where what belongs to the plan is written: beside it, but not among the examples."""
+        return working_directory() if self.cockpit.is_bundled() else self.session.path.parent
 
     def show_session(self) -> None:
         """Bring everything up to date; called when the screen is seen or the plan changes."""

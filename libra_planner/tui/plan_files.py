@@ -11,6 +11,7 @@ from libra_planner.files import read_text
 from libra_planner.tui import recent
 from libra_planner.tui.core import CockpitCore
 from libra_planner.tui.dialogs import OpenDialog, Prompt, Question
+from libra_planner.tui.typed_paths import real_path, typed_path
 
 
 class CockpitFiles(CockpitCore):
@@ -32,7 +33,7 @@ class CockpitFiles(CockpitCore):
         """Whether the plan is one of the examples, which are not to be changed."""
         from libra_planner.spec import bundled
 
-        return self.session.path.resolve().parent == bundled.folder("examples").resolve()
+        return real_path(self.session.path).parent == real_path(bundled.folder("examples"))
 
     def action_save_as(self) -> None:
         """Write the plan to another file."""
@@ -43,27 +44,33 @@ class CockpitFiles(CockpitCore):
 
         def done(answer: str | None) -> None:
             if answer and answer.strip():
-                target = Path(answer.strip()).expanduser()
-                self._ask_replace(target, lambda: self._write(target, then))
+                self._try("saving", lambda: self._ask_replace(typed_path(answer), then))
 
         name = self.session.path.name
         why = "a bundled example is not changed: give the copy a place"
         hint = why if self.is_bundled() else ""
         self.push_screen(Prompt("Save as", name, hint=hint), done)
 
+    def _try(self, title: str, call: Callable[[], None]) -> None:
+        """Do something with a path that was typed; a panel says what is wrong with it."""
+        try:
+            call()
+        except (PlannerError, OSError) as error:
+            self.show_error(title, error)
+
     def _ask_replace(self, target: Path, then: Callable[[], None]) -> None:
-        """Ask before a file that is not the open plan's is replaced."""
+        """Write the plan there; ask before a file that is not the open plan's is replaced."""
         from libra_planner.tui.saving import replaced
 
         def done(answer: str | None) -> None:
             if answer == "r":
-                then()
+                self._write(target, then)
             else:
                 self.say(f"nothing saved: {target} is as it was")
 
         text = replaced(self.session.path, target)
         if not text:
-            then()
+            self._write(target, then)
             return
         self.push_screen(Question("Replace a file", text, {"r": "replace it"}), done)
 
@@ -98,7 +105,7 @@ class CockpitFiles(CockpitCore):
 
         def done(answer: str | None) -> None:
             if answer:
-                self._open(Path(answer).expanduser())
+                self._try("opening a plan", lambda: self._open(typed_path(answer)))
 
         self.push_screen(OpenDialog(listed), done)
 
@@ -134,5 +141,5 @@ class CockpitFiles(CockpitCore):
         """Put the plan and its design on the list of recent ones."""
         session = self.session
         if session.reading is not None and session.reading.document is not None:
-            path = str(session.path.resolve())
+            path = str(real_path(session.path))
             recent.remember(recent.RecentPlan(path, session.edits.bandwidth_GBps))

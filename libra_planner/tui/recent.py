@@ -10,6 +10,7 @@ from pathlib import Path
 from libra_planner.errors import SpecError
 from libra_planner.files import read_json
 from libra_planner.outputs import output_file
+from libra_planner.tui.typed_paths import real_path
 
 MOST_RECENT = 20
 
@@ -60,4 +61,4 @@ def remember(plan: RecentPlan) -> None:
 def left_with(path: Path) -> tuple[float, ...] | None:
     """The design that a plan was left with, GB/s."""
     known = {one.path: one.bandwidth_GBps for one in recent_plans()}
-    return known.get(str(path.resolve()))
+    return known.get(str(real_path(path)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.tui.typed_paths import typed_path
 
 if TYPE_CHECKING:
     from libra_planner.tui.work import Report
@@ -18,6 +19,25 @@ WAY_OUT = "give another name in 'results in' (Tab gets there)"
 def file_of(folder: Path) -> Path:
     """The sweep's file, beside its results."""
     return folder.with_name(f"{folder.name}.yaml")
+
+
+def typed_folder(text: str) -> Path:
+    """The folder of results that was typed: it can have some, and a sweep's file beside it.
+
+    Raises
+    ------
+    SpecError
+        For what no folder can be called, or what the system does not let look into.
+    """
+    from libra_planner.sweep.store import MANIFEST
+
+    folder = typed_path(text)
+    if not folder.name:
+        got, expected = "got a folder without a name", "expected one such as my-sweep"
+        raise SpecError(Fault(got, expected, WAY_OUT, "", _at(folder)))
+    for path in (file_of(folder), folder / MANIFEST):
+        typed_path(str(path))
+    return folder
 
 
 def is_run(folder: Path) -> bool:

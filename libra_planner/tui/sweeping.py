@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.tui.sweep_columns import in_words
+from libra_planner.tui.typed_paths import real_path
 
 if TYPE_CHECKING:
     from libra_planner.sweep.results import Answer
@@ -48,7 +49,7 @@ def template(plan: Path, total_GBps: float | None) -> str:
     low, step = high / 5, high / 20
     return (
         "# Axes replace {names} below; any key of the plan can be one.\n"
-        f"base: {plan.resolve()}\n"
+        f"base: {real_path(plan)}\n"
         "axes:\n"
         f"  budget: {{from: {low:g}, to: {high * 2:g}, step: {step:g}}}\n"
         "set:\n"

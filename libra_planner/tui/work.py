@@ -13,7 +13,7 @@ from typing import Any
 from textual.app import App
 from textual.message import Message
 
-from libra_planner.errors import PlannerError
+from libra_planner.errors import Fault, Place, PlannerError
 
 Report = Callable[[int, int], None]
 """Takes how much is done, and of how much."""
@@ -176,7 +176,9 @@ def _keep_loaded(kind: str) -> None:
 
 
 def error_text(error: Exception) -> str:
-    """An error for people: the message of a planner's error, else its kind too."""
+    """An error for people: of the planner, of the system, else with its kind too."""
     if isinstance(error, PlannerError):
         return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return str(Fault(f"got {error.strerror!r}", "", "", "", Place(str(error.filename))))
     return f"unexpected {type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from libra_planner.cli.main import main
+from libra_planner.spec import bundled
 from libra_planner.tui.app import Cockpit
 from tests.conftest import Outcome
 
@@ -92,6 +93,38 @@ def plan_file(tmp_path: Path) -> Path:
     """A plan of one's own."""
     path = tmp_path / "plan.yaml"
     path.write_text(PLAN, encoding="utf-8")
+    return path
+
+
+ODD_PATHS = (
+    "~nosuchuser/x.yaml",
+    "~\0/x.yaml",
+    "x" * 5000,
+    f"{'d/' * 3000}x.yaml",
+    f"{'n' * 251}.yaml",
+    "nul\0.yaml",
+    "loop",
+    "loop/x.yaml",
+    "plan.yaml/x.yaml",
+    "/",
+    ".",
+    "~",
+    "[/a].yaml",
+)
+"""What a person may type where a path is asked for; ``loop`` is a link to itself."""
+
+
+@pytest.fixture
+def odd_plan(tmp_path: Path) -> Path:
+    """A plan whose names look like markup, beside a link that leads to itself."""
+    book = (bundled.folder("cost_models") / "libra-ispass24.yaml").read_text(encoding="utf-8")
+    text = PLAN.replace("libra-ispass24", "'[b].yaml'")
+    for tier, name in (("chiplet", "'[/a]'"), ("node", "'[red]n[/]'"), ("pod", "'[@click=x]'")):
+        text, book = text.replace(tier, name), book.replace(f"  {tier}:", f"  {name}:")
+    (tmp_path / "[b].yaml").write_text(book, encoding="utf-8")
+    (tmp_path / "loop").symlink_to("loop")
+    path = tmp_path / "[plan].yaml"
+    path.write_text(text, encoding="utf-8")
     return path
 
 

@@ -17,7 +17,7 @@ from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.screens.report import ReportPane
 from libra_planner.tui.screens.sweep import SweepPane
 from libra_planner.units import format_time, format_usd
-from tests.tui.conftest import Driver, command, drive
+from tests.tui.conftest import ODD_PATHS, Driver, command, drive
 
 
 def vector(driver: Driver) -> str:
@@ -522,22 +522,39 @@ KEYS = [
 ]
 
 
+SIDES = (1, 2, 3, 4, 5, 9, 24, 60, 80, 200)
+
+
+async def random_step(driver: Driver, rng: random.Random) -> None:
+    """A key, a text into the field that has the focus, a panel, or another size."""
+    field, kind = driver.app.focused, rng.random()
+    if kind < 0.15:
+        await driver.pilot.resize_terminal(rng.choice(SIDES), min(rng.choice(SIDES), 60))
+    elif kind < 0.4 and isinstance(field, Input):
+        field.value = rng.choice([*ODD_PATHS, "[/a]", "9" * 5000, "1,2,3,4", "dim1 >= [/b]"])
+        await driver.press(rng.choice(["enter", "enter", "tab", "escape"]))
+    elif kind < 0.5:
+        await driver.press(rng.choice(["O", "S", "ctrl+p", "question_mark", "escape", "pagedown"]))
+    else:
+        await driver.press(rng.choice(KEYS))
+
+
 def random_walk(path: Path, seed: int) -> None:
-    """A hundred keys, no questions asked; what fails on the way raises here."""
-    keys = random.Random(seed).choices(KEYS, k=100)
+    """A hundred steps, no questions asked; what fails on the way raises here."""
+    rng = random.Random(seed)
 
     async def walk(driver: Driver) -> None:
-        for key in keys:
+        for _ in range(100):
             if not driver.app.is_running:
                 break
-            await driver.pilot.press(key)
+            await random_step(driver, rng)
 
     drive(path, walk, (80, 24) if seed % 2 else (120, 40))
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("RANDOM_WALKS", "2"))))
-def test_random_keys_break_nothing(seed: int, plan_file: Path) -> None:
-    random_walk(plan_file, seed)
+def test_random_keys_texts_and_sizes_break_nothing(seed: int, odd_plan: Path) -> None:
+    random_walk(odd_plan, seed)
 
 
 def test_every_screen_has_its_text_at_80_columns(plan_file: Path) -> None:

@@ -66,7 +66,7 @@ class ComparePane(Pane):
         hint = self.query_one("#compare-hint", Static)
         table.display = hint.display = bool(session.pins)
         note = disagreement(session.pins)
-        hint.update(f"{note}\n{_HINT}" if note else _HINT)
+        hint.update(Text(f"{note}\n{_HINT}" if note else _HINT))
         table.clear(columns=True)
         self._draw()
         if not session.pins:

@@ -17,6 +17,7 @@ from textual.widgets import Input, Label, Select
 from libra_planner.tui import reporting
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
+from libra_planner.tui.typed_paths import typed_path
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.checklist import Checklist
 
@@ -78,8 +79,7 @@ class ReportPane(Pane):
         designs.border_subtitle = "" if names else "nothing pinned: the design on screen"
         folder = self.query_one("#report-folder", Input)
         if not folder.value:
-            beside = Path.cwd() if self.cockpit.is_bundled() else self.session.path.parent
-            folder.value = str(beside / f"{self.session.path.stem}-report")
+            folder.value = str(self.folder / f"{self.session.path.stem}-report")
 
     def _chosen(self) -> list[Pin]:
         pins = self.session.pins
@@ -97,11 +97,12 @@ class ReportPane(Pane):
         if not pins or not formats:
             self._say("choose at least one design and one format (Space)")
             return
-        folder = Path(self.query_one("#report-folder", Input).value or "report").expanduser()
+        typed = self.query_one("#report-folder", Input).value or "report"
         policy = str(self.query_one("#report-check", Select).value)
 
         def call(ticket: Any) -> dict[str, Any]:
             wanted = None if policy == _NO_CHECK else policy
+            folder = typed_path(typed)
             return reporting.write_report(pins, folder, formats, policy=wanted, ticket=ticket)
 
         self._say("writing ...")

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
@@ -15,9 +14,10 @@ from textual.widgets import DataTable, Input, Label, Static, TextArea
 from libra_planner.errors import PlannerError
 from libra_planner.tui import sweep_files, sweeping
 from libra_planner.tui.apart import apart, run_apart
-from libra_planner.tui.pane import Pane
+from libra_planner.tui.screens.sweep_lines import SweepLines
 from libra_planner.tui.session import Edits
 from libra_planner.tui.sweep_columns import columns_of
+from libra_planner.tui.typed_paths import real_path
 from libra_planner.tui.widgets.tables import fill
 from libra_planner.tui.work import Cancelled, Ticket
 
@@ -30,7 +30,7 @@ _FLICKER_S = 0.1
 _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a row as a plan"
 
 
-class SweepPane(Pane):
+class SweepPane(SweepLines):
     """The fifth screen."""
 
     DEFAULT_CSS = """
@@ -64,6 +64,7 @@ class SweepPane(Pane):
         self._own: str | None = None  # What the editor was given; another text is a person's.
         self._known: str | None = None  # What the sweep's file was when it was read or written.
         self._event: Mapping[str, Any] | None = None
+        self._folder, self._wrong_folder = Path("sweep"), ""
 
     def compose(self) -> ComposeResult:
         with Container(id="sweep-split"):
@@ -106,16 +107,12 @@ class SweepPane(Pane):
     def _is_unedited(self) -> bool:
         return self.query_one(TextArea).text in ("", self._own)
 
-    def _runs(self, kind: str) -> bool:
-        return any(ticket.kind == kind for ticket in self.cockpit.workshop.running())
-
     def _begin(self, plan: Path) -> str:
         """Turn to a plan's sweep; returns what to say of it."""
-        beside = Path.cwd() if self.cockpit.is_bundled() else plan.parent
         self._plan, self._own, self._known = plan, None, None
         self.query_one(TextArea).text = ""
-        self.query_one("#sweep-folder", Input).value = str(beside / f"{plan.stem}-sweep")
-        return self._read()
+        self.query_one("#sweep-folder", Input).value = str(self.folder / f"{plan.stem}-sweep")
+        return self._read() if self._take_folder() else self._wrong_folder
 
     def _read(self) -> str:
         """Show the sweep's file and its results where they are; returns what to say of them."""
@@ -148,22 +145,16 @@ class SweepPane(Pane):
             self._own = sweeping.template(self.session.path, budget)
             self.query_one(TextArea).text = self._own
 
-    @property
-    def _folder(self) -> Path:
-        return Path(self.query_one("#sweep-folder", Input).value or "sweep").expanduser()
-
-    def _say(self, text: str) -> None:
-        self.query_one("#sweep-state", Static).update(Text(text))
-
-    def _say_best(self, best: tuple[str, ...], words: str = "Best so far for") -> None:
-        """What leads, in lines that stay while the state goes on."""
-        text = "\n".join(f"{words} {one}" for one in best)
-        self.query_one("#sweep-best", Static).update(Text(text))
-
-    def _failed(self, error: Exception) -> None:
-        from libra_planner.tui.work import error_text
-
-        self._say(error_text(error))
+    def _take_folder(self) -> bool:
+        """Turn to the folder that is typed; says what is wrong with it."""
+        self._wrong_folder = ""
+        try:
+            text = self.query_one("#sweep-folder", Input).value
+            self._folder = sweep_files.typed_folder(text or "sweep")
+        except PlannerError as error:
+            self._wrong_folder = str(error)
+            self._say(self._wrong_folder)
+        return not self._wrong_folder
 
     def action_text(self) -> None:
         """Edit the axes."""
@@ -171,6 +162,8 @@ class SweepPane(Pane):
 
     def action_count(self) -> None:
         """How many designs, and how long."""
+        if not self._take_folder():
+            return
         text, file = self.query_one(TextArea).text, sweep_files.file_of(self._folder)
         self._say("counting ...")
 
@@ -183,8 +176,10 @@ class SweepPane(Pane):
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
+        if not self._take_folder():
+            return
         folder, text = self._folder, self.query_one(TextArea).text
-        is_plan = sweep_files.file_of(folder).resolve() == self.session.path.resolve()
+        is_plan = real_path(sweep_files.file_of(folder)) == real_path(self.session.path)
         known = None if is_plan else self._known
         self._say("starting ...")
         self._event = None
@@ -248,11 +243,14 @@ class SweepPane(Pane):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._say(self._read())
-        self.take_focus()
+        if self._take_folder():
+            self._say(self._read())
+            self.take_focus()
 
     def action_view(self) -> None:
         """The best designs, the frontier, all rows."""
+        if not self._take_folder():
+            return
         views = sweeping.VIEWS
         self._view = views[(views.index(self._view) + 1) % len(views)]
         self._number = 0
@@ -281,9 +279,6 @@ class SweepPane(Pane):
         call, done = apart(partial(sweeping.page, folder, view, number)), self._show_page
         start = self.cockpit.workshop.start
         start("page", "", call=call, done=partial(done, folder), failed=failed)
-
-    def _page_line(self, text: str) -> None:
-        self.query_one("#sweep-page", Static).update(Text(text))
 
     def _clear_page(self, text: str = "") -> None:
         """Show no rows, and that text under them."""

@@ -34,7 +34,7 @@ class Card(Static):
         if not width:
             return
         console = self.app.console
-        options = console.options.update(width=width, height=None, no_wrap=False)
+        options = console.options.update(width=width, height=None, no_wrap=False, markup=False)
         text = Text(no_wrap=True, overflow="crop")
         for segment in console.render(self._shown, options):
             text.append(segment.text, segment.style)

@@ -58,9 +58,9 @@ class FieldRow(Vertical):
             self._options(), value=value, compact=True, allow_blank=True, prompt="default"
         )
 
-    def _options(self) -> list[tuple[str, str]]:
-        options = [(choice, choice) for choice in self.field.choices]
-        return [*options, ("other ...", OTHER)] if self.field.key in _ASKED else options
+    def _options(self) -> list[tuple[Text, str]]:
+        options = [(Text(choice), choice) for choice in self.field.choices]
+        return [*options, (Text("other ..."), OTHER)] if self.field.key in _ASKED else options
 
     def _label(self) -> Text:
         where = "*" if self.field.edited else str(self.field.line or "")
