@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="libra-planner",
         description="Plans the network bandwidth of AI training clusters.",
         epilog="exit codes: 0 done, 2 bad input, 3 infeasible or ill-posed, "
-        "4 not certified, 130 interrupted",
+        "4 not certified, 130 interrupted; 1 is a fault of libra-planner",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)

@@ -100,7 +100,7 @@ def test_a_working_directory_that_is_gone_is_named(monkeypatch, tmp_path: Path, 
         "-o {odd}",
     ],
 )
-@pytest.mark.parametrize("odd", [TOO_LONG, "x/" * 3000, "loop"], ids=["long", "deep", "loop"])
+@pytest.mark.parametrize("odd", [TOO_LONG, "loop"], ids=["long", "loop"])
 def test_paths_that_no_system_has(
     command: str, odd: str, monkeypatch, tmp_path: Path, run, plan
 ) -> None:
