@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import (
     Constant,
+    Maximum,
     Node,
+    Scaled,
+    Sum,
     TimeExpression,
     Transfer,
     add,
     maximum,
+    scale,
     transfers,
 )
 from libra_planner.topology import parse_topology
@@ -57,6 +61,34 @@ def random_plan(seed: int, objective: str) -> RandomPlan:
         fixed_cost_usd=fixed_cost_usd,
     )
     return RandomPlan(problem, within)
+
+
+def extreme_plan(seed: int, objective: str) -> Problem:
+    """A random plan with compute up to 1e12 times as long, limits up to 1e8 times as loose."""
+    plan = random_plan(seed, objective)
+    rng, problem = np.random.default_rng([seed, 99]), plan.problem
+    longer, looser = 10.0 ** rng.uniform(0, 12), 10.0 ** rng.uniform(0, 8)
+    root = add([Constant(float(rng.choice([0.0, 0.7]))), problem.step_time.merged])
+    step = TimeExpression(_longer(root, longer), problem.topology.n_dims)
+    communication_s = float(step.seconds(plan.within)) - step.compute_s
+    limit = StepTimeLimit("step_time", step.compute_s + communication_s * looser)
+    dearer = 1.0 if objective == "cost" else 10.0 ** rng.uniform(-3, 6)
+    return replace(
+        problem,
+        step_time=step,
+        step_time_limits=(limit,) * len(problem.step_time_limits),
+        fixed_cost_usd=problem.fixed_cost_usd * dearer,
+    )
+
+
+def _longer(node: Node, factor: float) -> Node:
+    """The tree with constants longer by a factor; transfers as they are."""
+    if isinstance(node, Constant):
+        return Constant(node.seconds * factor)
+    if isinstance(node, Sum | Maximum):
+        terms = [_longer(term, factor) for term in node.terms]
+        return add(terms) if isinstance(node, Sum) else maximum(terms)
+    return scale(node.factor, _longer(node.term, factor)) if isinstance(node, Scaled) else node
 
 
 def _limits(rng: np.random.Generator, objective: str, within_s: float) -> tuple[StepTimeLimit, ...]:

@@ -25,7 +25,8 @@ from libra_planner.optimizer.batch_setup import (
     to_per_cost,
 )
 from libra_planner.optimizer.batch_solve import Build, Solved, solve_again, solve_all
-from libra_planner.optimizer.design import CERTIFIED_GAP
+from libra_planner.optimizer.design import SURE_GAP
+from libra_planner.optimizer.objectives import FLAT
 from libra_planner.problem import RULE_TOLERANCE
 from libra_planner.timing.expression import Array, Mask
 
@@ -39,7 +40,8 @@ class BatchDesigns:
     bandwidth_bytes_per_s : shape (n_dims, n).
     objective, lower_bound, step_time_s, cost_usd : shape (n,), exact at the vector (C9).
     unique : no other design ties.
-    certified : gap of at most 1e-6, and no rule broken by more than 1e-9.
+    certified : no rule broken by more than 1e-9, and nothing in doubt: a gap of at most 5e-10,
+        the choice among ties exact.
     infeasible : proven: no design meets all rules.
     ill_posed : proven: the optimum is not attained (C8).
     """
@@ -127,7 +129,7 @@ def _cost(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     unsolved = lanes(~solved.good)
     if len(unsolved):
         late[unsolved] = _too_slow(*_part(program, numbers, unsolved))
-        solve_again(build, typical, lanes(~solved.good & ~late), solved)
+    solve_again(build, typical, lanes(solved.open & ~late), solved)
     bound = numbers.fixed_cost_usd + solved.scale * solved.bound
     return replace(_exact(program, numbers, solved, bound), infeasible=late)
 
@@ -166,7 +168,10 @@ def _least_product(program: BatchProgram, numbers: Columns) -> BatchDesigns:
         bandwidth = solved.bandwidth[:-1] / solved.bandwidth[-1]
     found = replace(solved, bandwidth=bandwidth)
     free = replace(numbers, limit_s=np.full(program.n, np.inf))
-    return _exact(program, free, found, solved.scale * solved.bound)
+    designs = _exact(program, free, found, solved.scale * solved.bound)
+    # Beside this much compute and fixed cost the rest is lost to rounding.
+    moved = designs.objective - numbers.compute_s * numbers.fixed_cost_usd
+    return replace(designs, certified=designs.certified & (moved > FLAT * designs.objective))
 
 
 def _at_the_limit(program: BatchProgram, numbers: Columns) -> BatchDesigns:
@@ -174,13 +179,13 @@ def _at_the_limit(program: BatchProgram, numbers: Columns) -> BatchDesigns:
     designs = _cost(_as(program, "cost"), numbers)
     product = designs.step_time_s * designs.cost_usd
     bound = np.minimum(numbers.limit_s * designs.lower_bound, product)
-    certified = designs.certified & (product - bound <= CERTIFIED_GAP * bound)
+    certified = designs.certified & (product - bound <= SURE_GAP * bound)
     return replace(designs, objective=product, lower_bound=bound, certified=certified)
 
 
 def _solved(build: Build, typical: Array) -> Solved:
     solved = solve_all(build, typical)
-    solve_again(build, typical, lanes(~solved.good), solved)
+    solve_again(build, typical, lanes(solved.open), solved)
     return solved
 
 
@@ -210,7 +215,7 @@ def _exact(
             "performance_per_cost": step_time_s * cost_usd,
         }[program.template.objective]
         bound = np.minimum(lower_bound, objective)
-        certified = solved.good & (objective - bound <= CERTIFIED_GAP * bound) & (bound > 0)
+        certified = solved.settled & (objective - bound <= SURE_GAP * bound) & (bound > 0)
         certified &= _violation(numbers, bandwidth) <= RULE_TOLERANCE
         if program.template.objective == "cost":
             certified &= step_time_s <= numbers.limit_s * (1 + RULE_TOLERANCE)

@@ -230,6 +230,11 @@ def weighted_value(batch: ScaledBatch, b: Array) -> Array:
     return total
 
 
+def size_of(value: Array) -> Array:
+    """What differences of weighted values are relative to: where all time is hidden, the unit."""
+    return np.where(value > 0, value, 1.0)
+
+
 def weighted_sum(rows: Array, weights: Array) -> Array:
     """sum_j weights_j rows_j of shapes (m, k, n) and (m, n)."""
     total: Array = (rows * weights[:, None]).sum(axis=0)

@@ -16,14 +16,16 @@ from libra_planner.optimizer.batch_scaled import (
     ScaledBatch,
     communication,
     lanes,
+    size_of,
     taken,
     weighted_value,
 )
 from libra_planner.optimizer.batch_ties import chosen_among_ties
+from libra_planner.optimizer.design import SURE_GAP
 from libra_planner.timing.expression import Array, Mask
 
 _GOOD_GAP = 1e-8
-"""Gap of a design that needs no second attempt; C9 asks for 1e-6."""
+"""Gap of a design that is something to go by; the reference solves the others."""
 
 _GIVEN_AWAY = 1e-9
 """Share of the value that a choice among ties may give away."""
@@ -51,15 +53,24 @@ class Solved:
     bandwidth : shape (n_dims, n), in the unit of the typical designs.
     bound : proven bound on what is minimised, in units of the program, shape (n,).
     scale : that unit, seconds or USD.
+    gap : relative, shape (n,).
     unique : no other design ties.
+    settled : the choice among designs that tie is exact.
     good : solved to 1e-8; the others are nothing to go by.
     """
 
     bandwidth: Array
     bound: Array
     scale: Array
+    gap: Array
     unique: Mask
+    settled: Mask
     good: Mask
+
+    @property
+    def open(self) -> Mask:
+        """Designs that another attempt may improve, shape (n,)."""
+        return np.asarray(~(self.gap <= SURE_GAP))
 
 
 def solve_all(build: Build, typical: Array) -> Solved:
@@ -68,7 +79,7 @@ def solve_all(build: Build, typical: Array) -> Solved:
 
 
 def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> None:
-    """Solve some of the programs, into ``solved``, in units of where they ended.
+    """Solve some programs in units of where they ended, into ``solved`` where that is better.
 
     In long steps first, what is left in careful ones.
     """
@@ -79,9 +90,11 @@ def solve_again(build: Build, typical: Array, which: Index, solved: Solved) -> N
         moved = np.clip(taken(solved.bandwidth, which) / start, 1 / _FARTHEST, _FARTHEST)
         moved = np.where(np.isfinite(moved), moved, 1.0)
         again = _attempt(build(which, start * moved), careful=careful)
+        better = np.flatnonzero(~(taken(solved.gap, which) <= again.gap))
         for field in fields(solved):
-            getattr(solved, field.name)[..., which] = getattr(again, field.name)
-        which = which[lanes(~again.good)]
+            part = getattr(again, field.name)[..., better]
+            getattr(solved, field.name)[..., which[better]] = part
+        which = which[lanes(taken(solved.open, which))]
 
 
 def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
@@ -89,26 +102,28 @@ def _attempt(batch: ScaledBatch, *, careful: bool) -> Solved:
         point = solve_interior(batch, careful=careful)
         b = restored(batch, point.b)
         value, bound = weighted_value(batch, b), lower_bound(batch, point, b)
-        good = np.abs(value - bound) <= _GOOD_GAP * value
-        unique, sound = np.zeros(batch.n, dtype=bool), lanes(good)
+        gap = np.abs(value - bound) / size_of(value)
+        unique, settled = np.zeros((2, batch.n), dtype=bool)
+        sound = lanes(gap <= _GOOD_GAP)
         if len(sound):
             chosen = _chosen(batch.take(sound), point.take(sound), taken(b, sound))
-            b[:, sound], unique[sound] = chosen
+            b[:, sound], unique[sound], settled[sound] = chosen
     scale = np.where(batch.time_weight > 0, batch.time_unit_s, batch.cost_unit_usd)
-    return Solved(b * batch.bandwidth_unit, bound, scale, unique, np.asarray(good))
+    good = np.asarray(gap <= _GOOD_GAP)
+    return Solved(b * batch.bandwidth_unit, bound, scale, gap, unique, settled, good)
 
 
-def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mask]:
-    """The design to print among those as good as b, and whether it is the only one."""
+def _chosen(batch: ScaledBatch, point: BatchPoint, b: Array) -> tuple[Array, Mask, Mask]:
+    """The design to print among those as good as b, whether it is the only one, and sure."""
     if not batch.time_weight.any():
         batch, point, b = _fastest_of_the_cheapest(batch, point, b)
     choice, value = chosen_among_ties(batch, point, b), weighted_value(batch, b)
     lost = weighted_value(batch, choice.b) - value
-    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * value)
+    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * size_of(value))
     rest = lanes(open_)
     if len(rest):
         choice.b[:, rest] = _tilted(batch.take(rest), taken(b, rest))
-    return choice.b, choice.unique & ~open_
+    return choice.b, choice.unique & ~open_, ~open_
 
 
 def _fastest_of_the_cheapest(
@@ -141,4 +156,4 @@ def _tilted(batch: ScaledBatch, b: Array) -> Array:
     tilted = replace(batch, cost_weight=batch.cost_weight + _TILT)
     cheaper = restored(tilted, solve_interior(tilted).b)
     lost = weighted_value(batch, cheaper) - weighted_value(batch, b)
-    return np.where(lost <= _TILTED_AWAY * weighted_value(batch, b), cheaper, b)
+    return np.where(lost <= _TILTED_AWAY * size_of(weighted_value(batch, b)), cheaper, b)

@@ -21,6 +21,7 @@ from libra_planner.optimizer.batch_scaled import (
     form_values,
     lanes,
     least_w,
+    size_of,
     taken,
     weighted_value,
 )
@@ -28,6 +29,9 @@ from libra_planner.timing.expression import Array, Mask
 
 _PRICED = 1e-7
 """Share of the value above which a multiplier counts as positive."""
+
+_DOUBTFUL = 1e-10, 1e-6
+"""Shares between which a multiplier is neither surely positive nor surely rounding."""
 
 _TIED = 1e-6
 """Relative spread of a bandwidth above which another design ties."""
@@ -67,8 +71,8 @@ class _Face:
 def chosen_among_ties(batch: ScaledBatch, point: BatchPoint, b: Array) -> TieChoice:
     """The cheapest, then lexicographically first, of designs as good as b, shape (n_dims, n)."""
     pull = multipliers(batch, point)
-    value = weighted_value(batch, b)
-    priced = pull[: batch.n_forms] / form_values(batch, b) > _PRICED * value
+    share = pull[: batch.n_forms] / form_values(batch, b) / size_of(weighted_value(batch, b))
+    priced, doubtful = share > _PRICED, (share > _DOUBTFUL[0]) & (share < _DOUBTFUL[1])
     alone = (batch.forms > 0).sum(axis=1) == 1
     fixed = ((priced & alone)[:, None] & (batch.forms > 0)).any(axis=0)
     free = ~fixed.all(axis=0)
@@ -86,7 +90,7 @@ def chosen_among_ties(batch: ScaledBatch, point: BatchPoint, b: Array) -> TieCho
             strict=True,
         ):
             target[..., which] = found
-    return choice
+    return TieChoice(choice.b, choice.unique, choice.undecided | doubtful.any(axis=0))
 
 
 def multipliers(batch: ScaledBatch, point: BatchPoint) -> Array:
@@ -103,7 +107,7 @@ def multipliers(batch: ScaledBatch, point: BatchPoint) -> Array:
 def _face(batch: ScaledBatch, point: BatchPoint, b: Array, fixed: Mask) -> _Face:
     values = form_values(batch, b)
     w = least_w(1 / values, batch.rows, batch.offsets)
-    priced = multipliers(batch, point) * w > _PRICED * weighted_value(batch, b)
+    priced = multipliers(batch, point) * w > _PRICED * size_of(weighted_value(batch, b))
     n_forms = batch.n_forms
     settled = ~((batch.forms > 0) & ~fixed).any(axis=1)
     known = np.concatenate([priced[:n_forms] | settled, priced[n_forms:]])
@@ -170,15 +174,25 @@ def _first_vertex(batch: ScaledBatch, face: _Face, b: Array) -> TieChoice:
     if comb(len(rows), len(free)) > _MOST_VERTICES:
         return TieChoice(b, np.zeros(batch.n, dtype=bool), np.ones(batch.n, dtype=bool))
     x, feasible = _vertices(rows, bounds, n_equal, len(free))
-    pick, unique = _lexicographic(batch.price[free], x, feasible)
+    settled = _determined(rows, n_equal, len(free))
+    pick, unique = _lexicographic(batch.price[free], x, feasible, _sizes(batch, b)[free])
     best = np.take_along_axis(x, pick[None, None], axis=0)[0]
     chosen = b.copy()
     chosen[free] = best
     same = np.isclose(chosen, b, rtol=_SAME, atol=0.0).all(axis=0)
     chosen[:, same] = b[:, same]
-    undecided = face.undecided | ~feasible.any(axis=0)
+    undecided = ~settled & (face.undecided | ~feasible.any(axis=0))
     endless = (np.isinf(batch.b_upper[free]) & (batch.price[free] <= 0)).any(axis=0)
-    return TieChoice(np.where(undecided, b, chosen), unique & ~endless, undecided)
+    alone = settled | (unique & ~endless)
+    return TieChoice(np.where(settled | undecided, b, chosen), alone, undecided)
+
+
+def _determined(rows: Array, n_equal: int, k: int) -> Mask:
+    """Where equalities alone leave one vector: that is b, which meets them, shape (n,)."""
+    if n_equal < k:
+        return np.zeros(rows.shape[2], dtype=bool)
+    singular = np.linalg.svd(np.moveaxis(rows[:n_equal], 2, 0), compute_uv=False)
+    return np.asarray(singular[:, k - 1] > _PARALLEL)
 
 
 def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, Mask]:
@@ -195,17 +209,23 @@ def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, 
     return np.maximum(x, 0.0), regular & (over <= _MET * scale).all(axis=1)
 
 
-def _lexicographic(price: Array, x: Array, feasible: Mask) -> tuple[Index, Mask]:
+def _sizes(batch: ScaledBatch, b: Array) -> Array:
+    """What spreads are relative to, in each dimension's unit: the largest bandwidth, (n_dims, n).
+
+    1/C of a problem over (B/C, 1/C), which has a negative price, is relative to itself.
+    """
+    bandwidth = np.where(batch.price < 0, 0.0, b * batch.bandwidth_unit)
+    return np.where(batch.price < 0, b, bandwidth.max(axis=0) / batch.bandwidth_unit)
+
+
+def _lexicographic(price: Array, x: Array, feasible: Mask, sizes: Array) -> tuple[Index, Mask]:
     """Index of the first vertex of each design, and whether no other is as cheap."""
     kept = _least((price * x).sum(axis=1), feasible, np.abs(price).max(axis=0))
-    largest = x.max(axis=1)
-    spread = np.zeros(x.shape[2])
+    unique = np.ones(x.shape[2], dtype=bool)
     for i in range(x.shape[1]):
-        spread = np.maximum(spread, _spread(x[:, i], kept))
+        unique &= _spread(x[:, i], kept) <= _TIED * sizes[i]
         kept = _least(x[:, i], kept, np.ones(x.shape[2]))
-    pick = kept.argmax(axis=0)
-    unique = spread <= _TIED * np.take_along_axis(largest, pick[None], axis=0)[0]
-    return pick, unique
+    return kept.argmax(axis=0), unique
 
 
 def _least(values: Array, among: Mask, size: Array) -> Mask:

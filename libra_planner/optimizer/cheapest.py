@@ -15,7 +15,7 @@ import numpy as np
 from libra_planner.optimizer.face import FlatFace, is_flat
 from libra_planner.optimizer.linear import CutModel
 from libra_planner.optimizer.nested_face import NestedFace
-from libra_planner.optimizer.program import Program, weighted
+from libra_planner.optimizer.program import Program, size_of, weighted
 from libra_planner.timing.expression import Array, Mask
 
 _PRICED = 1e-7
@@ -33,10 +33,11 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen vector, and whether no other ties with it in time and cost."""
+    """The chosen vector, whether no other ties in time and cost, and whether both is sure."""
 
     b: Array
     unique: bool
+    settled: bool = True
 
 
 def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -> Choice:
@@ -53,7 +54,7 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
     SolverFailed
         When the linear programs end without a solution.
     """
-    size = weighted(program, model.weights, b)
+    size = size_of(weighted(program, model.weights, b))
     priced = form_weights / (program.forms @ b) > _PRICED * size
     face = (
         FlatFace(program, b, priced) if is_flat(program) else NestedFace(program, model, b, priced)
@@ -73,7 +74,13 @@ def cheapest(program: Program, model: CutModel, b: Array, form_weights: Array) -
     if np.allclose(chosen, b, rtol=_SAME, atol=0.0):
         chosen = b  # There was nothing to choose, and b is the more accurate of the two.
     chosen = _with_exact(program, chosen, b, fixed)
-    return Choice(chosen, bool((spread <= _TIED * chosen.max()).all()))
+    return Choice(chosen, bool((spread <= _TIED * _sizes(program, chosen)).all()))
+
+
+def _sizes(program: Program, b: Array) -> Array:
+    """What spreads are relative to: the largest bandwidth, or 1/C itself (``batch_ties``)."""
+    bandwidth = np.where(program.price < 0, 0.0, b * program.bandwidth_unit)
+    return np.where(program.price < 0, b, bandwidth.max() / program.bandwidth_unit)
 
 
 def _with_exact(program: Program, chosen: Array, b: Array, fixed: Mask) -> Array:

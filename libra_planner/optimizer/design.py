@@ -15,6 +15,9 @@ from libra_planner.units import gigabytes_per_s
 CERTIFIED_GAP = 1e-6
 """Largest optimality gap that counts as certified (C9)."""
 
+SURE_GAP = 5e-10
+"""Gap above which a second engine is asked: two engines then agree to 1e-9."""
+
 
 @dataclass(frozen=True)
 class Design:

@@ -42,6 +42,9 @@ _MOST_STEPS, _MOST_STEPS_NEAR = 120, 8
 _MOST_DUAL = Decimal("1e30")
 """Multiplier of a row that cannot be met."""
 
+_NO_SLOPE = Decimal("1e-13")
+"""Slope, over the largest cost, that is rounding where nothing limits x."""
+
 _START, _LEAST_SLACK = ONE + ONE / 8, ONE / 10
 _CENTRING = Decimal("1e-4")
 _KEEP = Decimal("0.9")
@@ -72,8 +75,10 @@ class ExactProgram:
 
 @dataclass(frozen=True)
 class ExactPoint:
-    """The optimum x, shape (n,), with slacks and multipliers, in units of the typical x."""
+    """The optimum x, shape (n,), of a program, with slacks and multipliers, in typical units."""
 
+    program: ExactProgram
+    unit: Exact
     x: Exact
     scaled_x: Exact
     slack: Exact
@@ -128,7 +133,29 @@ def exact_optimum(
         found = barrier.optimum()
     if not found:
         return None
-    return ExactPoint(barrier.x * unit, barrier.x, barrier.slack, barrier.dual)
+    return ExactPoint(program, unit, barrier.x * unit, barrier.x, barrier.slack, barrier.dual)
+
+
+def exact_bound(point: ExactPoint, cost: Exact, top: Exact) -> Decimal:
+    """Proven: ``cost . x`` is no less for any x of 0 to ``top`` that meets the point's program.
+
+    ``cost`` is what the program minimises but for its size and for what breaks ties. Weak duality
+    with the multipliers of the point, reciprocals replaced by their tangents there
+    (``linear.CutModel.lower_bound``). Where x has no end, a slope that is rounding counts as none.
+    """
+    program, unit = point.program, point.unit
+    barrier, n_rows = _Barrier(program, unit), len(program.rows)
+    size = max(abs(cost * unit)) or ONE
+    dual = point.dual * (size * max(abs(program.cost * unit)))
+    row_dual, form_dual = dual[:n_rows], dual[n_rows:]
+    at = barrier.forms @ point.scaled_x
+    pull = barrier.picks.T @ form_dual + barrier.forms.T @ (form_dual / at**2)
+    slope = cost * unit - barrier.rows.T @ row_dual - pull
+    bound = row_dual @ barrier.least + 2 * form_dual @ (1 / at)
+    for x, most in zip(slope, top / unit, strict=True):
+        if most.is_finite() or x < -_NO_SLOPE * size:
+            bound += min(x, ZERO) * most
+    return Decimal(bound)
 
 
 class _Barrier:

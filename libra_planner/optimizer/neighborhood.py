@@ -15,6 +15,7 @@ from libra_planner.optimizer.exact import (
     ExactPoint,
     ExactProgram,
     exact,
+    exact_bound,
     exact_optimum,
     filled,
     zeros,
@@ -26,8 +27,9 @@ from libra_planner.timing.expression import Array
 from libra_planner.timing.lifted import Lifted, lift
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
-_TIE, _NEXT_TIE = Decimal("1e-22"), Decimal("1e-3")
-"""Weight of what decides between equal objectives; of each bandwidth over the one before."""
+_TIE, _FIRST_TIE, _NEXT_TIE = Decimal("1e-22"), Decimal("1e-6"), Decimal("1e-3")
+"""Weight of what decides between equal objectives; over that, of the first bandwidth; of each
+bandwidth over the one before."""
 
 _UNUSED = 1e-4
 """Share of the largest bandwidth that stands for none as a unit."""
@@ -69,19 +71,40 @@ class Neighborhood:
         self._plain = _System(lift(problem.step_time), self._unit)
         self.constant_s = self._plain.lifted.constant_s
 
-    def optimum(self, at: Amounts, near: ExactOptimum | None = None) -> ExactOptimum | None:
+    def optimum(
+        self, at: Amounts, near: ExactOptimum | None = None, *, last: bool = False
+    ) -> ExactOptimum | None:
         """The optimum, ties broken as in C9; ``None`` without one.
 
         Time x cost is quasi-convex: where its optimum is too slow, the best design is the
-        cheapest that is not. A neighbor's optimum is a good start.
+        cheapest that is not. A neighbor's optimum is a good start. Of optima of one time and
+        cost the ``last`` is at the other end.
         """
         if self.problem.objective == "performance_per_cost":
-            point = self._least_product(at, near.point if near and near.per_cost else None)
+            start = near.point if near and near.per_cost else None
+            point = self._least_product(at, start, last=last)
             found = self._optimum(at, point, per_cost=True)
             if found is None or at.limit_s is None or found.communication_s <= at.limit_s:
                 return found
-        point = self._least(at, near.point if near and not near.per_cost else None)
-        return self._optimum(at, point, per_cost=False)
+        start = near.point if near and not near.per_cost else None
+        return self._optimum(at, self._least(at, start, last=last), per_cost=False)
+
+    def bound(self, found: ExactOptimum, upper: Array) -> Decimal:
+        """Proven: the least of what was minimised for an optimum of the problem itself.
+
+        That is step time without its constant, cost without the fixed one or, where the
+        optimum is ``per_cost``, their product.
+
+        Parameters
+        ----------
+        found : without anything moved.
+        upper : bounds of what it was found over, B in bytes/s or (B/C, 1/C).
+        """
+        system = self._product if found.per_cost else self._plain
+        fastest = found.per_cost or self.problem.objective == "performance"
+        cost = system.time if fastest else system.over_b(self.amounts.price)
+        endless = filled([Decimal("Infinity")] * system.n_w)
+        return exact_bound(found.point, cost, np.concatenate([exact(upper), endless]))
 
     def _optimum(
         self, at: Amounts, point: ExactPoint | None, *, per_cost: bool
@@ -100,21 +123,23 @@ class Neighborhood:
         unit = filled([*self._unit, ONE]) / cost_usd
         return _System(lift(per_cost_problem(self.problem).step_time), unit)
 
-    def _least(self, at: Amounts, near: ExactPoint | None) -> ExactPoint | None:
+    def _least(self, at: Amounts, near: ExactPoint | None, *, last: bool) -> ExactPoint | None:
         """The fastest or the cheapest design within the step-time limit."""
         system, rows = self._plain, at.rows[list(at.equal)]
         time, price = system.time, system.over_b(at.price)
         first, second = (time, price) if self.problem.objective == "performance" else (price, time)
         limits = [] if at.limit_s is None else [at.limit_s]
         return system.optimum(
-            system.ranked(first, second, len(at.price)),
+            system.ranked(first, second, len(at.price), last=last),
             np.vstack([system.over_b(np.vstack([at.rows, -rows])), *[-time for _ in limits]]),
             filled([*at.least, *-at.least[list(at.equal)], *[-limit for limit in limits]]),
             floors=(exact(np.eye(len(at.floor))), at.floor),
             near=near,
         )
 
-    def _least_product(self, at: Amounts, near: ExactPoint | None) -> ExactPoint | None:
+    def _least_product(
+        self, at: Amounts, near: ExactPoint | None, *, last: bool
+    ) -> ExactPoint | None:
         """The least T C, over (B/C, 1/C): see ``per_cost``."""
         system, n_dims = self._product, len(at.price)
         smallest_cost = system.over_b(filled([*[ZERO] * n_dims, -ONE]))
@@ -124,7 +149,7 @@ class Neighborhood:
         axes = exact(np.eye(n_dims + 1))
         axes[:n_dims, n_dims] = -at.floor
         return system.optimum(
-            system.ranked(system.time, smallest_cost, n_dims),
+            system.ranked(system.time, smallest_cost, n_dims, last=last),
             system.over_b(rows),
             filled([*[ZERO] * (len(rows) - 2), ONE, -ONE]),
             floors=(axes, zeros(n_dims + 1)),
@@ -150,11 +175,15 @@ class _System:
         """Communication time."""
         return Decimal(self.time[self.n_b :] @ self._least_w(b))
 
-    def ranked(self, first: Exact, second: Exact, n_dims: int) -> Exact:
-        """One objective before the other, then every bandwidth in turn, by tiny weights."""
+    def ranked(self, first: Exact, second: Exact, n_dims: int, *, last: bool) -> Exact:
+        """One objective before the other, then every bandwidth in turn, by tiny weights.
+
+        Bandwidths are to be small, or large for the ``last`` of the optima.
+        """
         total: Exact = _sized(first, self.unit) + _TIE * _sized(second, self.unit)
+        tie = -_TIE * _FIRST_TIE if last else _TIE * _FIRST_TIE
         for i in range(n_dims):
-            total[i] += _TIE * _NEXT_TIE ** (i + 1) / self.unit[i]
+            total[i] += tie * _NEXT_TIE**i / self.unit[i]
         return total
 
     def optimum(

@@ -6,7 +6,7 @@ import numpy as np
 
 from libra_planner.errors import SolverFailed
 from libra_planner.optimizer.linear import OPTIMAL, UNBOUNDED, CutModel
-from libra_planner.optimizer.program import Program, communication
+from libra_planner.optimizer.program import Program, communication, size_of
 from libra_planner.timing.expression import Array, Mask
 
 _KEEP = 1e-9
@@ -25,7 +25,8 @@ class NestedFace:
         self.program, self.model, self.b = program, model, b
         self.time = self._time(b)
         self.priced = priced
-        self.allowed_time = self.time * (1 + _KEEP)
+        self.kept = _KEEP * size_of(self.time)
+        self.allowed_time = self.time + self.kept
         self.costs = np.empty((0, program.n_dims))
         self.allowed_costs = np.empty(0)
 
@@ -34,7 +35,7 @@ class NestedFace:
         value = float(cost @ b)
         self.costs = np.vstack([self.costs, cost])
         self.allowed_costs = np.append(self.allowed_costs, value + _KEEP * max(abs(value), 1e-3))
-        self.allowed_time = max(self.allowed_time, self._time(b)) + _KEEP * self.time
+        self.allowed_time = max(self.allowed_time, self._time(b)) + self.kept
 
     def best(self, cost: Array) -> Array:
         """A minimiser of cost.b over the set, tangents added until its time is exact."""
@@ -49,7 +50,7 @@ class NestedFace:
                 raise SolverFailed(f"the tie-break program ended with status {solution.status}")
             b = np.maximum(solution.point[:n_dims], 0.0)
             x = self.program.forms @ b
-            if (x >= least * 0.5).all() and self._time(b) <= self.allowed_time + _KEEP * self.time:
+            if (x >= least * 0.5).all() and self._time(b) <= self.allowed_time + self.kept:
                 return b
             for t in _BETWEEN:
                 self.model.add_cuts(np.maximum(x, least) ** (1 - t) * known**t)

@@ -29,6 +29,7 @@ from libra_planner.optimizer.program import (
     Weights,
     communication,
     scaled_program,
+    size_of,
     weighted,
 )
 from libra_planner.optimizer.solution import Solution
@@ -48,6 +49,12 @@ _LEAST_TILT = 1e-8
 _GIVEN_AWAY = 1e-7
 """Weight of cost that breaks a tie, and what that may cost of the objective (relative)."""
 
+_DOUBTFUL = 1e-15, 1e-4
+"""Shares of what is minimised between which a transfer is there, but not to many digits."""
+
+FLAT = 1e-6
+"""Share of step time x cost that bandwidth has a say in, below which decimals decide."""
+
 _SLACK = 1e-9
 _TILTS = (1e-2, 1e-4, 1e-6)
 """Weights of time beside cost, tried in turn, that find the fastest of the cheapest designs."""
@@ -63,7 +70,7 @@ def performance(problem: Problem, lower: Array, upper: Array) -> Solution:
         choice = _tie_broken(start, best)
         bound = start.program.constant_s + start.program.time_unit_s * best.bound
         design = exact_design(problem, start.program, choice.b, bound, unique=choice.unique)
-        solution = Solution(design, problem, has_neighbors=True)
+        solution = Solution(design, problem, has_neighbors=True, settled=choice.settled)
     else:
         solution = _without_traffic(problem, typical, upper)
     for limit in problem.step_time_limits:
@@ -85,7 +92,7 @@ def cost(problem: Problem, lower: Array, upper: Array) -> Solution:
         best = _fastest_of_the_cheapest(start, best.value) or best
     choice = _tie_broken(start, best)
     design = exact_design(problem, program, choice.b, bound, unique=choice.unique)
-    return Solution(design, problem, has_neighbors=True)
+    return Solution(design, problem, has_neighbors=True, settled=choice.settled)
 
 
 def performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Solution:
@@ -137,7 +144,10 @@ def _least_product(problem: Problem, lower: Array, upper: Array) -> Solution:
     program = scaled_program(problem, np.where(b > 0, b, b.max() or 1.0), upper)
     bound = start.program.constant_s + start.program.time_unit_s * best.bound
     design = exact_design(problem, program, b / program.bandwidth_unit, bound, unique=choice.unique)
-    return Solution(design, problem, has_neighbors=True)
+    # Beside so much compute and fixed cost the rest is lost to rounding.
+    moved = design.objective - problem.compute_s * problem.fixed_cost_usd
+    settled = choice.settled and moved > FLAT * design.objective
+    return Solution(design, problem, has_neighbors=True, settled=settled)
 
 
 def _tightest(problem: Problem) -> StepTimeLimit | None:
@@ -224,9 +234,13 @@ def _tie_broken(start: Centred, best: Optimum) -> Choice:
         choice = cheapest(program, best.model, best.b, best.form_weights)
     except SolverFailed:
         tilted = Weights(weights.time, weights.cost + _LEAST_TILT)
-        choice = Choice(interior(program, tilted, start.model).b, unique=False)
-    worse = weighted(program, weights, choice.b) - best.value
-    return choice if worse <= _GIVEN_AWAY * best.value else Choice(best.b, choice.unique)
+        choice = Choice(interior(program, tilted, start.model).b, unique=False, settled=False)
+    worse, size = weighted(program, weights, choice.b) - best.value, size_of(best.value)
+    if not worse <= _GIVEN_AWAY * size:
+        return Choice(best.b, choice.unique, settled=False)
+    share = best.form_weights / (program.forms @ best.b) / size
+    doubtful = ((share > _DOUBTFUL[0]) & (share < _DOUBTFUL[1])).any()
+    return replace(choice, settled=choice.settled and not doubtful)
 
 
 def _without_traffic(problem: Problem, typical: Array, upper: Array) -> Solution:

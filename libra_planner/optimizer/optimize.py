@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.optimizer.catalogue import optimize_catalogue
-from libra_planner.optimizer.design import Design, checked
+from libra_planner.optimizer.certain import certain_solution
+from libra_planner.optimizer.design import SURE_GAP, Design, checked
 from libra_planner.optimizer.objectives import cost, performance, performance_per_cost
 from libra_planner.optimizer.solution import Solution
 from libra_planner.optimizer.wellposed import (
@@ -14,6 +16,11 @@ from libra_planner.optimizer.wellposed import (
     check_compute_fits,
 )
 from libra_planner.problem import Problem
+from libra_planner.timing.expression import Array
+
+_OBJECTIVES = MappingProxyType(
+    {"performance": performance, "performance_per_cost": performance_per_cost, "cost": cost}
+)
 
 
 def optimize(problem: Problem) -> Design:
@@ -44,19 +51,33 @@ def solve(problem: Problem) -> Solution:
         return _solve_relative(problem)
     check_compute_fits(problem)
     lower, upper = bandwidth_bounds(problem)
-    objectives = {
-        "performance": performance,
-        "performance_per_cost": performance_per_cost,
-        "cost": cost,
-    }
     try:
-        solution = objectives[problem.objective](problem, lower, upper)
+        solution = _surest_solution(problem, lower, upper)
         _refuse_free(problem, checked(solution.design))
     except (SolverFailed, IllPosed) as error:
         if str(error).startswith(problem.source):
             raise
         raise type(error)(f"{problem.source}: {error}") from error
     return solution
+
+
+def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
+    """The optimum in floating point or, where that gives up or leaves doubt, in decimals.
+
+    The certificate judges both.
+    """
+    try:
+        first = _OBJECTIVES[problem.objective](problem, lower, upper)
+        checked(first.design)
+    except SolverFailed:
+        solution = certain_solution(problem, lower, upper)
+        if solution is None:
+            raise
+        return solution
+    if first.settled and first.design.optimality_gap <= SURE_GAP:
+        return first
+    second = certain_solution(problem, lower, upper) or first
+    return min(first, second, key=lambda solution: solution.design.optimality_gap)
 
 
 def _refuse_free(problem: Problem, design: Design) -> None:

@@ -208,6 +208,11 @@ def communication(program: Program, b: Array) -> float:
     return float(program.time @ w_values(program, b))
 
 
+def size_of(value: float) -> float:
+    """What differences of a weighted sum are relative to: where all time is hidden, the unit."""
+    return value if value > 0 else 1.0
+
+
 def weighted(program: Program, weights: Weights, b: Array) -> float:
     """What is minimised, at b; time counts only where it has a weight."""
     cost = weights.cost * float(program.price @ b)

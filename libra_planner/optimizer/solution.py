@@ -18,8 +18,10 @@ class Solution:
     problem : with a group's own optima and the number of chunks that were found on the way.
     has_neighbors : whether problems nearby have optima of the same kind; not so for a step
         without traffic, a catalogue or a relative group.
+    settled : whether it is known to be the one that C9 chooses among equally good designs.
     """
 
     design: Design
     problem: Problem
     has_neighbors: bool = False
+    settled: bool = True

@@ -10,7 +10,7 @@ from libra_planner.optimizer.convex import ConvexModel, ConvexPoint, solve_conve
 from libra_planner.optimizer.feasibility import meets_rules, restored
 from libra_planner.optimizer.linear import CutModel
 from libra_planner.optimizer.polish import polish
-from libra_planner.optimizer.program import Program, Weights, communication, weighted
+from libra_planner.optimizer.program import Program, Weights, communication, size_of, weighted
 from libra_planner.timing.expression import Array
 
 _GOOD_GAP = 1e-9
@@ -69,7 +69,8 @@ def certified(
     model = CutModel(program, weights, weighted(program, weights, best))
     if not program.n_forms and not weights.cost:
         return Optimum(best, 0.0, 0.0, np.empty(0), model)
-    bound, form_weights = -np.inf, np.empty(0)
+    # Time and, at prices of 0 or more, cost are never negative.
+    bound, form_weights = 0.0 if (weights.cost * program.price >= 0).all() else -np.inf, np.empty(0)
     for _ in range(_ROUNDS):
         for spread in _CUT_SPREAD:
             model.add_cuts(program.forms @ best * (1 - spread))
@@ -77,7 +78,7 @@ def certified(
         value, vertex = model.lower_bound()
         bound = max(bound, value)
         form_weights = model.form_weights(vertex.upper_dual)
-        if model.incumbent - bound <= good_gap * model.incumbent:
+        if model.incumbent - bound <= good_gap * size_of(model.incumbent):
             break
         candidate = restored(program, vertex.point[: program.n_dims])
         moved = ConvexPoint(candidate, form_weights)

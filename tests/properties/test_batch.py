@@ -77,16 +77,17 @@ def reference(problem: Problem) -> tuple[str, Design | None]:
 
 
 def agree(result: BatchResult, chosen: list[Problem]) -> None:
-    """Every row has the reference's status and, to 1e-6, its objective; about its vector."""
+    """Every row has the reference's status, objective (to 1e-9) and uniqueness; about its vector."""
     for i, problem in enumerate(chosen):
         status, design = reference(problem)
         if design is None:
-            assert result.status[i] == status or status == "uncertified", problem.workload_name
+            assert result.status[i] == status, problem.workload_name
             assert (result.status[i] == "optimal") != np.isnan(result.objective[i])
             continue
         assert result.status[i] == "optimal", problem.workload_name
         honest(result, i, problem)
-        assert result.objective[i] == pytest.approx(design.objective, rel=1e-6)
+        assert result.objective[i] == pytest.approx(design.objective, rel=1e-9)
+        assert bool(result.unique[i]) == design.unique, problem.workload_name
         found = result.bandwidth_bytes_per_s[i, : problem.topology.n_dims]
         expected = design.bandwidth_bytes_per_s
         assert np.allclose(found, expected, rtol=1e-4, atol=1e-4 * expected.max())
