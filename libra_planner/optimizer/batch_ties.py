@@ -27,10 +27,10 @@ from libra_planner.optimizer.batch_scaled import (
 )
 from libra_planner.timing.expression import Array, Mask
 
-_PRICED = 1e-7
+_PRICED = 1e-8
 """Share of the value above which a multiplier counts as positive."""
 
-_DOUBTFUL = 1e-10, 1e-6
+_DOUBTFUL = 1e-10, 1e-8
 """Shares between which a multiplier is neither surely positive nor surely rounding."""
 
 _TIED = 1e-6
