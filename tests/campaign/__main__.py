@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import itertools
 import secrets
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     folder = Path(options.keep or f"{tempfile.gettempdir()}/campaign-{seed}").resolve()
     print(f"Seed {seed}, finds in {folder}", flush=True)
+    faulthandler.enable()
     finds, counts = 0, Counter[tuple[str, int]]()
     numbers = itertools.count(options.first)
     for one in _until(time.monotonic() + options.seconds, tried(seed, numbers, folder)):

@@ -15,6 +15,7 @@ from tests.campaign.kept import kept_case
 from tests.campaign.mutations import argument_case, mutated_case
 from tests.campaign.odd_files import odd_case, path_case
 from tests.campaign.runs import run_case
+from tests.campaign.settings import ROUTED
 from tests.campaign.verdict import faults
 
 Draw = Callable[[Random], Case]
@@ -56,6 +57,7 @@ def tried(seed: int, numbers: Iterable[int], folder: Path) -> Iterator[Tried]:
 
     That of the running case is there from its start, in case the process is killed.
     """
+    _compile(folder / "compiled")
     for number in numbers:
         case, own = drawn(seed, number), folder / f"{seed}-{number}"
         case.write(own)
@@ -69,6 +71,16 @@ def tried(seed: int, numbers: Iterable[int], folder: Path) -> Iterator[Tried]:
         if number % _FREED_EVERY == 0:
             gc.unfreeze()  # What commands leave out of collections, as they are about to end.
             gc.collect()
+
+
+def _compile(folder: Path) -> None:
+    """Compile the loops that route, which takes some seconds once: no case is to blame for it."""
+    for policy in ("ecmp", "greedy", "edge_coloring"):
+        command = ("flows", "f.yaml", "f.csv", "--policy", policy)
+        case = Case("sound", command, {name: text.encode() for name, text in ROUTED.items()})
+        case.write(folder)
+        assert outcome(case, folder, most_s=300).code == 0
+    shutil.rmtree(folder)
 
 
 def _keep(folder: Path, came: Outcome, wrong: tuple[str, ...]) -> None:

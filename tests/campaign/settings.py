@@ -13,6 +13,11 @@ from tests.oracles.libra_tables import NETWORKS, PRICES, TABLES
 
 _PLAN = "01_gpt3_4d"
 _FLOWS = "flow_id,src,dst,bytes,via\na,0,4,1000000000,0\nb,1,5,1000,1\nc,2,9,5e6,2\nd,15,0,7,3\n"
+ROUTED = {
+    "f.yaml": (folder("examples") / "flows" / "flowtracer_fabric.yaml").read_text(),
+    "f.csv": _FLOWS,
+}
+"""A fabric and flows over it."""
 _HOPS = (
     "flow,switch,egress\na,leaf0,s0\na,spine0,l1\na,leaf1,h4\nb,leaf0,s1\nb,spine1,l1\nb,leaf1,h5\n"
 )
@@ -164,7 +169,6 @@ def _parts_of_plans() -> list[Setting]:
 
 
 def _flows() -> list[Setting]:
-    two_tier = (folder("examples") / "flows" / "flowtracer_fabric.yaml").read_text()
     command = "flows f.yaml f.csv"
     commands = (
         f"{command} --json",
@@ -178,11 +182,10 @@ def _flows() -> list[Setting]:
         "flows f.yaml --hops h.csv",
         "flows --hops h.csv --interfaces h.csv",
     )
-    both = {"f.yaml": two_tier, "f.csv": _FLOWS}
     return [
-        Setting("flows", both, ("f.yaml", "f.csv"), commands),
-        Setting("three tiers", both | {"f.yaml": _THREE_TIER}, ("f.yaml",), commands),
-        Setting("hops", {"f.yaml": two_tier, "h.csv": _HOPS}, ("h.csv",), hops),
+        Setting("flows", ROUTED, ("f.yaml", "f.csv"), commands),
+        Setting("three tiers", ROUTED | {"f.yaml": _THREE_TIER}, ("f.yaml",), commands),
+        Setting("hops", {"f.yaml": ROUTED["f.yaml"], "h.csv": _HOPS}, ("h.csv",), hops),
     ]
 
 
