@@ -66,8 +66,10 @@ def placed(
 
 def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
     found = _BUILT.match(fault.path)
-    if fault.place is not None or found is None:
+    if fault.place is not None:
         return fault
+    if found is None:  # Of a key of the plan, or of the design.
+        return replace(fault, place=document.key_places.get(tuple(fault.path.split("."))))
     dim = list(problem.topology.labels).index(found["label"])
     names = [found["label"], problem.topology.tiers[dim]]
     common: list[Key] = [(*KEY, found["key"]), KEY] if problem.links.networks[dim] else []

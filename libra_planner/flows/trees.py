@@ -107,8 +107,9 @@ def sprayed_trees(fabric: Clos, host: Indices, group: Indices) -> Trees:
 
 def _require_whole(fabric: Clos) -> None:
     if fabric.failed.size:
-        fix = "use another algorithm, or repair them"
-        raise SpecError(Fault("got in-network reduction on failed links", "expected none", fix))
+        fix, path = "use another algorithm, or repair them", "in_network_reduction"
+        got = "got in-network reduction on failed links"
+        raise SpecError(Fault(got, "expected none", fix, path))
 
 
 def _up_and_down(fabric: Clos, group: Indices, link: Indices, fraction: Array) -> Trees:

@@ -466,6 +466,14 @@ def test_the_line_of_what_cannot_be_built(plan, run) -> None:
         assert ":8:7: fabric.realization (dim2).nics: got 1 NICs of 50 GB/s" in result.err
 
 
+def test_the_line_of_a_reduction_that_failed_links_refuse(plan, run) -> None:
+    text = TWO_DIMS.replace("wiring:", "failed_links: 1, wiring:") + "in_network_reduction: [pod]\n"
+    result = run("check", plan(text=text), "--bandwidth", "150,50", "--seed", "0")
+    assert result.code == 2
+    line = len(text.splitlines())
+    assert f":{line}:1: in_network_reduction: got in-network reduction on failed" in result.err
+
+
 def test_jobs_have_one_placement(small, run) -> None:
     placed = ("    leaves: 2", "    leaves: 2\n    placement: rail")
     wide = ("switch_radix: 4", "switch_radix: 8")
