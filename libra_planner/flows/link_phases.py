@@ -167,12 +167,11 @@ class LinkPhases:
         Before algorithms are decided on, of all that can run.
         """
         listed = [int(seed) for seed in seeds]
-        drawn = any(self.phase(key).is_drawn(policy) for key in self.keys)
+        phases, memo = {key: self.phase(key) for key in self.keys}, self.memo.phases
+        drawn = any(phase.is_drawn(policy) for phase in phases.values())
         runs: list[Run] = []
         for i, seed in enumerate(listed if drawn else listed[:1]):
-            found = ((key, self.phase(key)) for key in self.keys)
-            memo = self.memo.phases
-            runs.append({key: phase.report(policy, seed, memo) for key, phase in found})
+            runs.append({key: one.report(policy, seed, memo) for key, one in phases.items()})
             if progress is not None:
                 progress(i + 1, len(listed) if drawn else 1)
         return runs

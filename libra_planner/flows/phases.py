@@ -185,7 +185,7 @@ class Phase:
         ratios = fabric.uplink_Bps / speed_Bps, fabric.core_Bps / speed_Bps
         return replace(fabric, host_Bps=1.0, uplink_Bps=ratios[0], core_Bps=ratios[1])
 
-    @property
+    @cached_property
     def key(self) -> tuple[Hashable, ...]:
         """All that decides about :meth:`rounds` on links that ``realize`` has built.
 
