@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests import campaign
 from tests.campaign.runner import Tried, tried
+from tests.campaign.verdict import UNPROVEN
 
 _WIDTH = 300
 
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
         if one.faults:
             finds += 1
             _say(one)
+        elif one.outcome.code == UNPROVEN:
+            print(f"Case {one.number} ({one.case.kind}) could not be certified", flush=True)
         if counts.total() % 500 == 0:
             print(f"{counts.total():,} cases, {finds} finds", flush=True)
     gc.unfreeze()  # DuckDB's objects, which complain when they are not freed before the end.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from tests.campaign.case import Case
+from tests.campaign.grammar import plan_case
 from tests.campaign.settings import settings
 
 NUMBERS = (
@@ -243,6 +245,17 @@ def mutated_case(random: Random) -> Case:
     files = {key: value.encode() for key, value in setting.files.items()}
     files[name] = text.encode("utf-8", "surrogatepass")
     return Case(f"spoiled {setting.name}", setting.command(random), files)
+
+
+def mutated_plan_case(random: Random) -> Case:
+    """A plan by grammar, spoiled."""
+    case = plan_case(random)
+    text = spoiled(random, case.files["plan.yaml"].decode())
+    return replace(
+        case,
+        kind=f"spoiled {case.kind}",
+        files={"plan.yaml": text.encode("utf-8", "surrogatepass")},
+    )
 
 
 def argument_case(random: Random) -> Case:

@@ -12,7 +12,7 @@ from random import Random
 from tests.campaign.case import Case, Outcome, outcome
 from tests.campaign.grammar import plan_case
 from tests.campaign.kept import kept_case
-from tests.campaign.mutations import argument_case, mutated_case
+from tests.campaign.mutations import argument_case, mutated_case, mutated_plan_case
 from tests.campaign.odd_files import odd_case, path_case
 from tests.campaign.runs import run_case
 from tests.campaign.settings import ROUTED
@@ -24,6 +24,7 @@ DRAWS: dict[str, tuple[float, Draw]] = {
     "plans": (4, plan_case),
     "kept": (2, kept_case),
     "spoiled": (5, mutated_case),
+    "spoiled plans": (1, mutated_plan_case),
     "arguments": (1, argument_case),
     "odd": (1, odd_case),
     "paths": (0.5, path_case),

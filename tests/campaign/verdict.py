@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from tests.campaign.case import MOST_S, Case, Outcome
 
-ANSWERED, BAD_INPUT = 0, 2
-CODES = (ANSWERED, BAD_INPUT, 3, 4)
+ANSWERED, BAD_INPUT, NO_OPTIMUM, UNPROVEN = 0, 2, 3, 4
 
 _RAW = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]"
@@ -26,7 +25,7 @@ _MORE = re.compile(r"(?:\S+: )?\.\.\. and [\d,]+ more|.*[\d,]+ more faults?")
 
 def faults(case: Case, outcome: Outcome) -> Iterator[str]:
     """One line for each thing that may not be."""
-    if outcome.code not in CODES:
+    if outcome.code not in (ANSWERED, BAD_INPUT, NO_OPTIMUM, UNPROVEN):
         last = [line for line in outcome.err.splitlines() if "this is a fault of" not in line][-1:]
         yield f"exit code {outcome.code}: {' | '.join(last)}"
     elif outcome.taken_s > MOST_S:
@@ -40,7 +39,7 @@ def faults(case: Case, outcome: Outcome) -> Iterator[str]:
         yield from _json_faults(outcome.out)
     if outcome.code == BAD_INPUT:
         yield from _refusal_faults(outcome)
-    if outcome.code in (BAD_INPUT, 3):
+    if outcome.code in (BAD_INPUT, NO_OPTIMUM):
         yield from _lineless(case, outcome)
 
 
