@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests import campaign
@@ -19,6 +19,7 @@ from tests.campaign.runner import Tried, tried
 from tests.campaign.verdict import UNPROVEN
 
 _WIDTH = 300
+_FIND = "FIND"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,22 +29,24 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(options.keep or f"{tempfile.gettempdir()}/campaign-{seed}").resolve()
     print(f"Seed {seed}, finds in {folder}", flush=True)
     faulthandler.enable()
-    finds, counts = 0, Counter[tuple[str, int]]()
-    numbers = itertools.count(options.first)
-    for one in _until(time.monotonic() + options.seconds, tried(seed, numbers, folder)):
-        counts[one.case.kind.split()[0], one.outcome.code] += 1
-        if one.faults:
-            finds += 1
-            _say(one)
-        elif one.outcome.code == UNPROVEN:
-            print(f"Case {one.number} ({one.case.kind}) could not be certified", flush=True)
-        if counts.total() % 500 == 0:
-            print(f"{counts.total():,} cases, {finds} finds", flush=True)
+    counts, end_s = Counter[tuple[str, str]](), time.monotonic() + options.seconds
+    for one in tried(seed, itertools.count(options.first), folder):
+        counts[one.case.kind.split()[0], _ending(one)] += 1
+        _say(one)
+        if counts.total() % 100 == 0:
+            print(f"{counts.total():,} cases", flush=True)
+        if time.monotonic() > end_s:
+            break
     gc.unfreeze()  # DuckDB's objects, which complain when they are not freed before the end.
-    for (kind, code), count in sorted(counts.items()):
-        print(f"{kind:<24} exit {code}  {count:>7,}")
+    for (kind, ending), count in sorted(counts.items()):
+        print(f"{kind:<12} {ending:<7} {count:>7,}")
+    finds = sum(count for (_, ending), count in counts.items() if ending == _FIND)
     print(f"{counts.total():,} cases, {finds} finds; seed {seed}")
     return int(finds > 0)
+
+
+def _ending(one: Tried) -> str:
+    return _FIND if one.faults else f"exit {one.outcome.code}"
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -59,11 +62,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _until(end_s: float, cases: Iterator[Tried]) -> Iterator[Tried]:
-    return itertools.takewhile(lambda _: time.monotonic() < end_s, cases)
-
-
 def _say(one: Tried) -> None:
+    if not one.faults:
+        if one.outcome.code == UNPROVEN:
+            print(f"Case {one.number} ({one.case.kind}) could not be certified", flush=True)
+        return
     print(f"\nFIND {one.number} ({one.case.kind}, {one.outcome.taken_s:.1f} s)")
     for fault in one.faults:
         print(f"  {_short(fault)}")
