@@ -189,7 +189,8 @@ class _Runs:
             place, path = Place(f"{file}{drawn}"), fault.path
             if path.startswith("flow "):
                 i = int(path.removeprefix("flow "))
-                path = f"flow {self.listed.ids[i]!r} on line {self.listed.lines[i]}"
+                path = f"flow {self.listed.ids[i]!r}{drawn}"
+                place = Place(f"{file}", self.listed.lines[i])
             faults.append(replace(fault, path=path, place=fault.place or place))
         return type(error)(*faults)
 

@@ -296,7 +296,7 @@ def test_a_flow_pinned_to_a_failed_link_has_its_name_and_line(files, run) -> Non
     fabric, flows = files(FABRIC + "failed: [[leaf 0, spine 0]]\n")
     result = run("flows", fabric, flows, "--policy", "pinned")
     assert (result.code, result.out) == (2, "")
-    message = f"{flows}: flow 'first' on line 2: got a path pinned to leaf 0 -> spine 0, which f"
+    message = f"{flows}:2: flow 'first': got a path pinned to leaf 0 -> spine 0, which f"
     assert result.err.startswith(message)
 
 
