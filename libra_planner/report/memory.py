@@ -115,8 +115,9 @@ def verdict(states: ModelStates, of: str = "") -> str:
         return f"the model{of} fits the {room} of the NPU without ZeRO; activations have {left}"
     least = format_bytes(states.zero_bytes(MOST_SHARDED if stage is None else stage))
     if stage is None:
-        over = f"{least} exceed the {room} of the NPU even if all is sharded over DP {states.dp}"
-        return f"the model{of} does not fit: {over} (ZeRO 3); use more NPUs, or ones with more"
+        sharded = f" even if all is sharded over DP {states.dp} (ZeRO 3)" if states.dp > 1 else ""
+        over = f"{least} exceed the {room} of the NPU{sharded}"
+        return f"the model{of} does not fit: {over}; use more NPUs, or ones with more"
     over = f"{format_bytes(states.total_bytes)} exceed the {room} of the NPU"
-    leaves = f"ZeRO {stage} over DP {states.dp} leaves {least}"
-    return f"the model{of} needs ZeRO: {over}; {leaves}. The step time is without ZeRO"
+    with_zero = f"with ZeRO {stage} over DP {states.dp} it needs {least}"
+    return f"the model{of} needs ZeRO: {over}; {with_zero}. The step time is without ZeRO"
