@@ -125,21 +125,32 @@ class _Runs:
         """The flow list routed with one seed or with many."""
         if len(self.seeds) == 1:
             report = self.report(self.seeds[0])
-            return RoutedList(self.fabric(report.seed), self.listed, report)
+            return RoutedList(self.fabric(report.seed), self.listed, report, is_drawn=self.is_drawn)
         if self.draws_failures:
             return self._failure_reports(self.seeds)
         found = self._seed_reports(self.seeds)
-        return RoutedList(self.whole, self.listed, found.first, found, self.statistics)
+        return RoutedList(
+            self.whole,
+            self.listed,
+            found.first,
+            found,
+            self.statistics,
+            is_drawn=self.is_drawn,
+        )
 
     @property
     def statistics(self) -> bool:
         """Whether a number of seeds is asked for."""
         return self.options.seeds is not None
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether another seed routes in another way, or lets other links fail."""
+        return self.draws_failures or (self.policy.is_drawn and self.whole.n_spines > 0)
+
     def _usual_seeds(self) -> range:
         """As many as the flows' number says where something is drawn."""
-        drawn = self.draws_failures or (self.policy.is_drawn and self.whole.n_spines > 0)
-        return range(n_routings(self.listed.flows.n_flows if drawn else 0))
+        return range(n_routings(self.listed.flows.n_flows if self.is_drawn else 0))
 
     def fabric(self, seed: int) -> Clos:
         """The fabric with the failures of a seed."""

@@ -65,9 +65,11 @@ class LinkCheck(LinkPhases):
         """
         listed = np.array(self.seeds(policy, seeds), np.int64)
         runs = self.runs(policy, listed, progress)
-        return self.decided(runs)._report(policy, listed, runs)
+        return self.decided(runs)._report(policy, listed, runs, is_drawn=self.is_drawn(policy))
 
-    def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
+    def _report(
+        self, policy: Policy, listed: Indices, runs: list[Run], *, is_drawn: bool
+    ) -> CheckReport:
         n_same = len(listed) // len(runs)
         every = runs * n_same
         times = [self.step_time_s(self._slowdown(run, "time_factor")) for run in runs]
@@ -77,6 +79,7 @@ class LinkCheck(LinkPhases):
         return CheckReport(
             policy=policy,
             seeds=listed,
+            is_drawn=is_drawn,
             design=self.design,
             ideal_step_time_s=float(self.problem.step_time.seconds(self.bandwidth_Bps)),
             spray_step_time_s=float(np.mean(sprayed)),

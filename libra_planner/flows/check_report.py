@@ -72,6 +72,7 @@ class CheckReport:
     Parameters
     ----------
     policy, seeds : what routed.
+    is_drawn : whether another seed gives other figures; else one routing stands for all seeds.
     design : the links.
     ideal_step_time_s : by the plan's model, in which dimensions deliver all their bandwidth.
     spray_step_time_s : on the whole links, with every packet sprayed; mean over random
@@ -86,6 +87,7 @@ class CheckReport:
 
     policy: Policy
     seeds: Indices
+    is_drawn: bool
     design: RealizedDesign = field(repr=False)
     ideal_step_time_s: float
     spray_step_time_s: float
@@ -95,6 +97,11 @@ class CheckReport:
     phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
     spreads: tuple[PhaseSpread, ...] = field(repr=False)
     choices: tuple[Choice, ...] = field(repr=False)
+
+    @property
+    def n_routings(self) -> int:
+        """Routings that were made: one for all seeds where nothing is drawn."""
+        return len(self.seeds) if self.is_drawn else 1
 
     @property
     def slowdown(self) -> Array:

@@ -134,6 +134,10 @@ class LinkPhases:
         phases = [self.phase(key) for key in self.keys]
         return sum(phase.n_flows for phase in phases if phase.is_drawn(policy))
 
+    def is_drawn(self, policy: Policy) -> bool:
+        """Whether another seed routes, or places, in another way."""
+        return any(self.phase(key).is_drawn(policy) for key in self.keys)
+
     def scheduled(self, policy: Policy, *, seeds: Iterable[int] | None = None) -> Self:
         """The check that keeps to the algorithms which are the fastest here, mean over the seeds.
 
@@ -168,7 +172,7 @@ class LinkPhases:
         """
         listed = [int(seed) for seed in seeds]
         phases, memo = {key: self.phase(key) for key in self.keys}, self.memo.phases
-        drawn = any(phase.is_drawn(policy) for phase in phases.values())
+        drawn = self.is_drawn(policy)
         runs: list[Run] = []
         for i, seed in enumerate(listed if drawn else listed[:1]):
             runs.append({key: one.report(policy, seed, memo) for key, one in phases.items()})

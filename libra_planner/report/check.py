@@ -50,6 +50,11 @@ class CheckedPlan:
     statistics: bool = False
 
     @property
+    def has_statistics(self) -> bool:
+        """Whether the text shows statistics: not of one routing that stands for all seeds."""
+        return self.statistics and self.report.n_routings > 1
+
+    @property
     def late(self) -> list[tuple[StepTimeLimit, float]]:
         """Bounds on the step time that its mean on the links exceeds, and by how many seconds."""
         mean_s = float(self.report.effective_step_time_s.mean())
@@ -82,7 +87,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         **time_keys(report, statistics=checked.statistics),
         "dimensions": _dimensions(checked),
         "phases": [
-            _phase(phase, spread, choice, statistics=checked.statistics)
+            _phase(phase, spread, choice)
             for (phase, _), spread, choice in zip(
                 report.phases, report.spreads, report.choices, strict=True
             )
@@ -110,6 +115,7 @@ def routing_keys(report: CheckReport) -> dict[str, Any]:
         "hash": policy.hash if policy.name == "ecmp" else None,
         "seed": int(report.seeds[0]),
         "n_seeds": len(report.seeds),
+        "n_routings": report.n_routings,
     }
 
 
@@ -178,16 +184,9 @@ def parts_payload(built: DimensionParts) -> dict[str, Any]:
     }
 
 
-def _phase(
-    phase: PhaseReport, spread: PhaseSpread, choice: Choice, *, statistics: bool
-) -> dict[str, Any]:
-    """A phase of the first seed; its figures are means unless statistics are asked for."""
+def _phase(phase: PhaseReport, spread: PhaseSpread, choice: Choice) -> dict[str, Any]:
+    """A phase of the first seed; its figures are means over the seeds."""
     worst = phase.worst
-    found: dict[str, Any] = {}
-    for name in ("efficiency", "slowdown", "fim_percent"):
-        of_first = {name: number(getattr(phase, name))}
-        samples = getattr(spread, name)
-        found |= of_first if statistics else figures(name, samples, statistics=False)
     return {
         "dimension": phase.label,
         "collectives": labels(choice.users),
@@ -196,7 +195,9 @@ def _phase(
         **choice_payload(choice),
         "n_rounds": len(phase.rounds),
         "n_flows": sum(one.n_flows for one in phase.rounds),
-        **found,
+        **figures("efficiency", spread.efficiency, statistics=False),
+        **figures("slowdown", spread.slowdown, statistics=False),
+        **figures("fim_percent", spread.fim_percent, statistics=False),
         "fim_floor_percent": number(phase.fim_floor_percent),
         "worst_round": {
             "name": worst.name,

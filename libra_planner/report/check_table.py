@@ -32,7 +32,7 @@ from libra_planner.report.flows_table import (
 from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
 from libra_planner.report.markup import escape
 from libra_planner.report.memory import memory_markup
-from libra_planner.report.spread import mean_text
+from libra_planner.report.spread import NOTHING_DRAWN, mean_text
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
 _LEAST_FOR_HISTOGRAM = 10
@@ -55,7 +55,7 @@ def print_check(
     console.print()
     console.print(_step_time_table(console, checked))
     print_line(console, _costs(report))
-    if checked.statistics:
+    if checked.has_statistics:
         _print_seeds(console, report)
     console.print()
     console.print(_dimension_table(console, checked))
@@ -101,7 +101,7 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
 
 def routed_by(report: CheckReport) -> str:
     """Policy and seeds in words."""
-    policy, n_seeds = report.policy, len(report.seeds)
+    policy = report.policy
     hashed = ""
     if policy.name == "ecmp":
         extras = ", one seed for all switches" * policy.shared_seed
@@ -109,9 +109,11 @@ def routed_by(report: CheckReport) -> str:
         hashed = f" ({policy.hash} hash{extras})"
     elif policy.per_collective:
         hashed = " (each collective by itself)"
+    if not report.is_drawn:
+        return f"[bold]{policy.name}[/]{hashed}{NOTHING_DRAWN}"
     seeds = f"seed {report.seeds[0]}"
-    if n_seeds > 1:
-        seeds = f"{n_seeds:,} seeds from {report.seeds[0]}"
+    if report.n_routings > 1:
+        seeds = f"{report.n_routings:,} seeds from {report.seeds[0]}"
     return f"[bold]{policy.name}[/]{hashed}, {seeds}"
 
 
@@ -124,7 +126,7 @@ def _step_time_table(console: Console, checked: CheckedPlan) -> Table:
         ("whole links, every packet sprayed", report.spray_step_time_s),
     ]
     found = distribution(routed_s)
-    if not checked.statistics:
+    if not checked.has_statistics:
         rows.append((f"whole links, {report.policy.name}", found.mean))
     else:
         rows.append((f"whole links, {report.policy.name}, mean", found.mean))
@@ -142,7 +144,7 @@ def _costs(report: CheckReport) -> str:
     links = report.spray_step_time_s / report.ideal_step_time_s - 1
     routing = report.effective_step_time_s / report.spray_step_time_s - 1
     cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
-    means = mean_text(routing, _signed)
+    means = mean_text(routing[: report.n_routings], _signed)
     return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
 
 
@@ -237,7 +239,7 @@ def _phase_table(console: Console, checked: CheckedPlan) -> Table:
         "floor %": [figure_text(phase.fim_floor_percent) for phase in phases],
         "slowdown": [f"{distribution(one.slowdown).mean:.3f}x" for one in spreads],
     }
-    n_seeds = len(checked.report.seeds)
+    n_seeds = checked.report.n_routings
     which = f"means of {n_seeds:,} routings" if n_seeds > 1 else "all groups at once"
     title = f"Collectives on switches, {which}; slowdown against sprayed packets"
     dispensable = ("floor %", "algorithm", "rounds", "flows")
@@ -253,7 +255,7 @@ def _print_hotspot(console: Console, checked: CheckedPlan, hot: Hotspot, n_busie
     which = f", {worst.name} ({worst.share:.1%} of its bytes)" if n_rounds > 1 else ""
     console.print()
     slower = worst.time_s / worst.ideal_s
-    first = f" with seed {checked.report.seeds[0]}" if len(checked.report.seeds) > 1 else ""
+    first = f" with seed {checked.report.seeds[0]}" if checked.report.n_routings > 1 else ""
     print_line(
         console,
         f"Loses most{first}: [bold]{escape(users)}[/] on {hot.phase.label}{which}: "

@@ -35,6 +35,7 @@ class RoutedList:
     statistics : whether a number of seeds was asked for: figures are then their statistics,
         and otherwise their mean.
     draws : where failures are drawn for every seed, the report of each.
+    is_drawn : whether another seed routes in another way, or lets other links fail.
     disconnected_seeds : seeds left out, whose failures cut hosts off.
     """
 
@@ -45,6 +46,12 @@ class RoutedList:
     statistics: bool = False
     draws: tuple[FlowReport, ...] = field(default=(), repr=False)
     disconnected_seeds: tuple[int, ...] = ()
+    is_drawn: bool = True
+
+    @property
+    def n_routings(self) -> int:
+        """Routings that were made: one for all seeds where nothing is drawn."""
+        return 1 if self.seeds is None or not self.is_drawn else len(self.seeds.seeds)
 
     @property
     def ideal_makespan_s(self) -> float:
@@ -69,8 +76,8 @@ def flows_payload(
         "n_flows": report.n_flows,
     }
     seeds = routed.seeds or gathered([report])
-    figures_of = _statistics if routed.statistics else _means
-    payload |= {"n_seeds": len(seeds.seeds), **figures_of(seeds, routed.draws)}
+    payload |= {"n_seeds": len(seeds.seeds), "n_routings": routed.n_routings}
+    payload |= _over_seeds(seeds, routed.draws, statistics=routed.statistics)
     if routed.disconnected_seeds:
         payload["disconnected_seeds"] = list(routed.disconnected_seeds)
     if report.gap is not None:
@@ -127,34 +134,49 @@ def layer_row(layer: LayerReport) -> dict[str, Any]:
     }
 
 
-def _means(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, Any]:
-    """The figures of a report as means over seeds, with their spread beside."""
+def _over_seeds(
+    seeds: SeedReports, draws: Sequence[FlowReport], *, statistics: bool
+) -> dict[str, Any]:
+    """The figures of a report over seeds: means or statistics, with their spread beside.
+
+    Floors and ideals depend on the seed only where it draws failures.
+    """
     reports = draws or [seeds.first]
-
-    def mean(name: str) -> float | None:
-        return number(distribution([getattr(report, name) for report in reports]).mean)
-
-    return {
-        "layers": [_mean_row(seeds, reports, i) for i in range(len(seeds.first.layers))],
-        **figures("fim_percent", seeds.fim_percent, statistics=False),
-        "fim_floor_percent": mean("fim_floor_percent"),
-        **figures("makespan_s", seeds.makespan_s, statistics=False),
-        "ideal_makespan_s": mean("ideal_makespan_s"),
-        **figures("slowdown", seeds.slowdown, statistics=False),
+    found = {
+        "layers": [
+            _layer_over_seeds(seeds, reports, i, statistics=statistics)
+            for i in range(len(seeds.first.layers))
+        ],
+        **figures("fim_percent", seeds.fim_percent, statistics=statistics),
+        "fim_floor_percent": _summary([x.fim_floor_percent for x in reports], statistics),
+        **figures("makespan_s", seeds.makespan_s, statistics=statistics),
+        "ideal_makespan_s": _summary([x.ideal_makespan_s for x in reports], statistics),
+        **figures("slowdown", seeds.slowdown, statistics=statistics),
     }
+    if statistics:
+        overall = distribution(seeds.fim_percent)
+        counts, edges = overall.counts.tolist(), overall.edges.tolist()
+        found["fim_histogram"] = {"counts": counts, "edges": edges}
+    return found
 
 
-def _mean_row(seeds: SeedReports, reports: Sequence[FlowReport], i: int) -> dict[str, Any]:
-    """A layer's figures as means over seeds, with their spread beside."""
+def _summary(samples: Sequence[float], statistics: bool) -> dict[str, float | None] | float | None:
+    return spread(samples) if statistics else number(distribution(samples).mean)
+
+
+def _layer_over_seeds(
+    seeds: SeedReports, reports: Sequence[FlowReport], i: int, *, statistics: bool
+) -> dict[str, Any]:
+    """A layer's figures over seeds, with their spread beside."""
     floors = [report.layers[i].fim_floor_percent for report in reports]
     row = layer_row(seeds.first.layers[i])
     return {
         **{name: row[name] for name in ("name", "n_links", "n_flows")},
-        **figures("fim_percent", seeds.layer_fim_percent[i], statistics=False),
-        "fim_floor_percent": number(distribution(floors).mean),
-        **figures("max_over_mean", seeds.layer_max_over_mean[i], statistics=False),
-        **whole_figures("max_flows", seeds.layer_max_flows[i]),
-        **whole_figures("idle_links", seeds.layer_n_idle[i]),
+        **figures("fim_percent", seeds.layer_fim_percent[i], statistics=statistics),
+        "fim_floor_percent": _summary(floors, statistics),
+        **figures("max_over_mean", seeds.layer_max_over_mean[i], statistics=statistics),
+        **whole_figures("max_flows", seeds.layer_max_flows[i], statistics=statistics),
+        **whole_figures("idle_links", seeds.layer_n_idle[i], statistics=statistics),
     }
 
 
@@ -166,40 +188,24 @@ def mean_layers(seeds: SeedReports) -> list[LayerReport]:
             fim_percent=distribution(seeds.layer_fim_percent[i]).mean,
             max_over_mean=distribution(seeds.layer_max_over_mean[i]).mean,
             max_flows=distribution(seeds.layer_max_flows[i]).mean,
-            n_idle=whole_figures("n", seeds.layer_n_idle[i])["n"],
+            n_idle=whole_figures("n", seeds.layer_n_idle[i], statistics=False)["n"],
         )
         for i, layer in enumerate(seeds.first.layers)
     ]
 
 
-def _statistics(seeds: SeedReports, draws: Sequence[FlowReport]) -> dict[str, Any]:
-    """The figures of a report as statistics over seeds.
+def proven(gap: float, *, alike: bool) -> str:
+    """What an integer program proved of the busiest link between switches.
 
-    Floors and ideals depend on the seed only where it draws failures.
+    >>> proven(0.0, alike=True)
+    'Proven: no routing of whole flows loads the busiest link less'
+    >>> proven(0.0312, alike=True)
+    "Not proven: up to 3.1% of the busiest link's load might be saved"
     """
-    reports = draws or [seeds.first]
-    layers = [
-        {
-            "name": layer.name,
-            "n_links": layer.n_links,
-            "n_flows": layer.n_flows,
-            "fim_percent": spread(seeds.layer_fim_percent[i]),
-            "fim_floor_percent": spread([r.layers[i].fim_floor_percent for r in reports]),
-            "max_over_mean": spread(seeds.layer_max_over_mean[i]),
-            "max_flows": spread(seeds.layer_max_flows[i]),
-        }
-        for i, layer in enumerate(seeds.first.layers)
-    ]
-    overall = distribution(seeds.fim_percent)
-    return {
-        "layers": layers,
-        "fim_percent": spread(seeds.fim_percent),
-        "fim_floor_percent": spread([report.fim_floor_percent for report in reports]),
-        "makespan_s": spread(seeds.makespan_s),
-        "ideal_makespan_s": spread([report.ideal_makespan_s for report in reports]),
-        "slowdown": spread(seeds.slowdown),
-        "fim_histogram": {"counts": overall.counts.tolist(), "edges": overall.edges.tolist()},
-    }
+    measure = "" if alike else " (load: bytes over speed, whereas FIM counts flows)"
+    if gap == 0:
+        return f"Proven: no routing of whole flows loads the busiest link less{measure}"
+    return f"Not proven: up to {gap:.1%} of the busiest link's load might be saved{measure}"
 
 
 def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from rich.table import Table
 from libra_planner.flows.fabric import Array, Clos
 from libra_planner.flows.failures import cable_failures
 from libra_planner.flows.imbalance import distribution
+from libra_planner.flows.loads import are_alike
 from libra_planner.flows.measured import MeasuredReport
 from libra_planner.flows.report import LayerReport
 from libra_planner.flows.seed_reports import SeedReports, gathered
@@ -23,9 +24,10 @@ from libra_planner.report.flows import (
     group_rows,
     hop_rows,
     mean_layers,
+    proven,
 )
 from libra_planner.report.markup import escape
-from libra_planner.report.spread import mean_text
+from libra_planner.report.spread import NOTHING_DRAWN, mean_text
 from libra_planner.units import format_bandwidth, format_time, time_unit
 
 _BAR_CELLS = 40
@@ -41,8 +43,9 @@ def print_flows(
     """Headline, layers, what it costs, busiest links; with many seeds their spread."""
     print_line(console, _headline(routed))
     console.print()
-    if not routed.statistics:
-        seeds = routed.seeds or gathered([routed.report])
+    if not routed.statistics or routed.n_routings == 1:
+        several = routed.n_routings > 1 and routed.seeds
+        seeds = several or gathered([routed.report])
         console.print(layer_table(console, mean_layers(seeds), n_routings=len(seeds.seeds)))
         console.print()
         _print_totals(console, routed, seeds)
@@ -55,7 +58,7 @@ def print_flows(
         print_line(console, f"Left out: {plural('seed', n)} {shown}{more}, which cut hosts off")
     if groups:
         print_groups(console, group_rows(routed))
-    title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.seeds else "")
+    title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.n_routings > 1 else "")
     _print_busiest(console, busiest_links(routed, n_busiest), title)
     if traced is not None:
         print_hops(console, routed, traced)
@@ -92,11 +95,13 @@ def _headline(routed: RoutedList) -> str:
     policy = report.policy
     tiers = ", ".join(_counted(n, tier) for tier, n in fabric.n_switches.items())
     hashed = f" ({policy.hash} hash)" if policy.name == "ecmp" else ""
-    seeds = f"seed {report.seed}"
-    if routed.seeds is not None:
-        seeds = _seeds_text(routed)
+    seeds = f", seed {report.seed}"
+    if not routed.is_drawn:
+        seeds = NOTHING_DRAWN
+    elif routed.seeds is not None:
+        seeds = f", {_seeds_text(routed)}"
     return (
-        f"[bold]{policy.name}[/]{hashed}, {seeds}: {_counted(report.n_flows, 'flow')} between "
+        f"[bold]{policy.name}[/]{hashed}{seeds}: {_counted(report.n_flows, 'flow')} between "
         f"{_counted(fabric.n_hosts, 'host')}, {tiers}{_failed_text(fabric)}"
     )
 
@@ -155,20 +160,8 @@ def _print_totals(console: Console, routed: RoutedList, seeds: SeedReports) -> N
             f"{means and f', {means}'}",
         )
     if report.gap is not None:
-        print_line(console, proven(report.gap))
-
-
-def proven(gap: float) -> str:
-    """What an integer program proved of the busiest link between switches.
-
-    >>> proven(0.0)
-    'Proven: no routing of whole flows loads the busiest link less'
-    >>> proven(0.0312)
-    "Not proven: up to 3.1% of the busiest link's load might be saved"
-    """
-    if gap == 0:
-        return "Proven: no routing of whole flows loads the busiest link less"
-    return f"Not proven: up to {gap:.1%} of the busiest link's load might be saved"
+        alike = are_alike(routed.fabric, routed.flows.flows)
+        print_line(console, proven(report.gap, alike=alike))
 
 
 def layer_table(console: Console, layers: Sequence[LayerReport], *, n_routings: int = 1) -> Table:

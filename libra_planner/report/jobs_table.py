@@ -28,7 +28,8 @@ def print_jobs(
         f"[bold]{len(jobs)} jobs[/] on {topology}, {topology.n_npus:,} NPUs, sharing "
         f"{topology.labels[-1]} ({topology.tiers[-1]})",
     )
-    print_line(console, f"Routed by {routed_by(jobs[0].alone)}; placement {traffic.placement}")
+    routed = max((job.alone for job in jobs), key=lambda report: report.n_routings)
+    print_line(console, f"Routed by {routed_by(routed)}; placement {traffic.placement}")
     console.print()
     columns = {
         "plan": list(plans),
@@ -41,10 +42,11 @@ def print_jobs(
         "GB/s per NPU": [_vector(check.bandwidth_Bps) for check in shared.checks],
         "FIM %": [figure_text(float(job.shared.fim_percent.mean())) for job in jobs],
     }
-    several = len(jobs[0].alone.seeds) > 1
+    n_routings = routed.n_routings
+    several = n_routings > 1
     if several:
         columns["p95"] = [f"{distribution(job.slowdown).p95:.3f}x" for job in jobs]
-    several_text = f", means of {len(jobs[0].alone.seeds):,} routings" if several else ""
+    several_text = f", means of {n_routings:,} routings" if several else ""
     title = f"Step time of each job{several_text}"
     dispensable = ("GB/s per NPU", "FIM %", "workload", "ideal", "NPUs")
     console.print(

@@ -64,7 +64,7 @@ def _comparison(console: Console, routed: RoutedOptimum) -> Table:
         "FIM %": [figure_text(float(check.fim_percent.mean())) for check in checks],
         "GB/s per NPU": [_vector(one) for _, one in rows],
     }
-    n_seeds = len(best.check.seeds)
+    n_seeds = best.check.n_routings
     several = f", means of {n_seeds:,} routings" if n_seeds > 1 else ""
     title = f"Step time{several}"
     left = ("design", "GB/s per NPU")
@@ -77,7 +77,7 @@ def _vector(one: CheckedDesign) -> str:
 
 def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
     best, blind, n_designs = routed.best, routed.blind, len(routed.rounds)
-    spread = mean_text(best.check.effective_step_time_s, format_time)
+    spread = mean_text(best.check.effective_step_time_s[: best.check.n_routings], format_time)
     if spread:
         yield f"Step time of this design on its links: {spread}"
     if best is blind:

@@ -9,6 +9,9 @@ from typing import Any
 from libra_planner.flows.fabric import Array
 from libra_planner.flows.imbalance import Distribution, distribution
 
+NOTHING_DRAWN = ": no path is drawn, one routing"
+"""What stands after a policy in place of its seeds."""
+
 
 def number(value: float) -> float | None:
     """A figure for JSON: null for what is not defined."""
@@ -33,17 +36,15 @@ def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
 
 
 def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) -> dict[str, Any]:
-    """A key with the statistics of several seeds, or with their mean and its spread beside it.
+    """A key with the statistics of several seeds, or with their mean; their spread beside it.
 
     >>> figures("fim_percent", [30.0, 40.0], statistics=False)["fim_percent_max"]
     40.0
     """
-    if statistics:
-        return {name: spread(samples)}
     found = distribution(samples)
     known = [float(one) for one in samples if not math.isnan(one)]
     return {
-        name: number(found.mean),
+        name: spread(samples) if statistics else number(found.mean),
         f"{name}_sd": number(found.sd) if len(known) > 1 else None,
         f"{name}_min": min(known, default=None),
         f"{name}_max": max(known, default=None),
@@ -62,17 +63,17 @@ def mean_text(samples: Array | Sequence[float], text: Callable[[float], str]) ->
     return f"mean of {len(known):,} routings, from {text(min(known))} to {text(max(known))}"
 
 
-def whole_figures(name: str, samples: Array | Sequence[float]) -> dict[str, Any]:
+def whole_figures(
+    name: str, samples: Array | Sequence[float], *, statistics: bool
+) -> dict[str, Any]:
     """The same of a number of flows or links: the mean is rounded, so that it stays a number.
 
-    >>> whole_figures("max_flows", [7.0, 8.0, 8.0])["max_flows"]
+    >>> whole_figures("max_flows", [7.0, 8.0, 8.0], statistics=False)["max_flows"]
     8
     """
-    found = figures(name, samples, statistics=False)
+    found = figures(name, samples, statistics=statistics)
     mean, least, most = (found[f"{name}{end}"] for end in ("", "_min", "_max"))
-    same = least == most
-    return found | {
-        name: count(mean) if same else math.floor(mean + 0.5),
-        f"{name}_min": count(least),
-        f"{name}_max": count(most),
-    }
+    ends = {f"{name}_min": count(least), f"{name}_max": count(most)}
+    if statistics:
+        return found | ends
+    return found | ends | {name: count(mean) if least == most else math.floor(mean + 0.5)}

@@ -210,7 +210,14 @@ def test_json_holds_the_numbers_of_the_core(plan, run) -> None:
     )
     [(phase, users)] = report.phases
     [row] = found["phases"]
-    assert (row["slowdown"], row["fim_percent"]) == (phase.slowdown, phase.fim_percent)
+    [spread] = report.spreads  # Means as in the text, not the first seed's.
+    assert row["slowdown"] == pytest.approx(spread.slowdown.mean(), rel=1e-12)
+    assert row["fim_percent"] == pytest.approx(spread.fim_percent.mean(), rel=1e-12)
+    assert row["slowdown"] != phase.slowdown
+    for key in ("effective_step_time_s", "slowdown", "fim_percent"):
+        samples = getattr(report, key)
+        assert found[f"{key}_sd"] == found[key]["sd"] > 0
+        assert (found[f"{key}_min"], found[f"{key}_max"]) == (samples.min(), samples.max())
     assert row["collectives"] == [user.label for user in users]
     layers = {layer["name"]: layer for layer in row["worst_round"]["layers"]}
     assert layers["leaf_up"]["fim_percent"] == phase.worst.layers[1].fim_percent
@@ -627,10 +634,25 @@ def test_one_seed_does_not_decide(small, run) -> None:
 
 def test_what_draws_nothing_runs_once_by_default(small, plan, run) -> None:
     greedy = run("check", small(), "--policy", "greedy", "--json").payload
-    assert (greedy["n_seeds"], greedy["slowdown_sd"]) == (1, None)
+    assert (greedy["n_seeds"], greedy["n_routings"], greedy["slowdown_sd"]) == (1, 1, None)
     # One switch for every group offers ECMP nothing to draw.
     assert run("check", plan(), "--json").payload["n_seeds"] == 1
     assert run("check", small(), "--placement", "random", "--json").payload["n_seeds"] == 10
+
+
+def test_what_draws_no_path_names_no_seeds(small, run) -> None:
+    for seeds in ((), ("--seeds", "5"), ("--seed", "4")):
+        text = run("check", small(ONE_UPLINK), "--policy", "greedy", *seeds).out
+        assert "Routed by greedy: no path is drawn, one routing; placement" in text
+        assert "mean" not in text
+        assert "seed" not in text
+    asked = ("check", small(), "--policy", "greedy", "--seeds", "5")
+    found = run(*asked, "--json").payload
+    assert (found["n_seeds"], found["n_routings"]) == (5, 1)
+    assert found["slowdown"].keys() == {"mean", "sd", "p5", "p50", "p95"}
+    text = run(*asked, "--placement", "random").out
+    assert "Routed by greedy, 5 seeds from 0;" in text
+    assert "mean of 5 routings" in text
 
 
 def test_the_number_of_flows_decides_how_many_routings(small, plan) -> None:

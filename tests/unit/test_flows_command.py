@@ -486,5 +486,50 @@ def test_one_seed_does_not_decide(run) -> None:
 
 def test_a_number_of_seeds_gives_statistics_as_before(run) -> None:
     found = run("flows", *FLOWTRACER, "--seeds", "3", "--json").payload
+    singles = [run("flows", *FLOWTRACER, "--seed", seed, "--json").payload for seed in range(3)]
     assert found["fim_percent"].keys() == {"mean", "sd", "p5", "p50", "p95"}
-    assert "fim_percent_sd" not in found
+    # The spread stands under the names that it has without options.
+    for key in ("fim_percent", "makespan_s", "slowdown"):
+        samples = [one[key] for one in singles]
+        assert found[f"{key}_sd"] == found[key]["sd"] > 0
+        assert (found[f"{key}_min"], found[f"{key}_max"]) == (min(samples), max(samples))
+    usual = run("flows", *FLOWTRACER, "--json").payload
+    assert found.keys() - usual.keys() == {"fim_histogram"}
+    for i, (layer, beside) in enumerate(zip(found["layers"], usual["layers"], strict=True)):
+        assert layer.keys() == beside.keys()
+        idle = [one["layers"][i]["idle_links"] for one in singles]
+        assert layer["idle_links"]["mean"] == pytest.approx(np.mean(idle))
+        assert (layer["idle_links_min"], layer["idle_links_max"]) == (min(idle), max(idle))
+
+
+def test_what_draws_no_path_names_no_seeds(run) -> None:
+    for seeds in ((), ("--seeds", "3"), ("--seed", "4")):
+        text = run("flows", *FLOWTRACER, "--policy", "greedy", *seeds).out
+        assert text.startswith("greedy: no path is drawn, one routing: 128 flows")
+        assert "means of" not in text
+        assert "Over the seeds" not in text
+        assert "of seed" not in text
+    found = run("flows", *FLOWTRACER, "--policy", "greedy", "--seeds", "3", "--json").payload
+    assert (found["n_seeds"], found["n_routings"]) == (3, 1)
+    assert found["fim_percent"].keys() == STATISTICS
+    assert run("flows", *FLOWTRACER, "--seeds", "3", "--json").payload["n_routings"] == 3
+    drawn = run("flows", *FLOWTRACER, "--policy", "greedy", "--fail-links", "1", "--seeds", "3")
+    assert drawn.out.startswith("greedy, 3 seeds from 0: 128 flows")
+
+
+def test_a_proof_by_bytes_says_that_fim_counts_flows(files, run) -> None:
+    said = "(load: bytes over speed, whereas FIM counts flows)"
+    text = run("flows", *files(), "--policy", "ilp").out
+    assert "the busiest link less " + said in text
+    alike = run("flows", *files(flows=FLOWS.replace("500000000", "1000000000")), "--policy", "ilp")
+    assert "Proven" in alike.out
+    assert said not in alike.out
+
+
+def test_the_even_fabric_of_the_examples_says_why_it_cannot_be_pinned(run) -> None:
+    fabric = EXAMPLES / "flowtracer_fabric_1to1.yaml"
+    assert run("flows", fabric, FLOWTRACER[1], "--policy", "pinned").code == 2
+    named = "`--policy pinned` is refused here"
+    assert named in fabric.read_text()
+    even = run("flows", fabric, FLOWTRACER[1], "--policy", "edge_coloring", "--json").payload
+    assert (even["fim_percent"], even["slowdown"]) == (0, 1)
