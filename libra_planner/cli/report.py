@@ -234,7 +234,7 @@ def _payload(comparison: Comparison, paths: list[Path]) -> dict[str, Any]:
         "order_note": ranks.order_note or None,
         "missing_prices": [part.name for part in comparison.missing],
         "decision": _decision(comparison),
-        "n_tokens": comparison.n_tokens,
+        "n_tokens": comparison.n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],
     }
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from libra_planner.plain_text import visible_lines
 from libra_planner.problem import Problem
 from libra_planner.report.catalogue import catalogue_lines
+from libra_planner.report.equal import equal_bandwidth_text
 from libra_planner.report.fidelity import fidelity_lines
 from libra_planner.report.markup import escape
 from libra_planner.report.memory import memory_markup
@@ -142,12 +143,9 @@ def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
     per_dollar = (
         f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar" if per_cost else ""
     )
-    breaks = "" if equal.feasible else ", breaks the rules"
-    what = " system cost" if evaluation.fixed_cost_usd else ""
     text = (
         f"[bold]{evaluation.speedup_vs_equal:.3f}x[/] as fast as equal bandwidth "
-        f"({format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
-        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{what}{breaks}){per_dollar}"
+        f"({equal_bandwidth_text(evaluation)}){per_dollar}"
     )
     rate = float(problem.price_usd_per_Bps.sum())
     if equal.feasible or not rate:

@@ -32,6 +32,7 @@ from libra_planner.tui.sweep_columns import KNOWN, LAST, columns_of
 from libra_planner.tui.sweeping import best_so_far
 from tests.tui.conftest import Driver, command, drive
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1.0, "x": 1.0}
 UNITS |= {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 MONEY = {"B": 1e9, "M": 1e6, "k": 1e3, "": 1.0}
@@ -229,6 +230,13 @@ def test_the_report_screen_says_what_the_command_says(plan_file: Path) -> None:
         assert "report-designs.csv" not in shown
 
     drive(plan_file, walk, (100, 60))
+
+
+def test_the_report_screen_names_its_own_control_for_the_check(tmp_path: Path) -> None:
+    plan = EXAMPLES / "reports" / "oversubscribed.yaml"
+    payload = command("report", plan, "-o", tmp_path, "--formats", "md", "--json").payload
+    shown = words(rendered(payload, ["1 mine"], 198))
+    assert "oversubscribed 2:1; check links by ecmp to count it (--check ecmp)." in shown
 
 
 def test_missing_prices_stand_above_the_answers(tmp_path: Path) -> None:

@@ -86,6 +86,21 @@ def test_models_that_disagree_are_named_with_both_orders(three) -> None:
     assert note in decision_section(three, ()).paragraphs[1]
 
 
+def test_the_speedup_stands_beside_what_equal_bandwidth_is(run) -> None:
+    """Equal bandwidth that is faster, costs more and breaks the rules is nothing to buy."""
+    plan = str(EXAMPLES / "06_catalogue.yaml")
+    made = documents(_compared(plan, PARTIAL[0]), ("csv", "html", "md", "xlsx"))
+    rows = {row[0]: row[1:] for row in csv.reader(io.StringIO(made["report-designs.csv"]))}
+    broken, kept = rows["Equal bandwidth in every dimension"]
+    assert broken == "125.00 GB/s each: 775.045 ms, $34.51M, breaks the rules"
+    assert f"({broken})" in " ".join(run("optimize", plan).out.split())
+    assert "breaks" not in kept
+    book = openpyxl.load_workbook(io.BytesIO(made["report.xlsx"]))
+    assert broken in [cell.value for sheet in book for row in sheet for cell in row]
+    assert broken in made["report.html"]
+    assert broken in made["report.md"].replace("\\", "")
+
+
 def test_json_and_terminal_say_the_same(run, tmp_path) -> None:
     command = ("report", *PARTIAL, "-o", tmp_path, "--formats", "md")
     payload, text = run(*command, "--json").payload, run(*command).out

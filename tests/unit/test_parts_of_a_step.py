@@ -74,7 +74,12 @@ def test_a_report_of_parts_alone_holds_no_figure_of_a_run() -> None:
     run_table = made["report-run.csv"].split("\r\n")[1:-1]
     assert [line.endswith(SAID) for line in run_table] == [True, True]
     assert "report-run-moved.csv" not in made
-    assert "per token" not in made["report.md"]
+    text = made["report.md"]
+    assert "per token" not in text
+    assert "## The training run\n" in text
+    for said in ("trillion", "run as it will", "the run follow", "tokens per second, work"):
+        assert said not in text
+    assert text.count("links: work per dollar follows them.") == 2
 
 
 def test_json_has_nulls_and_the_reason(run, tmp_path) -> None:
@@ -84,6 +89,34 @@ def test_json_has_nulls_and_the_reason(run, tmp_path) -> None:
     assert all(whole[key] > 0 for key in RUN_KEYS)
     assert (whole["covers"], whole["run_not_available"]) == ("step", None)
     assert whole["tokens_per_s"] == pytest.approx(1024 * 2048 / whole["step_time_s"])
+
+
+def test_no_view_says_that_a_run_follows_where_there_is_none(run, tmp_path, own) -> None:
+    done = _report(run, tmp_path, PART)
+    basis, firmness = done.payload["decision"]["text"]
+    assert basis == "Step times are on partial groups' own links: work per dollar follows them."
+    assert (done.payload["n_tokens"], firmness) == (None, "One design: nothing is ranked.")
+    assert basis in run("report", PART, "-o", tmp_path / "out", "--formats", "html,xlsx").out
+    book = openpyxl.load_workbook(tmp_path / "out" / "report.xlsx")
+    cells = [str(cell.value) for sheet in book for row in sheet for cell in row]
+    for text in ((tmp_path / "out" / "report.html").read_text(), "\n".join(cells)):
+        assert "The training run" in text
+        assert "trillion" not in text
+        assert "tokens per second, work" not in text
+    payload = _report(run, tmp_path, PART, f"{PART}@300,100,75,25").payload
+    assert payload["decision"]["text"][0].endswith(": the ranking and work per dollar follow them.")
+    payload = _report(run, tmp_path, PART, own(TABLE)).payload  # Other work: nothing follows.
+    assert payload["fastest"] is None
+    assert payload["decision"]["text"][0] == "Step times are on partial groups' own links."
+
+
+def test_what_follows_the_step_time_of_a_whole_step(run, tmp_path) -> None:
+    payload = _report(run, tmp_path, WHOLE).payload
+    assert payload["n_tokens"] == 10**12
+    followers = "tokens per second, work per dollar and the run follow them."
+    assert payload["decision"]["text"][0] == f"Step times are by the plan's model: {followers}"
+    payload = _report(run, tmp_path, PART, WHOLE).payload
+    assert payload["n_tokens"] == 10**12
 
 
 def test_the_cockpit_says_it_on_its_report_screen(run, tmp_path) -> None:

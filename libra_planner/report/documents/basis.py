@@ -94,7 +94,7 @@ def risk_section(comparison: Comparison) -> Section:
         title="Risks and assumptions",
         sheet="Assumptions",
         paragraphs=tuple(dict.fromkeys(risks)),
-        tables=(_assumption_table(comparison.candidates[0].proposal.shop.assumptions),),
+        tables=(_assumption_table(comparison),),
         is_static=True,
     )
 
@@ -121,7 +121,8 @@ def _part_risks(comparison: Comparison) -> list[str]:
     return [text] if powerless else []
 
 
-def _assumption_table(assumed: Assumptions) -> Table:
+def _assumption_table(comparison: Comparison) -> Table:
+    assumed = comparison.candidates[0].proposal.shop.assumptions
     lengths = ", ".join(f"{name} {length:g} m" for name, length in assumed.cable_lengths_m.items())
     rows: list[list[Value]] = [
         ["NPU, where a plan names none", assumed.npu.name, mark("assumed")],
@@ -140,10 +141,16 @@ def _assumption_table(assumed: Assumptions) -> Table:
             mark(assumed.electricity.confidence),
         ],
         ["Power usage effectiveness", number(assumed.pue, 2), mark("assumed")],
+        *(_of_runs(assumed) if comparison.has_run else ()),
+    ]
+    return table("assumptions", "Assumptions", ["What", "Value", "Confidence"], rows)
+
+
+def _of_runs(assumed: Assumptions) -> list[list[Value]]:
+    return [
         ["Checkpoint, s", f"{assumed.checkpoint_s:g}", mark("assumed")],
         ["Restart, s", f"{assumed.restart_s:g}", mark("assumed")],
     ]
-    return table("assumptions", "Assumptions", ["What", "Value", "Confidence"], rows)
 
 
 def _side(side: SideNetwork) -> list[Value]:

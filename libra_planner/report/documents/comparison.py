@@ -19,8 +19,9 @@ from libra_planner.report.documents.cells import (
     usd,
 )
 from libra_planner.report.documents.designs import Figure, figures
-from libra_planner.report.documents.inputs import Comparison
+from libra_planner.report.documents.inputs import Comparison, time_basis
 from libra_planner.report.documents.live import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
+from libra_planner.report.equal import equal_bandwidth_text
 from libra_planner.time_models import TimeModel
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.workload.memory import ModelStates
@@ -62,10 +63,7 @@ def _design_table(comparison: Comparison) -> Table:
         rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
         rows.append((f"dim{dim + 1}, of whole ports, GB/s", _bandwidth(dim, built=True)))
     rows += _time_rows(comparison.ranking.ranked_by)
-    note = (
-        f"Ranked by the step time {comparison.ranking.ranked_by}; tokens per second, work per "
-        "dollar and the run follow it. Speedup over equal bandwidth is by the plan's model."
-    )
+    note = f"{time_basis(comparison)} Speedup over equal bandwidth is by the plan's model."
     return figures(comparison, "designs", "Design and step time", rows, note)
 
 
@@ -90,6 +88,7 @@ def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
         ("FIM of the worst dimension under the policy", _fim),
         ("Step time that ranks, ms", lambda one: number(one.step_time_by(model) * _MS, 3)),
         ("Speedup over equal bandwidth", lambda one: number(one.evaluation.speedup_vs_equal, 3)),
+        ("Equal bandwidth in every dimension", lambda one: equal_bandwidth_text(one.evaluation)),
         ("Tokens per step", lambda one: count(one.proposal.tokens_per_step)),
         ("Tokens per second", _tokens_per_s),
         ("Weights, gradients, optimizer states, GB per NPU", _memory_need),

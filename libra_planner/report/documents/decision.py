@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.report.documents.cells import Card, Chart, Section
-from libra_planner.report.documents.inputs import Comparison, run_refusal
+from libra_planner.report.documents.inputs import Comparison, run_refusal, time_basis
 from libra_planner.report.documents.live import verdict
 from libra_planner.report.memory import WARNING, memory_lines
 from libra_planner.time_models import TimeModel
@@ -39,10 +39,7 @@ def decision_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Secti
 def ranked_by(comparison: Comparison) -> tuple[str, ...]:
     """Which step time everything is ranked by, and where models disagree on the order."""
     ranking = comparison.ranking
-    text = (
-        f"Step times are {ranking.ranked_by}: the ranking, tokens per second, work per dollar and "
-        "the run follow them."
-    )
+    text = time_basis(comparison)
     return (text, ranking.order_note) if ranking.order_note else (text,)
 
 
@@ -105,7 +102,8 @@ def _faults(one: Candidate) -> list[str]:
         if bridge.oversubscription > 1:
             found.append(
                 f"Design {one.letter}: the step time does not count that {bridge.label} "
-                f"{bridge.tier} is oversubscribed {bridge.oversubscription:g}:1; --check ecmp does."
+                f"{bridge.tier} is oversubscribed {bridge.oversubscription:g}:1; "
+                "check links by ecmp to count it (--check ecmp)."
             )
     if not one.facility.fits:
         found.append(f"A rack cannot power or hold a server of design {one.letter}.")

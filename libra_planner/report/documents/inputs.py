@@ -75,6 +75,11 @@ class Comparison:
         return times_s(self.candidates)[0]
 
     @property
+    def has_run(self) -> bool:
+        """Whether the run of any design is known."""
+        return any(one.run for one in self.candidates)
+
+    @property
     def chosen(self) -> int:
         """The design that the charts show in detail: the best per dollar, else the cheapest."""
         best = self.ranking.best_per_usd
@@ -91,3 +96,20 @@ def run_refusal(comparison: Comparison) -> tuple[str, ...]:
         f"Tokens per second, days and dollars of a run are {PART_OF_A_STEP} "
         f"({', '.join(one.letter for one in parts)}). To have them: {fixes}.",
     )
+
+
+def time_basis(comparison: Comparison) -> str:
+    """Which step time there is, and what of the report follows it."""
+    per_usd = comparison.ranking.best_per_usd is not None
+    known = {
+        "the ranking": per_usd and len(comparison.candidates) > 1,
+        "tokens per second": any(one.token_time_s for one in comparison.candidates),
+        "work per dollar": per_usd,
+        "the run": comparison.has_run,
+    }
+    *most, last = [name for name, is_known in known.items() if is_known] or [""]
+    text = f"Step times are {comparison.ranking.ranked_by}"
+    if not last:
+        return f"{text}."
+    verb = "follow" if most or last == "tokens per second" else "follows"
+    return f"{text}: {', '.join(most)}{' and ' if most else ''}{last} {verb} them."

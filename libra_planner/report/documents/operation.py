@@ -37,19 +37,25 @@ _KW = 1000.0
 def run_section(comparison: Comparison) -> Section:
     """Time, failures and cost of a training run."""
     assumed = comparison.candidates[0].proposal.shop.assumptions
-    known = any(one.run for one in comparison.candidates)
+    known = comparison.has_run
     parts = any(one.proposal.is_part for one in comparison.candidates)
     tables = [_run_table(comparison)] if known or parts else []
     tables += [_swing_table(comparison)] if known else []
     return Section(
         key="run",
-        title=f"A run of {_tokens(comparison.n_tokens)} as it will really go",
+        title=_title(comparison),
         sheet="Run",
         paragraphs=(_how(assumed), *_default(comparison)) if known else (),
         warnings=_unknown(comparison),
         tables=tuple(tables),
         is_static=True,
     )
+
+
+def _title(comparison: Comparison) -> str:
+    if not comparison.has_run:
+        return "The training run"
+    return f"A run of {_tokens(comparison.n_tokens)} as it will really go"
 
 
 def _tokens(n_tokens: int) -> str:
