@@ -12,13 +12,18 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from libra_planner.plain_text import visible
+from libra_planner.plain_text import short_text, visible
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 
 MOST_SHOWN = 20
 """Faults that a message lists; the rest is counted."""
+
+_LONGEST_FOUND = 300
+"""Letters of what a message says that was found."""
+_LONGEST_PATH = 4096
+"""Letters of a file's name: as many as the system takes."""
 
 _AS_CLOSE = 0.04
 """Difference in similarity up to which two candidates are suggested together."""
@@ -33,7 +38,8 @@ class Place:
     column: int | None = None
 
     def __str__(self) -> str:
-        parts = [self.file or "''", *(str(n) for n in (self.line, self.column) if n is not None)]
+        file = short_text(self.file, _LONGEST_PATH) or "''"
+        parts = [file, *(str(n) for n in (self.line, self.column) if n is not None)]
         return ":".join(parts)
 
 
@@ -55,10 +61,11 @@ class Fault:
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
-        path = f"{self.path}: " if self.path else ""
+        path = f"{short_text(self.path, _LONGEST_FOUND)}: " if self.path else ""
+        got = short_text(self.got, _LONGEST_FOUND)
         expected = f", {self.expected}" if self.expected else ""
         fix = f"; {self.fix}" if self.fix else ""
-        return visible(f"{where}{path}{self.got}{expected}{fix}")
+        return visible(f"{where}{path}{got}{expected}{fix}")
 
     def located(self, place: Place, path: str = "") -> Fault:
         """The same fault with a place, where it has none yet."""

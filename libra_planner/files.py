@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
-from libra_planner.outputs import output_file, regular_file
+from libra_planner.outputs import STDOUT, output_file, regular_file
 
 MAX_BYTES = 1_000_000
 """Largest file read; plans and workload tables are kilobytes."""
@@ -143,6 +144,24 @@ def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
                 copies.append(path.with_name(f"{path.name}.bak"))
                 _fill(files.enter_context(output(copies[-1], like=path)), before)
     return copies
+
+
+def write_text(name: str, text: str) -> list[Path]:
+    """Write a text to what an option names: a file, as :func:`write_files` does, or stdout.
+
+    Returns
+    -------
+    Path of the copy that was kept, if any.
+
+    Raises
+    ------
+    DataNotFound
+        When the file cannot be written.
+    """
+    if name == STDOUT:
+        sys.stdout.write(text)
+        return []
+    return write_files({Path(name): text})
 
 
 @contextmanager

@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+STDOUT = "-"
+"""What stands for stdout where an option names a file to write."""
+
 _OPEN_FILE = re.compile(r"/(?:proc/self|dev)/fd/(\d+)|/dev/(stdout|stderr)")
 _STREAMS = {"stdout": 1, "stderr": 2}
 

@@ -10,8 +10,8 @@ _INVISIBLE = (
 """What turns the direction of writing, breaks lines or takes no room."""
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f{_INVISIBLE}]")
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes for the start of a formula."""
+_FORMULA = ("=", "+", "-", "@")
+"""What a spreadsheet takes for the start of a formula in visible text."""
 
 
 def visible(text: str) -> str:
@@ -21,6 +21,16 @@ def visible(text: str) -> str:
     a\x1b[2J\x0ab\u202e
     """
     return _CONTROLS.sub(_number, text)
+
+
+def short_text(text: str, most: int) -> str:
+    """Text of at most ``most`` letters: of a longer one the beginning and the end.
+
+    >>> short_text("got 'abcdefghijklmnopqrstuvwxyz'", 20), short_text("got 'a'", 20)
+    ("got 'abcdefg...wxyz'", "got 'a'")
+    """
+    n_last = most // 4
+    return text if len(text) <= most else f"{text[: most - n_last - 3]}...{text[-n_last:]}"
 
 
 def visible_lines(text: str) -> str:
@@ -48,10 +58,10 @@ def _number(found: re.Match[str]) -> str:
 
 
 def spreadsheet_text(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: an apostrophe in front of those it would.
+    r"""Visible text that no spreadsheet takes for a formula: those get an apostrophe in front.
 
-    >>> spreadsheet_text("=1+1"), spreadsheet_text("a=1")
-    ("'=1+1", 'a=1')
+    >>> print(spreadsheet_text("=1+1"), spreadsheet_text("a=1"), spreadsheet_text("=\x1b[2J"))
+    '=1+1 a=1 '=\x1b[2J
     """
-    start = text.lstrip(" ")[:1]
-    return f"'{text}" if start in _FORMULA and start else text
+    shown = visible(text)
+    return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from libra_planner.cli.policies import flag_of, policy_of
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
-from libra_planner.files import write_files
+from libra_planner.files import write_text
 from libra_planner.flows.fabric import Clos
 from libra_planner.flows.failures import fail
 from libra_planner.flows.measured import measured_report
@@ -23,6 +22,7 @@ from libra_planner.flows.policy import POLICY_OPTIONS, Policy
 from libra_planner.flows.report import FlowReport, flow_report
 from libra_planner.flows.seed_reports import SeedReports, gathered, seed_reports
 from libra_planner.flows.seeds import asked_seeds, n_routings
+from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
 from libra_planner.spec.fabric_files import load_fabric
@@ -53,6 +53,8 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     routed = _Runs(options, fabric, flows, policy).routed()
     if options.rates is not None:
         _write_rates(options, routed)
+    if options.rates == STDOUT:
+        return
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": traced}
     if options.json:
         print_json(flows_payload(routed, **wanted))
@@ -81,10 +83,22 @@ def _check_rates(options: argparse.Namespace) -> None:
     if options.hops is not None or options.fim_only:
         other = "--hops" if options.hops is not None else "--fim-only"
         raise _misuse("--rates", f"got {other} too, which has no rates", "", "leave one out")
+    if options.rates == STDOUT:
+        _refuse_beside_rates(options)
+        return
     for name in (options.fabric, options.flows):
         if os.path.realpath(options.rates) == os.path.realpath(name):
             expected = "expected a file of its own"
             raise _misuse("--rates", f"got {name}, which is read", expected, "write another one")
+
+
+def _refuse_beside_rates(options: argparse.Namespace) -> None:
+    """Refuse what would stand on stdout beside the rates."""
+    given = {"--json": options.json, "--groups": options.groups, "--trace": options.trace}
+    for flag, value in given.items():
+        if value:
+            got = f"got {flag} too, and stdout has the rates alone"
+            raise _misuse("--rates -", got, "", "write the rates to a file, or leave one out")
 
 
 def _refuse_routing(options: argparse.Namespace) -> None:
@@ -250,10 +264,11 @@ def _flow_progress(n_ended: int, n_flows: int) -> None:
 
 
 def _write_rates(options: argparse.Namespace, routed: RoutedList) -> None:
-    for path in write_files({Path(options.rates): rates_csv(routed.flows.ids, routed.report)}):
+    for path in write_text(options.rates, rates_csv(routed.flows.ids, routed.report)):
         print(visible(f"Kept what was there as {path}."), file=sys.stderr)
     if routed.seeds is not None:
-        note = f"{options.rates} has the rates of seed {routed.report.seed}."
+        name = "stdout" if options.rates == STDOUT else options.rates
+        note = f"{name} has the rates of seed {routed.report.seed}."
         print(visible(note), file=sys.stderr)
 
 

@@ -20,10 +20,13 @@ from libra_planner.cli.streams import safe_stderr
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
 from libra_planner.interrupts import kept_interrupts
-from libra_planner.plain_text import visible
+from libra_planner.plain_text import short_text, visible
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
+
+_LONGEST_MESSAGE = 2000
+"""Letters of what is wrong with the arguments."""
 
 
 def main(
@@ -69,7 +72,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser that does not hide that it cannot write, and shows what it was given."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(visible(message))
+        super().error(visible(short_text(message, _LONGEST_MESSAGE)))
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         if message:
@@ -249,7 +252,11 @@ def _add_flows(commands: _Commands) -> None:
     ):
         parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
     for flag, metavar, what in (
-        ("--rates", "OUT.csv", "write flow_id,rate_GBps,finish_s of every flow"),
+        (
+            "--rates",
+            "OUT.csv",
+            "write flow_id,rate_GBps,finish_s of every flow (- for stdout)",
+        ),
         ("--trace", "FLOW_ID", "show one flow hop by hop"),
         ("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
         ("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.files import output, write_files
+from libra_planner.files import output, write_text
+from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.units import format_bytes, format_time
 
@@ -223,7 +224,7 @@ def _answer(results: Results, options: argparse.Namespace) -> Answer:
 
 
 def _write_csv(answer: Answer, file: str) -> None:
-    if file == "-":
+    if file == STDOUT:
         _write_rows(answer, sys.stdout)
         return
     with output(Path(file)) as binary:
@@ -267,9 +268,11 @@ def design(options: argparse.Namespace) -> None:
 
     text = design_plan(RunDirectory(Path(options.directory)), options.row)
     file = Path(options.output)
-    if file.suffix not in (".yaml", ".yml"):
+    is_stdout = options.output == STDOUT
+    if not is_stdout and file.suffix not in (".yaml", ".yml"):
         place = Place("-o")
         raise SpecError(Fault(f"got {options.output!r}", "expected a .yaml file", "", "", place))
-    for kept in write_files({file: text}):
-        print(f"Kept what was there as {kept}.", file=sys.stderr)
-    print(file)
+    for kept in write_text(options.output, text):
+        print(visible(f"Kept what was there as {kept}."), file=sys.stderr)
+    if not is_stdout:
+        print(file)

@@ -66,4 +66,6 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
 def _add_design(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="run directory")
     parser.add_argument("row", metavar="ROW", type=whole(0, 10**12), help="number of the row")
-    parser.add_argument("-o", "--output", required=True, metavar="PLAN", help="plan to write")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="PLAN", help="plan to write (- for stdout)"
+    )

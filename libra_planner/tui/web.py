@@ -8,14 +8,18 @@ it comes from a page of that address, and it knows a secret that is drawn anew a
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp_jinja2
 import jinja2
 from aiohttp import hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.log import server_logger
 from aiohttp.typedefs import Handler
 from textual_serve.server import Server
 
@@ -67,7 +71,7 @@ class Door:
         return hosts == [self.host] and origins == named and self._knows_token(request)
 
     def _knows_token(self, request: web.Request) -> bool:
-        got = request.path.split("/")[1].encode(errors="replace")
+        got = request.path.removeprefix("/").split("/")[0].encode(errors="replace")
         return secrets.compare_digest(got, self.token.encode())
 
 
@@ -85,14 +89,29 @@ def serve(command: list[str], door: Door, say: Callable[[str], object]) -> None:
         say(f"Serving at {door.url}\nKeep the address to yourself. Ctrl+C ends it.")
 
     server = Server(shlex.join(command), door.address, door.port, "libra-planner", door.origin)
-    web.run_app(
-        application(server, door),
-        host=door.address,
-        port=door.port,
-        print=ready,
-        access_log=None,  # It would have the token in it.
-        shutdown_timeout=_PATIENCE_S,
-    )
+    with _no_word_of_bad_requests():
+        web.run_app(
+            application(server, door),
+            host=door.address,
+            port=door.port,
+            print=ready,
+            access_log=None,  # It would have the token in it.
+            shutdown_timeout=_PATIENCE_S,
+        )
+
+
+@contextmanager
+def _no_word_of_bad_requests() -> Iterator[None]:
+    """Leave requests that are no HTTP, which anybody can send, off the terminal; not our faults."""
+    server_logger.addFilter(_is_of_ours)
+    try:
+        yield
+    finally:
+        server_logger.removeFilter(_is_of_ours)
+
+
+def _is_of_ours(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def application(server: Server, door: Door) -> web.Application:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -116,7 +116,7 @@ class Served:
 
 
 @contextmanager
-def served(plan: Path, state: Path) -> Iterator[Served]:
+def served(plan: Path, state: Path, stderr: IO[str] | None = None) -> Iterator[Served]:
     """``tui --web`` on a free port, run as the installed program is: not from where it stands."""
     pytest.importorskip("textual_serve")
     with socket.socket() as probe:
@@ -126,7 +126,11 @@ def served(plan: Path, state: Path) -> Iterator[Served]:
     environment = {**os.environ, "PYTHONPATH": str(root), "XDG_STATE_HOME": str(state)}
     command = [sys.executable, "-P", "-m", "libra_planner", "tui", str(plan), "--web"]
     child = subprocess.Popen(
-        [*command, "--port", str(port)], env=environment, stdout=subprocess.PIPE, text=True
+        [*command, "--port", str(port)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
     )
     try:
         assert child.stdout is not None
@@ -243,6 +247,42 @@ def test_strangers_are_refused(web: Served) -> None:
     got = asyncio.run(answers())
     let_in = [(one[:3], code) for one, code in zip(asked, got, strict=True) if code != 403]
     assert not let_in
+
+
+def _raw_status(port: int, request: str) -> str:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+        client.sendall(f"{request}\r\n\r\n".encode())
+        return client.recv(1000).split()[1].decode()
+
+
+def test_requests_of_no_path_are_answered_and_not_told_of(plan_file: Path, tmp_path: Path) -> None:
+    """Whoever reaches the port cannot write to the terminal of whom it belongs to."""
+    with (tmp_path / "err").open("w") as err, served(plan_file, tmp_path / "s", err) as here:
+        host = f"Host: 127.0.0.1:{here.port}"
+        asked = {
+            f"OPTIONS * HTTP/1.1\r\n{host}": "403",
+            f"CONNECT evil:80 HTTP/1.1\r\n{host}": "403",
+            f"GET * HTTP/1.1\r\n{host}": "400",
+            f"GET / HTTP/1.1\r\n{host}\r\n{host}": "400",
+            "nonsense": "400",
+        }
+        got = {request: _raw_status(here.port, request) for request in asked}
+    assert got == asked
+    assert (tmp_path / "err").read_text() == ""
+
+
+def test_only_bad_requests_are_not_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("textual_serve")
+    from aiohttp.http_exceptions import BadHttpMessage
+    from aiohttp.log import server_logger
+
+    from libra_planner.tui.web import _no_word_of_bad_requests
+
+    with _no_word_of_bad_requests():
+        for fault in (BadHttpMessage("x"), RuntimeError("ours")):
+            server_logger.error("told of", exc_info=fault)
+    server_logger.error("after", exc_info=BadHttpMessage("x"))
+    assert [record.message for record in caplog.records] == ["told of", "after"]
 
 
 async def _painted(url: str, origin: str) -> bytes:

@@ -617,3 +617,21 @@ def test_sizes_sixteen_orders_apart(plan, run) -> None:
     result = run("optimize", path, "--json")
     assert result.code == 0, result.err
     assert result.payload["optimality_gap"] <= 1e-6
+
+
+def test_what_a_message_repeats_is_short(run, tmp_path) -> None:
+    """Of a file's content some hundred letters, of a path what the system takes."""
+    long = "[" * 30_000
+    nested = tmp_path / "nested.json"
+    nested.write_text('{"a":' * 20_000 + "1" + "}" * 20_000)
+    outcome = run("flows", "rail-8x400G", nested)
+    assert outcome.code == 2
+    assert 'got the column \'{"a":{' in outcome.err
+    assert "}}', expected a known column; known: flow_id" in outcome.err
+    assert len(outcome.err) < 800 + 2 * len(str(nested))
+    for arguments in (("flows", "rail-8x400G", long), ("optimize", long), ("optimize", "x", long)):
+        outcome = run(*arguments)
+        assert outcome.code == 2
+        assert len(outcome.err) < 4_300
+    path = f"/no/{'d/' * 2000}plan.yaml"
+    assert run("optimize", path).err.startswith(f"{path}: got no such file")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from libra_planner.plain_text import visible
 from libra_planner.spec.bundled import example, folder
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep
@@ -123,6 +124,7 @@ def test_flow_lists(run: Run, tmp_path: Path) -> None:
     outcome = run("flows", fabric, tmp_path / "flows.csv", "--rates", rates, "--trace", rows[1][0])
     assert outcome.code == 0, outcome.err
     _no_controls(outcome)
+    assert not CONTROLS.search(rates.read_text())
     written = [row[0] for row in csv.reader(rates.read_text().splitlines())]
     assert written[2:5] == ["'=1+1", "'-5", "'@x"]
 
@@ -146,9 +148,13 @@ def swept(tmp_path: Path) -> Path:
 def test_tables_and_figures_of_a_sweep(run: Run, swept: Path, tmp_path: Path) -> None:
     _no_controls(run("sweep", "show", swept))
     _no_controls(run("sweep", "plan", tmp_path / "sweep.yaml"))
+    for options in ([], ["--top", "3"], ["--sql", "SELECT t, t AS '=\x1b[2J' FROM designs"]):
+        _no_controls(run("sweep", "show", swept, "--csv", tmp_path / "all.csv", *options))
+        assert not CONTROLS.search((tmp_path / "all.csv").read_text())
+        _no_controls(run("sweep", "show", swept, "--csv", "-", *options))
     out = run("sweep", "show", swept, "--csv", "-").out
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert {row["t"] for row in rows} == {"$a$", "'=1+1", "'-2", HOSTILE}
+    assert {row["t"] for row in rows} == {"$a$", "'=1+1", "'-2", visible(HOSTILE)}
     assert {float(row["b"]) for row in rows} == {100.0, 200.0}
     figure = tmp_path / "figure.svg"
     with warnings.catch_warnings():

@@ -160,3 +160,25 @@ def test_a_write_that_fails_leaves_all_as_it_was(tmp_path: Path) -> None:
 def test_a_full_disk_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataNotFound, match="/dev/full: got 'No space left on device'"):
         write_files({Path("/dev/full"): "text"})
+
+
+def test_a_dash_is_stdout_which_has_nothing_else(
+    run: Run, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rest = ["sweep", "design", directory, "1", "-o"]
+    for name, command in (
+        ("rates.csv", [*RATES[:-1], "--seed", "1", "--rates"]),
+        ("all.csv", ["sweep", "show", directory, "--csv"]),
+        ("row.yaml", rest),
+    ):
+        assert run(*command, name).code == 0
+        outcome = run(*command, "-")
+        assert (outcome.code, outcome.out) == (0, (tmp_path / name).read_text())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.csv", "rates.csv", "row.yaml"]
+
+
+def test_rates_of_one_routing_of_many_on_stdout(run: Run) -> None:
+    outcome = run(*RATES, "-", "--seeds", "2", "--policy", "ecmp")
+    assert outcome.out.startswith("flow_id,rate_GBps,finish_s\n")
+    assert outcome.err == "stdout has the rates of seed 0.\n"
