@@ -38,6 +38,8 @@ class SwitchSettings:
         ``rail_optimized``: one network for all NPUs, a leaf holds NPUs of one rail (the
         same index in the inner dimensions); ``top_of_rack``: one network for all NPUs, a
         leaf holds neighbours.
+    npus_per_rack : NPUs that stand in one rack; ``None`` where nobody says. A leaf whose NPUs
+        stand in one rack stands there, too, under ``top_of_rack``.
     n_parallel : links between a leaf and a spine; ``None`` for the fewest spines.
     n_leaves, n_spines : of each separate network, instead of the automatic shape.
     n_failed_links, n_failed_spines, failure_seed : cables between switches and spines
@@ -51,6 +53,7 @@ class SwitchSettings:
     n_nics: int | None = None
     oversubscription: float = 1.0
     wiring: str = RAIL
+    npus_per_rack: int | None = None
     n_parallel: int | None = None
     n_leaves: int | None = None
     n_spines: int | None = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from libra_planner.flows.direct import Direct
 from libra_planner.flows.fabric import Clos
@@ -40,12 +42,14 @@ class CableParts:
     joins : :data:`NPU_NPU`, :data:`HOST_LEAF`, :data:`LEAF_SPINE` or :data:`SPINE_CORE`.
     speed_Bps : one direction, byte/s.
     n_optics : transceivers, two per optical cable.
+    in_rack : whether both ends are in one rack (``top_of_rack``).
     """
 
     joins: str
     n_cables: int
     speed_Bps: float
     n_optics: int
+    in_rack: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> Design
     design : realised, so that every count is whole.
     copper : cables without optics: what they join (:data:`HOST_LEAF`, ...), or the label
         or tier of a dimension. Cables between NPUs never have optics here, nor those to a
-        leaf in the same rack (``top_of_rack``) or to a scale-up switch.
+        leaf in the same rack (:func:`leaves_in_racks`) or to a scale-up switch.
 
     Examples
     --------
@@ -140,15 +144,43 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
         return _scale_up_parts(built, fabric, n_nics)
     no_optics = {built.label, built.tier} & set(copper)
     kinds = (HOST_LEAF, LEAF_SPINE, SPINE_CORE) if no_optics else copper
-    if built.settings.wiring == TOP_OF_RACK:  # Hosts and their leaf are in one rack.
-        kinds = (HOST_LEAF, *kinds)
+    joined = cable_parts(fabric, n_nics, kinds)
+    if leaves_in_racks(built):
+        joined = (replace(joined[0], n_optics=0, in_rack=True), *joined[1:])
     return DimensionParts(
         built.label,
         built.tier,
         n_nics,
         switch_parts(fabric, built.settings.switch_radix, n_nics),
-        cable_parts(fabric, n_nics, kinds),
+        joined,
     )
+
+
+def leaves_in_racks(built: RealizedDimension) -> bool:
+    """Whether every leaf stands in one rack with all of its NPUs, as the plan says of its racks.
+
+    Racks hold NPUs in order. Only a plan knows how many fit: power and space decide.
+
+    Examples
+    --------
+    >>> from libra_planner.flows.realization import realize
+    >>> from libra_planner.realization import Realization, SwitchSettings
+    >>> from libra_planner.topology import parse_topology
+    >>> def built(npus_per_rack):
+    ...     racks = SwitchSettings(8, wiring=TOP_OF_RACK, npus_per_rack=npus_per_rack)
+    ...     return realize(parse_topology("SW(16)"), [1e9], Realization((racks,))).dimensions[0]
+    >>> [leaves_in_racks(built(n)) for n in (None, 2, 4, 6, 8)]
+    [False, False, True, False, True]
+    """
+    settings, fabric = built.settings, built.fabric
+    if settings is None or settings.wiring != TOP_OF_RACK or not isinstance(fabric, Clos):
+        return False
+    if settings.npus_per_rack is None:
+        return False
+    leaf = fabric.leaf_of(built.port_of_npu)
+    rack = np.arange(len(leaf)) // settings.npus_per_rack
+    pairs = np.unique(leaf * (int(rack[-1]) + 1) + rack[:, None])
+    return pairs.size == np.unique(leaf).size
 
 
 def _scale_up_parts(built: RealizedDimension, fabric: Clos, n_ports: int) -> DimensionParts:

@@ -62,6 +62,18 @@ class RealizedDimension:
         return switch is not None and not switch.one_switch and self.fabric is not None
 
     @property
+    def oversubscription(self) -> float | None:
+        """Host bandwidth of a full leaf over that of its uplinks; ``None`` without spines.
+
+        As built: leaves hold whole hosts, and failed links count.
+        """
+        fabric = self.fabric
+        if not self.is_network or not isinstance(fabric, Clos) or not fabric.n_spines:
+            return None
+        uplinks_Bps = fabric.n_uplinks * fabric.uplink_Bps
+        return fabric.hosts_per_leaf * fabric.host_Bps / uplinks_Bps
+
+    @property
     def npu_of_port(self) -> Indices:
         """NPU at each host port of a switch dimension, -1 at those left over, shape (n_hosts,)."""
         n_npus = len(self.port_of_npu)

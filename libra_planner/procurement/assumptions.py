@@ -75,7 +75,8 @@ class Assumptions:
     npu, server, rack : the parts; a server's NPUs are priced by ``npu``.
     usable_rack_fraction : of a rack's units.
     floor_m2_per_rack : with its share of the aisles.
-    cable_lengths_m : by what a cable joins; ``top_of_rack`` for hosts under that wiring.
+    cable_lengths_m : by what a cable joins; ``top_of_rack`` for hosts whose leaf
+        is in their rack.
     side_networks : beside the training fabric.
     electricity, pue : price of energy, and facility over IT power.
     amortisation_s : time over which runs pay for the hardware.

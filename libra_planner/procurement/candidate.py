@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.flows.check import LinkCheck
@@ -136,13 +137,23 @@ class Candidate:
 
     @property
     def injected_Bps(self) -> float:
-        """What all NPUs can inject into all dimensions, from whole ports."""
-        return float(self.n_npus * np.sum(self.bought.design.bandwidth_Bps))
+        """What all NPUs can inject into the dimensions that the bill pays for, from whole ports."""
+        return float(self.n_npus * np.sum(self.bought.design.bandwidth_Bps[self.is_paid]))
+
+    @property
+    def is_paid(self) -> NDArray[np.bool_]:
+        """Whether the fabric's bill holds money for each dimension, or parts without a price."""
+        lines = self.bill.of(NETWORK).lines
+        paid = {x.tier.split()[0].rstrip(",") for x in lines if x.extended_usd != ZERO}
+        return np.array([one.label in paid for one in self.bought.design.dimensions])
 
     @property
     def bisection_Bps(self) -> float:
-        """Between two halves of the cluster, over the outermost dimension."""
-        return bisection_Bps(self.bought.design)
+        """Between two halves of the cluster, over the outermost dimension.
+
+        0 where the bill does not pay for that dimension.
+        """
+        return bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
 
 
 def candidate(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from libra_planner.costing import PricePart
-from libra_planner.flows.parts import HOST_LEAF, CableParts, DimensionParts, SwitchParts
+from libra_planner.flows.parts import CableParts, DimensionParts, SwitchParts
 from libra_planner.flows.realization import RealizedDimension
 from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.bill import NETWORK, Line
@@ -119,12 +119,11 @@ class FabricShop:
             note = _ports_note(one, switch)
             yield Line(group, f"{tier}, {one.tier}", switch, one.n_switches, note)
         for cable in parts.cables:
-            yield from self._cables(f"{tier}, {cable.joins}", cable, settings.wiring, group)
+            yield from self._cables(f"{tier}, {cable.joins}", cable, group)
 
-    def _cables(self, tier: str, cable: CableParts, wiring: str, group: str) -> Iterator[Line]:
+    def _cables(self, tier: str, cable: CableParts, group: str) -> Iterator[Line]:
         lengths_m = self.assumptions.cable_lengths_m
-        in_rack = cable.joins == HOST_LEAF and wiring == TOP_OF_RACK
-        length_m = lengths_m[TOP_OF_RACK if in_rack else cable.joins]
+        length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
         medium = self.parts.medium(cable.speed_Bps, length_m)
         note = f"{length_m:g} m assumed"
         if medium.kind != OPTIC:

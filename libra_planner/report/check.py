@@ -150,9 +150,12 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
             **figures("efficiency", one.efficiency, statistics=checked.statistics),
             **figures("fim_percent", one.fim_percent, statistics=checked.statistics),
             "fim_floor_percent": number(one.fim_floor_percent),
+            "oversubscription": links.oversubscription,
             **parts_payload(built),
         }
-        for one, block, built in zip(report.dimensions, checked.blocks, parts, strict=True)
+        for one, block, built, links in zip(
+            report.dimensions, checked.blocks, parts, report.design.dimensions, strict=True
+        )
     ]
 
 

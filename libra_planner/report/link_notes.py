@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from libra_planner.flows.fabric import Clos
 from libra_planner.flows.realization import RealizedDesign, RealizedDimension
 from libra_planner.flows.sharing import Sharing, sharing
 from libra_planner.problem import Problem
@@ -24,6 +25,8 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
     for one in design.dimensions:
         if one.is_network and one.settings and one.settings.port_speed_Bps is None:
             yield _open_speed(one)
+        if (one.oversubscription or 0) > 1 and isinstance(one.fabric, Clos):
+            yield _oversubscribed(one, one.fabric)
     for dim, one in enumerate(design.dimensions):
         found = sharing(design.topology, dim, one)
         if found is not None:
@@ -42,6 +45,14 @@ def _open_speed(built: RealizedDimension) -> str:
     return (
         f"the plan gives no port_speed for {built.label}, so its ports run at exactly {speed}; a "
         f"report buys the slowest ports that are sold and suffice"
+    )
+
+
+def _oversubscribed(built: RealizedDimension, fabric: Clos) -> str:
+    hosts, uplinks = fabric.hosts_per_leaf, fabric.n_uplinks
+    return (
+        f"{built.label}: leaves are oversubscribed {built.oversubscription:.4g}:1 as built: a full "
+        f"leaf has {hosts:,} host ports and {uplinks:,} uplink{'s' * (uplinks != 1)}"
     )
 
 

@@ -23,6 +23,7 @@ _SETTINGS = {
     "nics": "n_nics",
     "oversubscription": "oversubscription",
     "wiring": "wiring",
+    "npus_per_rack": "npus_per_rack",
     "parallel_links": "n_parallel",
     "leaves": "n_leaves",
     "spines": "n_spines",
@@ -90,7 +91,9 @@ class _Reader:
                 self._refuse_twice(name, first.setdefault(dim, name))
                 one_switch = not self.has_nic[dim] and self._is_one_switch(own)
                 base = SCALE_UP if one_switch else common
-                switches[dim] = self._settings(base, own or SwitchSpec(), (*KEY, name))
+                start = None if one_switch else spec.preset
+                own = own or SwitchSpec()
+                switches[dim] = self._settings(base, own, (*KEY, name), start=start)
         return Realization(
             switches=tuple(switches),
             placement=spec.placement,
@@ -128,8 +131,10 @@ class _Reader:
             self.faults += error.faults
             return None
 
-    def _settings(self, base: SwitchSettings, spec: SwitchSpec, key: Key) -> SwitchSettings:
-        """What is given, over the preset it names, over ``base``."""
+    def _settings(
+        self, base: SwitchSettings, spec: SwitchSpec, key: Key, *, start: str | None = None
+    ) -> SwitchSettings:
+        """What is given, over the preset it names, over ``base``, which is from ``start``."""
         if spec.preset is not None:
             try:
                 chosen = preset(spec.preset)
@@ -141,11 +146,30 @@ class _Reader:
                 self.faults += located.faults
         given = spec.model_fields_set & set(_SETTINGS)
         values = {_SETTINGS[name]: getattr(spec, name) for name in given}
+        if spec.preset or start:
+            self._note_overrides(spec.preset or start, base, spec, key)
         if "failed_links" in spec.model_fields_set:
             failed = spec.failed_links
             values |= {"n_failed_links": failed.links, "n_failed_spines": failed.spines}
             values["failure_seed"] = failed.seed
         return replace(base, **values)
+
+    def _note_overrides(
+        self, preset: str | None, base: SwitchSettings, spec: SwitchSpec, key: Key
+    ) -> None:
+        """What of a preset does not hold, as the plan writes it."""
+        section = self.document.value
+        for name in key:
+            section = section[name]
+        changed = [
+            f"{name}: {shown(section[name])}"
+            for name, setting in _SETTINGS.items()
+            if name in spec.model_fields_set and getattr(spec, name) != getattr(base, setting)
+        ]
+        if changed:
+            of = "" if key == KEY else f" for {key[-1]}"
+            text = f"{preset} is changed by the plan{of}: {', '.join(changed)}"
+            self.notes[text] = None
 
     def _switches(self, name: str) -> list[int]:
         """Switch dimensions of a label or tier; a fault where there are none."""

@@ -111,6 +111,11 @@ class SwitchSpec(Model):
         description="rail: a network per group of the dimension; rail_optimized: one network, "
         "leaves of NPUs with the same inner index; top_of_rack: one network, leaves of neighbours.",
     )
+    npus_per_rack: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="NPUs that stand in one rack. With top_of_rack, cables to hosts have no optics "
+        "where the NPUs of every leaf stand in one rack; without this key none do.",
+    )
     parallel_links: AutoCount = Field(
         default=None, description="Links between a leaf and a spine; auto: the fewest spines."
     )

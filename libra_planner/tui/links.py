@@ -100,13 +100,17 @@ def dimensions(found: CheckedLinks) -> Table:
 def parts_text(found: CheckedLinks) -> Text:
     """Switches and cables by tier, of the dimensions that have switches."""
     from libra_planner.flows.parts import design_parts
+    from libra_planner.report.flows_table import plural
 
     text = Text()
     for parts in design_parts(found.checked.report.design).dimensions:
         if parts.n_switches:
-            switches = ", ".join(f"{part.n_switches:,} {part.tier}" for part in parts.switches)
+            switches = ", ".join(
+                f"{part.n_switches:,} {plural(part.tier, part.n_switches)}"
+                for part in parts.switches
+            )
             cables = ", ".join(f"{part.n_cables:,} {part.joins}" for part in parts.cables)
-            text.append(f"{parts.label}: {switches} switches; {cables} cables\n", "dim")
+            text.append(f"{parts.label}: {switches}; {cables} cables\n", "dim")
     return text
 
 

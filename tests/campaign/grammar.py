@@ -71,6 +71,7 @@ def _realization(random: Random) -> dict[str, Any]:
         "nics": ("auto", 1, 2, 4),
         "oversubscription": (1, 2, 1.5, 4),
         "wiring": ("rail", "rail_optimized", "top_of_rack"),
+        "npus_per_rack": (8, 32),
         "parallel_links": ("auto", 1, 2),
         "placement": ("contiguous", "rail", "random"),
         "queue_pairs": (1, 4),

@@ -163,9 +163,10 @@ def _money_table(comparison: Comparison) -> Table:
         ("Tokens per second and M$", _tokens_per_musd),
     ]
     note = (
-        "Injected: all dimensions of all NPUs, whole ports, one direction. Bisection: two halves "
-        "of the cluster over the outermost dimension, one direction. Power of chiplet, package "
-        "and scale-up links is that of the NPUs and servers."
+        "Injected: all NPUs, whole ports, one direction, over the dimensions that the bill pays "
+        "for: links in the price of the servers do not count. Bisection: two halves of the "
+        "cluster over the outermost dimension, one direction, if the bill pays for it. Power of "
+        "chiplet, package and scale-up links is that of the NPUs and servers."
     )
     if comparison.without:
         note = f"Totals are {comparison.without}. {note}"
