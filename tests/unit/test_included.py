@@ -78,6 +78,13 @@ def test_scale_up_links_of_16384_npus_are_not_paid_twice(plan) -> None:
     )
 
 
+def test_fabric_price_per_bandwidth_counts_what_the_bill_pays_for(plan, tmp_path) -> None:
+    """450 GB/s of NVLink are in the price of the servers: 50 GB/s of 128 NPUs are bought."""
+    path = plan(text=SMALL)
+    assert _one(path).injected_Bps == 128 * 50e9
+    assert _one(path, "--parts", _catalogue(tmp_path, "")).injected_Bps == 128 * 500e9
+
+
 def test_a_server_that_says_nothing_includes_nothing(plan, tmp_path) -> None:
     path, bare = plan(text=SMALL), _catalogue(tmp_path, "      nics: {}\n")
     paid, free = _one(path, "--parts", bare), _one(path)

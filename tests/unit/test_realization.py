@@ -607,7 +607,12 @@ def test_a_plan_says_how_to_build(plan) -> None:
     pod: {switch_radix: 128, port_speed: 50 GB/s, failed_links: 3}"""
     realization = lp.load_plan(plan(text=_with(text))).realization
     assert realization.placement == "random"
-    assert realization.notes == PRESETS["rail-8x400G"].notes
+    # The preset's words, and what of them does not hold in this plan.
+    assert realization.notes == (
+        *PRESETS["rail-8x400G"].notes,
+        "rail-8x400G is changed by the plan: switch_radix: 32, nics: 2, oversubscription: 2",
+        "rail-8x400G is changed by the plan for pod: switch_radix: 128",
+    )
     expected = SwitchSettings(
         128, 50e9, 2, 2.0, "rail_optimized", n_failed_links=3, n_failed_spines=0, failure_seed=0
     )

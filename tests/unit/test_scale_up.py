@@ -23,7 +23,7 @@ from libra_planner.procurement.fabric_lines import Book, FabricShop
 from libra_planner.procurement.purchase import purchase
 from libra_planner.realization import SCALE_UP
 from libra_planner.spec.parts_files import load_parts
-from libra_planner.tui.links import check_links
+from libra_planner.tui.links import check_links, parts_text
 from libra_planner.tui.links import notes as screen_notes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -40,6 +40,7 @@ cost_model: libra-ispass24
 constraints: [node == 450 GB/s, pod == 50 GB/s]
 """
 NAMED = "{node: {wiring: rail, switch_radix: 4, port_speed: 800 Gbps}}"
+STATED = "{wiring: top_of_rack, switch_radix: 32, npus_per_rack: 32}"
 SETTINGS = "{preset: rail-8x400G, oversubscription: 2}"
 VECTOR = np.array([450e9, 50e9])
 
@@ -133,6 +134,7 @@ PLANS: dict[str, Callable[[Any], Path]] = {
     "rails": lambda plan: plan(text=RAILS),
     "nothing said": lambda plan: plan((f"  realization: {SETTINGS}\n", ""), text=RAILS),
     "racks": lambda plan: plan((SETTINGS, "{wiring: top_of_rack, switch_radix: 32}"), text=RAILS),
+    "stated racks": lambda plan: plan((SETTINGS, STATED), text=RAILS),
     "three tiers": lambda plan: plan((SETTINGS, "{switch_radix: 16}"), text=RAILS),
     "named": lambda plan: plan((SETTINGS, NAMED), text=RAILS),
     "fully connected": lambda _: EXAMPLES / "reports/oversubscribed.yaml",
@@ -177,6 +179,40 @@ def test_check_bill_and_cockpit_count_the_same_parts(name, plan) -> None:
         assert _of(lines, one.label) == expected
     bought = purchase(problem, vector, load_parts().parts)
     assert [p.switches for p in bought.parts] == [p.switches for p in parts]
+
+
+@pytest.mark.parametrize(
+    ("settings", "in_rack"),
+    [("", False), (", npus_per_rack: 8", False), (", npus_per_rack: 32", True)],
+)
+def test_hosts_have_copper_only_where_a_leaf_is_in_one_rack(settings, in_rack, plan) -> None:
+    """A leaf holds 16 NPUs: racks of 8, or of nobody knows how many, are too small for 3 m."""
+    keys = f"{{wiring: top_of_rack, switch_radix: 32{settings}}}"
+    problem = lp.load_plan(plan((SETTINGS, keys), text=RAILS))
+    parts = design_parts(link_check(problem, VECTOR).design).dimensions[1]
+    assert parts.cables[0].n_optics == (0 if in_rack else 2 * 2048)
+    lines = [line for line in _bill(problem, VECTOR) if line.tier == "dim2 pod, host-leaf"]
+    kinds = {line.part.kind for line in lines}
+    assert kinds == ({"copper"} if in_rack else {"optic", "fibre"})
+    assert all(("3 m" if in_rack else "50 m") in line.note for line in lines)
+
+
+def test_check_says_the_oversubscription_that_is_built(plan, run) -> None:
+    result = run("check", str(plan(text=RAILS)), "--bandwidth", "450,50", "--json")
+    payload = json.loads(result.out)
+    node, pod = (one["oversubscription"] for one in payload["dimensions"])
+    assert (node, pod) == (None, pytest.approx(37 / 19))
+    built = "dim2: leaves are oversubscribed 1.947:1 as built: a full leaf has 37 host ports and 19"
+    assert any(note.startswith(built) for note in payload["notes"])
+    changed = "preset: rail-8x400G is changed by the plan: oversubscription: 2"
+    assert changed in payload["notes"]
+
+
+def test_the_cockpit_counts_switches_in_words(plan) -> None:
+    found = check_links(lp.load_plan(plan(text=RAILS)), VECTOR, "ecmp", 0, lambda *_: None)
+    inner, outer = parts_text(found).plain.splitlines()
+    assert inner == "dim1: 256 switches; 2,048 npu-switch cables"
+    assert outer == "dim2: 56 leaves, 19 spines; 2,048 host-leaf, 1,064 leaf-spine cables"
 
 
 def test_the_cockpit_shows_the_same_links(plan) -> None:
