@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Design": "optimizer.design",
-    "Evaluation": "evaluation",
-    "IllPosed": "errors",
-    "Infeasible": "errors",
-    "PlannerError": "errors",
-    "Policy": "flows.policy",
-    "Problem": "problem",
-    "SolverFailed": "errors",
-    "SpecError": "errors",
-    "batch_optimize": "optimizer.batch",
-    "evaluate": "evaluation",
-    "example": "spec.bundled",
-    "link_check": "flows.check",
-    "load_plan": "spec.plan",
-    "optimize": "optimizer.optimize",
-    "routed_optimum": "flows.rerouted",
+    "Design": "libra_planner.optimizer.design",
+    "Evaluation": "libra_planner.evaluation",
+    "IllPosed": "libra_planner.errors",
+    "Infeasible": "libra_planner.errors",
+    "PlannerError": "libra_planner.errors",
+    "Policy": "libra_planner.flows.policy",
+    "Problem": "libra_planner.problem",
+    "SolverFailed": "libra_planner.errors",
+    "SpecError": "libra_planner.errors",
+    "batch_optimize": "libra_planner.optimizer.batch",
+    "evaluate": "libra_planner.evaluation",
+    "example": "libra_planner.spec.bundled",
+    "link_check": "libra_planner.flows.check",
+    "load_plan": "libra_planner.spec.plan",
+    "optimize": "libra_planner.optimizer.optimize",
+    "routed_optimum": "libra_planner.flows.rerouted",
 }
 """Public name -> module it is loaded from when first used (``--help`` loads none)."""
 
@@ -77,7 +77,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

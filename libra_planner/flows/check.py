@@ -22,7 +22,7 @@ from libra_planner.flows.check_report import (
     dimension_report,
     phase_spread,
 )
-from libra_planner.flows.direct import direct_factors
+from libra_planner.flows.link_phases import direct_factors
 from libra_planner.flows.fabric import Array, Indices
 from libra_planner.flows.link_phases import LinkPhases, Run
 from libra_planner.flows.messages import TrafficSettings, traffic_settings

@@ -8,12 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.collectives import real_link_slowdown
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.fabric import Array, Indices, Layer
-from libra_planner.topology import Block, Topology
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.topology import Block
 
 
 @dataclass(frozen=True)
@@ -120,18 +117,3 @@ class Direct:
         position = source // self.n_inner % self.size
         target = source + ((position + step) % self.size - position) * self.n_inner
         return f"NPU {source} -> NPU {target}"
-
-
-def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
-    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
-
-    An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
-    floor(n^2/4)/(n - 1) of what C3 counts.
-    """
-    factors = real_link_slowdown(collective, group, topology)
-    if collective.kind is CollectiveKind.ALL_TO_ALL:
-        for dim, dimension in enumerate(topology.dimensions):
-            size = group.sizes[dim]
-            if dimension.block is Block.RING and 1 < size == dimension.size:
-                factors[dim] = size**2 // 4 / (size - 1)
-    return factors

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from libra_planner.collectives import traffic_bytes
+from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network
 from libra_planner.errors import Fault, SpecError
 from libra_planner.flows.check_memo import CheckMemo
@@ -24,7 +24,8 @@ from libra_planner.flows.schedules import Choice, PhaseKey, Schedule, Stage, bus
 from libra_planner.flows.seeds import n_routings
 from libra_planner.problem import Problem
 from libra_planner.workload.communication import Communication
-from libra_planner.workload.operations import Collective
+from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.topology import Block, Topology
 from libra_planner.workload.parallelism import Group
 
 Run = Mapping[PhaseKey, PhaseReport]
@@ -184,3 +185,18 @@ class LinkPhases:
         """The runs that differ when every packet is sprayed: those of random placements."""
         placed = any(self.phase(key).is_placed_at_random for key in self.keys)
         return runs if placed else runs[:1]
+
+
+def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
+    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
+
+    An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
+    floor(n^2/4)/(n - 1) of what C3 counts.
+    """
+    factors = real_link_slowdown(collective, group, topology)
+    if collective.kind is CollectiveKind.ALL_TO_ALL:
+        for dim, dimension in enumerate(topology.dimensions):
+            size = group.sizes[dim]
+            if dimension.block is Block.RING and 1 < size == dimension.size:
+                factors[dim] = size**2 // 4 / (size - 1)
+    return factors
