@@ -14,6 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from libra_planner.check.links import link_check
+    from libra_planner.check.rerouted import routed_optimum
     from libra_planner.errors import (
         IllPosed,
         Infeasible,
@@ -22,13 +24,11 @@ if TYPE_CHECKING:
         SpecError,
     )
     from libra_planner.evaluation import Evaluation, evaluate
-    from libra_planner.flows.check import link_check
-    from libra_planner.flows.policy import Policy
-    from libra_planner.flows.rerouted import routed_optimum
     from libra_planner.optimizer.batch import batch_optimize
     from libra_planner.optimizer.design import Design
     from libra_planner.optimizer.optimize import optimize
     from libra_planner.problem import Problem
+    from libra_planner.routing.policy import Policy
     from libra_planner.spec.bundled import example
     from libra_planner.spec.plan import load_plan
 
@@ -40,17 +40,17 @@ _HOMES = {
     "IllPosed": "libra_planner.errors",
     "Infeasible": "libra_planner.errors",
     "PlannerError": "libra_planner.errors",
-    "Policy": "libra_planner.flows.policy",
+    "Policy": "libra_planner.routing.policy",
     "Problem": "libra_planner.problem",
     "SolverFailed": "libra_planner.errors",
     "SpecError": "libra_planner.errors",
     "batch_optimize": "libra_planner.optimizer.batch",
     "evaluate": "libra_planner.evaluation",
     "example": "libra_planner.spec.bundled",
-    "link_check": "libra_planner.flows.check",
+    "link_check": "libra_planner.check.links",
     "load_plan": "libra_planner.spec.plan",
     "optimize": "libra_planner.optimizer.optimize",
-    "routed_optimum": "libra_planner.flows.rerouted",
+    "routed_optimum": "libra_planner.check.rerouted",
 }
 """Public name -> module it is loaded from when first used (``--help`` loads none)."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.topology import Block, Dimension, Topology
+from libra_planner.fabric.topology import Block, Dimension, Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 
@@ -61,7 +61,7 @@ def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> book = PriceBook("b", {"pod": TierPrice(7.8, 18.0, 31.6)})
     >>> [(p.part, p.usd_per_GBps) for p in price_parts(parse_topology("SW(32)", ["pod"]), book)]
     [('link', 7.8), ('switch', 18.0), ('nic', 31.6)]
@@ -83,7 +83,7 @@ def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> book = PriceBook("b", {"node": TierPrice(4, 13, 0), "pod": TierPrice(7.8, 18.0, 31.6)})
     >>> fabric = parse_topology("SW(8)_SW(32)", ["node", "pod"])
     >>> has_nic(fabric, price_parts(fabric, book))
@@ -121,7 +121,7 @@ def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> book = PriceBook("b", {"node": TierPrice(4.0), "pod": TierPrice(7.8, 18.0, 31.6)})
     >>> fabric = parse_topology("RI(4)_SW(32)", ["node", "pod"])
     >>> network_price_usd_per_Bps(fabric, book) * 1e9

@@ -8,9 +8,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import strategies as st
 
-from libra_planner.flows.fabric import Clos, Indices
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.paths import Choice, links_of
+from libra_planner.fabric.clos import Choice, Clos, Flows, Indices, links_of
 
 
 @st.composite

@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 import libra_planner as lp
-from libra_planner.flows.check import LinkCheck, link_check
+from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.problem import Problem
 
 TIERS = ["chiplet", "package", "node", "pod"]

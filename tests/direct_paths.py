@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from libra_planner.flows.direct import Direct
-from libra_planner.flows.fabric import Indices
-from libra_planner.topology import Block
+from libra_planner.fabric.clos import Indices
+from libra_planner.fabric.direct import Direct
+from libra_planner.fabric.topology import Block
 
 SHORTER, NEXT, PREVIOUS = 0, 1, -1
 """Ways round a ring."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
+from libra_planner.fabric.clos import Clos, Flows
 
 B1_DST = [
     1,

@@ -10,8 +10,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
+from libra_planner.fabric.clos import Clos, Flows
 from tests import assignments
 
 Node = tuple[Hashable, ...]

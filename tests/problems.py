@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
-from libra_planner.topology import parse_topology
 
 
 @dataclass(frozen=True)

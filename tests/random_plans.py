@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import (
     Constant,
@@ -20,7 +21,6 @@ from libra_planner.timing.expression import (
     scale,
     transfers,
 )
-from libra_planner.topology import parse_topology
 
 GB = 1e9
 

@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.failures import (
+    FailureStudy,
+    drawn_failures,
+    every_single_failure,
+)
+from libra_planner.check.jobs import JobReport, SharedFabric, shared_fabric
+from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.traffic import TrafficSettings
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
 from libra_planner.cli.policies import policy_of
 from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of, wants_statistics
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
-from libra_planner.flows.check import LinkCheck, link_check
-from libra_planner.flows.failures_study import (
-    FailureStudy,
-    drawn_failures,
-    every_single_failure,
-)
-from libra_planner.flows.jobs import JobReport, SharedFabric, shared_fabric
-from libra_planner.flows.messages import TrafficSettings
-from libra_planner.flows.policy import Policy
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.report.check import CheckedPlan, check_payload
 from libra_planner.report.failures import study_payload
@@ -34,6 +33,7 @@ from libra_planner.report.hotspot import (
     traced_flow,
 )
 from libra_planner.report.jobs import jobs_payload
+from libra_planner.routing.policy import Policy
 from libra_planner.spec.plan import load_plan
 from libra_planner.timing.expression import Array
 

@@ -11,20 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.measured import measured_report
+from libra_planner.check.report import FlowReport, flow_report
+from libra_planner.check.seeds import SeedReports, asked_seeds, gathered, n_routings, seed_reports
 from libra_planner.cli.policies import flag_of, policy_of
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.failures import fail
 from libra_planner.files import write_text
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.failures import fail
-from libra_planner.flows.measured import measured_report
-from libra_planner.flows.policy import POLICY_OPTIONS, Policy
-from libra_planner.flows.report import FlowReport, flow_report
-from libra_planner.flows.seed_reports import SeedReports, gathered, seed_reports
-from libra_planner.flows.seeds import asked_seeds, n_routings
 from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
+from libra_planner.routing.policy import POLICY_OPTIONS, Policy
 from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.flows.policy import Policy, policy_with
+from libra_planner.routing.policy import Policy, policy_with
 
 
 def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str = "") -> Policy:

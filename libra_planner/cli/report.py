@@ -19,7 +19,6 @@ from libra_planner.cli.routing import placed
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
-from libra_planner.flows.policy import Policy
 from libra_planner.plain_text import visible
 from libra_planner.procurement.budget import budget_swings
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
@@ -31,6 +30,7 @@ from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents
 from libra_planner.report.documents.inputs import Comparison, Origin
 from libra_planner.report.spread import figures
+from libra_planner.routing.policy import Policy
 from libra_planner.spec.parts_files import Catalogue, load_parts
 from libra_planner.spec.parts_plans import InputFile, input_file, plan_context
 

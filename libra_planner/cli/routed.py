@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from libra_planner.check.rerouted import routed_optimum
 from libra_planner.cli.given import given
 from libra_planner.cli.policies import policy_of
 from libra_planner.cli.routing import placed, seeds_of, traffic_of, wants_statistics
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
-from libra_planner.flows.rerouted import routed_optimum
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.report.notes import as_checked
 from libra_planner.report.routed import routed_payload

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+from libra_planner.check.seeds import asked_seeds
+from libra_planner.check.traffic import TrafficSettings, traffic_settings
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.flows.messages import TrafficSettings, traffic_settings
-from libra_planner.flows.seeds import asked_seeds
 from libra_planner.problem import Problem
 from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.realization import KEY

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from libra_planner.collectives.traffic import full_bytes, real_link_slowdown
 from libra_planner.errors import Fault, SpecError
-from libra_planner.topology import Block, Dimension, Topology
+from libra_planner.fabric.topology import Block, Dimension, Topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
@@ -165,7 +165,7 @@ def visits(collective: Collective, group: Group, network: Network) -> tuple[Visi
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> network = plain_network(parse_topology("RI(4)_SW(2)"))
     >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 64.0, "dp")
     >>> for visit in visits(reduce, Group((4, 2), (1, 1)), network):

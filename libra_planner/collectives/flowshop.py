@@ -87,7 +87,7 @@ def flow_shop(
     One ring of 4 at 2 bytes/s: 2 * 3 steps of 16/4 bytes.
 
     >>> from libra_planner.collectives.algorithms import plain_network
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> network = plain_network(parse_topology("RI(4)"))
     >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp")
     >>> flow_shop(reduce, Group((4,), (1,)), network, [2.0]).time_s

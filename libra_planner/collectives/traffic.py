@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.topology import Block, Topology
+from libra_planner.fabric.topology import Block, Topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
@@ -79,7 +79,7 @@ def real_link_slowdown(
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> fabric = parse_topology("RI(4)_FC(8)_SW(32)")
     >>> part = Group((2, 4, 16), (1, 1, 1))
     >>> real_link_slowdown(Collective(CollectiveKind.ALL_REDUCE, 1.0, "tp"), part, fabric)

@@ -118,7 +118,7 @@ def best_purchasable(problem: Problem) -> CatalogueDesign:
     >>> import numpy as np
     >>> from libra_planner.problem import Rule
     >>> from libra_planner.timing.expression import TimeExpression, transfers
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = tuple(LinkOption(25e9, n, 1e6 * n) for n in (1, 2, 4))
     >>> total = Rule("total <= 130 GB/s", (1.0, 1.0), "<=", 130e9)
     >>> time, fabric = TimeExpression(transfers([9e9, 2e9]), 2), parse_topology("RI(4)_SW(8)")

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from libra_planner.fabric.topology import Block, Dimension, Topology
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import (
     Array,
@@ -29,7 +30,6 @@ from libra_planner.timing.expression import (
     maximum,
     scale,
 )
-from libra_planner.topology import Block, Dimension, Topology
 
 _SCALE = Dimension(Block.SWITCH, 2, "scale")
 """Stands for s among the dimensions."""
@@ -40,7 +40,7 @@ def per_cost_problem(problem: Problem) -> Problem:
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> step = TimeExpression(add([Constant(3.0), Transfer(8.0, (1.0,))]), 1)
     >>> budget = Rule("total <= 4", (1.0,), "<=", 4.0)
     >>> one = Problem("p", "w", parse_topology("SW(2)"), step, np.array([2.0]), (budget,))

@@ -69,7 +69,7 @@ def relaxation(problem: Problem) -> Problem | None:
     --------
     >>> from libra_planner.link_options import LinkOption
     >>> from libra_planner.timing.expression import TimeExpression, transfers
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = (LinkOption(1e9, 1, 10.0), LinkOption(2e9, 1, 50.0))
     >>> time = TimeExpression(transfers([9e9, 2e9]), 2)
     >>> fabric, price = parse_topology("RI(4)_SW(8)"), np.array([1e-8, 2e-8])

@@ -8,12 +8,11 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import LinkCheck
+from libra_planner.check.traffic import traffic_settings
 from libra_planner.evaluation import Evaluation, evaluated
-from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.fabric import Array
-from libra_planner.flows.messages import traffic_settings
-from libra_planner.flows.policy import Policy
+from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Bill
 from libra_planner.procurement.fabric_lines import FabricShop
@@ -23,6 +22,7 @@ from libra_planner.procurement.parts import Part
 from libra_planner.procurement.purchase import Purchase, bisection_Bps, purchase
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.procurement.system_lines import Facility, system_bill
+from libra_planner.routing.policy import Policy
 from libra_planner.time_models import TimeModel
 from libra_planner.workload.operations import Covers
 

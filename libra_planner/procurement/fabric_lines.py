@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from libra_planner.costing import PricePart
-from libra_planner.flows.parts import CableParts, DimensionParts, SwitchParts
-from libra_planner.flows.realization import RealizedDimension
+from libra_planner.fabric.construction import TOP_OF_RACK
+from libra_planner.fabric.parts import CableParts, DimensionParts, SwitchParts
+from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.bill import NETWORK, Line
 from libra_planner.procurement.included import holds, included, with_included_nics
@@ -23,7 +24,6 @@ from libra_planner.procurement.parts import (
     to_cents,
 )
 from libra_planner.procurement.purchase import Purchase
-from libra_planner.realization import TOP_OF_RACK
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from libra_planner.fabric.topology import Topology
 from libra_planner.procurement.bill import ZERO, Line
 from libra_planner.procurement.parts import NIC, Part, Parts, Price
 from libra_planner.procurement.purchase import Purchase
-from libra_planner.topology import Topology
 from libra_planner.units import format_bandwidth
 
 _ROUNDING = 1e-9
@@ -20,7 +20,7 @@ def is_inside(topology: Topology, dim: int, server: Part) -> bool:
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> fabric = parse_topology("SW(4)_RI(2)_SW(16)")
     >>> [is_inside(fabric, dim, Part("s", "server", "", n_npus=8)) for dim in range(3)]
     [True, True, False]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from libra_planner.flows.fabric import Array
+from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import NETWORK, ZERO, Bill, Line
 from libra_planner.procurement.fabric_lines import n_free_ports

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from libra_planner.flows.fabric import Array, Clos
-from libra_planner.flows.parts import DimensionParts, design_parts
-from libra_planner.flows.realization import RealizedDesign, RealizedDimension, realize
+from libra_planner.fabric.clos import Array, Clos
+from libra_planner.fabric.construction import Realization
+from libra_planner.fabric.parts import DimensionParts, design_parts
+from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
+from libra_planner.fabric.topology import Block
 from libra_planner.problem import Problem
 from libra_planner.procurement.parts import Parts
-from libra_planner.realization import Realization
-from libra_planner.topology import Block
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def bisection_Bps(design: RealizedDesign) -> float:
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> bisection_Bps(realize(parse_topology("RI(8)"), [100e9])) / 1e9
     100.0
     >>> bisection_Bps(realize(parse_topology("FC(2)_SW(32)"), [1e9, 50e9])) / 1e9

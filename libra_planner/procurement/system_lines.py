@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from libra_planner.flows.parts import design_parts
-from libra_planner.flows.realization import realize
+from libra_planner.fabric.construction import Realization, SwitchSettings
+from libra_planner.fabric.parts import design_parts
+from libra_planner.fabric.realization import realize
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.procurement.assumptions import Assumptions, SideNetwork
 from libra_planner.procurement.bill import COMPUTE, FACILITY, Bill, Line
 from libra_planner.procurement.fabric_lines import FabricShop
 from libra_planner.procurement.parts import NIC, NPU, SERVER, SWITCH, Part
 from libra_planner.procurement.purchase import Purchase
-from libra_planner.realization import Realization, SwitchSettings
-from libra_planner.topology import parse_topology
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.schedules import Choice
+from libra_planner.check.traffic import MOST_MESSAGES
 from libra_planner.collectives.algorithms import Algorithm
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.schedules import Choice
-from libra_planner.flows.traffic import MOST_MESSAGES
 from libra_planner.units import format_time
 from libra_planner.workload.communication import Communication
 

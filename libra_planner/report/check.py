@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from libra_planner.check.findings import CheckReport, PhaseSpread
+from libra_planner.check.links import LinkCheck
+from libra_planner.check.phases import PhaseReport
+from libra_planner.check.schedules import Choice
 from libra_planner.evaluation import Violation
-from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.check_report import CheckReport, PhaseSpread
-from libra_planner.flows.direct import Direct
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.imbalance import distribution
-from libra_planner.flows.parts import DimensionParts, design_parts
-from libra_planner.flows.phases import PhaseReport
-from libra_planner.flows.realization import RealizedDimension
-from libra_planner.flows.schedules import Choice
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.direct import Direct
+from libra_planner.fabric.parts import DimensionParts, design_parts
+from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.report.algorithms import choice_payload, labels
 from libra_planner.report.flows import layer_row
@@ -23,6 +22,7 @@ from libra_planner.report.link_notes import link_notes
 from libra_planner.report.memory import memory_payload
 from libra_planner.report.notes import as_checked, plan_notes
 from libra_planner.report.spread import figures, number
+from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 _ROUNDING = 1e-9

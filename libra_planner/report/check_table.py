@@ -8,11 +8,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.fabric import Array
-from libra_planner.flows.failures_study import FailureStudy
-from libra_planner.flows.imbalance import distribution
-from libra_planner.flows.parts import DesignParts, DimensionParts, design_parts
+from libra_planner.check.failures import FailureStudy
+from libra_planner.check.findings import CheckReport
+from libra_planner.fabric.clos import Array
+from libra_planner.fabric.parts import DesignParts, DimensionParts, design_parts
 from libra_planner.report.algorithms import algorithm_lines, labels
 from libra_planner.report.check import CheckedPlan, check_notes
 from libra_planner.report.failures import draw_lines, single_failure_lines
@@ -33,6 +32,7 @@ from libra_planner.report.hotspot import Hotspot, TracedFlow, link_rows
 from libra_planner.report.markup import escape
 from libra_planner.report.memory import memory_markup
 from libra_planner.report.spread import NOTHING_DRAWN, mean_text
+from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 
 _LEAST_FOR_HISTOGRAM = 10

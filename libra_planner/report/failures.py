@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.flows.failures_study import FailureCase, FailureStudy
-from libra_planner.flows.imbalance import distribution
+from libra_planner.check.failures import FailureCase, FailureStudy
 from libra_planner.report.spread import number, spread
+from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_time
 
 MOST_NAMED = 10

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.imbalance import distribution, fim_percent
-from libra_planner.flows.measured import MeasuredReport
-from libra_planner.flows.report import FlowReport, LayerReport
-from libra_planner.flows.seed_reports import SeedReports, gathered
+from libra_planner.check.measured import MeasuredReport
+from libra_planner.check.report import FlowReport, LayerReport
+from libra_planner.check.seeds import SeedReports, gathered
+from libra_planner.fabric.clos import Clos
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.report.spread import count, figures, number, spread, whole_figures
+from libra_planner.routing.imbalance import distribution, fim_percent
 from libra_planner.spec.flow_tables import FlowList
 from libra_planner.units import gigabytes_per_s
 

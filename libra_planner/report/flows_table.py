@@ -9,13 +9,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from libra_planner.flows.fabric import Array, Clos
-from libra_planner.flows.failures import cable_failures
-from libra_planner.flows.imbalance import distribution
-from libra_planner.flows.loads import are_alike
-from libra_planner.flows.measured import MeasuredReport
-from libra_planner.flows.report import LayerReport
-from libra_planner.flows.seed_reports import SeedReports, gathered
+from libra_planner.check.measured import MeasuredReport
+from libra_planner.check.report import LayerReport
+from libra_planner.check.seeds import SeedReports, gathered
+from libra_planner.fabric.clos import Array, Clos
+from libra_planner.fabric.failures import cable_failures
 from libra_planner.plain_text import visible
 from libra_planner.report.flows import (
     RoutedList,
@@ -28,6 +26,8 @@ from libra_planner.report.flows import (
 )
 from libra_planner.report.markup import escape
 from libra_planner.report.spread import NOTHING_DRAWN, mean_text
+from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import are_alike
 from libra_planner.units import format_bandwidth, format_time, time_unit
 
 _BAR_CELLS = 40

@@ -8,14 +8,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.fabric import Indices
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.phases import PhaseReport, RoundReport
-from libra_planner.flows.realization import RealizedDimension
-from libra_planner.flows.report import flow_report
-from libra_planner.flows.schedules import PhaseKey
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import LinkCheck
+from libra_planner.check.phases import PhaseReport, RoundReport
+from libra_planner.check.report import flow_report
+from libra_planner.check.schedules import PhaseKey
+from libra_planner.fabric.clos import Flows, Indices
+from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.report.flows import MOST_NAMED, RoutedList, busiest_links, group_rows, hop_rows
 from libra_planner.report.spread import number
 from libra_planner.spec.flow_tables import FlowList

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from libra_planner.flows.jobs import JobReport, SharedFabric
-from libra_planner.flows.parts import design_parts
+from libra_planner.check.jobs import JobReport, SharedFabric
+from libra_planner.fabric.parts import design_parts
 from libra_planner.report.algorithms import algorithms_payload
 from libra_planner.report.check import parts_payload, routing_keys, time_keys
 from libra_planner.report.memory import memory_payload

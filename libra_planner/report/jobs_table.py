@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from libra_planner.flows.fabric import Array
-from libra_planner.flows.imbalance import distribution
-from libra_planner.flows.jobs import JobReport, SharedFabric
+from libra_planner.check.jobs import JobReport, SharedFabric
+from libra_planner.fabric.clos import Array
 from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.check_table import routed_by
 from libra_planner.report.flows_table import figure_text, plain_table, print_line
 from libra_planner.report.jobs import JOB_NOTES
 from libra_planner.report.memory import memory_markup
+from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_time, gigabytes_per_s
 
 

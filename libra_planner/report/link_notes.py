@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.realization import RealizedDesign, RealizedDimension
-from libra_planner.flows.sharing import Sharing, sharing
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, Sharing, sharing
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.report.fidelity import fidelity_payload
 from libra_planner.report.groups import group_payload, objective_notes
@@ -14,7 +15,6 @@ from libra_planner.report.memory import memory_payload
 from libra_planner.report.notes import plan_notes
 from libra_planner.timing.explanation import COMPUTE, Share
 from libra_planner.timing.expression import Array
-from libra_planner.topology import Topology
 from libra_planner.units import gigabytes_per_s
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.rerouted import CheckedDesign, RoutedOptimum
+from libra_planner.check.traffic import TrafficSettings
 from libra_planner.evaluation import Evaluation, max_violation
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.messages import TrafficSettings
-from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.report.algorithms import algorithms_payload

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.evaluation import Evaluation
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.report.algorithms import algorithm_lines

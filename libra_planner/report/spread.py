@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from libra_planner.flows.fabric import Array
-from libra_planner.flows.imbalance import Distribution, distribution
+from libra_planner.fabric.clos import Array
+from libra_planner.routing.imbalance import Distribution, distribution
 
 NOTHING_DRAWN = ": no path is drawn, one routing"
 """What stands after a policy in place of its seeds."""

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.fabric.topology import Topology
 from libra_planner.link_options import LinkOption, Options
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
 from libra_planner.spec.option_models import LinkOptionSpec
 from libra_planner.spec.option_values import port_counts, speed_bytes_per_s, usd_per_npu
 from libra_planner.timing.expression import Array
-from libra_planner.topology import Topology
 
 MAX_OPTIONS = 10_000
 """Most options of one dimension: entries times port counts."""

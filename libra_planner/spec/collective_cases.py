@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_fault
 from libra_planner.collectives.flowshop import MAX_CHUNKS
 from libra_planner.errors import Fault, Place, SpecError, closest, unknown_name
-from libra_planner.topology import Block, Topology, parse_topology
+from libra_planner.fabric.topology import Block, Topology, parse_topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group

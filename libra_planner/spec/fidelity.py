@@ -14,6 +14,7 @@ from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_f
 from libra_planner.collectives.flowshop import AUTO_CHUNKS
 from libra_planner.collectives.scheduling import MAX_DIMS
 from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.fabric.topology import Block, Topology
 from libra_planner.spec.collective_cases import algorithm_named
 from libra_planner.spec.document import Document
 from libra_planner.spec.fidelity_models import AUTO
@@ -23,7 +24,6 @@ from libra_planner.timing.expression import Array, Node, TimeExpression, transfe
 from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, Slowdown
 from libra_planner.timing.pipelined import pipelined_time, pipelined_traffic
 from libra_planner.timing.simulated import balanced_times, exact_time
-from libra_planner.topology import Block, Topology
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Collective, CollectiveKind

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.flows.fabric import Clos, Indices
-from libra_planner.flows.flow import Flows
+from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.spec.tables import Table, read_table
 
 REQUIRED = ("flow_id", "src", "dst", "bytes")

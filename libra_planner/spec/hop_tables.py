@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from libra_planner.check.measured import Trace
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.flows.fabric import Indices
-from libra_planner.flows.measured import Trace
+from libra_planner.fabric.clos import Indices
 from libra_planner.spec.tables import Table, read_table
 
 SPELLINGS = {"flow_id": "flow", "interface": "egress", "egress_interface": "egress"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.fabric.construction import TOP_OF_RACK
 from libra_planner.procurement.assumptions import (
     Assumptions,
     Electricity,
@@ -29,7 +30,6 @@ from libra_planner.procurement.parts import (
     to_cents,
 )
 from libra_planner.procurement.run import HOUR_S, YEAR_S
-from libra_planner.realization import TOP_OF_RACK
 from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key, read_document
 from libra_planner.spec.faults import validated

@@ -17,6 +17,8 @@ from libra_planner.costing import (
     price_parts,
 )
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.construction import Realization
+from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.link_options import Options
 from libra_planner.problem import (
     Problem,
@@ -24,7 +26,6 @@ from libra_planner.problem import (
     StepTimeLimit,
     with_alternatives,
 )
-from libra_planner.realization import Realization
 from libra_planner.spec import bundled, catalogue, realization
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document
@@ -41,7 +42,6 @@ from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
 from libra_planner.timing.evaluators import StepEvaluators
 from libra_planner.timing.expression import Array
 from libra_planner.timing.loops import Slowdown
-from libra_planner.topology import Topology, parse_topology
 from libra_planner.units import format_usd
 
 

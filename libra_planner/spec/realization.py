@@ -7,12 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.flows.presets import preset
-from libra_planner.realization import SCALE_UP, Realization, SwitchSettings, default_realization
+from libra_planner.fabric.construction import (
+    SCALE_UP,
+    Realization,
+    SwitchSettings,
+    default_realization,
+)
+from libra_planner.fabric.presets import preset
+from libra_planner.fabric.topology import Topology
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
 from libra_planner.spec.realization_models import RealizationSpec, SwitchSpec
-from libra_planner.topology import Topology
 
 KEY: Key = ("fabric", "realization")
 """Where a plan says how its dimensions are built."""

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, UnitError, closest
+from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
-from libra_planner.topology import Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS, EXAMPLE_UNITS, UNITS, unit_kind
 
 STEP_TIME = "step_time"
@@ -112,7 +112,7 @@ def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> names = rule_names(parse_topology("RI(4)_SW(8)", ["node", "pod"]), np.ones(2))
     >>> first, second = parse_rule("25 GB/s <= pod <= 2 * dim1 + 100 GB/s", names)
     >>> first.coefficients, first.sense, first.bound

@@ -10,6 +10,7 @@ import numpy as np
 
 from libra_planner.collectives import traffic_bytes
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.topology import Block, Topology
 from libra_planner.spec import bundled
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.fidelity import CollectiveModel, Fidelity, Timed
@@ -28,7 +29,6 @@ from libra_planner.timing.loops import (
     ideal_time,
     step_time,
 )
-from libra_planner.topology import Block, Topology
 from libra_planner.workload.communication import Communication, communications
 from libra_planner.workload.operations import Collective, Phase, Workload
 from libra_planner.workload.parallelism import (

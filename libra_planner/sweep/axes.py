@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
@@ -25,7 +26,6 @@ from libra_planner.sweep.models import (
     TopologiesAxis,
 )
 from libra_planner.timing.expression import Array
-from libra_planner.topology import parse_topology
 
 MOST_VALUES = 1_000_000
 """Most values of one axis."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from libra_planner.flows.check import link_check
-from libra_planner.flows.check_memo import CheckMemo
-from libra_planner.flows.imbalance import distribution
-from libra_planner.flows.policy import Policy
+from libra_planner.check.links import CheckMemo, link_check
 from libra_planner.problem import Problem
+from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.policy import Policy
 from libra_planner.timing.expression import Array
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import PlannerError
-from libra_planner.topology import parse_topology
+from libra_planner.fabric.topology import parse_topology
 
 NUMBER, TEXT, TRUTH, OTHER = "number", "text", "truth value", "map or list"
 """Kinds of values."""

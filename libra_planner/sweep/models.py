@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from libra_planner.flows.hashing import HASHES
-from libra_planner.flows.policy import POLICIES
+from libra_planner.routing.headers import HASHES
+from libra_planner.routing.policy import POLICIES
 from libra_planner.spec.fields import Count, Model, Text
 
 MOST_SAMPLES = 5_000_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from libra_planner.check.seeds import asked_seeds
 from libra_planner.errors import Fault, SpecError
-from libra_planner.flows.policy import policy_with
-from libra_planner.flows.seeds import asked_seeds
+from libra_planner.routing.policy import policy_with
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, parse_document, read_document
 from libra_planner.spec.faults import validated

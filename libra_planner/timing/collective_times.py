@@ -64,7 +64,7 @@ def collective_times(
     Examples
     --------
     >>> from libra_planner.collectives.algorithms import plain_network
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> from libra_planner.workload.operations import CollectiveKind
     >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
     >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 64.0, "dp")

@@ -42,7 +42,7 @@ def pipelined_time(
     An all-reduce of 16 bytes over RI(4): 24 bytes, however it is cut.
 
     >>> from libra_planner.collectives.algorithms import plain_network
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> from libra_planner.workload.operations import CollectiveKind
     >>> time = pipelined_time(plain_network(parse_topology("RI(4)")), 4)
     >>> time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4,), (1,)))
@@ -71,7 +71,7 @@ def pipelined_traffic(network: Network, slowdown: Slowdown | None = None) -> Col
     An all-to-all of 16 bytes on RI(4): 6 steps of 4, hops and all.
 
     >>> from libra_planner.collectives.algorithms import plain_network
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> from libra_planner.workload.operations import CollectiveKind
     >>> traffic = pipelined_traffic(plain_network(parse_topology("RI(4)")))
     >>> traffic(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "dp"), Group((4,), (1,)))

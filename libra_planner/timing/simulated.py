@@ -28,7 +28,7 @@ def exact_time(network: Network, n_chunks: int, bandwidth_bytes_per_s: Array) ->
     Examples
     --------
     >>> from libra_planner.collectives.algorithms import plain_network
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> time = exact_time(plain_network(parse_topology("RI(4)")), 2, np.array([2.0]))
     >>> time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4,), (1,)))
     Constant(seconds=12.0)
@@ -67,7 +67,7 @@ def balanced_times(network: Network, bandwidth_bytes_per_s: Array) -> BalancedTi
     Examples
     --------
     >>> from libra_planner.collectives.algorithms import plain_network
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
     >>> times = balanced_times(network, np.array([1.0, 0.01]))
     >>> reduce, group = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4, 4), (1, 1))

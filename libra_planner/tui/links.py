@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from libra_planner.flows.fabric import Array, Layer
+    from libra_planner.fabric.clos import Array, Layer
     from libra_planner.problem import Problem
     from libra_planner.report.check import CheckedPlan
     from libra_planner.report.flows import RoutedList
@@ -40,13 +40,13 @@ def check_links(
     problem: Problem, bandwidth_bytes_per_s: Array, policy: str, seed: int | None, progress: Report
 ) -> CheckedLinks:
     """The same check as ``check PLAN --bandwidth ... --policy ...``, with ``--seed`` if given."""
+    from libra_planner.check.links import link_check
+    from libra_planner.check.seeds import asked_seeds
     from libra_planner.evaluation import evaluated
-    from libra_planner.flows.check import link_check
-    from libra_planner.flows.policy import Policy
-    from libra_planner.flows.seeds import asked_seeds
     from libra_planner.problem import fastest_alternative
     from libra_planner.report.check import CheckedPlan
     from libra_planner.report.hotspot import most_loaded
+    from libra_planner.routing.policy import Policy
 
     problem = fastest_alternative(problem, bandwidth_bytes_per_s)
     violated = evaluated(problem, bandwidth_bytes_per_s).violated
@@ -76,7 +76,7 @@ def step_times(found: CheckedLinks) -> Group:
 
 def dimensions(found: CheckedLinks) -> Table:
     """What every dimension is built of, and how it fares."""
-    from libra_planner.flows.parts import design_parts
+    from libra_planner.fabric.parts import design_parts
     from libra_planner.units import format_bandwidth
 
     report = found.checked.report
@@ -99,7 +99,7 @@ def dimensions(found: CheckedLinks) -> Table:
 
 def parts_text(found: CheckedLinks) -> Text:
     """Switches and cables by tier, of the dimensions that have switches."""
-    from libra_planner.flows.parts import design_parts
+    from libra_planner.fabric.parts import design_parts
     from libra_planner.report.flows_table import plural
 
     text = Text()

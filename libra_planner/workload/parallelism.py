@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.topology import Topology
+from libra_planner.fabric.topology import Topology
 from libra_planner.workload.operations import Phase
 
 
@@ -83,7 +83,7 @@ def communicators_from_degrees(topology: Topology, degrees: Mapping[str, int]) -
 
     Examples
     --------
-    >>> from libra_planner.topology import parse_topology
+    >>> from libra_planner.fabric.topology import parse_topology
     >>> fabric = parse_topology("RI(4)_FC(8)_RI(4)_SW(32)")
     >>> both = communicators_from_degrees(fabric, {"tp": 16, "dp": 256})
     >>> both.group(Phase.FORWARD, "tp").sizes, both.group(Phase.WEIGHT_GRAD, "dp").sizes

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,13 +17,15 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
     ["errors", "units", "files", "outputs", "plain_text", "environment", "interrupts"],
-    ["topology", "workload", "realization"],
+    ["fabric"],
+    ["workload"],
     ["collectives"],
     ["timing", "costing", "link_options"],
     ["group", "problem"],
     ["evaluation", "time_models"],
     ["optimizer"],
-    ["flows"],
+    ["routing"],
+    ["check"],
     ["procurement"],
     ["spec"],
     ["sweep"],
@@ -29,7 +33,12 @@ LAYERS = [
     ["report"],
     ["cli", "tui"],
 ]
-CORE = {name for layer in LAYERS[:9] for name in layer}
+CORE = {name for layer in LAYERS[:11] for name in layer}
+_CROWDED = {
+    "libra_planner": 17, "cli": 24, "optimizer": 44, "procurement": 15, "report": 26,
+    "documents": 18, "spec": 38, "sweep": 31, "tui": 31,
+}  # fmt: skip
+"""Folders that still hold more modules than 14: so many, and never more."""
 ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}
 
 
@@ -78,22 +87,22 @@ def test_the_core_imports_numpy_scipy_and_the_standard_library_only() -> None:
             root = imported.split(".")[0]
             if _name(path) == "optimizer" and root in ("cvxpy", "clarabel"):
                 continue
-            if _name(path) == "flows" and root == "numba":
+            if _name(path) == "routing" and root == "numba":
                 continue
             assert root in ALLOWED_IN_CORE, f"{path} imports {imported}"
 
 
-def test_only_the_flows_import_numba() -> None:
+def test_only_the_routing_imports_numba() -> None:
     for path in _modules():
         roots = {imported.split(".")[0] for imported in _imports(path)}
-        assert "numba" not in roots or _name(path) == "flows", path
+        assert "numba" not in roots or _name(path) == "routing", path
 
 
 def test_numba_is_loaded_only_to_find_rates() -> None:
-    program = "import sys, libra_planner, libra_planner.flows.rates; print(*sys.modules)"
+    program = "import sys, libra_planner, libra_planner.routing.rates; print(*sys.modules)"
     command = [sys.executable, "-c", program]
     result = subprocess.run(command, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
-    assert "libra_planner.flows.rates" in result.stdout.split()
+    assert "libra_planner.routing.rates" in result.stdout.split()
     assert "numba" not in result.stdout.split()
 
 
@@ -183,11 +192,31 @@ def test_public_functions_and_classes_are_documented() -> None:
                 assert ast.get_docstring(node), f"{path}:{node.lineno} {node.name}"
 
 
+def _code_lines(text: str) -> set[int]:
+    """Numbers of the lines that hold code: no blank ones, no comments, no docstrings."""
+    silent = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in silent and token.string:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return lines
+
+
+def test_folders_hold_few_modules() -> None:
+    for folder in {path.parent for path in _modules()}:
+        n_modules = len(list(folder.glob("*.py")))
+        assert n_modules <= _CROWDED.get(folder.name, 14), folder
+
+
 def test_modules_and_functions_stay_small() -> None:
     for path in _modules():
-        text = path.read_text()
-        assert text.count("\n") <= 330, path
-        for node in ast.walk(ast.parse(text)):
+        assert len(_code_lines(path.read_text())) <= 360, path
+        for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 first = node.body[1:] if ast.get_docstring(node) else node.body
                 length = first[-1].end_lineno - first[0].lineno + 1 if first else 0

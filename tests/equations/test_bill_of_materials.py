@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.flows.realization import realize
+from libra_planner.fabric.construction import Realization, SwitchSettings
+from libra_planner.fabric.realization import realize
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.procurement.assumptions import VolumeDiscount
 from libra_planner.procurement.bill import Bill, Line
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
@@ -27,10 +29,8 @@ from libra_planner.procurement.run import (
     training_run,
     young_interval_s,
 )
-from libra_planner.realization import Realization, SwitchSettings
 from libra_planner.spec.parts_files import load_parts
 from libra_planner.spec.plan import load_plan
-from libra_planner.topology import parse_topology
 from libra_planner.workload.operations import Covers
 
 SMALL = """\

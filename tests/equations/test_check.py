@@ -9,15 +9,15 @@ import pytest
 import yaml
 
 import libra_planner as lp
+from libra_planner.check.links import LinkCheck
+from libra_planner.check.traffic import Members
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import visits
-from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.direct import Direct
-from libra_planner.flows.policy import Policy
-from libra_planner.flows.rates import finish_times_s
-from libra_planner.flows.routes import single_paths
-from libra_planner.flows.traffic import Members
-from libra_planner.topology import Block, parse_topology
+from libra_planner.fabric.direct import Direct
+from libra_planner.fabric.topology import Block, parse_topology
+from libra_planner.routing.policy import Policy
+from libra_planner.routing.rates import finish_times_s
+from libra_planner.routing.trees import single_paths
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.checked_plans import checked, loaded, operation

@@ -9,10 +9,10 @@ import pytest
 
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.costing import PriceBook, TierPrice, network_price_usd_per_Bps
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
-from libra_planner.topology import parse_topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from libra_planner.errors import SpecError
-from libra_planner.flows.hashing import HASHES, choice, flow_hash
-from libra_planner.flows.headers import rocev2_headers
-from libra_planner.flows.imbalance import (
+from libra_planner.routing.headers import HASHES, choice, flow_hash, rocev2_headers
+from libra_planner.routing.imbalance import (
     distribution,
     fim_floor_percent,
     fim_percent,

@@ -9,6 +9,7 @@ import pytest
 
 import libra_planner as lp
 from libra_planner.errors import SpecError
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.spec.loops import parse_loop
 from libra_planner.timing.explanation import Share, critical_path
 from libra_planner.timing.expression import (
@@ -21,7 +22,6 @@ from libra_planner.timing.expression import (
 )
 from libra_planner.timing.loop_terms import LOOPS, TrainingLoop
 from libra_planner.timing.loops import step_time
-from libra_planner.topology import parse_topology
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,

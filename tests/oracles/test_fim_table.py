@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.imbalance import fim_percent, max_over_mean
-from libra_planner.flows.policy import Policy
-from libra_planner.flows.presets import preset_fabric
-from libra_planner.flows.report import flow_report
-from libra_planner.flows.routing import Router
-from libra_planner.flows.seed_reports import seed_reports
+from libra_planner.check.report import flow_report
+from libra_planner.check.seeds import seed_reports
+from libra_planner.fabric.clos import Clos, Flows
+from libra_planner.fabric.presets import preset_fabric
+from libra_planner.routing.imbalance import fim_percent, max_over_mean
+from libra_planner.routing.policy import Policy
+from libra_planner.routing.routing import Router
 from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import read_flows
 from tests.checked_plans import checked, loaded, operation

@@ -10,19 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
-from libra_planner.flows.assignment import (
-    annealing,
-    collective_speeds,
-    edge_coloring,
-    greedy,
-    min_max_ilp,
-    two_level_max_min,
-)
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.failures import spine_failures, with_failed
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.greedy import greedy_by_bytes
-from libra_planner.flows.loads import (
+from libra_planner.fabric.clos import Choice, Clos, Flows, hops
+from libra_planner.fabric.failures import spine_failures, with_failed
+from libra_planner.routing.greedy import greedy_by_bytes
+from libra_planner.routing.loads import (
     are_alike,
     busiest_s,
     by_tier,
@@ -30,7 +21,14 @@ from libra_planner.flows.loads import (
     link_counts,
     rank,
 )
-from libra_planner.flows.paths import Choice, hops
+from libra_planner.routing.routing import (
+    annealing,
+    collective_speeds,
+    edge_coloring,
+    greedy,
+    min_max_ilp,
+    two_level_max_min,
+)
 from tests.assignments import (
     check_paths,
     fabrics,

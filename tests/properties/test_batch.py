@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed, SpecError
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.batch import (
     BatchResult,
     _groups,
@@ -31,7 +32,6 @@ from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
 from libra_planner.timing.lifted import lift
-from libra_planner.topology import parse_topology
 from tests.problems import Collectives, problems, random_feasible
 from tests.random_plans import random_plan
 

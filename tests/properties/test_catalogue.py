@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from libra_planner.errors import Infeasible
 from libra_planner.evaluation import evaluated, violations
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.link_options import LinkOption
 from libra_planner.optimizer.branching import best_branch
 from libra_planner.optimizer.catalogue import best_purchasable, optimize_catalogue
 from libra_planner.optimizer.combinations import Combinations, best_combination
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.topology import parse_topology
 from tests.problems import Collectives, collectives
 
 SPEEDS = (10e9, 20e9, 25e9, 40e9, 50e9, 100e9)

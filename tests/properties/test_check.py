@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from libra_planner.check.rerouted import MAX_ROUNDS, routed_optimum, slowed
 from libra_planner.errors import SpecError
-from libra_planner.flows.policy import Policy
-from libra_planner.flows.rerouted import MAX_ROUNDS, routed_optimum, slowed
 from libra_planner.optimizer.optimize import solve
+from libra_planner.routing.policy import Policy
 from libra_planner.workload.operations import CollectiveKind
 from tests.checked_plans import checked, loaded, operation
 

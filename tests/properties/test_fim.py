@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.flows.fim_floor import _weighted_floor_percent
-from libra_planner.flows.imbalance import (
+from libra_planner.routing.imbalance import (
+    _weighted_floor_percent,
     fim_floor_percent,
     fim_percent,
     max_over_mean,

@@ -16,7 +16,7 @@ from libra_planner.collectives.flowshop import (
     there_and_back_makespan,
     visit_times_ns,
 )
-from libra_planner.topology import parse_topology
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.flow_shops import simulated_makespan

@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from libra_planner.errors import IllPosed, Infeasible
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem, to_per_cost
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Constant, TimeExpression, add, maximum, transfers
-from libra_planner.topology import parse_topology
 from tests.problems import Collectives, problems, random_feasible
 
 

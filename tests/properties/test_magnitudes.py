@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from libra_planner.errors import SolverFailed
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.batch import batch_optimize
 from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.optimizer.shadow import shadow_prices
@@ -20,7 +21,6 @@ from libra_planner.timing.expression import (
     maximum,
     transfers,
 )
-from libra_planner.topology import parse_topology
 from tests.exact import bounds, exact_optimum
 from tests.problems import Collectives
 from tests.random_plans import extreme_plan, random_plan

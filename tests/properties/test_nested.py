@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import (
@@ -19,7 +20,6 @@ from libra_planner.timing.expression import (
     maximum,
     transfers,
 )
-from libra_planner.topology import parse_topology
 
 BUDGET = 500e9
 

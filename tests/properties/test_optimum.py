@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.convex import convex_model
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.program import (
@@ -20,7 +21,6 @@ from libra_planner.optimizer.program import (
 from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule
-from libra_planner.topology import parse_topology
 from tests.problems import Collectives, problems, random_feasible
 
 

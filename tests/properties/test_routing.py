@@ -12,15 +12,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from libra_planner.check.report import flow_report
+from libra_planner.check.seeds import seed_reports
 from libra_planner.errors import Disconnected, SpecError
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.hashing import HASHES
-from libra_planner.flows.policy import POLICIES, Policy
-from libra_planner.flows.rates import max_min_rates
-from libra_planner.flows.report import flow_report
-from libra_planner.flows.routing import Router, Routing, dealt
-from libra_planner.flows.seed_reports import seed_reports
+from libra_planner.fabric.clos import Clos, Flows
+from libra_planner.routing.headers import HASHES
+from libra_planner.routing.policy import POLICIES, Policy
+from libra_planner.routing.rates import max_min_rates
+from libra_planner.routing.routing import Router, Routing, dealt
 from tests import plain_clos
 from tests.assignments import flows_on
 from tests.flows_reference import worst_violation

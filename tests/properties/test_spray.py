@@ -9,15 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from libra_planner.check.report import flow_report
 from libra_planner.errors import SpecError
-from libra_planner.flows import spray
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.policy import Policy
-from libra_planner.flows.rates import finish_times_s, max_min_rates
-from libra_planner.flows.report import flow_report
-from libra_planner.flows.routes import Routes
-from libra_planner.flows.routing import Router
+from libra_planner.fabric.clos import Clos, Flows
+from libra_planner.routing import spray
+from libra_planner.routing.policy import Policy
+from libra_planner.routing.rates import finish_times_s, max_min_rates
+from libra_planner.routing.routing import Router
+from libra_planner.routing.trees import Routes
 from tests import plain_clos
 from tests.assignments import flows_on
 

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.flows.check import link_check
-from libra_planner.flows.check_memo import CheckMemo
-from libra_planner.flows.check_report import CheckReport
-from libra_planner.flows.memo import Memo
-from libra_planner.flows.phases import PhaseMemo
-from libra_planner.flows.policy import Policy
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import CheckMemo, link_check
+from libra_planner.check.phases import Memo, PhaseMemo
 from libra_planner.problem import Problem
+from libra_planner.routing.policy import Policy
 from libra_planner.sweep.frontier import SAME, ties, unbeaten, unbeaten_in_two
 from tests.checked_plans import loaded, operation
 

@@ -7,8 +7,10 @@ import pytest
 from scipy import optimize
 
 from libra_planner.errors import SpecError
-from libra_planner.flows import ilp
-from libra_planner.flows.assignment import (
+from libra_planner.fabric.clos import Clos, Flows
+from libra_planner.routing import integer as ilp
+from libra_planner.routing.loads import busiest_s, by_tier, imbalance, link_counts
+from libra_planner.routing.routing import (
     Bound,
     annealing,
     collective_speeds,
@@ -17,9 +19,6 @@ from libra_planner.flows.assignment import (
     min_max_ilp,
     two_level_max_min,
 )
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.loads import busiest_s, by_tier, imbalance, link_counts
 from tests.assignments import check_paths
 from tests.leaf_spine_cases import CASES, Case
 

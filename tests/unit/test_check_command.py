@@ -16,15 +16,15 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
-from libra_planner.flows.check import LinkCheck, link_check
-from libra_planner.flows.failures_study import drawn_failures
-from libra_planner.flows.messages import traffic_settings
-from libra_planner.flows.parts import design_parts
-from libra_planner.flows.policy import Policy
-from libra_planner.flows.rerouted import routed_optimum
+from libra_planner.check.failures import drawn_failures
+from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.rerouted import routed_optimum
+from libra_planner.check.traffic import traffic_settings
+from libra_planner.fabric.parts import design_parts
 from libra_planner.report.check import CheckedPlan
 from libra_planner.report.check_table import print_check
 from libra_planner.report.hotspot import FlowNames, hotspot, traced_flow
+from libra_planner.routing.policy import Policy
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

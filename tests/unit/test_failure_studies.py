@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from libra_planner.check import failures as failures_study
+from libra_planner.check.failures import drawn_failures, every_single_failure
+from libra_planner.check.links import LinkCheck
 from libra_planner.errors import SpecError
-from libra_planner.flows import failures_study
-from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.failures import fail, single_failures, with_failed
-from libra_planner.flows.failures_study import drawn_failures, every_single_failure
-from libra_planner.flows.policy import Policy
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.failures import fail, single_failures, with_failed
+from libra_planner.routing.policy import Policy
 from tests.checked_plans import checked, loaded, operation
 
 SPRAY, ECMP = Policy("spray"), Policy("ecmp")

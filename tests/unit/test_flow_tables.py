@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libra_planner.check.measured import measured_report
 from libra_planner.errors import SpecError
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.measured import measured_report
+from libra_planner.fabric.clos import Clos
 from libra_planner.spec.fabric_files import link_ends, load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops
@@ -461,9 +461,9 @@ def test_a_column_of_layers_needs_no_order(write) -> None:
 
 
 def test_a_trace_of_simulated_flows_gives_the_simulated_imbalance(write) -> None:
-    from libra_planner.flows.flow import Flows
-    from libra_planner.flows.policy import Policy
-    from libra_planner.flows.report import flow_report
+    from libra_planner.check.report import flow_report
+    from libra_planner.fabric.clos import Flows
+    from libra_planner.routing.policy import Policy
 
     fabric = Clos(4, 4, 4, 1.0, 1.0, n_parallel=2)
     src = np.repeat(np.arange(16), 5)

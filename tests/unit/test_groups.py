@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.evaluation import evaluated
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.group import Member, relative_time, weighted_time
 from libra_planner.problem import Problem
 from libra_planner.timing.expression import (
@@ -24,7 +25,6 @@ from libra_planner.timing.expression import (
     maximum,
     transfers,
 )
-from libra_planner.topology import parse_topology
 from tests.problems import collectives
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "03_group.yaml"

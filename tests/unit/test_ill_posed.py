@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from libra_planner.errors import IllPosed, Infeasible
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.topology import parse_topology
 from tests.problems import Collectives
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from libra_planner.check.jobs import SharedFabric, shared_fabric
+from libra_planner.check.links import LinkCheck
+from libra_planner.check.traffic import TrafficSettings
 from libra_planner.errors import SpecError
-from libra_planner.flows.check import LinkCheck
-from libra_planner.flows.fabric import Indices
-from libra_planner.flows.jobs import SharedFabric, shared_fabric
-from libra_planner.flows.messages import TrafficSettings
-from libra_planner.flows.policy import Policy
+from libra_planner.fabric.clos import Indices
 from libra_planner.problem import Problem
+from libra_planner.routing.policy import Policy
 from tests.checked_plans import checked, loaded, operation
 
 SPRAY, ECMP = Policy("spray"), Policy("ecmp")

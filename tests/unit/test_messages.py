@@ -10,18 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from libra_planner.check.seeds import seed_reports
+from libra_planner.check.traffic import (
+    Members,
+    Round,
+    TrafficSettings,
+    message_flows,
+    placed_npus,
+    rounds,
+)
 from libra_planner.collectives.algorithms import Algorithm
-from libra_planner.flows.ecmp import drawn_headers
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.headers import queue_pair_source_port
-from libra_planner.flows.messages import TrafficSettings, message_flows, placed_npus
-from libra_planner.flows.policy import Policy
-from libra_planner.flows.realization import RealizedDimension, realize
-from libra_planner.flows.seed_reports import seed_reports
-from libra_planner.flows.traffic import Members, Round, rounds
-from libra_planner.realization import PLACEMENTS, WIRINGS, Realization, SwitchSettings
-from libra_planner.topology import Block, Topology, parse_topology
+from libra_planner.fabric.clos import Clos, Flows
+from libra_planner.fabric.construction import PLACEMENTS, WIRINGS, Realization, SwitchSettings
+from libra_planner.fabric.realization import RealizedDimension, realize
+from libra_planner.fabric.topology import Block, Topology, parse_topology
+from libra_planner.routing.ecmp import drawn_headers
+from libra_planner.routing.headers import queue_pair_source_port
+from libra_planner.routing.policy import Policy
 from libra_planner.workload.parallelism import Group
 
 ALGORITHMS = (Algorithm.RING, Algorithm.DIRECT, Algorithm.DIRECT1)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from libra_planner.errors import IllPosed, SpecError
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.pareto import pareto
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.topology import parse_topology
 from tests.problems import Collectives
 
 

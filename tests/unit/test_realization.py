@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.errors import SpecError, UnknownName
-from libra_planner.flows.direct import Direct
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.failures import (
+from libra_planner.fabric.clos import Choice, Clos, Flows, links_of
+from libra_planner.fabric.construction import WIRINGS, Realization, SwitchSettings
+from libra_planner.fabric.direct import Direct
+from libra_planner.fabric.failures import (
     cable_failures,
     disconnected,
     fail,
@@ -26,14 +27,11 @@ from libra_planner.flows.failures import (
     spine_failures,
     with_failed,
 )
-from libra_planner.flows.flow import Flows
-from libra_planner.flows.parts import HOST_LEAF, CableParts, SwitchParts, design_parts
-from libra_planner.flows.paths import Choice, links_of
-from libra_planner.flows.presets import PRESETS, preset, preset_design, preset_fabric
-from libra_planner.flows.realization import realize
-from libra_planner.flows.shape import Shape, plane_shape
-from libra_planner.realization import WIRINGS, Realization, SwitchSettings
-from libra_planner.topology import Block, parse_topology
+from libra_planner.fabric.parts import HOST_LEAF, CableParts, SwitchParts, design_parts
+from libra_planner.fabric.presets import PRESETS, preset, preset_design, preset_fabric
+from libra_planner.fabric.realization import realize
+from libra_planner.fabric.sizing import Shape, plane_shape
+from libra_planner.fabric.topology import Block, parse_topology
 from tests.conftest import PLAN
 from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of
 

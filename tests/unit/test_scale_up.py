@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import libra_planner as lp
+from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
-from libra_planner.flows.check import link_check
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.parts import DimensionParts, design_parts
-from libra_planner.flows.realization import realize
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.construction import SCALE_UP
+from libra_planner.fabric.parts import DimensionParts, design_parts
+from libra_planner.fabric.realization import realize
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
 from libra_planner.procurement.fabric_lines import Book, FabricShop
 from libra_planner.procurement.purchase import purchase
-from libra_planner.realization import SCALE_UP
 from libra_planner.spec.parts_files import load_parts
 from libra_planner.tui.links import check_links, parts_text
 from libra_planner.tui.links import notes as screen_notes
@@ -256,8 +256,8 @@ def test_keys_that_apply_to_no_switch_are_said(plan, run) -> None:
 
 def test_jobs_share_networks_of_one_kind(plan, tmp_path) -> None:
     """A price book in which the shared tier has no NIC, beside one in which it has."""
-    from libra_planner.flows.jobs import shared_fabric
-    from libra_planner.flows.messages import TrafficSettings
+    from libra_planner.check.jobs import shared_fabric
+    from libra_planner.check.traffic import TrafficSettings
 
     book = "kind: price_book\nsource: test\nas_of: '2026-11'\nunit: USD per GB/s\ntiers:\n"
     tier = "{link: 4, switch: 13, nic: 0, nic_reason: test}"

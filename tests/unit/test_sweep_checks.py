@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 import libra_planner as lp
+from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
-from libra_planner.flows.check import link_check
-from libra_planner.flows.imbalance import distribution
-from libra_planner.flows.policy import Policy
+from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.policy import Policy
 from libra_planner.sweep.estimate import estimated
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep

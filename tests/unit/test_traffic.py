@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from libra_planner.check import traffic
+from libra_planner.check.traffic import Members, Round, rounds
 from libra_planner.collectives import traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, plain_network, visits
 from libra_planner.errors import SpecError
-from libra_planner.flows import traffic
-from libra_planner.flows.fabric import Clos
-from libra_planner.flows.rates import max_min_rates
-from libra_planner.flows.traffic import Members, Round, rounds
-from libra_planner.flows.trees import reduction_trees
-from libra_planner.topology import parse_topology
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.routing.rates import max_min_rates
+from libra_planner.routing.trees import reduction_trees
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from libra_planner.flows.check_report import CheckReport
+from libra_planner.check.findings import CheckReport
 from libra_planner.procurement.assumptions import Assumptions, SideNetwork
 from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.documents.bills import price_table

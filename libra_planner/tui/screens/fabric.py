@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.timer import Timer
 from textual.widgets import DataTable, Input, Label, Select
 
-from libra_planner.realization import WIRINGS
+from libra_planner.fabric.construction import WIRINGS
 from libra_planner.tui import links
 from libra_planner.tui.apart import apart
 from libra_planner.tui.dialogs import Panel

@@ -1,0 +1,225 @@
+"""Several jobs on one fabric: what each loses to the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import LinkCheck
+from libra_planner.check.seeds import n_routings
+from libra_planner.check.traffic import TrafficSettings, placed_npus
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.clos import Array, Flows, joined
+from libra_planner.fabric.construction import SwitchSettings
+from libra_planner.fabric.realization import RealizedDesign, realize
+from libra_planner.fabric.topology import Block, Topology
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.routing.policy import Policy
+
+_ENDLESS = 1e6
+"""Size of other jobs' flows over a job's own: they last as long as it needs."""
+
+_NUMBERS_PER_JOB = 2**32
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """One of several jobs.
+
+    Parameters
+    ----------
+    name : of its plan's workload.
+    n_npus : that it runs on.
+    alone, shared : with the fabric to itself at the same place, and beside the others.
+    """
+
+    name: str
+    n_npus: int
+    alone: CheckReport = field(repr=False)
+    shared: CheckReport = field(repr=False)
+
+    @property
+    def slowdown(self) -> Array:
+        """Step time beside the others over that alone, shape (n_seeds,)."""
+        return self.shared.effective_step_time_s / self.alone.effective_step_time_s
+
+
+@dataclass(frozen=True)
+class SharedFabric:
+    """Jobs and the fabric of the outermost dimension that they share.
+
+    Parameters
+    ----------
+    topology : of all jobs together.
+    design : its links.
+    checks : of each job alone, placed.
+    """
+
+    topology: Topology
+    design: RealizedDesign
+    checks: tuple[LinkCheck, ...]
+
+    def usual_seeds(self, policy: Policy) -> range:
+        """Seeds where nobody asks for a number of them."""
+        return range(n_routings(sum(check.n_drawn_flows(policy) for check in self.checks)))
+
+    def reports(
+        self, policy: Policy, *, seeds: Sequence[int] | None = None
+    ) -> tuple[JobReport, ...]:
+        """Each job alone and beside the others.
+
+        Steps are not in time with one another, so each job is given the worst: while it
+        communicates over the shared dimension, every other job is in its heaviest round there.
+        """
+        seeds = self.usual_seeds(policy) if seeds is None else seeds
+        # Jobs do not choose their algorithms anew when others come.
+        checks = [check.scheduled(policy, seeds=seeds) for check in self.checks]
+        heaviest = [_heaviest_round(check, i, seeds[0]) for i, check in enumerate(checks)]
+        found = []
+        for i, check in enumerate(checks):
+            others = [flows for j, flows in enumerate(heaviest) if j != i and flows is not None]
+            beside = replace(check, background=joined(*others) if others else None)
+            alone, shared = (one.report(policy, seeds=seeds) for one in (check, beside))
+            problem = check.problem
+            found.append(JobReport(problem.workload_name, problem.topology.n_npus, alone, shared))
+        return tuple(found)
+
+
+def shared_fabric(
+    problems: Sequence[Problem],
+    bandwidths_Bps: Sequence[Array],
+    *,
+    traffic: TrafficSettings,
+    seed: int = 0,
+) -> SharedFabric:
+    """One network in the outermost dimension for several jobs.
+
+    Parameters
+    ----------
+    problems : one per job, whose topologies differ in the outermost size at most.
+    bandwidths_Bps : of each, shape (n_dims,), byte/s; the outermost must be the same.
+    traffic : ``placement`` says which positions of the fabric the jobs get: one job after
+        the other, in turn over the leaves, or at random.
+    seed : of a random placement.
+
+    Raises
+    ------
+    SpecError
+        For jobs that cannot share a fabric, in-network reduction on what they share, or a
+        fabric that cannot be built; for plans that say different things of it.
+    """
+    _check_alike(problems, bandwidths_Bps)
+    sizes = [problem.topology.sizes[-1] for problem in problems]
+    first = problems[0].topology
+    outer = replace(first.dimensions[-1], size=sum(sizes))
+    topology = Topology((*first.dimensions[:-1], outer))
+    design = realize(topology, bandwidths_Bps[0], problems[0].links)
+    dim, built = topology.n_dims - 1, design.dimensions[-1]
+    order = placed_npus(topology, dim, built, traffic.placement, seed)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    n_inner = math.prod(topology.sizes[:-1])
+    checks = []
+    for problem, bandwidth, start in zip(problems, bandwidths_Bps, starts[:-1], strict=True):
+        # The shared dimension is that of all jobs; a job's NPUs by themselves may not build one.
+        inner = np.append(bandwidth[:-1], 0.0)
+        own = realize(problem.topology, inner, problem.links)
+        placed = replace(own, dimensions=(*own.dimensions[:-1], built))
+        npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
+        chosen = fastest_alternative(problem, bandwidth)
+        checks.append(LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at))
+    _require_flows(checks, dim)
+    return SharedFabric(topology, design, tuple(checks))
+
+
+def _check_alike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -> None:
+    first = problems[0].topology
+    faults = []
+    if first.dimensions[-1].block is not Block.SWITCH:
+        got = f"got {first.dimensions[-1]} as the outermost dimension"
+        faults.append(Fault(got, "expected a switch, which jobs can share"))
+    for problem, bandwidth in zip(problems[1:], bandwidths_Bps[1:], strict=True):
+        topology = problem.topology
+        same = topology.dimensions[:-1] == first.dimensions[:-1]
+        if not same or topology.dimensions[-1].block is not first.dimensions[-1].block:
+            got = f"got {topology} beside {first}"
+            faults.append(Fault(got, "expected topologies that differ in the outermost size only"))
+        elif not math.isclose(bandwidth[-1], bandwidths_Bps[0][-1], rel_tol=1e-9):
+            got = f"got {bandwidths_Bps[0][-1] / 1e9:.6g} and {bandwidth[-1] / 1e9:.6g} GB/s"
+            fix = "give --bandwidth, or bound the dimension in the plans"
+            expected = f"expected one bandwidth in the shared {topology.labels[-1]}"
+            faults.append(Fault(got, expected, fix))
+        else:
+            faults += _differences(problems[0], problem)
+    if faults:
+        raise SpecError(*faults)
+
+
+_KEYS = {
+    "n_failed_links": "failed_links",
+    "n_failed_spines": "failed_links",
+    "failure_seed": "failed_links",
+    "port_speed_Bps": "port_speed",
+    "n_parallel": "parallel_links",
+}
+"""Keys of a plan for settings of other names; others lose ``n_``."""
+
+
+def _differences(first: Problem, other: Problem) -> Iterator[Fault]:
+    """What two plans say differently of the network that their jobs share."""
+    mine, others = (one.links.switches[-1] for one in (first, other))
+    label = first.topology.labels[-1]
+    if mine is None or others is None:
+        return
+    for one in fields(SwitchSettings):
+        a, b = getattr(mine, one.name), getattr(others, one.name)
+        if a != b:
+            if one.name == "one_switch":
+                yield _only_one_has_nics(label)
+                continue
+            key = _KEYS.get(one.name, one.name.removeprefix("n_"))
+            got = f"got {_shown(a)}, and {_shown(b)} in another plan"
+            expected = f"expected one network for all jobs in {label}"
+            path = f"fabric.realization ({label}).{key}"
+            yield Fault(got, expected, "write the same in all plans", path)
+
+
+def _only_one_has_nics(label: str) -> Fault:
+    got = f"got a NIC price for {label} in one plan, and none in another"
+    return Fault(got, "expected one network for all jobs", "write the same cost_model in all plans")
+
+
+def _shown(value: object) -> str:
+    return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _require_flows(checks: Sequence[LinkCheck], dim: int) -> None:
+    """Trees of in-network reduction are not flows that other jobs could meet."""
+    for check in checks:
+        if any(key[0] == dim and key[2] is None for key in check.keys):
+            got = f"got in-network reduction in {check.problem.topology.labels[dim]}"
+            fix = "leave it out of in_network_reduction, or check the jobs one by one"
+            expected = "expected collectives made of flows in the dimension that jobs share"
+            raise SpecError(Fault(got, expected, fix))
+
+
+def _heaviest_round(check: LinkCheck, job: int, seed: int) -> Flows | None:
+    """The round in which a job sends most over the shared dimension, as endless flows."""
+    dim = check.problem.topology.n_dims - 1
+    found: tuple[float, Flows] | None = None
+    for key in check.keys:
+        if key[0] != dim:
+            continue
+        n_bytes = sum(float(check.bytes_of(one)[dim]) for one in check.users(key))
+        for _, share, flows in check.phase(key).flows(seed):
+            if found is None or share * n_bytes > found[0]:
+                found = share * n_bytes, flows
+    if found is None:
+        return None
+    flows = found[1]
+    # Groups of different jobs are different collectives.
+    collective = flows.collective + (job + 1) * _NUMBERS_PER_JOB
+    return replace(flows, size_bytes=flows.size_bytes * _ENDLESS, collective=collective)

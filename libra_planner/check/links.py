@@ -1,0 +1,396 @@
+"""A design on its real links: what the routing makes of the step time (C10, C11).
+
+Switch dimensions are expanded into whole links, and every collective's flows are routed
+over them, all groups at once; direct links follow from C2 and C6. Each collective then
+takes longer in a dimension by a factor, and the step time is that of the same training
+loop with these factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from libra_planner.check.findings import (
+    CheckReport,
+    DimensionReport,
+    dimension_report,
+    phase_spread,
+)
+from libra_planner.check.phases import Memo, Phase, PhaseMemo, PhaseReport, known_mean
+from libra_planner.check.report import Progress
+from libra_planner.check.schedules import (
+    Choice,
+    PhaseKey,
+    Schedule,
+    Stage,
+    busy_s,
+    fastest,
+    ring_hops,
+    stage,
+)
+from libra_planner.check.seeds import n_routings
+from libra_planner.check.traffic import TrafficSettings, traffic_settings
+from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.collectives.algorithms import Algorithm, Network
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.clos import Array, Clos, Flows, Indices
+from libra_planner.fabric.realization import RealizedDesign, realize
+from libra_planner.fabric.topology import Block, Topology
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.routing.policy import Policy
+from libra_planner.timing.expression import TimeExpression
+from libra_planner.timing.loops import Slowdown
+from libra_planner.workload.communication import Communication
+from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.workload.parallelism import Group
+
+
+@dataclass(frozen=True)
+class CheckMemo:
+    """What checks of designs share where the links differ in nothing but their speed.
+
+    Parameters
+    ----------
+    phases : rounds, by all that decides about them.
+    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
+    """
+
+    phases: PhaseMemo = field(default_factory=PhaseMemo)
+    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
+
+
+Run = Mapping[PhaseKey, PhaseReport]
+"""The phases of one seed."""
+
+
+@dataclass(frozen=True)
+class LinkPhases:
+    """A problem's collectives on the links of one design.
+
+    Parameters
+    ----------
+    problem : from a plan, so that it knows its collectives.
+    bandwidth_Bps : the design, shape (n_dims,), byte/s.
+    design : its links; those of the problem's realization by default.
+    traffic : placement, queue pairs, addresses; those of the plan by default.
+    npu_at, background : where the outermost dimension runs the job on a fabric that it
+        shares, and the others' flows there; see :class:`~libra_planner.check.phases.Phase`.
+    schedule : the algorithms of an earlier decision; by default each check decides.
+    memo : what other checks have found out, and what they can use of this one.
+
+    Raises
+    ------
+    SpecError
+        For a design that cannot be built, or a problem that does not know its collectives.
+    """
+
+    problem: Problem
+    bandwidth_Bps: Array
+    design: RealizedDesign
+    traffic: TrafficSettings
+    npu_at: Indices | None = field(default=None, repr=False)
+    background: Flows | None = field(default=None, repr=False)
+    schedule: Schedule | None = field(default=None, repr=False)
+    memo: CheckMemo = field(default_factory=CheckMemo, repr=False, compare=False)
+
+    @property
+    def network(self) -> Network:
+        """The fabric as collectives meet it."""
+        if self.problem.network is None:
+            raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
+        return self.problem.network
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """Where algorithms are decided on: the communicators' parts in switch dimensions."""
+        found = {
+            stage(one.collective, one.group, self.network, dim): None
+            for one in self.problem.communications
+            for dim in self.switched(one.group)
+        }
+        return tuple(found)
+
+    @property
+    def keys(self) -> tuple[PhaseKey, ...]:
+        """The distinct phases on switches: those that run, or before a decision all that can."""
+        if self.schedule is None:
+            return tuple(key for one in self.stages for key in one.keys)
+        return tuple((one.dim, one.group, self.schedule[one]) for one in self.stages)
+
+    def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
+        """What decides how a collective fares in a switch dimension, algorithms being decided."""
+        if self.schedule is None:
+            raise ValueError("no algorithms are decided on: see scheduled()")
+        at = stage(collective, group, self.network, dim)
+        return at.dim, at.group, self.schedule[at]
+
+    def switched(self, group: Group) -> list[int]:
+        """Switch dimensions with bandwidth that a group spans."""
+        return [
+            dim
+            for dim, built in enumerate(self.design.dimensions)
+            if group.sizes[dim] > 1 and isinstance(built.fabric, Clos)
+        ]
+
+    def phase(self, key: PhaseKey) -> Phase:
+        """A collective's part in one switch dimension."""
+        dim, group, algorithm = key
+        built, topology = self.design.dimensions[dim], self.problem.topology
+        phase = Phase(topology, dim, group, algorithm, built, self.traffic)
+        if dim < topology.n_dims - 1:
+            return phase
+        return replace(phase, npu_at=self.npu_at, background=self.background)
+
+    def users(self, key: PhaseKey) -> tuple[Communication, ...]:
+        """The collectives that a phase serves."""
+        return next(self.users_of(one) for one in self.stages if key in one.keys)
+
+    def users_of(self, at: Stage) -> tuple[Communication, ...]:
+        return tuple(
+            one
+            for one in self.problem.communications
+            if at.dim in self.switched(one.group)
+            and stage(one.collective, one.group, self.network, at.dim) == at
+        )
+
+    def bytes_of(self, one: Communication) -> Array:
+        """What an NPU sends for a collective by dimension (C3)."""
+        return traffic_bytes(one.collective, one.group, self.network.in_network)
+
+    def seeds(self, policy: Policy, asked: Iterable[int] | None = None) -> list[int]:
+        """The seeds that are asked for, else as many as the number of flows says."""
+        return list(range(n_routings(self.n_drawn_flows(policy))) if asked is None else asked)
+
+    def n_drawn_flows(self, policy: Policy) -> int:
+        """Flows of one routing that another seed would route in another way."""
+        phases = [self.phase(key) for key in self.keys]
+        return sum(phase.n_flows for phase in phases if phase.is_drawn(policy))
+
+    def is_drawn(self, policy: Policy) -> bool:
+        """Whether another seed routes, or places, in another way."""
+        return any(self.phase(key).is_drawn(policy) for key in self.keys)
+
+    def scheduled(self, policy: Policy, *, seeds: Iterable[int] | None = None) -> Self:
+        """The check that keeps to the algorithms which are the fastest here, mean over the seeds.
+
+        What other flows or failures make of the links then changes times, and no algorithm.
+        """
+        if self.schedule is not None:
+            return self
+        return self.decided(self.runs(policy, self.seeds(policy, seeds)))
+
+    def choice(self, at: Stage, runs: Sequence[Run]) -> Choice:
+        """What a stage runs, and the times of all that was routed there."""
+        users, bandwidth_Bps = self.users_of(at), self.design.bandwidth_Bps[at.dim]
+        times: dict[Algorithm | None, float] = {}
+        for key in at.keys:
+            if key in runs[0]:
+                factor = float(np.mean([run[key].time_factor for run in runs]))
+                times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
+        taken = fastest(times) if self.schedule is None else self.schedule[at]
+        return Choice(at, users, times, taken)
+
+    def decided(self, runs: Sequence[Run]) -> Self:
+        if self.schedule is not None:
+            return self
+        return replace(self, schedule={one: self.choice(one, runs).taken for one in self.stages})
+
+    def runs(
+        self, policy: Policy, seeds: Iterable[int], progress: Progress | None = None
+    ) -> list[Run]:
+        """The phases' reports for each seed; one for all where nothing is drawn.
+
+        Before algorithms are decided on, of all that can run.
+        """
+        listed = [int(seed) for seed in seeds]
+        phases, memo = {key: self.phase(key) for key in self.keys}, self.memo.phases
+        drawn = self.is_drawn(policy)
+        runs: list[Run] = []
+        for i, seed in enumerate(listed if drawn else listed[:1]):
+            runs.append({key: one.report(policy, seed, memo) for key, one in phases.items()})
+            if progress is not None:
+                progress(i + 1, len(listed) if drawn else 1)
+        return runs
+
+    def placed(self, runs: list[Run]) -> list[Run]:
+        """The runs that differ when every packet is sprayed: those of random placements."""
+        placed = any(self.phase(key).is_placed_at_random for key in self.keys)
+        return runs if placed else runs[:1]
+
+
+def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
+    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
+
+    An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
+    floor(n^2/4)/(n - 1) of what C3 counts.
+    """
+    factors = real_link_slowdown(collective, group, topology)
+    if collective.kind is CollectiveKind.ALL_TO_ALL:
+        for dim, dimension in enumerate(topology.dimensions):
+            size = group.sizes[dim]
+            if dimension.block is Block.RING and 1 < size == dimension.size:
+                factors[dim] = size**2 // 4 / (size - 1)
+    return factors
+
+
+@dataclass(frozen=True)
+class LinkCheck(LinkPhases):
+    """A problem's collectives on the links of one design, and the step time that follows.
+
+    Parameters and errors are those of :class:`~libra_planner.check.links.LinkPhases`.
+    """
+
+    def report(
+        self,
+        policy: Policy,
+        *,
+        seeds: Iterable[int] | None = None,
+        progress: Progress | None = None,
+    ) -> CheckReport:
+        """Route the step's collectives once per seed and measure.
+
+        Parameters
+        ----------
+        policy : how flows find their paths.
+        seeds : one or more, by default 10, or fewer of very many flows; policies and placements
+            that draw nothing run once.
+        progress : called with finished and all seeds.
+        """
+        listed = np.array(self.seeds(policy, seeds), np.int64)
+        runs = self.runs(policy, listed, progress)
+        return self.decided(runs)._report(policy, listed, runs, is_drawn=self.is_drawn(policy))
+
+    def _report(
+        self, policy: Policy, listed: Indices, runs: list[Run], *, is_drawn: bool
+    ) -> CheckReport:
+        n_same = len(listed) // len(runs)
+        every = runs * n_same
+        times = [self.step_time_s(self._slowdown(run, "time_factor")) for run in runs]
+        sprayed = [
+            self.step_time_s(self._slowdown(run, "ideal_factor")) for run in self.placed(runs)
+        ]
+        return CheckReport(
+            policy=policy,
+            seeds=listed,
+            is_drawn=is_drawn,
+            design=self.design,
+            ideal_step_time_s=float(self.problem.step_time.seconds(self.bandwidth_Bps)),
+            spray_step_time_s=float(np.mean(sprayed)),
+            effective_step_time_s=np.array(times * n_same),
+            dimensions=tuple(self._dimension(dim, every) for dim in range(len(self.bandwidth_Bps))),
+            keys=self.keys,
+            phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
+            spreads=tuple(phase_spread([run[key] for run in every]) for key in self.keys),
+            choices=tuple(self.choice(one, runs) for one in self.stages),
+        )
+
+    def mean_slowdown(self, policy: Policy, *, seeds: Iterable[int] | None = None) -> Slowdown:
+        """Factors that derate whole links by their mean efficiency over the seeds.
+
+        Relative to the bandwidth of the whole links, so that a design is not rewarded for what
+        rounding up to whole ports gives it.
+        """
+        runs = self.runs(policy, self.seeds(policy, seeds))
+        links = self.decided(runs)
+        slowdowns = [links._slowdown(run, "time_factor") for run in runs]
+
+        def mean(collective: Collective, group: Group) -> Array:
+            factors = [slowdown(collective, group) for slowdown in slowdowns]
+            return np.asarray(np.mean(factors, axis=0))
+
+        return Slowdown(mean, slowdowns[0].algorithms)
+
+    def _slowdown(self, run: Run, name: str) -> Slowdown:
+        """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
+
+        def slowdown(collective: Collective, group: Group) -> Array:
+            factors = np.ones(self.problem.topology.n_dims)
+            if self.problem.n_chunks is None:  # The pipelined model has real links already.
+                factors = direct_factors(collective, group, self.problem.topology)
+            for dim in self.switched(group):
+                key = self.key(collective, group, dim)
+                factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
+            return factors
+
+        return Slowdown(slowdown, self._algorithms)
+
+    def _algorithms(self, collective: Collective, group: Group) -> tuple[Algorithm | None, ...]:
+        """What a collective runs in each dimension; ``None`` for the usual one."""
+        named = list(self.network.algorithms)
+        for dim in range(len(named)):
+            if dim in self.switched(group):
+                named[dim] = self.key(collective, group, dim)[2]
+            elif collective.kind is CollectiveKind.ALL_TO_ALL:
+                named[dim] = None if named[dim] is Algorithm.HALVING_DOUBLING else named[dim]
+        return tuple(named)
+
+    def step_time_s(self, slowdown: Slowdown) -> float:
+        """Step time of the whole links with collectives slowed down."""
+        if self.problem.at_slowdown is None:
+            raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
+        at_slowdown = self.problem.at_slowdown
+        pairs = [(one.collective, one.group) for one in self.problem.communications]
+        factors = b"".join(slowdown(*pair).tobytes() for pair in pairs)
+        named = tuple(self._algorithms(*pair) for pair in pairs)
+        decisive = (at_slowdown, factors, named)
+        slowed = self.memo.steps.of(decisive, lambda: at_slowdown(slowdown).step_time)
+        return float(slowed.seconds(self.design.bandwidth_Bps))
+
+    def _dimension(self, dim: int, runs: list[Run]) -> DimensionReport:
+        uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
+        sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
+        return dimension_report(
+            self.design.dimensions[dim],
+            sent,
+            routed=[self._shares(run, uses, dim, "time_factor") for run in runs],
+            sprayed=[self._shares(run, uses, dim, "ideal_factor") for run in self.placed(runs)],
+            fim_percent=[self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs],
+            floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
+        )
+
+    def _shares(self, run: Run, uses: list[Communication], dim: int, name: str) -> Array:
+        slowdown = self._slowdown(run, name)
+        return np.array([slowdown(one.collective, one.group)[dim] for one in uses])
+
+    def _imbalance(
+        self, run: Run, uses: list[Communication], sent: Array, dim: int, name: str
+    ) -> float:
+        """Mean of a phase's figure by bytes; nan where no flow crosses switches."""
+        return known_mean(
+            (n_bytes, float(getattr(run[self.key(one.collective, one.group, dim)], name)))
+            for one, n_bytes in zip(uses, sent, strict=True)
+            if dim in self.switched(one.group)
+        )
+
+
+def link_check(
+    problem: Problem,
+    bandwidth_Bps: Array,
+    *,
+    traffic: TrafficSettings | None = None,
+    memo: CheckMemo | None = None,
+) -> LinkCheck:
+    """The check of a design on the links that its plan asks for.
+
+    Parameters
+    ----------
+    problem : from a plan.
+    bandwidth_Bps : shape (n_dims,), byte/s.
+    traffic : placement, queue pairs, addresses; those of the plan by default.
+    memo : of checks of other designs; by default one of its own.
+
+    Raises
+    ------
+    SpecError
+        For a design that cannot be built.
+    """
+    bandwidth = np.asarray(bandwidth_Bps, dtype=np.float64)
+    chosen = fastest_alternative(problem, bandwidth)
+    design = realize(problem.topology, bandwidth, problem.links)
+    settings = traffic or traffic_settings(design.realization)
+    return LinkCheck(chosen, bandwidth, design, settings, memo=memo or CheckMemo())

@@ -1,0 +1,363 @@
+"""One collective on the real links of one switch dimension: imbalance and time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from hashlib import sha256
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from libra_planner.check.report import (
+    LayerReport,
+    followed,
+    ideal_makespan_s,
+    layer_reports,
+    overall_imbalance,
+)
+from libra_planner.check.schedules import algorithm_name
+from libra_planner.check.traffic import Members, TrafficSettings, message_flows, placed_npus, rounds
+from libra_planner.collectives.algorithms import Algorithm
+from libra_planner.errors import Disconnected, Fault
+from libra_planner.fabric.clos import Clos, Flows, Indices, joined
+from libra_planner.fabric.failures import require_connected
+from libra_planner.fabric.realization import RealizedDimension
+from libra_planner.fabric.topology import Topology
+from libra_planner.routing.loads import ranks
+from libra_planner.routing.policy import Policy
+from libra_planner.routing.rates import max_min_rates
+from libra_planner.routing.routing import Router, Routing, dealt
+from libra_planner.routing.trees import reduction_trees, sprayed_trees
+from libra_planner.workload.parallelism import Group
+
+Value = TypeVar("Value")
+
+
+@dataclass
+class Memo(Generic[Value]):
+    """Results by key, those used last.
+
+    Parameters
+    ----------
+    most : results to keep.
+    n_made : results made so far.
+
+    Examples
+    --------
+    >>> squares = Memo(most=2)
+    >>> [squares.of(x, lambda: x * x) for x in (2, 3, 2, 4)], squares.n_made
+    ([4, 9, 4, 16], 3)
+    """
+
+    most: int
+    n_made: int = 0
+    _found: OrderedDict[Hashable, Value] = field(default_factory=OrderedDict, repr=False)
+
+    def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The result of a key, made if it is not there."""
+        if key in self._found:
+            self._found.move_to_end(key)
+            return self._found[key]
+        value = self._found[key] = make()
+        self.n_made += 1
+        if len(self._found) > self.most:
+            self._found.popitem(last=False)
+        return value
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """One round of a phase.
+
+    Parameters
+    ----------
+    name, share : as in :class:`~libra_planner.check.traffic.Round`.
+    n_flows : of all groups.
+    time_s, ideal_s : until its last flow ends, for as much traffic as an NPU's links carry in a
+        second; the same when every packet is sprayed.
+    layers : imbalance by layer.
+    fim_percent, fim_floor_percent : over the links between switches; nan if none is used, and
+        for the floor where packets are sprayed.
+    gap : of ``ilp``: what might be saved of the largest count, relative.
+    """
+
+    name: str
+    share: float
+    n_flows: int
+    time_s: float
+    ideal_s: float
+    layers: tuple[LayerReport, ...] = field(repr=False)
+    fim_percent: float
+    fim_floor_percent: float
+    gap: float | None = None
+
+
+@dataclass(frozen=True)
+class PhaseReport:
+    """A collective in one dimension, all groups at once.
+
+    Parameters
+    ----------
+    label : of the dimension.
+    group_size, algorithm : who, and how.
+    rounds : in order; every NPU waits for the end of each.
+    bandwidth_Bps : per NPU, of the whole links.
+    """
+
+    label: str
+    group_size: int
+    algorithm: str
+    rounds: tuple[RoundReport, ...]
+    bandwidth_Bps: float
+
+    @property
+    def time_factor(self) -> float:
+        """Time over that of the same bytes at all the bandwidth of the whole links."""
+        return self._sum("time_s")
+
+    @property
+    def ideal_factor(self) -> float:
+        """The same with every packet sprayed."""
+        return self._sum("ideal_s")
+
+    @property
+    def efficiency(self) -> float:
+        """Share of the whole links' bandwidth that the phase gets."""
+        return 1 / self.time_factor
+
+    @property
+    def slowdown(self) -> float:
+        """Time over that with every packet sprayed."""
+        return self.time_factor / self.ideal_factor
+
+    @property
+    def fim_percent(self) -> float:
+        """Mean over the rounds that cross switches, by share; nan without any."""
+        return self._mean("fim_percent")
+
+    @property
+    def fim_floor_percent(self) -> float:
+        """Mean of the least that any routing of whole flows can reach."""
+        return self._mean("fim_floor_percent")
+
+    @cached_property
+    def worst(self) -> RoundReport:
+        """The round that loses most time."""
+        return max(self.rounds, key=lambda one: one.time_s - one.ideal_s)
+
+    def _sum(self, name: str) -> float:
+        return float(sum(getattr(one, name) for one in self.rounds))
+
+    def _mean(self, name: str) -> float:
+        return known_mean((one.share, getattr(one, name)) for one in self.rounds)
+
+
+def known_mean(weighted: Iterable[tuple[float, float]]) -> float:
+    """Mean of figures by their weights, those that are nan left out; nan where all are.
+
+    >>> known_mean([(1.0, 2.0), (3.0, float("nan"))])
+    2.0
+    """
+    used = [(weight, figure) for weight, figure in weighted if not np.isnan(figure)]
+    total = sum(weight for weight, _ in used)
+    return sum(weight * figure for weight, figure in used) / total if total else float("nan")
+
+
+@dataclass(frozen=True)
+class PhaseMemo:
+    """What phases share whose links differ in nothing but their speed.
+
+    Parameters
+    ----------
+    rounds : of a phase, by all that decides about them.
+    sprayed : time of a round with every packet sprayed, s.
+    """
+
+    rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
+    sprayed: Memo[float] = field(default_factory=lambda: Memo(65536))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A collective's part in one switch dimension.
+
+    Parameters
+    ----------
+    topology, dim, group : where and who.
+    algorithm : how; ``None`` where the switches reduce.
+    built : the links; a switch with bandwidth.
+    settings : placement, queue pairs, addresses.
+    npu_at : the NPU of the fabric that runs each NPU of the job, shape (n_npus,); by default
+        as the placement says.
+    background : flows of other jobs that never end, on the same fabric.
+    """
+
+    topology: Topology
+    dim: int
+    group: Group
+    algorithm: Algorithm | None
+    built: RealizedDimension
+    settings: TrafficSettings
+    npu_at: Indices | None = field(default=None, repr=False)
+    background: Flows | None = field(default=None, repr=False)
+
+    @property
+    def fabric(self) -> Clos:
+        """The links."""
+        if not isinstance(self.built.fabric, Clos):
+            raise ValueError(f"{self.built.label} has no switches")
+        return self.built.fabric
+
+    @cached_property
+    def unit_fabric(self) -> Clos:
+        """The links with host ports of 1 byte/s: what happens on them is the same at any speed."""
+        fabric, speed_Bps = self.fabric, self.fabric.host_Bps
+        ratios = fabric.uplink_Bps / speed_Bps, fabric.core_Bps / speed_Bps
+        return replace(fabric, host_Bps=1.0, uplink_Bps=ratios[0], core_Bps=ratios[1])
+
+    @cached_property
+    def key(self) -> tuple[Hashable, ...]:
+        """All that decides about :meth:`rounds` on links that ``realize`` has built.
+
+        Which port is whose follows from the topology, the settings and the number of NICs. The
+        fabric itself is left out: it would keep arrays of all its links.
+        """
+        fabric = self.unit_fabric
+        counts = tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
+        links = self.built.settings, self.built.n_nics, counts, fabric.failed.tobytes()
+        place = None if self.npu_at is None else sha256(self.npu_at.tobytes()).digest()
+        return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings, place)
+
+    def is_drawn(self, policy: Policy) -> bool:
+        """Whether another seed gives other times: one switch offers nothing to draw."""
+        chosen = policy.is_drawn and self.fabric.n_spines > 0
+        return chosen or self.is_placed_at_random
+
+    @property
+    def is_placed_at_random(self) -> bool:
+        """Whether a seed decides where the job's NPUs are."""
+        return self.settings.placement == "random" and self.npu_at is None
+
+    @property
+    def n_flows(self) -> int:
+        """Flows of all rounds."""
+        size, n_nics = self.group.sizes[self.dim], self.built.n_nics
+        if self.algorithm is None:
+            return self.topology.n_npus // size * n_nics
+        n_rounds = {Algorithm.RING: 1, Algorithm.HALVING_DOUBLING: size.bit_length() - 1}
+        pairs = -(-self.settings.n_queue_pairs // n_nics) * n_nics
+        return self.topology.n_npus * pairs * n_rounds.get(self.algorithm, size - 1)
+
+    def report(self, policy: Policy, seed: int, memo: PhaseMemo) -> PhaseReport:
+        """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
+        drawn = seed if self.is_drawn(policy) else 0
+        rounds = partial(self.rounds, policy, drawn, memo)
+        alone = self.background is None
+        return PhaseReport(
+            label=self.built.label,
+            group_size=self.group.sizes[self.dim],
+            algorithm=algorithm_name(self.algorithm),
+            rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
+            bandwidth_Bps=self.built.bandwidth_Bps,
+        )
+
+    def rounds(self, policy: Policy, seed: int, memo: PhaseMemo) -> tuple[RoundReport, ...]:
+        """The rounds; they do not depend on the speed of the links."""
+        if self.algorithm is None:
+            return (self._trees(policy, seed),)
+        return tuple(self._rounds(policy, seed, memo.sprayed))
+
+    def flows(self, seed: int) -> Iterator[tuple[str, float, Flows]]:
+        """Name, share and flows of each round, with spines for ``pinned``.
+
+        An NPU sends as many bytes as it has NICs, which is a second's worth of ``unit_fabric``.
+        """
+        members = Members(self.topology, self.dim, self.group)
+        npu_at = self._placed(seed)
+        for sent in rounds(members, self.algorithm or Algorithm.RING):
+            flows = message_flows(
+                self.built,
+                members,
+                sent,
+                npu_at=npu_at,
+                settings=self.settings,
+                size_bytes=float(self.built.n_nics),
+            )
+            yield sent.name, sent.share, dealt(self.fabric, flows)
+
+    def _placed(self, seed: int) -> Indices:
+        if self.npu_at is not None:
+            return self.npu_at
+        return placed_npus(self.topology, self.dim, self.built, self.settings.placement, seed)
+
+    def _rounds(self, policy: Policy, seed: int, memo: Memo[float]) -> Iterator[RoundReport]:
+        placed = (*self.key, seed if self.is_placed_at_random else 0)
+        for name, share, own in self.flows(seed):
+            flows = own if self.background is None else joined(own, self.background)
+            router, routing = self._routed(flows, policy, seed)
+            fabric = self.unit_fabric
+            alone = router if self.background is None else Router(fabric, own, policy)
+            whole = policy.keeps_flows_whole
+            layers = layer_reports(fabric, routing.counts, whole_flows=whole)
+            fim, floor = overall_imbalance(fabric, layers, routing.counts)
+            yield RoundReport(
+                name=name,
+                share=share,
+                n_flows=own.n_flows,
+                time_s=float(followed(routing, flows)[: own.n_flows].max()),
+                ideal_s=memo.of((*placed, name), partial(ideal_makespan_s, alone)),
+                layers=layers,
+                fim_percent=fim,
+                fim_floor_percent=floor,
+                gap=routing.gap,
+            )
+
+    def _routed(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
+        """The flows' paths; those that failures cut off are named by their NPUs."""
+        try:
+            if self.fabric.failed.size:
+                npu, ends = self.built.npu_of_port, (flows.src, flows.dst)
+                require_connected(self.fabric, *ends, name="NPU", number_of=npu)
+            router = Router(self.unit_fabric, flows, policy)
+            return router, router.routing(seed)
+        except Disconnected as error:
+            raise Disconnected(*(self._named(fault, flows) for fault in error.faults)) from None
+
+    def _named(self, fault: Fault, flows: Flows) -> Fault:
+        """The fault with the dimension, and NPUs in place of the number of a flow."""
+        label, npu = self.built.label, self.built.npu_of_port
+        _, _, number = fault.path.partition("flow ")
+        if not number:
+            return replace(fault, path=label)
+        src, dst = flows.src[int(number)], flows.dst[int(number)]
+        return replace(fault, path=f"{label}: NPU {npu[src]} -> NPU {npu[dst]}")
+
+    def _trees(self, policy: Policy, seed: int) -> RoundReport:
+        """Trees of all groups at once, one per NIC."""
+        members = Members(self.topology, self.dim, self.group)
+        n_nics, fabric = self.built.n_nics, self.unit_fabric
+        host = self.built.port_of_npu[self._placed(seed)]
+        group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
+        even = sprayed_trees(fabric, host.ravel(), group)
+        trees = even
+        if policy.keeps_flows_whole:
+            root = _roots(fabric, host.ravel(), group, policy, seed)
+            trees = reduction_trees(fabric, host.ravel(), group, root)
+        rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
+        layers = layer_reports(fabric, trees.counts, whole_flows=policy.keeps_flows_whole)
+        fim, floor = overall_imbalance(fabric, layers, trees.counts)
+        n_groups = even.routes.n_flows
+        return RoundReport("trees", 1.0, n_groups, 1 / rate, 1 / best, layers, fim, floor)
+
+
+def _roots(fabric: Clos, host: Indices, group: Indices, policy: Policy, seed: int) -> Indices:
+    """Root of each group's tree: drawn under ECMP, else the groups of a plane take turns."""
+    n_groups = int(group.max()) + 1
+    if policy.name == "ecmp":
+        return np.random.default_rng([seed, 0x54524545]).integers(2**31, size=n_groups)
+    plane = np.empty(n_groups, dtype=np.int64)
+    plane[group] = fabric.plane_of(host)
+    return ranks(plane)

@@ -1,0 +1,233 @@
+"""What a routing does to a fabric: imbalance of every layer, rates, makespan (C10, C11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from libra_planner.fabric.clos import Array, Clos, Flows, Indices, Layer
+from libra_planner.routing.imbalance import (
+    fim_floor_percent,
+    fim_percent,
+    max_over_mean,
+    overall_fim_percent,
+)
+from libra_planner.routing.policy import Policy
+from libra_planner.routing.rates import finish_times_s, max_min_rates
+from libra_planner.routing.routing import Router, Routing
+
+_NAN = float("nan")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """Flows on the links of one layer.
+
+    Parameters
+    ----------
+    name : such as ``leaf_up``.
+    n_links : links that work.
+    n_flows : flows that cross the layer.
+    fim_percent : C10; nan without flows.
+    fim_floor_percent : the least that any routing of whole flows can reach; nan without flows,
+        and between switches where packets are sprayed, which can be below it.
+    max_over_mean : busiest link over its fair share; nan without flows.
+    max_flows : flows on the busiest link.
+    n_idle : links without flows.
+    is_host : whether it joins hosts, where there is no choice of path.
+    """
+
+    name: str
+    n_links: int
+    n_flows: int
+    fim_percent: float
+    fim_floor_percent: float
+    max_over_mean: float
+    max_flows: float
+    n_idle: int
+    is_host: bool
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """One routing of a list of flows.
+
+    Parameters
+    ----------
+    policy, seed : what routed.
+    n_flows : all flows.
+    layers : in the order of the fabric.
+    fim_percent, fim_floor_percent : over all links between switches (C10); nan if none is used.
+    makespan_s : when the last flow ends in the fluid model (C11); nan when not asked for.
+    ideal_makespan_s : the same with every flow sprayed over all its paths.
+    rate_Bps, finish_s : of each flow, shape (n_flows,); empty when not asked for.
+    counts : flows on each link, shape (n_links,).
+    links : of each flow, shape (n_flows, n_layers), -1 where it turns earlier; ``None`` for
+        sprayed flows.
+    gap : of ``ilp``, relative.
+    """
+
+    policy: Policy
+    seed: int
+    n_flows: int
+    layers: tuple[LayerReport, ...]
+    fim_percent: float
+    fim_floor_percent: float
+    makespan_s: float
+    ideal_makespan_s: float
+    rate_Bps: Array = field(repr=False)
+    finish_s: Array = field(repr=False)
+    counts: Array = field(repr=False)
+    links: Indices | None = field(repr=False)
+    gap: float | None = None
+
+    @property
+    def slowdown(self) -> float:
+        """Makespan over the ideal one; nan where nothing is sent."""
+        ideal = self.ideal_makespan_s
+        return self.makespan_s / ideal if ideal > 0 else _NAN
+
+
+def flow_report(
+    fabric: Clos,
+    flows: Flows,
+    policy: Policy,
+    *,
+    seed: int = 0,
+    with_rates: bool = True,
+    progress: Progress | None = None,
+) -> FlowReport:
+    """Route flows once and measure.
+
+    Parameters
+    ----------
+    fabric, flows, policy, seed : what is routed and how.
+    with_rates : whether to follow the flows to their ends.
+    progress : called with ended and all flows while they are followed.
+
+    Raises
+    ------
+    SpecError
+        As :class:`~libra_planner.routing.routing.Router`.
+
+    Examples
+    --------
+    Two flows on one of two uplinks take twice the time that they need:
+
+    >>> fabric = Clos(hosts_per_leaf=2, n_leaves=2, n_spines=2, host_Bps=4.0, uplink_Bps=4.0)
+    >>> ends, sizes, via = np.array([[0, 1], [2, 3]]), np.array([8.0, 8.0]), np.zeros(2, int)
+    >>> flows = Flows(*ends, sizes, via=via)
+    >>> report = flow_report(fabric, flows, Policy("pinned"))
+    >>> report.fim_percent, report.fim_floor_percent, report.makespan_s, report.slowdown
+    (150.0, 100.0, 4.0, 2.0)
+    """
+    router = Router(fabric, flows, policy)
+    routing = router.routing(seed)
+    layers = layer_reports(fabric, routing.counts, whole_flows=policy.keeps_flows_whole)
+    overall, floor = overall_imbalance(fabric, layers, routing.counts)
+    nothing = np.zeros(0)
+    rate = max_min_rates(routing.routes, routing.capacity_Bps) if with_rates else nothing
+    finish = followed(routing, flows, progress) if with_rates else nothing
+    ideal = ideal_makespan_s(router) if with_rates else _NAN
+    return FlowReport(
+        policy=policy,
+        seed=seed,
+        n_flows=flows.n_flows,
+        layers=layers,
+        fim_percent=overall,
+        fim_floor_percent=floor,
+        makespan_s=float(finish.max(initial=0.0)) if with_rates else _NAN,
+        ideal_makespan_s=ideal,
+        rate_Bps=rate,
+        finish_s=finish,
+        counts=routing.counts,
+        links=routing.links,
+        gap=routing.gap,
+    )
+
+
+def followed(routing: Routing, flows: Flows, progress: Progress | None = None) -> Array:
+    """When each flow ends, s, shape (n_flows,) (C11)."""
+    return finish_times_s(routing.routes, routing.capacity_Bps, flows.size_bytes, progress=progress)
+
+
+def ideal_makespan_s(router: Router) -> float:
+    """Makespan of the same flows when every packet is sprayed."""
+    return float(followed(router.sprayed(), router.flows).max(initial=0.0))
+
+
+def layer_reports(
+    fabric: Clos, counts: Array, *, whole_flows: bool = True
+) -> tuple[LayerReport, ...]:
+    """Imbalance of every layer.
+
+    Parameters
+    ----------
+    counts : flows on each link, shape (n_links,).
+    whole_flows : whether all packets of a flow take one path; otherwise there is no floor.
+    """
+    return tuple(
+        _layer_report(fabric, layer, counts[layer.links], whole_flows) for layer in fabric.layers
+    )
+
+
+def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) -> LayerReport:
+    capacity = unequal_capacity(fabric, layer)
+    demand = _demand(fabric, layer, counts)
+    fim = float(fim_percent(counts, capacity))
+    floor = fim if layer.is_host else _NAN
+    if whole_flows and not layer.is_host:
+        n_links = np.full(len(demand), layer.n_links // len(demand))
+        floor = fim_floor_percent(demand, n_links, capacity=capacity)
+    alive = fabric.alive[layer.links]
+    return LayerReport(
+        name=layer.name,
+        n_links=int(alive.sum()),
+        n_flows=int(demand.sum()),
+        fim_percent=fim,
+        fim_floor_percent=floor,
+        max_over_mean=float(max_over_mean(counts, capacity)),
+        max_flows=float(counts.max(initial=0.0)),
+        n_idle=int((alive & (counts == 0)).sum()),
+        is_host=layer.is_host,
+    )
+
+
+def _demand(fabric: Clos, layer: Layer, counts: Array) -> Indices:
+    """Flows that each group of links has to carry, however they are routed there.
+
+    A leaf's flows stay its own whatever spine they take, and a pod's whatever core.
+    """
+    n_groups = fabric.total_leaves
+    if layer.is_host:
+        n_groups = fabric.n_hosts
+    elif layer.name in ("spine_up", "core_down"):
+        n_groups = fabric.total_pods
+    whole: Indices = np.rint(counts.reshape(n_groups, -1).sum(axis=1)).astype(np.int64)
+    return whole
+
+
+def unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
+    """Bandwidth of a layer's links where some failed; equal ones count in whole numbers."""
+    alive = fabric.alive[layer.links]
+    return None if alive.all() else fabric.capacity_Bps[layer.links]
+
+
+def overall_imbalance(
+    fabric: Clos, layers: Sequence[LayerReport], counts: Array
+) -> tuple[float, float]:
+    """FIM over all links between switches, and the mean floor of the layers that are used."""
+    inside = [layer for layer in fabric.layers if not layer.is_host]
+    if not inside:
+        return _NAN, _NAN
+    fim = overall_fim_percent(
+        [counts[layer.links] for layer in inside],
+        [unequal_capacity(fabric, layer) for layer in inside],
+    )
+    used = [layer for layer in layers if not layer.is_host and layer.n_flows]
+    weight = sum(layer.n_links for layer in used)
+    floor = sum(layer.fim_floor_percent * layer.n_links for layer in used)
+    return float(fim), floor / weight if weight else _NAN

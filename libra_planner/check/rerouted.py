@@ -1,0 +1,176 @@
+"""The optimum under a routing policy: derate by what the links deliver, and optimise again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import CheckMemo, LinkCheck, link_check
+from libra_planner.check.traffic import TrafficSettings
+from libra_planner.errors import Fault, PlannerError, SpecError
+from libra_planner.fabric.clos import Array
+from libra_planner.optimizer.optimize import solve
+from libra_planner.optimizer.solution import Solution
+from libra_planner.problem import RULE_TOLERANCE, Problem, with_alternatives
+from libra_planner.routing.policy import Policy
+from libra_planner.timing.loops import Slowdown
+
+MAX_ROUNDS = 12
+"""Optimisations after which the best design so far is kept."""
+
+_SAME = 1e-9
+"""Relative difference of bandwidths up to which two designs are one."""
+
+
+@dataclass(frozen=True)
+class CheckedDesign:
+    """A design and what its links make of it.
+
+    Parameters
+    ----------
+    solution : the optimum of the plan derated by the design before it.
+    bandwidth_Bps : shape (n_dims,), byte/s.
+    check : its links under the policy.
+    cost_usd : of the design (C7).
+    objective : mean over the seeds of the effective step time, or that times cost, or cost.
+    meets_limits : whether the mean effective step time meets every bound of the plan.
+    """
+
+    solution: Solution = field(repr=False)
+    bandwidth_Bps: Array
+    check: CheckReport = field(repr=False)
+    cost_usd: float
+    objective: float
+    meets_limits: bool
+
+
+@dataclass(frozen=True)
+class RoutedOptimum:
+    """The best checked design of a few rounds; no optimality is claimed.
+
+    Parameters
+    ----------
+    best : of all that were checked.
+    blind : the plan's own optimum, in which links deliver all they have.
+    rounds : all checked designs in order; the first is ``blind``.
+    converged : whether derating by the last design gave that design again.
+    stopped : why a derated plan had no design to check; empty where that did not end the rounds.
+    """
+
+    best: CheckedDesign
+    blind: CheckedDesign
+    rounds: tuple[CheckedDesign, ...] = field(repr=False)
+    converged: bool
+    stopped: str = ""
+
+
+def routed_optimum(
+    problem: Problem,
+    policy: Policy,
+    *,
+    traffic: TrafficSettings | None = None,
+    seeds: Iterable[int] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> RoutedOptimum:
+    """Optimise, check, derate each dimension by its measured efficiency, and again.
+
+    Whole links make efficiency jump, so rounds end when a design comes back.
+
+    Parameters
+    ----------
+    problem : from a plan.
+    policy, traffic : how flows are routed.
+    seeds : draws that the efficiency is the mean of; by default those that a check of the
+        plan's own optimum takes, the same for all designs.
+    progress : called with the designs checked so far.
+
+    Raises
+    ------
+    PlannerError
+        Where the plan has no optimum, or its optimum cannot be built.
+    """
+    if problem.group_objective != "weighted":
+        got = f"got group_objective {problem.group_objective} with a routing policy"
+        fix = "write group_objective: weighted, or check the design without --routing"
+        raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
+    listed = None if seeds is None else tuple(seeds)
+    checks = _Checks(problem, policy, traffic, listed)
+    found = [checks.checked(problem)]
+    drawn = found[0].check.seeds  # One where its links leave nothing to draw.
+    checks = replace(checks, seeds=tuple(drawn.tolist()) if len(drawn) > 1 else listed)
+    converged, stopped = False, ""
+    while not converged and len(found) < MAX_ROUNDS:
+        if progress is not None:
+            progress(len(found))
+        derated = checks.derated(found[-1])
+        try:
+            following = checks.checked(derated)
+        except PlannerError as error:  # Say, a bound that the derated plan cannot meet.
+            stopped = str(error)
+            break
+        converged = _is_same(following, found[-1])
+        if any(_is_same(following, one) for one in found):
+            break
+        found.append(following)
+    best = min(found, key=lambda one: (not one.meets_limits, one.objective))
+    return RoutedOptimum(best, found[0], tuple(found), converged, stopped)
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """Checks of one plan's designs, which share what they route."""
+
+    problem: Problem
+    policy: Policy
+    traffic: TrafficSettings | None
+    seeds: tuple[int, ...] | None
+    memo: CheckMemo = field(default_factory=CheckMemo, repr=False)
+
+    def _links(self, bandwidth_Bps: Array) -> LinkCheck:
+        return link_check(self.problem, bandwidth_Bps, traffic=self.traffic, memo=self.memo)
+
+    def checked(self, derated: Problem) -> CheckedDesign:
+        """The optimum of a derated plan on its links."""
+        problem, solution = self.problem, solve(derated)
+        bandwidth = np.asarray(solution.design.bandwidth_bytes_per_s)
+        check = self._links(bandwidth).report(self.policy, seeds=self.seeds)
+        cost_usd = float(problem.cost_usd(bandwidth))
+        time_s = float(check.effective_step_time_s.mean())
+        figures = {"performance": time_s, "cost": cost_usd}
+        objective = figures.get(problem.objective, time_s * cost_usd)
+        limits = problem.step_time_limits
+        meets = all(time_s <= limit.limit_s * (1 + RULE_TOLERANCE) for limit in limits)
+        return CheckedDesign(solution, bandwidth, check, cost_usd, objective, meets)
+
+    def derated(self, design: CheckedDesign) -> Problem:
+        """The plan whose dimensions deliver the share of their whole links that the design got."""
+        check = self._links(design.bandwidth_Bps)
+        return slowed(self.problem, check.mean_slowdown(self.policy, seeds=design.check.seeds))
+
+
+def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:
+    scale = np.maximum(one.bandwidth_Bps, other.bandwidth_Bps).max()
+    return bool(np.abs(one.bandwidth_Bps - other.bandwidth_Bps).max() <= _SAME * scale)
+
+
+def slowed(problem: Problem, slowdown: Slowdown) -> Problem:
+    """The problem, and each of its alternatives, at a slowdown.
+
+    Parameters
+    ----------
+    problem : one that a plan made.
+    slowdown : factors on the time of a collective by dimension.
+
+    Raises
+    ------
+    ValueError
+        For a problem that does not know its collectives.
+    """
+    found = [one.at_slowdown for one in problem.alternatives or (problem,)]
+    made = [at_slowdown(slowdown) for at_slowdown in found if at_slowdown is not None]
+    if len(made) < len(found):
+        raise ValueError("the problem does not know its collectives")
+    return with_alternatives(made)

@@ -1,0 +1,279 @@
+"""What the NPUs of a dimension send each other, round by round, as flows between host ports.
+
+Every group of a communicator runs the collective at the same time, and all NPUs begin a
+round together. Sizes are shares of what an NPU sends in the dimension: times of flows
+are proportional to sizes, so that one answer serves collectives of every size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from libra_planner.collectives.algorithms import Algorithm
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.clos import Clos, Flows, Indices
+from libra_planner.fabric.construction import Realization
+from libra_planner.fabric.realization import RealizedDimension
+from libra_planner.fabric.topology import Topology
+from libra_planner.routing.loads import ranks
+from libra_planner.workload.parallelism import Group
+
+MOST_MESSAGES = 4_000_000
+"""Messages of a round beyond which it is refused: they would take minutes and gigabytes."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Messages that are sent at the same time.
+
+    Parameters
+    ----------
+    src, dst : NPUs, shape (n_messages,), numbered with the innermost dimension fastest.
+    share : of what an NPU sends in the dimension, that each message carries.
+    name : such as ``step 2 of 5``.
+    """
+
+    src: Indices
+    dst: Indices
+    share: float
+    name: str
+
+    @property
+    def n_messages(self) -> int:
+        """Number of messages."""
+        return len(self.src)
+
+
+@dataclass(frozen=True)
+class Members:
+    """The groups of a communicator along one dimension.
+
+    Parameters
+    ----------
+    topology, dim, group : whose part in dimension ``dim`` (from 0) is meant.
+
+    Examples
+    --------
+    Groups of two, a stride of two apart, on a switch of four NPUs:
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> members = Members(parse_topology("SW(4)"), 0, Group((2,), (2,)))
+    >>> members.rank, members.peers(1 - members.rank), members.instance
+    (array([0, 0, 1, 1]), array([2, 3, 0, 1]), array([0, 1, 0, 1]))
+    """
+
+    topology: Topology
+    dim: int
+    group: Group
+
+    @property
+    def size(self) -> int:
+        """NPUs of a group in the dimension."""
+        return self.group.sizes[self.dim]
+
+    @property
+    def _step(self) -> int:
+        """Distance between the NPUs of neighbouring ranks."""
+        inner = int(np.prod(self.topology.sizes[: self.dim], dtype=np.int64))
+        return inner * self.group.strides[self.dim]
+
+    @property
+    def npus(self) -> Indices:
+        """All NPUs of the fabric."""
+        return np.arange(self.topology.n_npus)
+
+    @property
+    def rank(self) -> Indices:
+        """Rank of every NPU in its group."""
+        return self.npus // self._step % self.size
+
+    @property
+    def instance(self) -> Indices:
+        """Group of every NPU, numbered from 0."""
+        below = self.npus % self._step
+        above = self.npus // (self._step * self.size)
+        return above * self._step + below
+
+    def peers(self, rank: Indices) -> Indices:
+        """The NPU of each one's group that has a given rank there."""
+        return self.npus + (rank - self.rank) * self._step
+
+
+def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
+    """The rounds of a collective in one dimension, by algorithm.
+
+    ``ring``: all that an NPU sends goes to the next rank; its steps repeat one pattern
+    and count as one round. ``direct``: to all others at once. ``direct1``: to one peer after
+    another, r to r + k in round k. ``halving_doubling``: with rank r xor 2^j in round j,
+    half the vector first and with the nearest (vector halving, distance doubling).
+
+    Parameters
+    ----------
+    members : who.
+    algorithm : as :class:`~libra_planner.collectives.algorithms.Algorithm` describes it.
+
+    Raises
+    ------
+    SpecError
+        For rounds of more than :data:`MOST_MESSAGES`.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> members = Members(parse_topology("SW(4)"), 0, Group((4,), (1,)))
+    >>> for found in rounds(members, Algorithm.HALVING_DOUBLING):
+    ...     print(found.name, found.dst, round(found.share, 3))
+    step 1 of 2 [1 0 3 2] 0.667
+    step 2 of 2 [2 3 0 1] 0.333
+    """
+    size, rank = members.size, members.rank
+    if algorithm is Algorithm.RING:
+        yield Round(members.npus, members.peers((rank + 1) % size), 1.0, "ring")
+    elif algorithm is Algorithm.HALVING_DOUBLING:
+        n_steps = size.bit_length() - 1
+        for step in range(n_steps):
+            share = 2.0 ** -(step + 1) * size / (size - 1)
+            name = f"step {step + 1} of {n_steps}"
+            yield Round(members.npus, members.peers(rank ^ (1 << step)), share, name)
+    elif algorithm is Algorithm.DIRECT1:
+        for step in range(1, size):
+            name = f"step {step} of {size - 1}"
+            peers = members.peers((rank + step) % size)
+            yield Round(members.npus, peers, 1.0 / (size - 1), name)
+    else:
+        yield _all_pairs(members)
+
+
+def _all_pairs(members: Members) -> Round:
+    size, n_npus = members.size, members.topology.n_npus
+    if n_npus * (size - 1) > MOST_MESSAGES:
+        got = f"got {n_npus * (size - 1):,} messages at once: all pairs in groups of {size:,}"
+        fix = "use algorithm direct1, one peer after another"
+        raise SpecError(Fault(got, f"expected at most {MOST_MESSAGES:,}", fix))
+    others = [members.peers((members.rank + step) % size) for step in range(1, size)]
+    src = np.tile(members.npus, size - 1)
+    return Round(src, np.concatenate(others), 1.0 / (size - 1), "all pairs")
+
+
+@dataclass(frozen=True)
+class TrafficSettings:
+    """How NPUs use their NICs.
+
+    Parameters
+    ----------
+    placement : ``contiguous``: neighbours of a group sit next to each other; ``rail``: they
+        go to the leaves in turn; ``random``: anywhere (seeded).
+    n_queue_pairs : per connection; a message is split over them (NCCL opens 1 by default).
+    npus_per_address : NPUs that share an IP address; 1 if each has its own.
+    """
+
+    placement: str = "contiguous"
+    n_queue_pairs: int = 1
+    npus_per_address: int = 1
+
+
+def traffic_settings(realization: Realization) -> TrafficSettings:
+    """How the NPUs of a plan use their NICs."""
+    return TrafficSettings(
+        realization.placement, realization.n_queue_pairs, realization.npus_per_address
+    )
+
+
+def placed_npus(
+    topology: Topology, dim: int, built: RealizedDimension, placement: str, seed: int
+) -> Indices:
+    """The NPU of the fabric that runs each NPU of the job, shape (n_npus,).
+
+    Whole positions of the dimension move, with all that is inside them.
+
+    Examples
+    --------
+    Four nodes on two leaves: neighbours go to different leaves.
+
+    >>> from libra_planner.fabric.realization import realize
+    >>> from libra_planner.fabric.construction import Realization, SwitchSettings
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> fabric = parse_topology("SW(4)")
+    >>> small = Realization((SwitchSettings(switch_radix=4, n_leaves=2, n_spines=2),))
+    >>> [built] = realize(fabric, [1e9], small).dimensions
+    >>> placed_npus(fabric, 0, built, "rail", seed=0)
+    array([0, 2, 1, 3])
+    """
+    size = topology.sizes[dim]
+    position = np.arange(size)
+    if placement == "random":
+        position = np.random.default_rng([seed, 0x504C4143]).permutation(size)
+    elif placement == "rail" and isinstance(built.fabric, Clos):
+        position = _in_turn(topology, dim, built, built.fabric)
+    n_inner = math.prod(topology.sizes[:dim])
+    npu = np.arange(topology.n_npus)
+    old = npu // n_inner % size
+    return npu + (position[old] - old) * n_inner
+
+
+def _in_turn(topology: Topology, dim: int, built: RealizedDimension, fabric: Clos) -> Indices:
+    """Positions of the dimension, one of each leaf, then the next of each leaf, and so on."""
+    n_inner = math.prod(topology.sizes[:dim])
+    first = np.arange(topology.sizes[dim]) * n_inner
+    leaf = fabric.leaf_of(built.port_of_npu[first, 0])
+    return np.lexsort((leaf, ranks(leaf)))
+
+
+def message_flows(
+    built: RealizedDimension,
+    members: Members,
+    sent: Round,
+    *,
+    npu_at: Indices,
+    settings: TrafficSettings,
+    size_bytes: float,
+) -> Flows:
+    """The flows of a round, each message split evenly over its queue pairs.
+
+    There are as many queue pairs as NICs at least, and queue pairs use the NICs in turn, so
+    that a message uses all of its NPU's bandwidth.
+
+    Parameters
+    ----------
+    built, members, sent : the links, the groups, and what they send.
+    npu_at : the NPU of the fabric that runs each NPU of the job, shape (n_npus,).
+    settings : queue pairs and addresses.
+    size_bytes : what an NPU sends in the dimension, which the round's share is of.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.realization import realize
+    >>> from libra_planner.check.traffic import rounds
+    >>> from libra_planner.collectives.algorithms import Algorithm
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.workload.parallelism import Group
+    >>> fabric = parse_topology("SW(2)")
+    >>> [built] = realize(fabric, [1e9]).dimensions
+    >>> members = Members(fabric, 0, Group((2,), (1,)))
+    >>> [ring] = rounds(members, Algorithm.RING)
+    >>> two = TrafficSettings(n_queue_pairs=2)
+    >>> flows = message_flows(
+    ...     built, members, ring, npu_at=np.arange(2), settings=two, size_bytes=8.0)
+    >>> flows.src, flows.dst, flows.size_bytes
+    (array([0, 0, 1, 1]), array([1, 1, 0, 0]), array([4., 4., 4., 4.]))
+    """
+    n_pairs = -(-settings.n_queue_pairs // built.n_nics) * built.n_nics
+    pair = np.tile(np.arange(n_pairs), sent.n_messages)
+    src, dst = npu_at[np.repeat(sent.src, n_pairs)], npu_at[np.repeat(sent.dst, n_pairs)]
+    nic = pair % built.n_nics
+    per_address = settings.npus_per_address
+    # Which of the NPUs behind the two addresses talk: each connection has its own queue pairs.
+    connection = src % per_address * per_address + dst % per_address
+    return Flows(
+        src=built.port_of_npu[src, nic],
+        dst=built.port_of_npu[dst, nic],
+        size_bytes=np.full(len(src), size_bytes * sent.share / n_pairs),
+        src_address=src // per_address * built.n_nics + nic,
+        dst_address=dst // per_address * built.n_nics + nic,
+        collective=np.repeat(members.instance[sent.src], n_pairs),
+        pair=pair + n_pairs * connection,
+    )

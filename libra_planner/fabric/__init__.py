@@ -1,0 +1,1 @@
+"""Fabrics: topologies, the links and switches that realise them, and what of them can fail."""

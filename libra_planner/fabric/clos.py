@@ -1,0 +1,404 @@
+"""Fabrics as directed links: folded Clos networks of one, two or three tiers of switches.
+
+Links are numbered layer by layer, ``host_up`` first and ``host_down`` last; within a
+layer by lower switch, then upper switch, then parallel link. So a path is arithmetic
+on indices, for any number of flows at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Fault, SpecError
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_UP = ("host_up", "leaf_up", "spine_up")
+_DOWN = ("core_down", "spine_down", "host_down")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The links between two tiers in one direction.
+
+    Parameters
+    ----------
+    name : such as ``leaf_up``: from the leaves up.
+    start : index of its first link in the fabric.
+    n_links : failed ones included.
+    n_per_group : links of one ECMP group, the lower switch's (or NPU's) links to the tier above.
+    is_host : whether it joins hosts; such links offer no choice of path (C10).
+    """
+
+    name: str
+    start: int
+    n_links: int
+    n_per_group: int
+    is_host: bool
+
+    @property
+    def links(self) -> slice:
+        """Where its links are in an array over the fabric's links."""
+        return slice(self.start, self.start + self.n_links)
+
+
+@dataclass(frozen=True)
+class Clos:
+    """Equal, separate planes of a folded Clos fabric.
+
+    A pod is ``n_leaves`` leaves, each joined to each of its ``n_spines`` spines by
+    ``n_parallel`` links; spine s of every pod of a plane is joined to the same
+    ``n_cores`` cores by ``core_parallel`` links each. Without spines a leaf is a switch by
+    itself, without cores a pod is.
+
+    Parameters
+    ----------
+    hosts_per_leaf, n_leaves, n_spines, n_pods, n_cores : leaves and spines per pod, pods
+        per plane, cores per spine.
+    host_Bps, uplink_Bps, core_Bps : one direction of one link, byte/s.
+    n_parallel, core_parallel : links between the same two switches.
+    n_planes : copies that share nothing, such as one per rail.
+    failed : links that are down, indices as in :attr:`layers`; a cable is two of them.
+
+    Raises
+    ------
+    SpecError
+        For counts below 1 (spines and cores may be 0), or bandwidths that are not positive.
+
+    Examples
+    --------
+    >>> fabric = Clos(hosts_per_leaf=4, n_leaves=4, n_spines=8, host_Bps=50e9, uplink_Bps=50e9)
+    >>> [(layer.name, layer.n_links) for layer in fabric.layers]
+    [('host_up', 16), ('leaf_up', 32), ('spine_down', 32), ('host_down', 16)]
+    >>> fabric.n_hosts, fabric.n_switches
+    (16, {'leaf': 4, 'spine': 8})
+    """
+
+    hosts_per_leaf: int
+    n_leaves: int = 1
+    n_spines: int = 0
+    host_Bps: float = 0.0
+    uplink_Bps: float = 0.0
+    n_parallel: int = 1
+    n_pods: int = 1
+    n_cores: int = 0
+    core_Bps: float = 0.0
+    core_parallel: int = 1
+    n_planes: int = 1
+    failed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
+
+    def __post_init__(self) -> None:
+        counts = ("hosts_per_leaf", "n_leaves", "n_parallel", "n_pods", "core_parallel", "n_planes")
+        for name in counts:
+            self._require(name, least=1)
+        self._require("n_spines", least=0)
+        self._require("n_cores", least=0)
+        self._require_bandwidth("host_Bps", needed=True)
+        self._require_bandwidth("uplink_Bps", needed=self.n_spines > 0)
+        self._require_bandwidth("core_Bps", needed=self.n_cores > 0)
+        if self.n_cores and not self.n_spines:
+            raise SpecError(Fault("got cores without spines", "expected n_spines of 1 or more"))
+
+    def _require(self, name: str, *, least: int) -> None:
+        if getattr(self, name) < least:
+            raise SpecError(
+                Fault(f"got {getattr(self, name)}", f"expected {least} or more", path=name)
+            )
+
+    def _require_bandwidth(self, name: str, *, needed: bool) -> None:
+        value = getattr(self, name)
+        if needed and not (np.isfinite(value) and value > 0):
+            raise SpecError(Fault(f"got {value:g}", "expected a bandwidth above 0", path=name))
+
+    @property
+    def total_pods(self) -> int:
+        """Pods of all planes."""
+        return self.n_pods * self.n_planes
+
+    @property
+    def total_leaves(self) -> int:
+        """Leaves of all pods."""
+        return self.n_leaves * self.total_pods
+
+    @property
+    def n_hosts(self) -> int:
+        """Host ports, which are numbered leaf by leaf."""
+        return self.hosts_per_leaf * self.total_leaves
+
+    @property
+    def n_uplinks(self) -> int:
+        """Links from a leaf up."""
+        return self.n_spines * self.n_parallel
+
+    @property
+    def n_core_links(self) -> int:
+        """Links from a spine up."""
+        return self.n_cores * self.core_parallel
+
+    @property
+    def n_switches(self) -> dict[str, int]:
+        """Switches by tier."""
+        spines = self.n_spines * self.total_pods
+        counts = {
+            "leaf": self.total_leaves,
+            "spine": spines,
+            "core": self.n_planes * self.n_spines * self.n_cores,
+        }
+        return {tier: n for tier, n in counts.items() if n}
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Layers from ``host_up`` to ``host_down``; each direction of a tier is one."""
+        sizes = [(self.n_hosts, 1)]
+        if self.n_spines:
+            sizes.append((self.total_leaves * self.n_uplinks, self.n_uplinks))
+        if self.n_cores:
+            n_spine_up = self.total_pods * self.n_spines * self.n_core_links
+            sizes.append((n_spine_up, self.n_core_links))
+        names = _UP[: len(sizes)] + _DOWN[-len(sizes) :]
+        layers, start = [], 0
+        for name, (n_links, n_per_group) in zip(names, sizes + sizes[::-1], strict=True):
+            layers.append(Layer(name, start, n_links, n_per_group, name.startswith("host")))
+            start += n_links
+        return tuple(layers)
+
+    def layer(self, name: str) -> Layer:
+        """The layer of a name."""
+        return next(layer for layer in self.layers if layer.name == name)
+
+    @property
+    def n_links(self) -> int:
+        """Directed links of all layers."""
+        return self.layers[-1].start + self.layers[-1].n_links
+
+    @cached_property
+    def capacity_Bps(self) -> Array:
+        """Bandwidth of each link, shape (n_links,); 0 for failed ones."""
+        of_tier = {"host": self.host_Bps, "leaf": self.uplink_Bps, "spine": self.core_Bps}
+        tier_of = {"spine_down": "leaf", "core_down": "spine"}
+        capacity = np.empty(self.n_links)
+        for layer in self.layers:
+            tier = tier_of.get(layer.name, layer.name.split("_")[0])
+            capacity[layer.links] = of_tier[tier]
+        capacity[self.failed] = 0.0
+        return capacity
+
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which links work, shape (n_links,)."""
+        alive = np.ones(self.n_links, dtype=np.bool_)
+        alive[self.failed] = False
+        return alive
+
+    def leaf_of(self, host: Indices) -> Indices:
+        """Leaf of each host, over all pods."""
+        return host // self.hosts_per_leaf
+
+    def pod_of(self, host: Indices) -> Indices:
+        """Pod of each host, over all planes."""
+        return host // (self.hosts_per_leaf * self.n_leaves)
+
+    def plane_of(self, host: Indices) -> Indices:
+        """Plane of each host."""
+        return self.pod_of(host) // self.n_pods
+
+    def reverse(self, links: Indices) -> Indices:
+        """The other direction of each link's cable."""
+        links = np.asarray(links)
+        found = np.empty_like(links)
+        for up, down in zip(self.layers, self.layers[::-1], strict=True):
+            inside = (links >= up.start) & (links < up.start + up.n_links)
+            found[inside] = links[inside] - up.start + down.start
+        return found
+
+    def link_name(self, link: int) -> str:
+        """Name of a link, such as ``leaf 3 -> spine 5`` or ``host 7 -> leaf 1``."""
+        layer = next(x for x in self.layers if x.start <= link < x.start + x.n_links)
+        ends = self._ends(layer, link - layer.start)
+        return " -> ".join(ends if layer.name.endswith("_up") else ends[::-1])
+
+    def _ends(self, layer: Layer, index: int) -> tuple[str, str]:
+        """Lower and upper end of a link of a layer, each with its number."""
+        if layer.is_host:
+            return f"host {index}", f"leaf {index // self.hosts_per_leaf}"
+        if layer.name in ("leaf_up", "spine_down"):
+            bundle, parallel = divmod(index, self.n_parallel)
+            leaf, spine = divmod(bundle, self.n_spines)
+            upper = leaf // self.n_leaves * self.n_spines + spine
+            return f"leaf {leaf}{_port(parallel, self.n_parallel)}", f"spine {upper}"
+        bundle, parallel = divmod(index, self.core_parallel)
+        spine, core = divmod(bundle, self.n_cores)
+        pod, position = divmod(spine, self.n_spines)
+        upper = (pod // self.n_pods * self.n_spines + position) * self.n_cores + core
+        return f"spine {spine}{_port(parallel, self.core_parallel)}", f"core {upper}"
+
+
+def _port(parallel: int, n_parallel: int) -> str:
+    return f" (link {parallel})" if n_parallel > 1 else ""
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Flows that are active together, one entry each; hosts are host ports of the fabric.
+
+    Parameters
+    ----------
+    src, dst : host ports, int64, shape (n_flows,).
+    size_bytes : shape (n_flows,).
+    src_port : UDP source port where it is given, -1 where each draw makes one.
+    pair : index of a flow's queue pair at its sender, from which the source port follows
+        by the Linux rule once a draw numbers the queue pairs; -1 for ports drawn freely.
+    src_address, dst_address : numbers that become IP addresses; the host port's own unless
+        several ports share the address of their host.
+    collective : number of the collective (or job) a flow belongs to.
+    via : spine that a pinned flow takes, -1 for none.
+
+    Examples
+    --------
+    >>> flows = Flows(np.array([0, 1]), np.array([4, 5]), np.array([1e9, 1e9]))
+    >>> flows.n_flows, flows.collective
+    (2, array([0, 0]))
+    """
+
+    src: Indices
+    dst: Indices
+    size_bytes: Array
+    src_port: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    pair: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    src_address: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    dst_address: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    collective: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    via: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        none = np.full(self.n_flows, -1, dtype=np.int64)
+        defaults = {
+            "src_port": none,
+            "pair": none,
+            "src_address": self.src,
+            "dst_address": self.dst,
+            "collective": np.zeros(self.n_flows, dtype=np.int64),
+            "via": none,
+        }
+        for name, default in defaults.items():
+            if self.n_flows and not getattr(self, name).size:
+                object.__setattr__(self, name, default)
+
+    @property
+    def n_flows(self) -> int:
+        """Number of flows."""
+        return int(self.src.size)
+
+
+def joined(*parts: Flows) -> Flows:
+    """Several lists of flows as one, in order.
+
+    >>> one = Flows(np.array([0]), np.array([1]), np.array([8.0]))
+    >>> joined(one, one).size_bytes
+    array([8., 8.])
+    """
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in Flows.__annotations__
+    }
+    return Flows(**columns)
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Which switches decide about each flow, shape (n_flows,) each.
+
+    Parameters
+    ----------
+    src_leaf, dst_leaf, src_pod, dst_pod : indices over all pods.
+    leaves_leaf : whether a flow goes up to a spine.
+    leaves_pod : whether it goes on up to a core.
+    """
+
+    src_leaf: Indices
+    dst_leaf: Indices
+    src_pod: Indices
+    dst_pod: Indices
+    leaves_leaf: NDArray[np.bool_]
+    leaves_pod: NDArray[np.bool_]
+
+
+def hops(fabric: Clos, flows: Flows) -> Hops:
+    """Where the flows turn around.
+
+    Raises
+    ------
+    SpecError
+        For hosts that the fabric does not have, or that it does not join.
+    """
+    for name, host in (("src", flows.src), ("dst", flows.dst)):
+        wrong = np.flatnonzero((host < 0) | (host >= fabric.n_hosts))
+        if wrong.size:
+            got = f"got {name} {host[wrong[0]]} of flow {wrong[0]}"
+            raise SpecError(Fault(got, f"expected a host of 0 .. {fabric.n_hosts - 1}"))
+    leaf = fabric.leaf_of(flows.src), fabric.leaf_of(flows.dst)
+    pod = fabric.pod_of(flows.src), fabric.pod_of(flows.dst)
+    leaves_leaf, leaves_pod = leaf[0] != leaf[1], pod[0] != pod[1]
+    apart = (leaves_leaf & (fabric.n_spines == 0)) | (leaves_pod & (fabric.n_cores == 0))
+    apart |= fabric.plane_of(flows.src) != fabric.plane_of(flows.dst)
+    if apart.any():
+        i = int(np.argmax(apart))
+        got = f"flow {i} goes from host {flows.src[i]} to host {flows.dst[i]}"
+        raise SpecError(Fault(got, "expected hosts that the fabric joins"))
+    return Hops(*leaf, *pod, leaves_leaf, leaves_pod)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the switches of each flow's path choose, shape (n_flows,) each; -1 for no choice.
+
+    Parameters
+    ----------
+    uplink : at the leaf, of its ``n_uplinks``: spine * n_parallel + parallel link.
+    core_link : at the spine, of its ``n_core_links``: core * core_parallel + parallel link.
+    core_down : at the core, of the ``core_parallel`` links to the other pod's spine.
+    spine_down : at the last spine, of the ``n_parallel`` links to the leaf.
+    """
+
+    uplink: Indices
+    core_link: Indices
+    core_down: Indices
+    spine_down: Indices
+
+
+def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = None) -> Indices:
+    """Links that each flow crosses, in order, shape (n_flows, n_layers); -1 where it turns earlier.
+
+    Parameters
+    ----------
+    choice : for flows that leave their leaf (their pod), within range.
+    where : :func:`hops` of the flows, if they are known already.
+    """
+    where = hops(fabric, flows) if where is None else where
+    links = np.full((flows.n_flows, len(fabric.layers)), -1, dtype=np.int64)
+    column = {layer.name: i for i, layer in enumerate(fabric.layers)}
+
+    def put(name: str, mask: NDArray[np.bool_], index: Indices) -> None:
+        start = fabric.layer(name).start
+        links[mask, column[name]] = start + index[mask]
+
+    everyone = np.ones(flows.n_flows, dtype=np.bool_)
+    put("host_up", everyone, flows.src)
+    put("host_down", everyone, flows.dst)
+    if fabric.n_spines:
+        spine = choice.uplink // fabric.n_parallel
+        down = (where.dst_leaf * fabric.n_spines + spine) * fabric.n_parallel + choice.spine_down
+        put("leaf_up", where.leaves_leaf, where.src_leaf * fabric.n_uplinks + choice.uplink)
+        put("spine_down", where.leaves_leaf, down)
+    if fabric.n_cores:
+        core = choice.core_link // fabric.core_parallel
+        up = (where.src_pod * fabric.n_spines + spine) * fabric.n_core_links + choice.core_link
+        down = (where.dst_pod * fabric.n_spines + spine) * fabric.n_cores + core
+        put("spine_up", where.leaves_pod, up)
+        put("core_down", where.leaves_pod, down * fabric.core_parallel + choice.core_down)
+    return links

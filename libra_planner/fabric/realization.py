@@ -1,0 +1,350 @@
+"""A design as links: the fabric of every dimension, and which port is whose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.clos import Array, Clos, Indices
+from libra_planner.fabric.construction import (
+    RAIL,
+    RAIL_OPTIMIZED,
+    Realization,
+    SwitchSettings,
+    default_realization,
+)
+from libra_planner.fabric.direct import Direct
+from libra_planner.fabric.failures import fail
+from libra_planner.fabric.sizing import Shape, ceil_ratio, plane_shape
+from libra_planner.fabric.topology import Block, Topology
+from libra_planner.units import gigabytes_per_s
+
+MAX_LINKS = 100_000_000
+"""Most directed links of a dimension that are listed one by one."""
+
+
+@dataclass(frozen=True)
+class RealizedDimension:
+    """One dimension built from whole links.
+
+    Parameters
+    ----------
+    label, tier : such as dim2 and pod.
+    asked_Bps, bandwidth_Bps : per NPU: of the design, and of the links that realise it,
+        which is at least as much.
+    fabric : its links; ``None`` for a dimension without bandwidth.
+    port_of_npu : host ports of each NPU, shape (n_npus, n_nics); an NPU's number itself
+        where the links are direct.
+    settings : of a switch.
+    """
+
+    label: str
+    tier: str
+    asked_Bps: float
+    bandwidth_Bps: float
+    fabric: Clos | Direct | None
+    port_of_npu: Indices
+    settings: SwitchSettings | None = None
+
+    @property
+    def n_nics(self) -> int:
+        """Host ports per NPU."""
+        return int(self.port_of_npu.shape[1])
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is a network of switches that are reached through NICs (C14)."""
+        switch = self.settings
+        return switch is not None and not switch.one_switch and self.fabric is not None
+
+    @property
+    def oversubscription(self) -> float | None:
+        """Host bandwidth of a full leaf over that of its uplinks; ``None`` without spines.
+
+        As built: leaves hold whole hosts, and failed links count.
+        """
+        fabric = self.fabric
+        if not self.is_network or not isinstance(fabric, Clos) or not fabric.n_spines:
+            return None
+        uplinks_Bps = fabric.n_uplinks * fabric.uplink_Bps
+        return fabric.hosts_per_leaf * fabric.host_Bps / uplinks_Bps
+
+    @property
+    def npu_of_port(self) -> Indices:
+        """NPU at each host port of a switch dimension, -1 at those left over, shape (n_hosts,)."""
+        n_npus = len(self.port_of_npu)
+        n_hosts = self.fabric.n_hosts if isinstance(self.fabric, Clos) else n_npus
+        npu_of_port = np.full(n_hosts, -1)
+        npu_of_port[self.port_of_npu] = np.arange(n_npus)[:, None]
+        return npu_of_port
+
+
+@dataclass(frozen=True)
+class RealizedDesign:
+    """A design built from whole links.
+
+    Parameters
+    ----------
+    topology : what it realises.
+    realization : the settings.
+    dimensions : innermost first.
+    """
+
+    topology: Topology
+    realization: Realization
+    dimensions: tuple[RealizedDimension, ...]
+
+    @property
+    def bandwidth_Bps(self) -> Array:
+        """Bandwidth per NPU of the realised links, shape (n_dims,)."""
+        return np.array([dimension.bandwidth_Bps for dimension in self.dimensions])
+
+
+def realize(
+    topology: Topology,
+    bandwidth_Bps: Sequence[float] | Array,
+    realization: Realization | None = None,
+) -> RealizedDesign:
+    """Links of a design.
+
+    Parameters
+    ----------
+    topology : the dimensions.
+    bandwidth_Bps : what one NPU injects into each (C2), byte/s, shape (n_dims,).
+    realization : settings; by default those of a plan that has none.
+
+    Raises
+    ------
+    SpecError
+        With every dimension that cannot be built: too many endpoints for the radix, too
+        few NICs, more failures than there are cables.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> design = realize(parse_topology("RI(4)_SW(32)"), [100e9, 50e9])
+    >>> design.dimensions[1].fabric.n_switches, design.dimensions[1].port_of_npu.shape
+    ({'leaf': 4}, (128, 1))
+    """
+    chosen = realization or default_realization(topology)
+    built, faults = [], []
+    for dim, asked_Bps in enumerate(np.asarray(bandwidth_Bps, dtype=np.float64)):
+        try:
+            built.append(_dimension(topology, dim, float(asked_Bps), chosen.switches[dim]))
+        except SpecError as error:
+            name = f"fabric.realization ({topology.labels[dim]})"
+            faults += [replace(fault, path=_path(name, fault)) for fault in error.faults]
+    if faults:
+        raise SpecError(*faults)
+    return RealizedDesign(topology, chosen, tuple(built))
+
+
+def _path(name: str, fault: Fault) -> str:
+    return f"{name}.{fault.path}" if fault.path else name
+
+
+def _dimension(
+    topology: Topology, dim: int, asked_Bps: float, settings: SwitchSettings | None
+) -> RealizedDimension:
+    label, tier = topology.labels[dim], topology.tiers[dim]
+    n_npus = topology.n_npus
+    if not (math.isfinite(asked_Bps) and asked_Bps >= 0):
+        raise SpecError(Fault(f"got {asked_Bps:g} byte/s", "expected a bandwidth of 0 or more"))
+    _check_size(n_npus * max(2, topology.dimensions[dim].n_links_per_npu))
+    everyone = np.arange(n_npus)[:, None]
+    if asked_Bps == 0:
+        return RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings)
+    if settings is None:
+        direct = _direct(topology, dim, asked_Bps)
+        return RealizedDimension(label, tier, asked_Bps, asked_Bps, direct, everyone)
+    clos, port_of_npu = switch_fabric(topology, dim, asked_Bps, settings)
+    realised_Bps = port_of_npu.shape[1] * clos.host_Bps
+    return RealizedDimension(label, tier, asked_Bps, realised_Bps, clos, port_of_npu, settings)
+
+
+def _direct(topology: Topology, dim: int, bandwidth_Bps: float) -> Direct:
+    dimension = topology.dimensions[dim]
+    if dimension.block is Block.SWITCH:
+        raise SpecError(Fault("got no settings", "expected those of a switch"))
+    n_inner = math.prod(topology.sizes[:dim])
+    return Direct(dimension.block, dimension.size, topology.n_npus, n_inner, bandwidth_Bps)
+
+
+def _check_size(n_links: int) -> None:
+    if n_links > MAX_LINKS:
+        fix = "check a smaller cluster"
+        raise SpecError(Fault(f"got {n_links:,} links", f"expected at most {MAX_LINKS:,}", fix))
+
+
+def nics(bandwidth_Bps: float, settings: SwitchSettings) -> tuple[int, float]:
+    """NICs of an NPU and the speed of each, which realise at least the bandwidth.
+
+    Raises
+    ------
+    SpecError
+        For fewer NICs than the bandwidth needs.
+
+    Examples
+    --------
+    >>> nics(120e9, SwitchSettings(port_speed_Bps=50e9)), nics(120e9, SwitchSettings(n_nics=2))
+    ((3, 50000000000.0), (2, 60000000000.0))
+    """
+    speed_Bps = settings.port_speed_Bps
+    if speed_Bps is None:
+        n_nics = settings.n_nics or 1
+        return n_nics, bandwidth_Bps / n_nics
+    needed = ceil_ratio(bandwidth_Bps, speed_Bps)
+    if settings.n_nics is not None and settings.n_nics < needed:
+        got = f"got {settings.n_nics} NICs of {gigabytes_per_s(speed_Bps):g} GB/s"
+        expected = f"expected {needed} for {gigabytes_per_s(bandwidth_Bps):.6g} GB/s per NPU"
+        fix = f"write nics: auto, or bound the dimension to {settings.n_nics} NICs in constraints"
+        raise SpecError(Fault(got, expected, fix, "nics"))
+    return settings.n_nics or needed, speed_Bps
+
+
+def switch_fabric(
+    topology: Topology, dim: int, bandwidth_Bps: float, settings: SwitchSettings
+) -> tuple[Clos, Indices]:
+    """The network of a switch dimension and the host ports of each NPU, (n_npus, n_nics).
+
+    Where the NPUs do not fill all leaves, every leaf has as many as any other, or one
+    fewer; the ports left over are links of the fabric that nothing is plugged into.
+
+    Raises
+    ------
+    SpecError
+        As :func:`realize`.
+    """
+    n_nics, speed_Bps = nics(bandwidth_Bps, settings)
+    n_inner, n_npus = math.prod(topology.sizes[:dim]), topology.n_npus
+    _check_size(2 * n_npus * n_nics)
+    n_planes = n_npus // topology.sizes[dim] if settings.wiring == RAIL else 1
+    n_rails = n_inner if settings.wiring == RAIL_OPTIMIZED else 1
+    hosts_per_rail = n_npus * n_nics // (n_planes * n_rails)
+    shape = plane_shape(settings, hosts_per_rail, n_rails)
+    plane, rail, place = _seats(topology, dim, settings.wiring)
+    if shape.n_rails == 1 and n_rails > 1:  # One switch holds all rails.
+        place, rail = rail * (n_npus // n_inner) + place, np.zeros_like(rail)
+        hosts_per_rail *= n_rails
+    host = place[:, None] * n_nics + np.arange(n_nics)
+    port = _port(shape, hosts_per_rail, rail[:, None], host)
+    per_plane = shape.hosts_per_leaf * shape.n_leaves * shape.n_pods
+    clos = _clos(shape, n_planes, speed_Bps)
+    _check_size(clos.n_links)
+    lost = settings.n_failed_links, settings.n_failed_spines
+    if any(lost):
+        seed = settings.failure_seed + dim
+        clos = fail(clos, n_links=lost[0], n_spines=lost[1], seed=seed)
+    return clos, plane[:, None] * per_plane + port
+
+
+def _clos(shape: Shape, n_planes: int, speed_Bps: float) -> Clos:
+    return Clos(
+        hosts_per_leaf=shape.hosts_per_leaf,
+        n_leaves=shape.n_leaves,
+        n_spines=shape.n_spines,
+        host_Bps=speed_Bps,
+        uplink_Bps=speed_Bps,
+        n_parallel=shape.n_parallel,
+        n_pods=shape.n_pods,
+        n_cores=shape.n_cores,
+        core_Bps=speed_Bps,
+        core_parallel=shape.core_parallel,
+        n_planes=n_planes,
+    )
+
+
+def group_of_npu(topology: Topology, dim: int) -> Indices:
+    """Which group of a dimension each NPU is in, shape (n_npus,).
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> group_of_npu(parse_topology("RI(2)_SW(3)"), 1)
+    array([0, 1, 0, 1, 0, 1])
+    """
+    npu = np.arange(topology.n_npus)
+    n_inner, size = math.prod(topology.sizes[:dim]), topology.sizes[dim]
+    return npu // (n_inner * size) * n_inner + npu % n_inner
+
+
+def _seats(topology: Topology, dim: int, wiring: str) -> tuple[Indices, Indices, Indices]:
+    """Plane of each NPU, rail there, and place among the NPUs of that rail."""
+    npu = np.arange(topology.n_npus)
+    n_inner, size = math.prod(topology.sizes[:dim]), topology.sizes[dim]
+    inner, outer = npu % n_inner, npu // n_inner
+    nothing = np.zeros_like(npu)
+    if wiring == RAIL:
+        return group_of_npu(topology, dim), nothing, outer % size
+    if wiring == RAIL_OPTIMIZED:
+        return nothing, inner, outer
+    return nothing, nothing, npu
+
+
+def _port(shape: Shape, hosts_per_rail: int, rail: Indices, host: Indices) -> Indices:
+    """Host port in its plane of each rail's hosts, spread evenly over the rail's leaves.
+
+    Leaves alternate between the rails, so that a pod holds leaves of all of them.
+    """
+    n_leaves = shape.leaves_per_rail
+    leaf = host * n_leaves // hosts_per_rail
+    first = -(-leaf * hosts_per_rail // n_leaves)
+    return (leaf * shape.n_rails + rail) * shape.hosts_per_leaf + host - first
+
+
+LEAF, POD = "leaf", "pod"
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Groups of a dimension that share links between switches.
+
+    Parameters
+    ----------
+    where : ``leaf``, whose uplinks they share, or ``pod``, whose links to the cores.
+    n_sharing : most groups of one such place.
+    n_groups : groups of the dimension.
+    """
+
+    where: str
+    n_sharing: int
+    n_groups: int
+
+
+def sharing(topology: Topology, dim: int, built: RealizedDimension) -> Sharing | None:
+    """Where groups of a dimension load one another; ``None`` where none does.
+
+    Examples
+    --------
+    Two groups of 8 neighbours each, 4 of a leaf from either.
+
+    >>> from libra_planner.fabric.realization import realize
+    >>> from libra_planner.fabric.construction import Realization, SwitchSettings
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> fabric = parse_topology("FC(2)_SW(8)")
+    >>> racks = SwitchSettings(switch_radix=16, n_leaves=2, wiring="top_of_rack")
+    >>> design = realize(fabric, [1e9, 1e9], Realization((None, racks)))
+    >>> sharing(fabric, 1, design.dimensions[1])
+    Sharing(where='leaf', n_sharing=2, n_groups=2)
+    """
+    fabric = built.fabric
+    if not isinstance(fabric, Clos) or not fabric.n_spines:
+        return None
+    group = group_of_npu(topology, dim)
+    n_groups = int(group.max()) + 1
+    places = {LEAF: fabric.leaf_of(built.port_of_npu)}
+    if fabric.n_cores:
+        places[POD] = fabric.pod_of(built.port_of_npu)
+    for where, place in places.items():
+        n_sharing = _most_groups(place, group, n_groups)
+        if n_sharing > 1:
+            return Sharing(where, n_sharing, n_groups)
+    return None
+
+
+def _most_groups(place: Indices, group: Indices, n_groups: int) -> int:
+    """Most groups at one place; ``place`` of each NPU's ports, shape (n_npus, n_nics)."""
+    pairs = np.unique(place * n_groups + group[:, None])
+    return int(np.bincount(pairs // n_groups).max())

@@ -1,1 +1,0 @@
-"""The flow-level checker: links, routes, rates and imbalance."""

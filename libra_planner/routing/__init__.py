@@ -1,0 +1,1 @@
+"""Routing: which links every flow takes, under each policy."""
