@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from libra_planner.costs.options import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
-from libra_planner.link_options import find_options, nearest_options
 from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
 from libra_planner.timing.evaluators import BalancedStep
 from libra_planner.timing.explanation import Share, critical_path

@@ -20,11 +20,10 @@ from libra_planner.cli.streams import print_json
 from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
 from libra_planner.plain_text import visible
-from libra_planner.procurement.budget import budget_swings
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
-from libra_planner.procurement.fabric_lines import Book, FabricShop
+from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
-from libra_planner.procurement.ranking import ranking, swings
+from libra_planner.procurement.ranking import budget_swings, ranking, swings
 from libra_planner.report.documents.cells import PART_OF_A_STEP
 from libra_planner.report.documents.decision import decision_section
 from libra_planner.report.documents.files import documents

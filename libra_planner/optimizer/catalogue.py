@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from libra_planner.costs.options import LinkOption, find_options
 from libra_planner.errors import PlannerError, SolverFailed
 from libra_planner.evaluation import max_violation
-from libra_planner.link_options import LinkOption, find_options
 from libra_planner.optimizer.branching import Solve, best_branch, can_be_met
-from libra_planner.optimizer.combinations import Combinations, best_combination, objectives
-from libra_planner.optimizer.conflict import all_rules, infeasible, key, refused
+from libra_planner.optimizer.combinations import (
+    Combinations,
+    all_rules,
+    best_combination,
+    infeasible,
+    key,
+    objectives,
+    refused,
+)
 from libra_planner.optimizer.design import Design
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array

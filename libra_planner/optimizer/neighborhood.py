@@ -1,14 +1,26 @@
-"""Optima next to an optimum, to 30 digits."""
+"""Optima to 30 digits: of a problem, and of those next to it.
+
+A move of 1e-8 beside hours of compute, or beside a large fixed cost, is lost in a double:
+numbers and moves are decimals here (see ``exact``), as are the optima (see ``neighborhood``).
+
+Compute that is twelve orders of magnitude longer than communication, or a step-time bound that is
+a million times too loose, puts what is to be decided below the rounding of a double. The
+interior-point method in decimals (``exact``) decides it, and its multipliers prove it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
-from libra_planner.optimizer.exact import (
+from libra_planner.costs.prices import PricePart
+from libra_planner.optimizer.decimals import (
+    N_DIGITS,
     ONE,
     ZERO,
     Exact,
@@ -20,12 +32,137 @@ from libra_planner.optimizer.exact import (
     filled,
     zeros,
 )
-from libra_planner.optimizer.neighbors import Amounts, amounts
+from libra_planner.optimizer.design import Design, exact_design
 from libra_planner.optimizer.per_cost import per_cost_problem
+from libra_planner.optimizer.program import scaled_program
+from libra_planner.optimizer.solution import Solution
+from libra_planner.optimizer.typical import typical_bandwidth
+from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem
 from libra_planner.timing.expression import Array
 from libra_planner.timing.lifted import Lifted, lift
 from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What of a problem moves, SI.
+
+    Parameters
+    ----------
+    rows, least : rules as ``rows . B >= least``, shapes (n_rules, n_dims) and (n_rules,).
+    equal : of each rule, whether its row is an equality.
+    floor : least bandwidths, shape (n_dims,).
+    price : USD per byte/s, shape (n_dims,).
+    fixed_usd : fixed cost.
+    limit_s : tightest step-time limit less what no bandwidth changes, if there is one.
+    """
+
+    rows: Exact
+    least: Exact
+    equal: tuple[bool, ...]
+    floor: Exact
+    price: Exact
+    fixed_usd: Decimal
+    limit_s: Decimal | None
+
+    def with_row(self, row: Exact, least: Decimal) -> Amounts:
+        """With one more rule."""
+        rows: Exact = np.vstack([self.rows, row])
+        return replace(
+            self, rows=rows, least=filled([*self.least, least]), equal=(*self.equal, False)
+        )
+
+
+Neighbor: TypeAlias = Callable[[Decimal], Amounts | None]
+"""The amounts with something moved by so much, in its unit; ``None`` if it cannot be."""
+
+
+def amounts(problem: Problem) -> Amounts:
+    """The numbers of a problem, in a context of ``N_DIGITS``."""
+    signs = [-ONE if rule.sense == "<=" else ONE for rule in problem.rules]
+    rows = exact([rule.coefficients for rule in problem.rules])
+    limits = [Decimal(limit.limit_s) for limit in problem.step_time_limits]
+    constant_s = Decimal(lift(problem.step_time).constant_s)
+    return Amounts(
+        rows=rows.reshape(-1, problem.topology.n_dims) * filled(signs)[:, None],
+        least=exact([rule.bound for rule in problem.rules]) * filled(signs),
+        equal=tuple(rule.sense == "==" for rule in problem.rules),
+        floor=zeros(problem.topology.n_dims),
+        price=exact(problem.price_usd_per_Bps),
+        fixed_usd=Decimal(problem.fixed_cost_usd),
+        limit_s=min(limits) - constant_s if limits else None,
+    )
+
+
+def moved_rule(problem: Problem, base: Amounts, i: int) -> Neighbor:
+    """Rule i with its bound moved, in its own unit."""
+    rule = problem.rules[i]
+    unit = Decimal(rule.unit_factor) * (-1 if rule.sense == "<=" else 1)
+
+    def neighbor(units: Decimal) -> Amounts:
+        least = base.least.copy()
+        least[i] += units * unit
+        return replace(base, least=least)
+
+    return neighbor
+
+
+def moved_limit(problem: Problem, base: Amounts, i: int) -> Neighbor:
+    """Step-time limit i moved, in seconds."""
+    limits = [Decimal(limit.limit_s) for limit in problem.step_time_limits]
+
+    def neighbor(seconds: Decimal) -> Amounts:
+        moved = [limit + seconds * (k == i) for k, limit in enumerate(limits)]
+        return replace(base, limit_s=(base.limit_s or ZERO) + min(moved) - min(limits))
+
+    return neighbor
+
+
+def given(base: Amounts, i: int, bandwidth_bytes_per_s: float) -> Neighbor:
+    """GB/s given to dimension i: rules and cost see B, the step time B with the gift.
+
+    The amounts are put over the sum of both, so rules and cost are moved instead. Nothing is
+    taken away from a dimension without bandwidth.
+    """
+
+    def neighbor(units: Decimal) -> Amounts | None:
+        if units < 0 and not bandwidth_bytes_per_s:
+            return None
+        gift = units * Decimal(BYTES_PER_S_PER_GBPS)
+        paid = base.fixed_usd - base.price[i] * gift
+        floor = base.floor.copy()
+        floor[i] = max(gift, ZERO)  # It cannot be sold.
+        least = base.least + base.rows[:, i] * gift
+        return replace(base, least=least, floor=floor, fixed_usd=paid)
+
+    return neighbor
+
+
+def spent(base: Amounts, network_usd: Decimal) -> Neighbor:
+    """Network cost held below the optimum's, moved."""
+
+    def neighbor(usd: Decimal) -> Amounts:
+        # What may be spent need not be.
+        return base if usd > 0 else base.with_row(-base.price, -network_usd - usd)
+
+    return neighbor
+
+
+def repriced(problem: Problem, base: Amounts, part: PricePart) -> Neighbor:
+    """One price of the book moved; rules about cost follow it."""
+    quantity = exact(part.usd_per_Bps_per_price)
+    factor = exact([r.cost_factor * (-1 if r.sense == "<=" else 1) for r in problem.rules])
+
+    def neighbor(usd_per_GBps: Decimal) -> Amounts | None:
+        if Decimal(part.usd_per_GBps) + usd_per_GBps < 0:
+            return None
+        more = usd_per_GBps * quantity
+        rows = base.rows + factor[:, None] * more
+        return replace(base, rows=rows, price=base.price + more)
+
+    return neighbor
+
 
 _TIE, _FIRST_TIE, _NEXT_TIE = Decimal("1e-22"), Decimal("1e-6"), Decimal("1e-3")
 """Weight of what decides between equal objectives; over that, of the first bandwidth; of each
@@ -222,3 +359,63 @@ def _sized(row: Exact, unit: Exact) -> Exact:
     """A row whose largest term is 1 at the unit."""
     sized: Exact = row / (max(abs(row * unit)) or ONE)
     return sized
+
+
+_DUST = 1e-14
+"""Bandwidth, over a typical one, that is none unless a transfer needs it."""
+
+_TIED = 1e-6
+"""Difference of a bandwidth, over the largest, above which another design ties."""
+
+
+def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution | None:
+    """The optimum to 30 digits, rounded, with its proof; ``None`` where no method finds one.
+
+    Parameters
+    ----------
+    problem : with one step time and linear prices.
+    lower, upper : bounds of every bandwidth under the linear rules, bytes/s, shape (n_dims,).
+    """
+    typical = typical_bandwidth(problem, lower, upper)
+    with localcontext() as context:
+        context.prec = N_DIGITS
+        nearby = Neighborhood(problem, typical)
+        found = nearby.optimum(nearby.amounts)
+        if found is None:
+            return None
+        bound = _bound(problem, nearby, found, upper)
+        unique = _same(found, nearby.optimum(nearby.amounts, last=True))
+    design = _design(problem, found.bandwidth.astype(np.float64), typical, upper)
+    design = replace(design, lower_bound=min(float(bound), design.objective), unique=unique)
+    return Solution(design, problem, has_neighbors=bool(len(problem.step_time.forms)))
+
+
+def _bound(problem: Problem, nearby: Neighborhood, found: ExactOptimum, upper: Array) -> Decimal:
+    """Proven bound on the objective, in its unit."""
+    if found.per_cost:
+        return nearby.bound(found, bandwidth_bounds(per_cost_problem(problem))[1])
+    bound = nearby.bound(found, upper)
+    if problem.objective == "performance":
+        return Decimal(nearby.constant_s) + bound
+    cost_usd = nearby.amounts.fixed_usd + bound
+    if problem.objective == "cost":
+        return cost_usd
+    # Too slow without the step-time limit: the least product is on it (``objectives``).
+    return (Decimal(nearby.constant_s) + (nearby.amounts.limit_s or 0)) * cost_usd
+
+
+def _design(problem: Problem, bandwidth: Array, typical: Array, upper: Array) -> Design:
+    """The design at a vector, dust swept, rules met to rounding."""
+    used = problem.step_time.forms > 0
+    alone = used[used.sum(axis=1) == 1].any(axis=0)
+    kept = (bandwidth > 0) & (alone | (bandwidth > _DUST * typical))
+    program = scaled_program(problem, np.where(kept, bandwidth, typical), upper)
+    return exact_design(problem, program, np.where(kept, 1.0, 0.0), np.inf, unique=False)
+
+
+def _same(first: ExactOptimum, last: ExactOptimum | None) -> bool:
+    """Whether the ends of the set of optima are one design."""
+    if last is None:
+        return False
+    apart = max(abs(first.bandwidth - last.bandwidth))
+    return bool(apart <= Decimal(_TIED) * max(first.bandwidth))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from libra_planner.link_options import Options
+from libra_planner.costs.options import Options
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.timing.expression import Array
 
@@ -67,7 +67,7 @@ def relaxation(problem: Problem) -> Problem | None:
 
     Examples
     --------
-    >>> from libra_planner.link_options import LinkOption
+    >>> from libra_planner.costs.options import LinkOption
     >>> from libra_planner.timing.expression import TimeExpression, transfers
     >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = (LinkOption(1e9, 1, 10.0), LinkOption(2e9, 1, 50.0))

@@ -16,11 +16,12 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from libra_planner.evaluation import OBJECTIVES
+from libra_planner.optimizer.decimals import N_DIGITS
 from libra_planner.optimizer.design import CERTIFIED_GAP, Design
-from libra_planner.optimizer.exact import N_DIGITS
-from libra_planner.optimizer.neighborhood import ExactOptimum, Neighborhood
-from libra_planner.optimizer.neighbors import (
+from libra_planner.optimizer.neighborhood import (
+    ExactOptimum,
     Neighbor,
+    Neighborhood,
     given,
     moved_limit,
     moved_rule,

@@ -15,13 +15,10 @@ from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Bill
-from libra_planner.procurement.fabric_lines import FabricShop
-from libra_planner.procurement.included import included_faults
-from libra_planner.procurement.linear import Bridge, bridges
+from libra_planner.procurement.lines import Bridge, FabricShop, Facility, bridges, system_bill
 from libra_planner.procurement.parts import Part
-from libra_planner.procurement.purchase import Purchase, bisection_Bps, purchase
+from libra_planner.procurement.purchase import Purchase, bisection_Bps, included_faults, purchase
 from libra_planner.procurement.run import Run, training_run
-from libra_planner.procurement.system_lines import Facility, system_bill
 from libra_planner.routing.policy import Policy
 from libra_planner.time_models import TimeModel
 from libra_planner.workload.operations import Covers

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from libra_planner.procurement.candidate import Candidate
+import numpy as np
+
+from libra_planner.errors import PlannerError
+from libra_planner.optimizer.optimize import solve
+from libra_planner.problem import Problem, Rule
+from libra_planner.procurement.candidate import Candidate, candidate
+from libra_planner.procurement.parts import Assumptions
+from libra_planner.procurement.run import Run, training_run
 from libra_planner.time_models import TimeModel, order_note
 
 SWING_FRACTION = 0.2
@@ -215,3 +222,167 @@ class _Moves:
             return None
         factor = 1 + lead / slope
         return factor if factor > 0 else None
+
+
+def is_budget(rule: Rule) -> bool:
+    """Whether a rule bounds the total bandwidth, or the cost, from above."""
+    if rule.sense == ">=":
+        return False
+    return rule.cost_factor > 0 or (rule.is_total and rule.unit == "GB/s")
+
+
+def at_budget(problem: Problem, factor: float) -> Problem:
+    """The problem with every budget times a factor.
+
+    Parameters
+    ----------
+    problem : a fixed cost counts as part of a budget for cost, and stays.
+    factor : above 0.
+    """
+    return replace(
+        problem,
+        rules=tuple(_scaled(rule, problem, factor) for rule in problem.rules),
+        alternatives=tuple(at_budget(one, factor) for one in problem.alternatives),
+    )
+
+
+def _scaled(rule: Rule, problem: Problem, factor: float) -> Rule:
+    if not is_budget(rule):
+        return rule
+    fixed = rule.cost_factor * problem.fixed_cost_usd
+    return replace(rule, bound=factor * (rule.bound + fixed) - fixed)
+
+
+@dataclass(frozen=True)
+class BudgetSwing:
+    """All designs at one factor on their budgets.
+
+    Parameters
+    ----------
+    factor : such as 0.8.
+    candidates : by design; as it was where the plan has no budget or the design was given;
+        ``None`` where nothing meets the rules any more.
+    ranking : of all, ``None`` if one is missing.
+    before : the ranking at the budgets as they are, without checks.
+    """
+
+    factor: float
+    candidates: tuple[Candidate | None, ...]
+    ranking: Ranking | None
+    before: Ranking
+
+    @property
+    def changes(self) -> bool:
+        """Whether another design comes first anywhere."""
+        return self.ranking is not None and self.ranking != self.before
+
+
+def budget_swings(candidates: Sequence[Candidate], n_tokens: int) -> tuple[BudgetSwing, ...]:
+    """The designs at budgets moved down and up; empty where no plan has a budget.
+
+    Moved designs are not checked on their links, so that those before do not count as checked.
+    """
+    if not any(_can_move(one) for one in candidates):
+        return ()
+    before, found = ranking([replace(one, check=None) for one in candidates]), []
+    for factor in (1 - SWING_FRACTION, 1 + SWING_FRACTION):
+        moved = tuple(_moved(one, factor, n_tokens) for one in candidates)
+        known = [one for one in moved if one is not None]
+        ranks = ranking(known) if len(known) == len(moved) else None
+        found.append(BudgetSwing(factor, moved, ranks, before))
+    return tuple(found)
+
+
+def _can_move(one: Candidate) -> bool:
+    proposal = one.proposal
+    return proposal.optimized and any(is_budget(rule) for rule in proposal.problem.rules)
+
+
+def _moved(one: Candidate, factor: float, n_tokens: int) -> Candidate | None:
+    proposal = one.proposal
+    if not _can_move(one):
+        return one if one.check is None else candidate(proposal, n_tokens=n_tokens)
+    try:
+        solution = solve(at_budget(proposal.problem, factor))
+        bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
+        moved = replace(proposal, problem=solution.problem, bandwidth_Bps=bandwidth_Bps)
+        return candidate(moved, n_tokens=n_tokens)
+    except PlannerError:
+        return None  # A reader is told that no design meets the moved budget.
+
+
+def _electricity(assumed: Assumptions, factor: float) -> Assumptions:
+    price = assumed.electricity
+    dearer = replace(price, usd_per_kwh=factor * price.usd_per_kwh)
+    return replace(assumed, electricity=dearer)
+
+
+def _failures(assumed: Assumptions, factor: float) -> Assumptions:
+    rates = assumed.failures
+    more = replace(
+        rates,
+        npu_per_s=factor * rates.npu_per_s,
+        server_per_s=factor * rates.server_per_s,
+        switch_per_s=factor * rates.switch_per_s,
+        optic_per_s=factor * rates.optic_per_s,
+    )
+    return replace(assumed, failures=more)
+
+
+def _checkpoint(assumed: Assumptions, factor: float) -> Assumptions:
+    return replace(assumed, checkpoint_s=factor * assumed.checkpoint_s)
+
+
+def _restart(assumed: Assumptions, factor: float) -> Assumptions:
+    return replace(assumed, restart_s=factor * assumed.restart_s)
+
+
+def _years(assumed: Assumptions, factor: float) -> Assumptions:
+    return replace(assumed, amortisation_s=factor * assumed.amortisation_s)
+
+
+_MOVED: dict[str, Callable[[Assumptions, float], Assumptions]] = {
+    "years of use": _years,
+    "electricity price": _electricity,
+    "failure rates": _failures,
+    "checkpoint time": _checkpoint,
+    "restart time": _restart,
+}
+
+
+@dataclass(frozen=True)
+class RunSwing:
+    """One assumption moved down and up.
+
+    Parameters
+    ----------
+    name : of the assumption.
+    low, high : the run at less and at more of it.
+    """
+
+    name: str
+    low: Run
+    high: Run
+
+
+def run_swings(one: Candidate) -> tuple[RunSwing, ...]:
+    """The run of a design as each assumption moves by 20 %; empty for a design without a run."""
+    if one.run is None:
+        return ()
+    return tuple(
+        RunSwing(name, _run(one, move, 1 - SWING_FRACTION), _run(one, move, 1 + SWING_FRACTION))
+        for name, move in _MOVED.items()
+    )
+
+
+def _run(one: Candidate, move: Callable[[Assumptions, float], Assumptions], factor: float) -> Run:
+    proposal, run = one.proposal, one.run
+    if not proposal.tokens_per_step or run is None:
+        raise ValueError("the design has no run")
+    return training_run(
+        one.bill,
+        move(proposal.shop.assumptions, factor),
+        step_time_s=one.step_time_s,
+        tokens_per_step=proposal.tokens_per_step,
+        n_tokens=run.n_tokens,
+    )

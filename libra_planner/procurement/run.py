@@ -19,9 +19,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.bill import COMPUTE, NETWORK, Bill
-from libra_planner.procurement.parts import NPU, OPTIC, SERVER, SWITCH
+from libra_planner.procurement.parts import NPU, OPTIC, SERVER, SWITCH, Assumptions
 
 HOUR_S, YEAR_S = 3600.0, 365.25 * 24 * 3600.0
 _W_PER_KW = 1000.0

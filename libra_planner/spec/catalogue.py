@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from libra_planner.costs.options import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.topology import Topology
-from libra_planner.link_options import LinkOption, Options
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
 from libra_planner.spec.option_models import LinkOptionSpec

@@ -11,22 +11,20 @@ from typing import TypeVar
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.construction import TOP_OF_RACK
-from libra_planner.procurement.assumptions import (
-    Assumptions,
-    Electricity,
-    FailureRates,
-    SideNetwork,
-    VolumeDiscount,
-)
 from libra_planner.procurement.parts import (
     NIC,
     NPU,
     RACK,
     SERVER,
+    Assumptions,
+    Electricity,
+    FailureRates,
     Includes,
     Part,
     Parts,
     Price,
+    SideNetwork,
+    VolumeDiscount,
     to_cents,
 )
 from libra_planner.procurement.run import HOUR_S, YEAR_S

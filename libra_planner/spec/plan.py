@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costing import (
+from libra_planner.costs.options import Options
+from libra_planner.costs.prices import (
     PriceBook,
     PricePart,
     has_nic,
@@ -19,7 +20,6 @@ from libra_planner.costing import (
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.construction import Realization
 from libra_planner.fabric.topology import Topology, parse_topology
-from libra_planner.link_options import Options
 from libra_planner.problem import (
     Problem,
     Rule,

@@ -1,4 +1,4 @@
-"""Price-book files into :class:`~libra_planner.costing.PriceBook`."""
+"""Price-book files into :class:`~libra_planner.costs.prices.PriceBook`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from libra_planner.costing import PriceBook, TierPrice
+from libra_planner.costs.prices import PriceBook, TierPrice
 from libra_planner.files import read_text
 from libra_planner.spec.document import parse_document
 from libra_planner.spec.faults import validated

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from libra_planner.costing import network_price_usd_per_Bps, price_parts
+from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.batch_structure import numbers

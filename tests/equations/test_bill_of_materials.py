@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from libra_planner.fabric.construction import Realization, SwitchSettings
 from libra_planner.fabric.realization import realize
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.procurement.assumptions import VolumeDiscount
-from libra_planner.procurement.bill import Bill, Line
+from libra_planner.procurement.bill import Bill, Line, discounted_usd
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
-from libra_planner.procurement.discounts import discounted_usd
-from libra_planner.procurement.fabric_lines import Book, FabricShop
-from libra_planner.procurement.parts import Part, Parts, Price, to_cents
+from libra_planner.procurement.lines import Book, FabricShop
+from libra_planner.procurement.parts import Part, Parts, Price, VolumeDiscount, to_cents
 from libra_planner.procurement.purchase import bisection_Bps
 from libra_planner.procurement.ranking import _Moves
 from libra_planner.procurement.run import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
-from libra_planner.costing import PriceBook, TierPrice, network_price_usd_per_Bps
+from libra_planner.costs.prices import PriceBook, TierPrice, network_price_usd_per_Bps
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.costing import PricePart
+from libra_planner.costs.prices import PricePart
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.optimizer.shadow import ShadowPrice, price_sensitivity, shadow_prices

@@ -17,7 +17,7 @@ import pytest
 
 from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
-from libra_planner.procurement.run_swings import run_swings
+from libra_planner.procurement.ranking import run_swings
 from libra_planner.report.documents.cells import Report, Section, printable, table, usd
 from libra_planner.report.documents.compose import report
 from libra_planner.report.documents.files import documents

@@ -20,7 +20,7 @@ from libra_planner.fabric.parts import DimensionParts, design_parts
 from libra_planner.fabric.realization import realize
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
-from libra_planner.procurement.fabric_lines import Book, FabricShop
+from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.purchase import purchase
 from libra_planner.spec.parts_files import load_parts
 from libra_planner.tui.links import check_links, parts_text

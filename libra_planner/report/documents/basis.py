@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from libra_planner.check.findings import CheckReport
-from libra_planner.procurement.assumptions import Assumptions, SideNetwork
+from libra_planner.procurement.parts import Assumptions, SideNetwork
 from libra_planner.report.algorithms import algorithm_lines
 from libra_planner.report.documents.bills import price_table
 from libra_planner.report.documents.cells import Section, Table, Value, mark, number, percent, table

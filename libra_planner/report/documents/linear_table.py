@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.linear import Bridge
+from libra_planner.procurement.lines import Bridge
 from libra_planner.report.documents.cells import Table, Value, number, table, usd
 from libra_planner.report.documents.live import (
     QUANTITY_COLUMN,

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from libra_planner.procurement.assumptions import Assumptions
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.ranking import SWING_FRACTION
+from libra_planner.procurement.parts import Assumptions
+from libra_planner.procurement.ranking import SWING_FRACTION, run_swings
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
-from libra_planner.procurement.run_swings import run_swings
 from libra_planner.report.documents.cells import (
     NUMBER,
     Cell,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from libra_planner.procurement.budget import BudgetSwing
+from libra_planner.procurement.bill import discounted_usd, discounts_of_lines
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.discounts import discounted_usd, discounts_of_lines
-from libra_planner.procurement.ranking import SWING_FRACTION, Ranking, Swing
+from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Ranking, Swing
 from libra_planner.report.documents.cells import (
     Chart,
     Section,

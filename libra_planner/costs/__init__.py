@@ -1,0 +1,1 @@
+"""What a fabric costs: prices per bandwidth, and options that can be bought."""

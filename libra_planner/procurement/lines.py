@@ -1,0 +1,375 @@
+"""Lines of a bill: the fabric, what is around it, and LIBRA's linear cost beside them (C7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from libra_planner.costs.prices import PricePart
+from libra_planner.fabric.clos import Array
+from libra_planner.fabric.construction import TOP_OF_RACK, Realization, SwitchSettings
+from libra_planner.fabric.parts import CableParts, DimensionParts, SwitchParts, design_parts
+from libra_planner.fabric.realization import RealizedDimension, realize
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.problem import Problem
+from libra_planner.procurement.bill import COMPUTE, FACILITY, NETWORK, ZERO, Bill, Line
+from libra_planner.procurement.parts import (
+    FIBRE,
+    LINK,
+    NIC,
+    NPU,
+    OPTIC,
+    SERVER,
+    SWITCH,
+    Assumptions,
+    Part,
+    Parts,
+    Price,
+    SideNetwork,
+    to_cents,
+)
+from libra_planner.procurement.purchase import Purchase, holds, included, with_included_nics
+from libra_planner.units import format_bandwidth, gigabytes_per_s
+
+
+@dataclass(frozen=True)
+class Book:
+    """The plan's price book: what a GB/s costs where no parts are sold.
+
+    Parameters
+    ----------
+    prices : those that the fabric uses.
+    as_of, source : of the file; a book does not say how sure it is, so it counts as assumed.
+    """
+
+    prices: tuple[PricePart, ...]
+    as_of: str = "unknown"
+    source: str = "the plan's price book"
+
+    def usd_per_GBps(self, tier: str, part: str) -> float:
+        """A price of the book; 0 where the tier has no such part."""
+        found = (p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, part))
+        return next(found, 0.0)
+
+    def is_without_nic(self, tier: str) -> bool:
+        """Whether NPUs reach the tier's switches from ports of their own (``nic: 0``)."""
+        nics = [p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, NIC)]
+        return bool(nics) and not any(nics)
+
+
+@dataclass(frozen=True)
+class FabricShop:
+    """Where the links of a design are bought."""
+
+    parts: Parts
+    assumptions: Assumptions
+    book: Book
+
+    def lines(self, bought: Purchase, group: str = NETWORK) -> tuple[Line, ...]:
+        """Lines of all dimensions, innermost first."""
+        found: list[Line] = []
+        server = self.assumptions.server
+        for dim, (built, parts, scale_out) in enumerate(bought.dimensions):
+            if built.fabric is not None:
+                lines = self.scale_out_lines if scale_out else self._priced_lines
+                made = lines(built, parts, group)
+                found += (included(x, server) for x in made) if holds(bought, dim, server) else made
+        n_servers = -(-bought.design.topology.n_npus // max(1, server.n_npus))
+        counted = with_included_nics(found, server, n_servers, self.parts)
+        return tuple(line for line in counted if line.n_units)
+
+    def _priced_lines(
+        self, built: RealizedDimension, parts: DimensionParts, group: str
+    ) -> Iterator[Line]:
+        """Links, and scale-up switch ports, at the price book's prices per GB/s."""
+        tier = _tier(built.label, built.tier)
+        if built.settings is None:
+            for cable in parts.cables:  # Both ends of a link inject.
+                link = self._priced(built.tier, "link", cable.speed_Bps, n_ends=2)
+                yield Line(group, tier, link, cable.n_cables)
+            return
+        speed_Bps = built.bandwidth_Bps / built.n_nics
+        one = "a switch" if parts.n_switches == 1 else f"{parts.n_switches:,} switches"
+        note = f"{one}, one for each group"
+        for part in ("link", "switch"):
+            priced = self._priced(built.tier, part, speed_Bps)
+            yield Line(group, tier, priced, parts.n_ports_used, note)
+
+    def _priced(self, tier: str, part: str, speed_Bps: float, *, n_ends: int = 1) -> Part:
+        per_GBps = self.book.usd_per_GBps(tier, part)
+        usd = to_cents(n_ends * gigabytes_per_s(speed_Bps) * per_GBps)
+        what = f"{tier} {'link' if part == 'link' else 'switch port'}"
+        description = (
+            f"{what}, {format_bandwidth(speed_Bps)} each way, at ${per_GBps:g} per GB/s"
+            f"{' and end' if n_ends > 1 else ''}"
+        )
+        price = Price(usd, "assumed", self.book.as_of, self.book.source)
+        name = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s"
+        return Part(
+            name, LINK, description, price, port_speed_Bps=speed_Bps, priced_by=f"{what} per GB/s"
+        )
+
+    def scale_out_lines(
+        self, built: RealizedDimension, parts: DimensionParts, group: str
+    ) -> Iterator[Line]:
+        """NICs, switches, cables and optics of a switch dimension."""
+        settings = built.settings
+        if settings is None:
+            return
+        tier, speed_Bps = _tier(built.label, built.tier), built.bandwidth_Bps / built.n_nics
+        if not self.book.is_without_nic(built.tier):
+            yield Line(group, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
+        switch = self.parts.port(SWITCH, speed_Bps, n_ports=settings.switch_radix)
+        for one in parts.switches:
+            note = _ports_note(one, switch)
+            yield Line(group, f"{tier}, {one.tier}", switch, one.n_switches, note)
+        for cable in parts.cables:
+            yield from self._cables(f"{tier}, {cable.joins}", cable, group)
+
+    def _cables(self, tier: str, cable: CableParts, group: str) -> Iterator[Line]:
+        lengths_m = self.assumptions.cable_lengths_m
+        length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
+        medium = self.parts.medium(cable.speed_Bps, length_m)
+        note = f"{length_m:g} m assumed"
+        if medium.kind != OPTIC:
+            yield Line(group, tier, medium, cable.n_cables, note)
+            return
+        yield Line(group, tier, medium, 2 * cable.n_cables, f"two per cable, {note}")
+        fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", FIBRE)
+        yield Line(group, tier, fibre, cable.n_cables, note)
+
+
+def _tier(label: str, tier: str) -> str:
+    return label if tier in ("", label) else f"{label} {tier}"
+
+
+def n_free_ports(switches: SwitchParts, part: Part) -> int:
+    """Ports without a cable of all switches; a part may have more than the design counts on."""
+    radix = (switches.n_ports_used + switches.n_ports_free) // max(1, switches.n_switches)
+    return switches.n_switches * max(part.n_ports, radix) - switches.n_ports_used
+
+
+def _ports_note(switches: SwitchParts, part: Part) -> str:
+    free = n_free_ports(switches, part)
+    return f"{switches.n_ports_used:,} ports used, {free:,} free"
+
+
+@dataclass(frozen=True)
+class Facility:
+    """Rack power and space.
+
+    Parameters
+    ----------
+    n_servers, server_w : NPU servers, and what one draws with its NPUs and NICs.
+    n_servers_per_rack : what power and space of a rack allow; 0 if not even one.
+    limited_by : ``power`` or ``space``, whichever is reached first.
+    n_server_racks, n_switch_racks : racks of each.
+    it_w : all parts in use.
+    rack_w : power limit of a rack.
+    floor_m2 : of all racks, with their share of the aisles.
+    """
+
+    n_servers: int
+    server_w: float
+    n_servers_per_rack: int
+    limited_by: str
+    n_server_racks: int
+    n_switch_racks: int
+    it_w: float
+    rack_w: float
+    floor_m2: float
+
+    @property
+    def n_racks(self) -> int:
+        """All racks."""
+        return self.n_server_racks + self.n_switch_racks
+
+    @property
+    def fits(self) -> bool:
+        """Whether a rack can power and hold a server."""
+        return self.n_servers_per_rack > 0
+
+
+def system_bill(
+    bought: Purchase, shop: FabricShop, npu: Part | None = None
+) -> tuple[Bill, Facility]:
+    """The whole bill of a design, and the racks that it needs.
+
+    Parameters
+    ----------
+    bought : its links and their parts.
+    shop : where everything is bought.
+    npu : the plan's NPU; by default that of the assumptions.
+
+    Raises
+    ------
+    SpecError
+        For more servers than three tiers of a frontend or storage network join.
+    """
+    assumed = shop.assumptions
+    n_npus = bought.design.topology.n_npus
+    n_servers = -(-n_npus // max(1, assumed.server.n_npus))
+    lines = [
+        Line(COMPUTE, "all", npu or assumed.npu, n_npus),
+        Line(COMPUTE, "all", assumed.server, n_servers),
+        *shop.lines(bought),
+    ]
+    for network in assumed.side_networks:
+        lines += _side_lines(network, n_servers, shop)
+    bill = Bill(tuple(lines))
+    facility = _facility(bill, assumed, n_servers)
+    racks = Line(FACILITY, "all", assumed.rack, facility.n_racks)
+    return Bill((*bill.lines, racks)), facility
+
+
+def _side_lines(network: SideNetwork, n_servers: int, shop: FabricShop) -> Iterator[Line]:
+    """NICs, switches and cables of a network that joins all servers; none for a single one."""
+    if n_servers < 2 or not network.n_ports_per_server:
+        return
+    settings = SwitchSettings(
+        switch_radix=network.switch_radix,
+        port_speed_Bps=network.port_speed_Bps,
+        oversubscription=network.oversubscription,
+    )
+    topology = parse_topology(f"SW({n_servers})", [network.name])
+    speed_Bps = network.n_ports_per_server * network.port_speed_Bps
+    design = realize(topology, [speed_Bps], Realization((settings,)))
+    [built], [parts] = design.dimensions, design_parts(design).dimensions
+    named = replace(built, label=network.name)
+    yield from shop.scale_out_lines(named, parts, network.name)
+
+
+def _facility(bill: Bill, assumed: Assumptions, n_servers: int) -> Facility:
+    """Servers by what a rack powers and holds; switches and their optics by the same."""
+    rack = assumed.rack
+    n_units = int(rack.n_rack_units * assumed.usable_rack_fraction)
+    in_servers = [line for line in bill.lines if line.part.kind in (NPU, SERVER, NIC)]
+    # Every optic of a host sits in a NIC's port; all are counted with the switches instead.
+    servers_w = sum(line.power_w for line in in_servers)
+    server_w = servers_w / n_servers
+    by_power = int(rack.power_limit_w // server_w) if server_w else n_servers
+    by_space = n_units // max(1, assumed.server.n_rack_units)
+    per_rack = min(by_power, by_space)
+    switches = [line for line in bill.lines if line.part.kind == SWITCH]
+    height = sum(line.n_units * line.part.n_rack_units for line in switches)
+    switches_w = bill.power_w - servers_w
+    n_switch_racks = max(
+        -(-height // n_units) if n_units else 0,
+        int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
+    )
+    n_server_racks = -(-n_servers // max(1, per_rack))
+    return Facility(
+        n_servers=n_servers,
+        server_w=server_w,
+        n_servers_per_rack=per_rack,
+        limited_by="power" if by_power <= by_space else "space",
+        n_server_racks=n_server_racks,
+        n_switch_racks=n_switch_racks,
+        it_w=bill.power_w,
+        rack_w=rack.power_limit_w,
+        floor_m2=(n_server_racks + n_switch_racks) * assumed.floor_m2_per_rack,
+    )
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """From the linear model's cost of a dimension to that of its parts.
+
+    Parameters
+    ----------
+    label, tier : of the dimension.
+    linear_usd : C7 at the design's bandwidth.
+    rounding_usd : what whole ports carry beyond that, at the linear prices.
+    included_usd : what the price of a server holds already, taken off.
+    parts_usd : parts at their own prices instead: switches as used, cables, optics.
+    free_ports_usd : the share of the switches that no cable is plugged into.
+    spares_usd : parts on the shelf.
+    bill_usd : all of it: the bill's lines of the dimension.
+    asked_Bps, bandwidth_Bps : per NPU: of the design, and of whole ports.
+    n_ports, n_free_ports : of switches that are parts.
+    oversubscription : host over uplink bandwidth; 1 where there is no switch.
+    rows : of the bill: the lines of the dimension.
+    free_by_row : of rows with switches: ports without a cable, and all ports.
+    """
+
+    label: str
+    tier: str
+    linear_usd: Decimal
+    rounding_usd: Decimal
+    included_usd: Decimal
+    parts_usd: Decimal
+    free_ports_usd: Decimal
+    spares_usd: Decimal
+    bill_usd: Decimal
+    asked_Bps: float
+    bandwidth_Bps: float
+    n_ports: int
+    n_free_ports: int
+    oversubscription: float
+    rows: tuple[int, ...]
+    free_by_row: tuple[tuple[int, int, int], ...]
+
+
+def bridges(
+    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill, *, server: Part
+) -> tuple[Bridge, ...]:
+    """One bridge per dimension, innermost first; its steps add up to the cent.
+
+    Parameters
+    ----------
+    problem, bandwidth_Bps : the design; its linear cost is that of the problem, options
+        of a catalogue included.
+    bought, bill : its parts.
+    server : whose price holds some of them.
+    """
+    linear = problem.cost_usd_by_dim(bandwidth_Bps)
+    return tuple(
+        _bridge(bought, dim, to_cents(float(usd)), bill, holds(bought, dim, server))
+        for dim, usd in enumerate(linear)
+    )
+
+
+def _bridge(
+    bought: Purchase, dim: int, linear_usd: Decimal, bill: Bill, is_included: bool
+) -> Bridge:
+    built, parts, _ = bought.dimensions[dim]
+    rows = tuple(i for i, line in enumerate(bill.lines) if _is_of(line, built.label))
+    own = [bill.lines[i] for i in rows]
+    total = sum((line.extended_usd or ZERO for line in own), ZERO)
+    spares = sum((line.n_spares * line.part.price.usd for line in own if line.part.price), ZERO)
+    free_by_row, free_usd = [], ZERO
+    switch_rows = [i for i in rows if bill.lines[i].part.kind == SWITCH]
+    for switches, i in zip(parts.switches, switch_rows, strict=False):
+        line = bill.lines[i]
+        n_free = n_free_ports(switches, line.part)
+        n_all = n_free + switches.n_ports_used
+        free_by_row.append((i, n_free, n_all))
+        if line.part.price is not None:
+            free_usd += to_cents(line.n_units * line.part.price.usd * n_free / n_all)
+    whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
+    rounding = to_cents(float(linear_usd) * (whole - 1))
+    off = -(linear_usd + rounding) if is_included else ZERO
+    return Bridge(
+        label=built.label,
+        tier=built.tier,
+        linear_usd=linear_usd,
+        rounding_usd=rounding,
+        included_usd=off,
+        parts_usd=total - spares - free_usd - off - rounding - linear_usd,
+        free_ports_usd=free_usd,
+        spares_usd=spares,
+        bill_usd=total,
+        asked_Bps=built.asked_Bps,
+        bandwidth_Bps=built.bandwidth_Bps,
+        n_ports=sum(n_all for _, _, n_all in free_by_row),
+        n_free_ports=sum(n_free for _, n_free, _ in free_by_row),
+        oversubscription=built.settings.oversubscription if built.settings else 1.0,
+        rows=rows,
+        free_by_row=tuple(free_by_row),
+    )
+
+
+def _is_of(line: Line, label: str) -> bool:
+    """Whether a line is of the dimension of that label."""
+    return line.group == NETWORK and line.tier.split(",")[0].split(" ")[0] == label
