@@ -1,10 +1,11 @@
-"""Convex programs to 30 digits: a primal-dual interior-point method in decimal arithmetic.
+"""Optima to 30 digits, in decimal arithmetic: of a problem, and of those next to it.
 
 Derivatives of an optimum are differences of optima. In double precision the optimum of a
 flat objective is known to 1e-8 at best, and a transfer of a microsecond beside an hour of
-compute not at all. With 80 digits there is nothing to be careful about: the last barrier is
-many orders of magnitude below the smallest weight that breaks a tie, and that one below the
-moves of the bounds. Programs are small (a variable per dimension, transfer and maximum).
+compute, or a move of 1e-8 beside a large fixed cost, not at all. With 80 digits there is nothing
+to be careful about: the last barrier is many orders of magnitude below the smallest weight that
+breaks a tie, and that one below the moves of the bounds. Programs are small (a variable per
+dimension, transfer and maximum), and their multipliers prove the optimum.
 
 Method: Mehrotra, SIAM J. Optim. 2 (1992) without its corrector; from an infeasible start.
 """
@@ -12,12 +13,24 @@ Method: Mehrotra, SIAM J. Optim. 2 (1992) without its corrector; from an infeasi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from libra_planner.optimizer.design import Design, exact_design
+from libra_planner.optimizer.per_cost import per_cost_problem
+from libra_planner.optimizer.program import scaled_program
+from libra_planner.optimizer.solution import Solution
+from libra_planner.optimizer.typical import typical_bandwidth
+from libra_planner.optimizer.wellposed import bandwidth_bounds
+from libra_planner.problem import Problem
+from libra_planner.timing.expression import Array
+from libra_planner.timing.lifted import lift
+from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 Exact: TypeAlias = NDArray[np.object_]
 """Array of ``Decimal``."""
@@ -51,6 +64,20 @@ _KEEP = Decimal("0.9")
 """Share of the way to the boundary that the first steps may go."""
 
 
+_TIE, _FIRST_TIE, _NEXT_TIE = Decimal("1e-22"), Decimal("1e-6"), Decimal("1e-3")
+"""Weight of what decides between equal objectives; over that, of the first bandwidth; of each
+bandwidth over the one before."""
+
+_UNUSED = 1e-4
+"""Share of the largest bandwidth that stands for none as a unit."""
+
+_DUST = 1e-14
+"""Bandwidth, over a typical one, that is none unless a transfer needs it."""
+
+_TIED = Decimal("1e-6")
+"""Difference of a bandwidth, over the largest, above which another design ties."""
+
+
 @dataclass(frozen=True)
 class ExactProgram:
     """min cost.x with ``rows x >= least`` and reciprocals.
@@ -73,18 +100,6 @@ class ExactProgram:
     first: int
 
 
-@dataclass(frozen=True)
-class ExactPoint:
-    """The optimum x, shape (n,), of a program, with slacks and multipliers, in typical units."""
-
-    program: ExactProgram
-    unit: Exact
-    x: Exact
-    scaled_x: Exact
-    slack: Exact
-    dual: Exact
-
-
 def exact(values: object) -> Exact:
     """Exact decimals of floats, same shape.
 
@@ -105,66 +120,14 @@ def zeros(*shape: int) -> Exact:
     return np.full(shape, ZERO, dtype=object)
 
 
-def exact_optimum(
-    program: ExactProgram, unit: Exact, near: ExactPoint | None = None
-) -> ExactPoint | None:
-    """The optimum; ``None`` where the method finds none: there may be none.
-
-    ``unit`` is a typical x, all of it positive; ``near`` the optimum of a neighbor in the same
-    unit, from where a few Newton steps suffice unless other rows bind. Compute in a context
-    of ``N_DIGITS``.
-
-    Examples
-    --------
-    >>> from decimal import localcontext
-    >>> one = exact([1.0, 4.0])  # min x + 4 w with w >= 1 / x
-    >>> positive = exact([[1.0, 0.0]])
-    >>> program = ExactProgram(one, positive, zeros(1), 1, positive, 1)
-    >>> with localcontext() as context:
-    ...     context.prec = N_DIGITS
-    ...     optimum = exact_optimum(program, exact([1.0, 1.0]))
-    >>> [f"{x:.12f}" for x in optimum.x]
-    ['2.000000000000', '0.500000000000']
-    """
-    barrier = _Barrier(program, unit)
-    found = near is not None and barrier.optimum_near(near)
-    if not found:
-        barrier = _Barrier(program, unit)
-        found = barrier.optimum()
-    if not found:
-        return None
-    return ExactPoint(program, unit, barrier.x * unit, barrier.x, barrier.slack, barrier.dual)
-
-
-def exact_bound(point: ExactPoint, cost: Exact, top: Exact) -> Decimal:
-    """Proven: ``cost . x`` is no less for any x of 0 to ``top`` that meets the point's program.
-
-    ``cost`` is what the program minimises but for its size and for what breaks ties. Weak duality
-    with the multipliers of the point, reciprocals replaced by their tangents there
-    (``linear.CutModel.lower_bound``). Where x has no end, a slope that is rounding counts as none.
-    """
-    program, unit = point.program, point.unit
-    barrier, n_rows = _Barrier(program, unit), len(program.rows)
-    size = max(abs(cost * unit)) or ONE
-    dual = point.dual * (size * max(abs(program.cost * unit)))
-    row_dual, form_dual = dual[:n_rows], dual[n_rows:]
-    at = barrier.forms @ point.scaled_x
-    pull = barrier.picks.T @ form_dual + barrier.forms.T @ (form_dual / at**2)
-    slope = cost * unit - barrier.rows.T @ row_dual - pull
-    bound = row_dual @ barrier.least + 2 * form_dual @ (1 / at)
-    for x, most in zip(slope, top / unit, strict=True):
-        if most.is_finite() or x < -_NO_SLOPE * size:
-            bound += min(x, ZERO) * most
-    return Decimal(bound)
-
-
-class _Barrier:
-    """A program in units of a typical x, a point and its multipliers on the way to the optimum."""
+class ExactPoint:
+    """A program in units of a typical x, and a point and its multipliers: at last its optimum."""
 
     def __init__(self, program: ExactProgram, unit: Exact) -> None:
         n, n_forms, n_room = len(unit), len(program.forms), len(program.rows) - program.n_firm
-        cost = program.cost * unit
-        self.cost = cost / (max(abs(cost)) or ONE)
+        self.unit, cost = unit, program.cost * unit
+        self.cost_unit = max(abs(cost)) or ONE
+        self.cost = cost / self.cost_unit
         rows = program.rows * unit
         size = filled(max(abs(row)) or ONE for row in rows)
         self.rows: Exact = rows / size[:, None]
@@ -173,14 +136,46 @@ class _Barrier:
         self.own = slice(program.first, program.first + n_forms)
         self.forms: Exact = program.forms * unit * unit[self.own][:, None]
         self.picks: Exact = exact(np.eye(n))[self.own]
-        self.x = filled([_START] * n)
+        self.scaled_x = filled([_START] * n)
         self.slack = filled(max(value, _LEAST_SLACK) for value in self._values())
         self.dual = _LEAST_SLACK / self.slack
 
-    def optimum(self) -> bool:
-        """Follow the barrier down to the last; whether it is reached."""
-        barrier = _FIRST_BARRIER
-        for _ in range(_MOST_STEPS):
+    @property
+    def x(self) -> Exact:
+        """The point, shape (n,)."""
+        x: Exact = self.scaled_x * self.unit
+        return x
+
+    def bound(self, cost: Exact, top: Exact) -> Decimal:
+        """Proven: ``cost . x`` is no less for any x of 0 to ``top`` that meets the program.
+
+        ``cost`` is what the program minimises but for its size and for what breaks ties. Weak
+        duality with the multipliers of the point, reciprocals replaced by their tangents there
+        (``linear.CutModel.lower_bound``). Where x has no end, a slope that is rounding counts as
+        none.
+        """
+        n_rows, cost = len(self.rows), cost * self.unit
+        size = max(abs(cost)) or ONE
+        dual = self.dual * (size * self.cost_unit)
+        row_dual, form_dual, at = dual[:n_rows], dual[n_rows:], self.forms @ self.scaled_x
+        pull = self.picks.T @ form_dual + self.forms.T @ (form_dual / at**2)
+        slope = cost - self.rows.T @ row_dual - pull
+        bound = row_dual @ self.least + 2 * form_dual @ (1 / at)
+        for x, most in zip(slope, top / self.unit, strict=True):
+            if most.is_finite() or x < -_NO_SLOPE * size:
+                bound += min(x, ZERO) * most
+        return Decimal(bound)
+
+    def follow_from(self, near: ExactPoint) -> bool:
+        """Newton steps from the optimum of a neighbor; whether they lead to this one."""
+        if len(near.slack) != len(self.slack):
+            return False
+        self.scaled_x, self.slack, self.dual = near.scaled_x, near.slack, near.dual
+        return self.follow(_LAST_BARRIER, _MOST_STEPS_NEAR, least_step=ONE)
+
+    def follow(self, barrier: Decimal, n_most: int, *, least_step: Decimal) -> bool:
+        """Follow a barrier down to the last; whether it is reached in so many steps."""
+        for _ in range(n_most):
             jacobian = self._jacobian()
             error = self._error(jacobian, barrier)
             while error <= _CLOSE * barrier:
@@ -188,30 +183,18 @@ class _Barrier:
                     return True
                 barrier = max(barrier * _CENTRING, _LAST_BARRIER)
                 error = self._error(jacobian, barrier)
-            if not self._step(jacobian, barrier) or max(self.dual) > _MOST_DUAL:
-                break
-        return False
-
-    def optimum_near(self, near: ExactPoint) -> bool:
-        """Newton steps from the optimum of a neighbor; whether they lead to this one."""
-        if len(near.slack) != len(self.slack):
-            return False
-        self.x, self.slack, self.dual = near.scaled_x, near.slack, near.dual
-        for _ in range(_MOST_STEPS_NEAR):
-            jacobian = self._jacobian()
-            if self._error(jacobian, _LAST_BARRIER) <= _CLOSE * _LAST_BARRIER:
-                return True
-            if self._step(jacobian, _LAST_BARRIER) < ONE:
+            step = self._step(jacobian, barrier)
+            if not step or step < least_step or max(self.dual) > _MOST_DUAL:
                 break
         return False
 
     def _values(self) -> Exact:
         """Left sides of all constraints, 0 or more where they are met."""
-        kept = self.x[self.own] - 1 / (self.forms @ self.x)
-        return np.concatenate([self.rows @ self.x - self.least, kept])
+        kept = self.scaled_x[self.own] - 1 / (self.forms @ self.scaled_x)
+        return np.concatenate([self.rows @ self.scaled_x - self.least, kept])
 
     def _jacobian(self) -> Exact:
-        x = self.forms @ self.x
+        x = self.forms @ self.scaled_x
         return np.vstack([self.rows, self.picks + self.forms / (x**2)[:, None]])
 
     def _error(self, jacobian: Exact, barrier: Decimal) -> Decimal:
@@ -224,7 +207,7 @@ class _Barrier:
         """One Newton step towards ``slack * dual == barrier``; its length, 0 if there is none."""
         off = self._values() - self.slack
         weights = self.dual / self.slack
-        x = self.forms @ self.x
+        x = self.forms @ self.scaled_x
         curvature = 2 * self.dual[len(self.rows) :] / x**3
         matrix = jacobian.T @ (weights[:, None] * jacobian)
         matrix = matrix + self.forms.T @ (curvature[:, None] * self.forms)
@@ -241,7 +224,7 @@ class _Barrier:
             _longest(self.dual, dual_move, keep),
             _longest(x, self.forms @ move, _SHRINK),
         )
-        self.x, self.slack = self.x + step * move, self.slack + step * slack_move
+        self.scaled_x, self.slack = self.scaled_x + step * move, self.slack + step * slack_move
         self.dual = self.dual + step * dual_move
         return step
 
@@ -266,3 +249,305 @@ def _solved(matrix: Exact, right: Exact) -> Exact | None:
     for k in range(n - 2, -1, -1):
         x[k] -= table[k, k + 1 : n] @ x[k + 1 :]
     return x
+
+
+def exact_optimum(
+    program: ExactProgram, unit: Exact, near: ExactPoint | None = None
+) -> ExactPoint | None:
+    """The optimum; ``None`` where the method finds none: there may be none.
+
+    ``unit`` is a typical x, all of it positive; ``near`` the optimum of a neighbor in the same
+    unit, from where a few Newton steps suffice unless other rows bind. Compute in a context
+    of ``N_DIGITS``.
+
+    Examples
+    --------
+    >>> one = exact([1.0, 4.0])  # min x + 4 w with w >= 1 / x
+    >>> positive = exact([[1.0, 0.0]])
+    >>> program = ExactProgram(one, positive, zeros(1), 1, positive, 1)
+    >>> with localcontext() as context:
+    ...     context.prec = N_DIGITS
+    ...     optimum = exact_optimum(program, exact([1.0, 1.0]))
+    >>> [f"{x:.12f}" for x in optimum.x]
+    ['2.000000000000', '0.500000000000']
+    """
+    point = ExactPoint(program, unit)
+    if near is not None and point.follow_from(near):
+        return point
+    point = ExactPoint(program, unit)
+    return point if point.follow(_FIRST_BARRIER, _MOST_STEPS, least_step=ZERO) else None
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What of a problem moves, SI.
+
+    Parameters
+    ----------
+    rows, least : rules as ``rows . B >= least``, shapes (n_rules, n_dims) and (n_rules,).
+    equal : of each rule, whether its row is an equality.
+    floors, floor : what B is never below, ``floors . B >= floor``, one row per dimension.
+    price : USD per byte/s, shape (n_dims,).
+    fixed_usd : fixed cost.
+    limit_s : tightest step-time limit less what no bandwidth changes, if there is one.
+    """
+
+    rows: Exact
+    least: Exact
+    equal: tuple[bool, ...]
+    floors: Exact
+    floor: Exact
+    price: Exact
+    fixed_usd: Decimal
+    limit_s: Decimal | None
+
+    def with_row(self, row: Exact, least: Decimal, *, equal: bool = False) -> Amounts:
+        """With one more rule."""
+        rows, bounds = np.vstack([self.rows, row]), filled([*self.least, least])
+        return replace(self, rows=rows, least=bounds, equal=(*self.equal, equal))
+
+    @property
+    def per_cost(self) -> Amounts:
+        """The same over (B/C, 1/C), where the largest 1/C is the cheapest (see ``per_cost``)."""
+        n = len(self.price)
+        floors = exact(np.eye(n + 1))
+        floors[:n, n] = -self.floor
+        over_cost = replace(
+            self,
+            rows=np.column_stack([self.rows, -self.least]),
+            least=zeros(len(self.least)),
+            floors=floors,
+            floor=zeros(n + 1),
+            price=filled([*zeros(n), -ONE]),
+            fixed_usd=ZERO,
+            limit_s=None,
+        )
+        return over_cost.with_row(filled([*self.price, self.fixed_usd]), ONE, equal=True)
+
+
+def amounts(problem: Problem) -> Amounts:
+    """The numbers of a problem, in a context of ``N_DIGITS``."""
+    n_dims = problem.topology.n_dims
+    signs = filled(-ONE if rule.sense == "<=" else ONE for rule in problem.rules)
+    rows = exact([rule.coefficients for rule in problem.rules]).reshape(-1, n_dims)
+    limits = [Decimal(limit.limit_s) for limit in problem.step_time_limits]
+    return Amounts(
+        rows=rows * signs[:, None],
+        least=exact([rule.bound for rule in problem.rules]) * signs,
+        equal=tuple(rule.sense == "==" for rule in problem.rules),
+        floors=exact(np.eye(n_dims)),
+        floor=zeros(n_dims),
+        price=exact(problem.price_usd_per_Bps),
+        fixed_usd=Decimal(problem.fixed_cost_usd),
+        limit_s=min(limits) - Decimal(lift(problem.step_time).constant_s) if limits else None,
+    )
+
+
+@dataclass(frozen=True)
+class ExactOptimum:
+    """An optimum, exact.
+
+    Parameters
+    ----------
+    bandwidth : shape (n_dims,), bytes/s.
+    communication_s : step time without its constant, ``Neighborhood.constant_s``.
+    cost_usd : network and fixed cost.
+    point : where neighbors are solved from.
+    per_cost : the point is over (B/C, 1/C), see ``per_cost``.
+    """
+
+    bandwidth: Exact
+    communication_s: Decimal
+    cost_usd: Decimal
+    point: ExactPoint
+    per_cost: bool
+
+
+class Neighborhood:
+    """Solver of problems next to one problem.
+
+    Parameters
+    ----------
+    problem : with one step time and linear prices.
+    typical : its optimum, shape (n_dims,), bytes/s: the units of the solver; 1 GB/s where no
+        bandwidth at all is best.
+    """
+
+    def __init__(self, problem: Problem, typical: Array) -> None:
+        self.problem, self.amounts = problem, amounts(problem)
+        self._unit = exact(np.maximum(typical, _UNUSED * typical.max() or BYTES_PER_S_PER_GBPS))
+        self._plain = _System(problem, self._unit)
+        self.constant_s = self._plain.constant_s
+
+    @cached_property
+    def _product(self) -> _System:
+        """The step time of the problem over (B/C, 1/C)."""
+        cost_usd = self.amounts.price @ self._unit + self.amounts.fixed_usd
+        return _System(per_cost_problem(self.problem), filled([*self._unit, ONE]) / cost_usd)
+
+    def optimum(
+        self, at: Amounts, near: ExactOptimum | None = None, *, last: bool = False
+    ) -> ExactOptimum | None:
+        """The optimum, ties broken as in C9; ``None`` without one.
+
+        Time x cost is quasi-convex: where its optimum is too slow, the best design is the
+        cheapest that is not. A neighbor's optimum is a good start. Of optima of one time and
+        cost the ``last`` is at the other end.
+        """
+        if self.problem.objective == "performance_per_cost":
+            found = self._optimum(at, near, last=last, per_cost=True)
+            if found is None or at.limit_s is None or found.communication_s <= at.limit_s:
+                return found
+        return self._optimum(at, near, last=last, per_cost=False)
+
+    def _optimum(
+        self, at: Amounts, near: ExactOptimum | None, *, last: bool, per_cost: bool
+    ) -> ExactOptimum | None:
+        start = near.point if near and near.per_cost == per_cost else None
+        system, moved = (self._product, at.per_cost) if per_cost else (self._plain, at)
+        point = system.optimum(moved, start, fastest=self._fastest(per_cost), last=last)
+        if point is None:
+            return None
+        n_dims = len(at.price)
+        b = point.x[:n_dims] / (point.x[n_dims] if per_cost else ONE)
+        time_s = self._plain.time_s(b)
+        return ExactOptimum(b, time_s, at.fixed_usd + at.price @ b, point, per_cost)
+
+    def _fastest(self, per_cost: bool) -> bool:
+        """Whether time is what is minimised: that of the problem, or time x cost."""
+        return per_cost or self.problem.objective == "performance"
+
+    def bound(self, found: ExactOptimum, upper: Array) -> Decimal:
+        """Proven bound on the objective of the problem itself, in its unit.
+
+        Parameters
+        ----------
+        found : its optimum, without anything moved.
+        upper : bounds of B, bytes/s, shape (n_dims,).
+        """
+        objective, at = self.problem.objective, self.amounts
+        if found.per_cost:
+            return self._product.bound(
+                found.point, self._product.time, bandwidth_bounds(self._product.problem)[1]
+            )
+        system = self._plain
+        if objective == "performance":
+            return Decimal(self.constant_s) + system.bound(found.point, system.time, upper)
+        cost_usd = at.fixed_usd + system.bound(found.point, system.over_b(at.price), upper)
+        # Too slow without the step-time limit: the least product is on it (``objectives``).
+        time_s = Decimal(self.constant_s) + (at.limit_s or 0)
+        return cost_usd if objective == "cost" else time_s * cost_usd
+
+
+class _System:
+    """The lifted step time of a problem over x = (b, w), with its unit."""
+
+    def __init__(self, problem: Problem, unit_b: Exact) -> None:
+        lifted = lift(problem.step_time)
+        self.problem, self.constant_s = problem, lifted.constant_s
+        self.n_b, self.n_w = len(unit_b), len(lifted.objective)
+        self.forms, self.rows = exact(lifted.forms), exact(lifted.rows)
+        self.offsets = exact(lifted.offsets)
+        self.time = np.concatenate([zeros(self.n_b), exact(lifted.objective)])
+        self.unit = np.concatenate([unit_b, filled(x or ONE for x in self._least_w(unit_b))])
+
+    def over_b(self, rows: Exact) -> Exact:
+        """Rows over b, or one of them, as rows over (b, w)."""
+        return np.concatenate([rows, zeros(*rows.shape[:-1], self.n_w)], axis=-1)
+
+    def time_s(self, b: Exact) -> Decimal:
+        """Communication time."""
+        return Decimal(self.time[self.n_b :] @ self._least_w(b))
+
+    def optimum(
+        self, at: Amounts, near: ExactPoint | None, *, fastest: bool, last: bool
+    ) -> ExactPoint | None:
+        """The fastest or the cheapest design within the step-time limit."""
+        price, equal = self.over_b(at.price), list(at.equal)
+        first, second = (self.time, price) if fastest else (price, self.time)
+        limits = [] if at.limit_s is None else [at.limit_s]
+        epigraph = np.hstack([zeros(len(self.rows), self.n_b), -self.rows])
+        rules = self.over_b(np.vstack([at.rows, -at.rows[equal]]))
+        program = ExactProgram(
+            cost=self._ranked(first, second, last=last),
+            rows=np.vstack(
+                [epigraph, rules, *[-self.time for _ in limits], self.over_b(at.floors)]
+            ),
+            least=filled(
+                [*self.offsets, *at.least, *-at.least[equal], *[-s for s in limits], *at.floor]
+            ),
+            n_firm=len(at.floor),
+            forms=self.over_b(self.forms),
+            first=self.n_b,
+        )
+        return exact_optimum(program, self.unit, near)
+
+    def bound(self, point: ExactPoint, cost: Exact, upper_b: Array) -> Decimal:
+        """Proven: the least ``cost . x`` of what the point is the optimum of."""
+        endless = filled([Decimal("Infinity")] * self.n_w)
+        return point.bound(cost, np.concatenate([exact(upper_b), endless]))
+
+    def _ranked(self, first: Exact, second: Exact, *, last: bool) -> Exact:
+        """One objective before the other, then every bandwidth in turn, by tiny weights.
+
+        Bandwidths are to be small, or large for the ``last`` of the optima.
+        """
+        total: Exact = _sized(first, self.unit) + _TIE * _sized(second, self.unit)
+        tie = -_TIE * _FIRST_TIE if last else _TIE * _FIRST_TIE
+        for i in range(self.n_b):
+            total[i] += tie * _NEXT_TIE**i / self.unit[i]
+        return total
+
+    def _least_w(self, b: Exact) -> Exact:
+        """Reciprocals, then each maximum from its rows."""
+        reciprocals = [ONE / x if x else ZERO for x in self.forms @ b]
+        w = filled([*reciprocals, *[ZERO] * (self.n_w - len(reciprocals))])
+        for k in range(len(reciprocals), len(w)):
+            own = self.rows[:, k] < 0
+            w[k] = max((self.rows[own] @ w + self.offsets[own]) / -self.rows[own, k])
+        return w
+
+
+def _sized(row: Exact, unit: Exact) -> Exact:
+    """A row whose largest term is 1 at the unit."""
+    sized: Exact = row / (max(abs(row * unit)) or ONE)
+    return sized
+
+
+def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution | None:
+    """The optimum to 30 digits, rounded, with its proof; ``None`` where no method finds one.
+
+    Parameters
+    ----------
+    problem : with one step time and linear prices.
+    lower, upper : bounds of every bandwidth under the linear rules, bytes/s, shape (n_dims,).
+    """
+    typical = typical_bandwidth(problem, lower, upper)
+    with localcontext() as context:
+        context.prec = N_DIGITS
+        nearby = Neighborhood(problem, typical)
+        found = nearby.optimum(nearby.amounts)
+        if found is None:
+            return None
+        bound = nearby.bound(found, upper)
+        unique = _same(found, nearby.optimum(nearby.amounts, last=True))
+    design = _design(problem, found.bandwidth.astype(np.float64), typical, upper)
+    design = replace(design, lower_bound=min(float(bound), design.objective), unique=unique)
+    return Solution(design, problem, has_neighbors=bool(len(problem.step_time.forms)))
+
+
+def _design(problem: Problem, bandwidth: Array, typical: Array, upper: Array) -> Design:
+    """The design at a vector, dust swept, rules met to rounding."""
+    used = problem.step_time.forms > 0
+    alone = used[used.sum(axis=1) == 1].any(axis=0)
+    kept = (bandwidth > 0) & (alone | (bandwidth > _DUST * typical))
+    program = scaled_program(problem, np.where(kept, bandwidth, typical), upper)
+    return exact_design(problem, program, np.where(kept, 1.0, 0.0), np.inf, unique=False)
+
+
+def _same(first: ExactOptimum, last: ExactOptimum | None) -> bool:
+    """Whether the ends of the set of optima are one design."""
+    if last is None:
+        return False
+    apart = max(abs(first.bandwidth - last.bandwidth))
+    return bool(apart <= _TIED * max(first.bandwidth))

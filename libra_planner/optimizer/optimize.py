@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.optimizer.catalogue import optimize_catalogue
+from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import SURE_GAP, Design, checked
-from libra_planner.optimizer.neighborhood import certain_solution
 from libra_planner.optimizer.objectives import cost, performance, performance_per_cost
 from libra_planner.optimizer.solution import Solution
 from libra_planner.optimizer.wellposed import (

@@ -1,7 +1,7 @@
 """Shadow prices: what one unit more of a rule, a dimension or a price changes at the optimum.
 
 Each is a one-sided derivative of the re-optimised optimum: the rule, dimension or price
-is moved a little and the neighboring problem solved, to 30 digits (see ``neighbors``), so
+is moved a little and the neighboring problem solved, to 30 digits (see ``neighborhood``), so
 that the difference of two optima is their derivative and nothing else. At a kink, where
 dimensions tie, the two sides differ and both are given; a side beyond which there is no
 design, or only one that is far away, is left out.
@@ -9,29 +9,29 @@ design, or only one that is far away, is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
+from libra_planner.costs.prices import PricePart
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.decimals import N_DIGITS
-from libra_planner.optimizer.design import CERTIFIED_GAP, Design
-from libra_planner.optimizer.neighborhood import (
+from libra_planner.optimizer.decimals import (
+    N_DIGITS,
+    ZERO,
+    Amounts,
     ExactOptimum,
-    Neighbor,
     Neighborhood,
-    given,
-    moved_limit,
-    moved_rule,
-    repriced,
-    spent,
+    exact,
 )
+from libra_planner.optimizer.design import CERTIFIED_GAP, Design
 from libra_planner.optimizer.solution import Solution
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import Array
-from libra_planner.units import gigabytes_per_s
+from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
 _STEP = Decimal("1e-8")
 """Move of a bound, bandwidth or price, relative to its size."""
@@ -69,12 +69,16 @@ class ShadowPrice:
 
     subject: str
     name: str
-    line: int | None
-    bound: str
     unit: str
-    d_step_time_s: float
-    d_cost_usd: float
-    side: str
+    line: int | None = None
+    bound: str = ""
+    d_step_time_s: float = 0.0
+    d_cost_usd: float = 0.0
+    side: str = "both"
+
+
+_Neighbor: TypeAlias = Callable[[Decimal], Amounts | None]
+"""The amounts with something moved by so much, in its unit; ``None`` if it cannot be."""
 
 
 def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
@@ -85,79 +89,115 @@ def shadow_prices(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ..
     optimum has no neighbors of its kind (a catalogue's, a relative group's, no traffic's), or
     the exact one is not the certified one, so that no price could be trusted.
     """
-    if not solution.has_neighbors:
-        return None
-    with localcontext() as context:
-        context.prec = N_DIGITS
-        walker = _walker(problem, solution)
-        return tuple(_worth(problem, solution.design, walker)) if walker else None
+    return _walked(problem, solution, _worth)
 
 
 def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice, ...] | None:
     """Change of the optimum per USD per GB/s of every price in the book that the fabric uses."""
+    about_cost = problem.objective != "performance" or any(r.cost_factor for r in problem.rules)
+    if about_cost or not solution.has_neighbors:
+        return _walked(problem, solution, _of_prices)
+    # Where no price has a say in the design: the quantity that is bought at each.
+    bandwidth = solution.design.bandwidth_bytes_per_s
+    return tuple(
+        replace(_entry(part), d_cost_usd=float(np.dot(part.usd_per_Bps_per_price, bandwidth)))
+        for part in problem.price_parts
+    )
+
+
+def _walked(
+    problem: Problem,
+    solution: Solution,
+    entries: Callable[[Problem, Design, _Walker], Iterator[ShadowPrice]],
+) -> tuple[ShadowPrice, ...] | None:
     if not solution.has_neighbors:
         return None
-    if problem.objective == "performance" and not _rules_about_cost(problem):
-        return _bought(problem, solution.design)
     with localcontext() as context:
         context.prec = N_DIGITS
         walker = _walker(problem, solution)
-        return tuple(_of_prices(problem, walker)) if walker else None
+        return tuple(entries(problem, solution.design, walker)) if walker else None
 
 
 def _worth(problem: Problem, design: Design, walker: _Walker) -> Iterator[ShadowPrice]:
     """Entries of rules, dimensions and a dollar."""
     base, bandwidth = walker.nearby.amounts, design.bandwidth_bytes_per_s
     for i, rule in enumerate(problem.rules):
-        subject = ShadowPrice("rule", rule.text, rule.line, _bound(rule), rule.unit, 0.0, 0.0, "")
+        subject = ShadowPrice("rule", rule.text, rule.unit, rule.line, _bound(rule))
         if _room(rule, bandwidth) > _LOOSE:
-            yield replace(subject, side="both")
+            yield subject
         else:
             size = _size(rule, bandwidth) / rule.unit_factor
-            yield from walker.prices(subject, size, moved_rule(problem, base, i))
+            yield from walker.prices(subject, size, partial(_moved_rule, rule, base, i))
+    limits = [Decimal(limit.limit_s) for limit in problem.step_time_limits]
     for i, limit in enumerate(problem.step_time_limits):
-        bound = f"<= {limit.limit_s:g} s"
-        subject = ShadowPrice("rule", limit.text, limit.line, bound, "s", 0.0, 0.0, "")
+        subject = ShadowPrice("rule", limit.text, "s", limit.line, f"<= {limit.limit_s:g} s")
         size = min(float(walker.base.communication_s) or limit.limit_s, limit.limit_s)
-        yield from walker.prices(subject, size, moved_limit(problem, base, i))
+        yield from walker.prices(subject, size, partial(_moved_limit, limits, base, i))
     for i, label in enumerate(problem.topology.labels):
-        subject = ShadowPrice("dimension", label, None, "", "GB/s", 0.0, 0.0, "")
         size = gigabytes_per_s(float(bandwidth[i]) or float(bandwidth.max()))
-        yield from walker.prices(subject, size, given(base, i, bandwidth[i]))
+        gift = partial(_given_to, i, base, float(bandwidth[i]))
+        yield from walker.prices(ShadowPrice("dimension", label, "GB/s"), size, gift)
     if problem.objective != "cost":
         cost_usd = walker.base.cost_usd
-        subject = ShadowPrice("cost", "cost", None, f"<= {cost_usd:.6g} $", "$", 0.0, 0.0, "")
+        subject = ShadowPrice("cost", "cost", "$", bound=f"<= {cost_usd:.6g} $")
         network_usd = float(problem.price_usd_per_Bps @ bandwidth)
-        yield from walker.prices(subject, network_usd, spent(base, cost_usd - base.fixed_usd))
+        yield from walker.prices(subject, network_usd, partial(_spent, base, cost_usd))
 
 
-def _of_prices(problem: Problem, walker: _Walker) -> Iterator[ShadowPrice]:
+def _of_prices(problem: Problem, _: Design, walker: _Walker) -> Iterator[ShadowPrice]:
+    """Entries of the prices of the book."""
     for part in problem.price_parts:
-        name = f"{part.tier} {part.part}"
-        subject = ShadowPrice("price", name, None, "", "USD per GB/s", 0.0, 0.0, "")
         size = part.usd_per_GBps or max(p.usd_per_GBps for p in problem.price_parts)
-        yield from walker.prices(subject, size, repriced(problem, walker.nearby.amounts, part))
+        moved = partial(_repriced, problem, walker.nearby.amounts, part)
+        yield from walker.prices(_entry(part), size, moved)
 
 
-def _rules_about_cost(problem: Problem) -> bool:
-    return any(rule.cost_factor for rule in problem.rules)
+def _entry(part: PricePart) -> ShadowPrice:
+    return ShadowPrice("price", f"{part.tier} {part.part}", "USD per GB/s")
 
 
-def _bought(problem: Problem, design: Design) -> tuple[ShadowPrice, ...]:
-    """Where no price has a say in the design: the quantity that is bought at each."""
-    return tuple(
-        ShadowPrice(
-            subject="price",
-            name=f"{part.tier} {part.part}",
-            line=None,
-            bound="",
-            unit="USD per GB/s",
-            d_step_time_s=0.0,
-            d_cost_usd=float(np.dot(part.usd_per_Bps_per_price, design.bandwidth_bytes_per_s)),
-            side="both",
-        )
-        for part in problem.price_parts
-    )
+def _moved_rule(rule: Rule, base: Amounts, i: int, units: Decimal) -> Amounts:
+    """Rule i with its bound moved, in its own unit."""
+    least = base.least.copy()
+    least[i] += units * Decimal(rule.unit_factor) * (-1 if rule.sense == "<=" else 1)
+    return replace(base, least=least)
+
+
+def _moved_limit(limits: list[Decimal], base: Amounts, i: int, seconds: Decimal) -> Amounts:
+    """Step-time limit i moved."""
+    moved = [limit + seconds * (k == i) for k, limit in enumerate(limits)]
+    return replace(base, limit_s=(base.limit_s or ZERO) + min(moved) - min(limits))
+
+
+def _given_to(i: int, base: Amounts, bandwidth: float, units: Decimal) -> Amounts | None:
+    """GB/s given to dimension i: rules and cost see B, the step time B with the gift.
+
+    The amounts are put over the sum of both, so rules and cost are moved instead. Nothing is
+    taken away from a dimension without bandwidth.
+    """
+    if units < 0 and not bandwidth:
+        return None
+    gift = units * Decimal(BYTES_PER_S_PER_GBPS)
+    floor = base.floor.copy()
+    floor[i] = max(gift, ZERO)  # It cannot be sold.
+    paid = base.fixed_usd - base.price[i] * gift
+    return replace(base, least=base.least + base.rows[:, i] * gift, floor=floor, fixed_usd=paid)
+
+
+def _spent(base: Amounts, cost_usd: Decimal, usd: Decimal) -> Amounts:
+    """Cost held below the optimum's, moved; what may be spent need not be."""
+    return base if usd > 0 else base.with_row(-base.price, base.fixed_usd - cost_usd - usd)
+
+
+def _repriced(
+    problem: Problem, base: Amounts, part: PricePart, usd_per_GBps: Decimal
+) -> Amounts | None:
+    """One price of the book moved; rules about cost follow it."""
+    if Decimal(part.usd_per_GBps) + usd_per_GBps < 0:
+        return None
+    factor = exact([r.cost_factor * (-1 if r.sense == "<=" else 1) for r in problem.rules])
+    more = usd_per_GBps * exact(part.usd_per_Bps_per_price)
+    return replace(base, rows=base.rows + factor[:, None] * more, price=base.price + more)
 
 
 def _bound(rule: Rule) -> str:
@@ -177,13 +217,13 @@ def _room(rule: Rule, bandwidth: Array) -> float:
 
 def _walker(problem: Problem, solution: Solution) -> _Walker | None:
     """Neighbors of the optimum; ``None`` where the exact one is not the one that was proven."""
-    nearby = Neighborhood(problem, solution.design.bandwidth_bytes_per_s)
+    design = solution.design
+    nearby = Neighborhood(problem, design.bandwidth_bytes_per_s)
     base = nearby.optimum(nearby.amounts)
     if base is None:
         return None
     step_time_s = nearby.constant_s + float(base.communication_s)
     objective = OBJECTIVES[problem.objective](step_time_s, float(base.cost_usd))
-    design = solution.design
     proven = abs(objective - design.objective) <= CERTIFIED_GAP * design.objective
     return _Walker(nearby, base) if proven else None
 
@@ -201,7 +241,7 @@ class _Walker:
     nearby: Neighborhood
     base: ExactOptimum
 
-    def prices(self, subject: ShadowPrice, size: float, neighbor: Neighbor) -> list[ShadowPrice]:
+    def prices(self, subject: ShadowPrice, size: float, neighbor: _Neighbor) -> list[ShadowPrice]:
         """The derivative, as one entry where both sides agree and as two where not."""
         if not size:
             return []
@@ -219,20 +259,19 @@ class _Walker:
             for side, slope in sides.items()
         ]
 
-    def _slopes(self, neighbor: Neighbor, step: Decimal) -> dict[str, Array]:
+    def _slopes(self, neighbor: _Neighbor, step: Decimal) -> dict[str, Array]:
         """Difference quotients of step time and cost by side, of those that exist."""
-        sides = {}
+        sides, base = {}, self.base
         for side, move in (("left", -step), ("right", step)):
             moved = neighbor(move)
-            found = None if moved is None else self.nearby.optimum(moved, self.base)
+            found = None if moved is None else self.nearby.optimum(moved, base)
             if found is not None:
-                time_s = (found.communication_s - self.base.communication_s) / move
-                cost_usd = (found.cost_usd - self.base.cost_usd) / move
-                sides[side] = np.array([float(time_s), float(cost_usd)])
+                moves = found.communication_s - base.communication_s, found.cost_usd - base.cost_usd
+                sides[side] = np.array([float(change / move) for change in moves])
         return sides
 
     def _smooth(
-        self, sides: dict[str, Array], neighbor: Neighbor, half: Decimal
+        self, sides: dict[str, Array], neighbor: _Neighbor, half: Decimal
     ) -> dict[str, Array]:
         """The quotients that are derivatives: half the step makes half the change."""
         halves = self._slopes(neighbor, half)
