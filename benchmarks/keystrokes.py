@@ -34,11 +34,11 @@ from textual.keys import _character_to_key
 from textual.widgets import Input
 
 from libra_planner.spec.bundled import example
-from libra_planner.tui.apart import apart, run_apart
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.launch import SWITCH_INTERVAL_S
 from libra_planner.tui.links import check_links
 from libra_planner.tui.plans import best_design
+from libra_planner.tui.processes import apart, run_apart
 
 SIZES = ((80, 24), (200, 60))
 LOOK_S = 0.005

@@ -21,7 +21,7 @@ import psutil
 import yaml
 
 from libra_planner.optimizer.batch import optimize_program
-from libra_planner.sweep.batches import pieces
+from libra_planner.sweep.cases import pieces
 from libra_planner.sweep.chunks import chunk_of, job_of
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.solver import Solver

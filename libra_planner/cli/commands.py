@@ -226,7 +226,7 @@ def schema(options: argparse.Namespace) -> None:
     from libra_planner.spec.schema import json_schema
 
     if options.format == "sweep":
-        from libra_planner.sweep.models import sweep_schema
+        from libra_planner.sweep.axes import sweep_schema
 
         print_json(sweep_schema())
         return

@@ -19,8 +19,8 @@ from libra_planner.cli.numbers import joined_negatives, whole
 from libra_planner.cli.streams import safe_stderr
 from libra_planner.cli.sweep_arguments import add_sweep
 from libra_planner.cli.tui_arguments import add_tui
-from libra_planner.interrupts import kept_interrupts
 from libra_planner.plain_text import short_text, visible
+from libra_planner.processes import kept_interrupts
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

@@ -31,8 +31,7 @@ _MOST_SHOWN = 200
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
     from libra_planner.sweep.chunks import job_of
-    from libra_planner.sweep.estimate import estimated
-    from libra_planner.sweep.runner import probe
+    from libra_planner.sweep.runner import estimated, probe
     from libra_planner.sweep.spec import load_sweep
 
     sweep = load_sweep(options.plan)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from libra_planner import __version__
 from libra_planner.sweep.axes import Axis
-from libra_planner.sweep.checks import CheckSettings
-from libra_planner.sweep.spec import Sweep
+from libra_planner.sweep.spec import CheckSettings, Sweep
 from libra_planner.sweep.template import PlanTemplate
 
 

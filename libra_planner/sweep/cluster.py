@@ -15,7 +15,7 @@ from typing import Any
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.sweep.chunks import Chunk, Job
 from libra_planner.sweep.store import RunDirectory
-from libra_planner.sweep.work import Part, remote_part
+from libra_planner.sweep.workers import Part, remote_part
 
 CONNECT_S = 15
 """Time to wait for a scheduler."""

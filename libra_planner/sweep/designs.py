@@ -12,9 +12,8 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.spec import bundled
 from libra_planner.spec.document import Document, Key
 from libra_planner.sweep.axes import Axis, cell
-from libra_planner.sweep.language import NUMBER, TRUTH
-from libra_planner.sweep.parts import Layout, table_of
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.expressions import NUMBER, TRUTH
+from libra_planner.sweep.store import Layout, RunDirectory, table_of
 from libra_planner.sweep.template import (
     AxisValue,
     PlanTemplate,

@@ -2,20 +2,161 @@
 
 from __future__ import annotations
 
+import glob
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
-from libra_planner.sweep.binding import OBJECTIVE
-from libra_planner.sweep.designs_table import connection_to
-from libra_planner.sweep.frontier import SAME, unbeaten, unbeaten_in_two
-from libra_planner.sweep.models import CHECK_FIGURES, MEMORY_FIGURES
-from libra_planner.sweep.parts import Layout
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweep.axes import CHECK_FIGURES, MEMORY_FIGURES
+from libra_planner.sweep.store import Layout, RunDirectory, table_of
+from libra_planner.sweep.template import OBJECTIVE
+from libra_planner.timing.expression import Array
+
+
+def connection_to(folder: Path) -> Any:
+    """A connection with the table ``designs``; it can read nothing else and write nothing."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    if "\\" in str(folder) or not is_unicode(str(folder)):
+        _hold(connection, folder)
+    else:
+        _view(connection, str(folder).replace("'", "''"))
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _view(connection: Any, folder: str) -> None:
+    """Let queries read the parts where they are."""
+    escaped = glob.escape(folder)  # No [, * or ? of its name is a pattern.
+    connection.execute(f"SET allowed_directories = ['{folder}', '{escaped}']")
+    connection.execute("SET enable_external_access = false")
+    files = f"{escaped}/part-*.parquet"
+    connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
+
+
+def _hold(connection: Any, folder: Path) -> None:
+    """Hold all parts in memory: of a folder whose name DuckDB knows no way to write."""
+    import pyarrow as pa
+
+    parts = sorted(folder.glob("part-*.parquet"))
+    connection.execute("SET enable_external_access = false")
+    connection.register("designs", pa.concat_tables([table_of(path) for path in parts]))
+
+
+SAME = 1e-9
+"""Relative difference of a figure up to which a design is not worth its place."""
+
+
+def ties(values: Array) -> NDArray[np.intp]:
+    """Ranks of figures, shape (n,), in which those that rounding alone tells apart are equal.
+
+    Optima of different designs often have the same time, computed in another order. In ascending
+    order a rank ends where the next figure is more than :data:`SAME` above the one before it.
+
+    Parameters
+    ----------
+    values : 0 or more, shape (n,).
+
+    Examples
+    --------
+    >>> ties(np.array([2.0, 1.0 + 1e-15, 1.0, 3.0]))
+    array([1, 0, 0, 2])
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    steps = ordered[1:] > ordered[:-1] * (1 + SAME)
+    ranks = np.zeros(len(values), dtype=np.intp)
+    ranks[order[1:]] = np.cumsum(steps)
+    return ranks
+
+
+def unbeaten_in_two(time: Array, cost: Array) -> NDArray[np.intp]:
+    """Designs on the frontier of two figures that are to be small, fastest first.
+
+    A design is beaten by one before it, in the order of time up to :func:`ties`, cost, exact time
+    and place, that is no dearer, up to :data:`SAME`. So none that is kept is beaten exactly.
+
+    Parameters
+    ----------
+    time, cost : of each design, 0 or more, shape (n,).
+
+    Returns
+    -------
+    Indices of designs.
+
+    Examples
+    --------
+    The first is as fast as the second, but for rounding, and dearer.
+
+    >>> unbeaten_in_two(np.array([1.0, 1 + 1e-15, 2, 3]), np.array([9.0, 5, 4, 4]))
+    array([1, 2])
+    """
+    order = np.lexsort((time, cost, ties(time)))
+    least = np.minimum.accumulate(np.concatenate([[np.inf], cost[order]]))[:-1]
+    return order[cost[order] < least * (1 - SAME)]
+
+
+def unbeaten(time: Array, cost: Array, fim: Array) -> NDArray[np.intp]:
+    """Designs on the frontier of three figures that are to be small, fastest first.
+
+    A design is beaten by one before it, in the order of time and cost up to :func:`ties`, FIM,
+    exact cost and time, and place, that is no worse in cost and FIM, up to :data:`SAME` of each. So
+    none that is kept is beaten exactly. A design without FIM has nothing out of balance: it beats
+    as one of FIM 0 does, and is beaten by what is no worse in time and cost alone. The designs so
+    far that no other one beats in cost and FIM are a staircase, so that each costs a bisection:
+    O(n log n) in all (H. T. Kung, F. Luccio, F. P. Preparata, On finding the maxima of a set of
+    vectors, JACM 22, 1975).
+
+    Parameters
+    ----------
+    time, cost, fim : of each design, 0 or more, shape (n,); ``fim`` nan where a design has none.
+
+    Returns
+    -------
+    Indices of designs.
+
+    Examples
+    --------
+    The third is slower than the second and no better; the fourth is dear and slow, but balanced.
+
+    >>> unbeaten(np.array([1.0, 2, 3, 3]), np.array([9.0, 5, 5, 9]), np.array([50.0, 60, 60, 0]))
+    array([0, 1, 3])
+    """
+    balance = np.nan_to_num(fim)
+    order = np.lexsort((time, cost, balance, ties(cost), ties(time)))
+    costs: list[float] = []
+    fims: list[float] = []  # Falls as costs rise.
+    kept = []
+    figures = zip(order.tolist(), cost[order].tolist(), fim[order].tolist(), strict=True)
+    for i, usd, percent in figures:
+        near = bisect_right(costs, usd / (1 - SAME))
+        if not near or percent < fims[near - 1] * (1 - SAME):  # Never without FIM.
+            kept.append(i)
+        _put(costs, fims, usd, balance[i])
+    return np.array(kept, dtype=np.intp)
+
+
+def _put(costs: list[float], fims: list[float], cost: float, fim: float) -> None:
+    """Add a step to a staircase, and take away those that it is below."""
+    below = bisect_right(costs, cost)
+    if below and fims[below - 1] <= fim:
+        return
+    first = last = bisect_left(costs, cost)
+    while last < len(fims) and fims[last] >= fim:
+        last += 1
+    costs[first:last] = [cost]
+    fims[first:last] = [fim]
+
 
 if TYPE_CHECKING:
     import numpy as np

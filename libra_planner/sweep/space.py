@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.sweep.axes import Axis
+from libra_planner.sweep.axes import Axis, SampleSpec
 from libra_planner.sweep.expressions import Expression
-from libra_planner.sweep.models import SampleSpec
 from libra_planner.timing.expression import Mask
 
 Digits: TypeAlias = NDArray[np.int32]

@@ -3,31 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from libra_planner.check.links import CheckMemo, link_check
 from libra_planner.check.seeds import asked_seeds
 from libra_planner.errors import Fault, SpecError
-from libra_planner.routing.policy import policy_with
+from libra_planner.problem import Problem
+from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, parse_document, read_document
 from libra_planner.spec.faults import validated
-from libra_planner.sweep.axes import Axis, read_axis
-from libra_planner.sweep.binding import OBJECTIVE, apply_set, base_plan, plan_template
-from libra_planner.sweep.checks import CheckSettings
-from libra_planner.sweep.expressions import Expression, parse_expression
-from libra_planner.sweep.language import OTHER, TRUTH
-from libra_planner.sweep.models import (
+from libra_planner.sweep.axes import (
     CHECK_FIGURES,
     DEFAULT_FIGURES,
+    Axis,
     CheckSpec,
     SampleSpec,
     SweepFile,
+    read_axis,
 )
-from libra_planner.sweep.parts import Layout
+from libra_planner.sweep.expressions import OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweep.space import Space, build_space
-from libra_planner.sweep.template import PlanTemplate
+from libra_planner.sweep.store import Layout
+from libra_planner.sweep.template import (
+    OBJECTIVE,
+    PlanTemplate,
+    apply_set,
+    base_plan,
+    plan_template,
+)
+from libra_planner.timing.expression import Array
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """How links are routed.
+
+    Parameters
+    ----------
+    policy : how flows find their paths.
+    seeds : draws; ``None`` for as many as ``check`` makes where nobody asks for a number.
+    """
+
+    policy: Policy
+    seeds: range | None
+
+    def recorded(self) -> dict[str, Any]:
+        """The settings for a manifest."""
+        drawn = {"seed": 0, "seeds": None}
+        if self.seeds is not None:
+            drawn = {"seed": self.seeds.start, "seeds": len(self.seeds)}
+        return vars(self.policy) | drawn | {"algorithms": "faster"}
+
+
+@dataclass(frozen=True)
+class CheckedLinks:
+    """A design on its links, as means over the seeds.
+
+    Parameters
+    ----------
+    fim_percent, fim_floor_percent : of the most unbalanced dimension (C10), and the least that any
+        routing of whole flows can reach; nan where no flow crosses switches.
+    effective_step_time_s : on the whole links under the policy.
+    """
+
+    fim_percent: float
+    fim_floor_percent: float
+    effective_step_time_s: float
+
+
+@dataclass
+class Checker:
+    """Checks designs one after the other, and keeps what they have in common.
+
+    Parameters
+    ----------
+    memo : what was routed.
+    n_routed : designs for which something had to be routed.
+    """
+
+    memo: CheckMemo = field(default_factory=CheckMemo)
+    n_routed: int = 0
+
+    def checked(
+        self, settings: CheckSettings, problem: Problem, bandwidth_Bps: Array
+    ) -> CheckedLinks:
+        """The links of a design, bit by bit what ``check`` says of it.
+
+        Parameters
+        ----------
+        settings : how they are routed.
+        problem : from a plan.
+        bandwidth_Bps : shape (n_dims,), byte/s.
+
+        Raises
+        ------
+        SpecError
+            For a design that cannot be built, or whose failures cut hosts off.
+        """
+        before = self.memo.phases.rounds.n_made
+        links = link_check(problem, bandwidth_Bps, memo=self.memo)
+        report = links.report(settings.policy, seeds=settings.seeds)
+        self.n_routed += self.memo.phases.rounds.n_made > before
+        return CheckedLinks(
+            fim_percent=distribution(report.fim_percent).mean,
+            fim_floor_percent=report.fim_floor_percent,
+            effective_step_time_s=distribution(report.effective_step_time_s).mean,
+        )
+
 
 RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal", *CHECK_FIGURES})
 """Columns of results; no axis may be called like one, in small letters or capitals."""

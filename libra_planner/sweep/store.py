@@ -3,23 +3,289 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 from libra_planner.files import read_json
 from libra_planner.outputs import output_file
-from libra_planner.sweep.difference import difference
-from libra_planner.sweep.parts import Layout, index_of
-from libra_planner.sweep.recorded import misfit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SWEEP_HASH = "libra-planner sweep"
+"""Key of the hash of its sweep in a part's metadata."""
+
+_DIGEST = b"sha256:"
+_NO_DIGEST = _DIGEST + b"0" * 64
+
+_PART = re.compile(r"part-(\d{6,})\.parquet")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which rows are in which part.
+
+    Parameters
+    ----------
+    n_designs : rows of the sweep.
+    size : rows of a part; the last one may have fewer.
+    sweep_hash : of the sweep, which its parts carry.
+    """
+
+    n_designs: int
+    size: int
+    sweep_hash: str = ""
+
+    @classmethod
+    def of(cls, manifest: Mapping[str, Any]) -> Layout:
+        """The layout that a manifest speaks of."""
+        return cls(manifest["n_designs"], manifest["spec"]["designs_per_part"], manifest["hash"])
+
+    @property
+    def n_parts(self) -> int:
+        """Files that the results make."""
+        return -(-self.n_designs // self.size)
+
+    def rows(self, index: int) -> range:
+        """Rows of a part.
+
+        >>> Layout(n_designs=25, size=10).rows(2)
+        range(20, 25)
+        """
+        return range(index * self.size, min((index + 1) * self.size, self.n_designs))
+
+    def fault(self, path: Path) -> Fault | None:
+        """What is wrong with a file of results; ``None`` if nothing is."""
+        index, place = index_of(path), Place(str(path))
+        if not 0 <= index < self.n_parts:
+            expected = f"expected {self.n_parts:,} parts from part-000000.parquet on"
+            return Fault(
+                "got a file that is no part of the sweep", expected, "remove it", "", place
+            )
+        found, rows, fix = sound_rows(path), self.rows(index), "run the sweep again to mend it"
+        if found is None:
+            expected = "expected a whole part of a sweep"
+            return Fault("got a file that is broken", expected, fix, "", place)
+        if sweep_hash_of(path) != self.sweep_hash:
+            expected = "expected one of this directory's"
+            return Fault("got a part of another sweep", expected, fix, "", place)
+        if found != rows:
+            got = f"got rows {found.start:,} to {found.stop - 1:,}, those of another part"
+            expected = f"expected {rows.start:,} to {rows.stop - 1:,}"
+            return Fault(got, expected, fix, "", place)
+        return None
+
+
+def index_of(path: Path) -> int:
+    """Number of a part by its name; -1 for a name that no part has.
+
+    >>> index_of(Path("run/part-000012.parquet")), index_of(Path("run/part-12.parquet"))
+    (12, -1)
+    """
+    match = _PART.fullmatch(path.name)
+    return int(match[1]) if match else -1
+
+
+def sound_rows(path: Path) -> range | None:
+    """Rows of a part that is what was written, to the bit: its footer holds a digest of all of it.
+
+    ``None`` for a file that is no part, cut off, or damaged.
+    """
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return _sound_rows(path, state.st_size, state.st_mtime_ns)
+
+
+@lru_cache(maxsize=100_000)
+def _sound_rows(path: Path, *_state: int) -> range | None:
+    """The same, asked once for each state of a file: its size and when it was changed."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    at = data.rfind(_DIGEST)
+    own = data[at : at + len(_NO_DIGEST)]
+    return rows_of(path) if at >= 0 and own == _digest(data, at) else None
+
+
+def _digest(data: bytes, at: int) -> bytes:
+    """Digest of a part, which itself counts as zeros, as it stands in its footer."""
+    end = at + len(_NO_DIGEST)
+    return _DIGEST + hashlib.sha256(data[:at] + _NO_DIGEST + data[end:]).hexdigest().encode()
+
+
+def rows_of(path: Path) -> range | None:
+    """First to last row of a part, from its footer; ``None`` for what is no part, or cut off."""
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:  # Arrow cannot name every file that there can be.
+            footer = pq.read_metadata(file)
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        columns = [group.column(footer.schema.names.index("row")) for group in groups]
+        first = min(column.statistics.min for column in columns)
+        last = max(column.statistics.max for column in columns)
+    except (OSError, ValueError, AttributeError, TypeError):  # The last two: no statistics.
+        return None
+    return range(first, last + 1) if last - first + 1 == footer.num_rows else None
+
+
+def sweep_hash_of(path: Path) -> str:
+    """Hash of the sweep that a sound part belongs to."""
+    import pyarrow.parquet as pq
+
+    with path.open("rb") as file:
+        metadata: dict[bytes, bytes] = pq.read_schema(file).metadata or {}
+    return metadata.get(SWEEP_HASH.encode(), b"").decode()
+
+
+def table_of(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Rows of a sound part."""
+    import pyarrow.parquet as pq
+
+    with path.open("rb") as file:
+        return pq.read_table(file, columns=columns)
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """A table as a parquet file with a digest of itself in its footer."""
+    import pyarrow.parquet as pq
+
+    metadata = dict(table.schema.metadata or {}) | {b"digest": _NO_DIGEST}
+    buffer = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(metadata), buffer, compression="zstd")
+    data = buffer.getvalue()
+    at = data.rfind(_NO_DIGEST)
+    return data[:at] + _digest(data, at) + data[at + len(_NO_DIGEST) :]
+
+
+_Count: TypeAlias = Annotated[int, Field(ge=1, le=10**15)]
+_Key: TypeAlias = list[str | int]
+_Axis: TypeAlias = tuple[str, list[Any], dict[Annotated[str, Field(pattern="^[0-9]{1,3}$")], Any]]
+
+
+class _Part(BaseModel):
+    """A part of the form; keys that are not named here are of other versions."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Spec(_Part):
+    base: dict[str, Any]
+    slots: list[tuple[_Key, Literal["axis", "tiers", "text"], str | None]]
+    axes: list[_Axis]
+    designs_per_part: _Count
+
+
+class _Manifest(_Part):
+    hash: str
+    source: str
+    beside: str
+    n_designs: _Count
+    n_parts: _Count
+    columns: dict[str, str] = Field(alias="schema")
+    spec: _Spec
+
+
+def misfit(manifest: dict[str, Any]) -> str:
+    """What keeps a manifest from being one, in words; empty for nothing.
+
+    >>> misfit({"hash": "a"})
+    'source: Field required'
+    """
+    try:
+        spec = _Manifest.model_validate(manifest).spec
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    names = {name for name, *_ in spec.axes}
+    for key, kind, axis in spec.slots:
+        if not _has(spec.base, key) or (kind != "text" and axis not in names):
+            return f"spec.slots: nothing at {'.'.join(map(str, key))[:80]}"
+    return ""
+
+
+def _has(value: Any, key: _Key) -> bool:
+    for part in key:
+        is_item = isinstance(value, list) and isinstance(part, int) and 0 <= part < len(value)
+        if not is_item and not (isinstance(value, dict) and part in value):
+            return False
+        value = value[part]
+    return bool(key)
+
+
+_WORDS = {
+    "designs_per_part": "designs per part",
+    "files": "files that the plan names",
+}
+
+
+def difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """What two sweeps' manifests differ in, in words of the sweep's file.
+
+    A manifest holds the base plan with the values under ``set`` in it: places that have
+    placeholders are no difference of the plans.
+
+    >>> def manifest(rule, workload, axis):
+    ...     base = {"workload": workload, "constraints": [rule]}
+    ...     slots = [[["constraints", 0], "text", None]]
+    ...     return {"spec": {"base": base, "slots": slots, "axes": [axis]}, "version": "1"}
+    >>> ours = manifest("total == {b} GB/s", "a", "b")
+    >>> difference(manifest("total == {b} GB/s", "a", "c"), ours)
+    'different axes'
+    >>> difference(manifest("total <= {b} GB/s", "a", "c"), ours)
+    'different set, axes'
+    >>> difference(manifest("total == {b} GB/s", "b", "b"), ours)
+    'different base plan or set'
+    """
+    old, new = theirs.get("spec", {}), ours["spec"]
+    changed = [key for key in new | old if old.get(key) != new.get(key)]
+    plans = [key for key in changed if key in ("base", "slots")]
+    found = [_WORDS.get(key, key) for key in changed if key not in plans]
+    if plans:
+        keys = [key for spec in (old, new) for key, *_ in spec.get("slots", ())]
+        same = _without(old.get("base"), keys) == _without(new["base"], keys)
+        found.insert(0, "set" if same else "base plan or set")
+    if not found:
+        return f"made by version {theirs.get('version')}"
+    return f"different {', '.join(found)}"
+
+
+def _without(base: Any, keys: Iterable[Sequence[Any]]) -> Any:
+    """A plan without what some of its places hold."""
+    plan = copy.deepcopy(base)
+    for *parents, last in keys:
+        inner = plan
+        for part in parents:
+            inner = _child(inner, part)
+        if _child(inner, last) is not None or isinstance(inner, dict):
+            inner[last] = None
+    return plan
+
+
+def _child(value: Any, part: Any) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    is_item = isinstance(value, list) and isinstance(part, int) and part < len(value)
+    return value[part] if is_item else None
+
 
 MANIFEST = "_manifest.json"
 """The underscore keeps readers of whole folders of parquet files away from it."""

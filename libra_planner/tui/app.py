@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from libra_planner.errors import Place, PlannerError
-from libra_planner.tui.apart import apart
 from libra_planner.tui.core import FRAME_S
 from libra_planner.tui.dialogs import Panel, Prompt, help_text
 from libra_planner.tui.plan_files import CockpitFiles
 from libra_planner.tui.plans import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
+from libra_planner.tui.processes import apart
 from libra_planner.tui.session import Edits
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,26 +20,44 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS
-from libra_planner.tui.apart import get_ready
 from libra_planner.tui.dialogs import Palette, Panel, usual
-from libra_planner.tui.loading import FIGURES, OTHERS, load
-from libra_planner.tui.own_keys import OwnKey, commands, pane_class
 from libra_planner.tui.painting import Backdrop, ThemedStylesheet, Unheard
-from libra_planner.tui.pane import Pane
+from libra_planner.tui.pane import OwnKey, Pane, commands, pane_class
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
+from libra_planner.tui.processes import get_ready
 from libra_planner.tui.recent import state_folder
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.session import Edits, Session
-from libra_planner.tui.terminal import of_any_bytes
 from libra_planner.tui.widgets.key_bar import KeyBar
 from libra_planner.tui.widgets.tab_bar import TabBar
 from libra_planner.tui.work import (
+    FIGURES,
+    OTHERS,
     Finished,
     Progress,
     Ticket,
     Workshop,
     error_text,
+    load,
 )
+
+
+def of_any_bytes(driver: type[Driver]) -> type[Driver]:
+    """Textual's driver, which bytes that are not UTF-8 do not end: they are no keys."""
+    if sys.platform == "win32":
+        return driver
+    from textual.drivers.linux_driver import LinuxDriver
+
+    class AnyBytesDriver(LinuxDriver):
+        """Begins to read again after bytes that are no text."""
+
+        def run_input_thread(self) -> None:
+            while not self.exit_event.is_set():
+                with suppress(UnicodeDecodeError):
+                    super().run_input_thread()
+
+    return AnyBytesDriver if driver is LinuxDriver else driver
+
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation

@@ -17,8 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS, shown_keys
-from libra_planner.tui.own_keys import own_keys
 from libra_planner.tui.painting import Over
+from libra_planner.tui.pane import own_keys
 
 _KEY_CELLS = 14
 """Of the help's keys with a gap on both sides."""

@@ -1,4 +1,4 @@
-"""The other side of :mod:`~libra_planner.tui.apart`: a process that has loaded the solver.
+"""The other side of :mod:`~libra_planner.tui.processes`: a process that has loaded the solver.
 
 Importing this module where :data:`LOADS` is set loads it, which is how ``multiprocessing`` has
 the process prepared that work is forked from; anywhere else it only defines what work does.
@@ -37,7 +37,7 @@ _MODULES = (
     "libra_planner.report.check",
     "libra_planner.report.hotspot",
     "libra_planner.spec.plan",
-    "libra_planner.sweep.estimate",
+    "libra_planner.sweep.runner",
     "libra_planner.sweep.results",
     "libra_planner.sweep.runner",
     "libra_planner.tui.links",

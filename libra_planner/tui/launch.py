@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from libra_planner.environment import planner_command, same_imports, variables
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.processes import planner_command, same_imports, variables
 
 LOOPBACK = "127.0.0.1"
 """The cockpit can write files: it is never offered to other machines."""

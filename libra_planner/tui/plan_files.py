@@ -11,7 +11,7 @@ from libra_planner.files import read_text
 from libra_planner.tui import recent
 from libra_planner.tui.core import CockpitCore
 from libra_planner.tui.dialogs import OpenDialog, Prompt, Question
-from libra_planner.tui.typed_paths import real_path, typed_path
+from libra_planner.tui.recent import real_path, typed_path
 
 
 class CockpitFiles(CockpitCore):
@@ -60,7 +60,7 @@ class CockpitFiles(CockpitCore):
 
     def _ask_replace(self, target: Path, then: Callable[[], None]) -> None:
         """Write the plan there; ask before a file that is not the open plan's is replaced."""
-        from libra_planner.tui.saving import replaced
+        from libra_planner.tui.fields import replaced
 
         def done(answer: str | None) -> None:
             if answer == "r":
@@ -78,7 +78,7 @@ class CockpitFiles(CockpitCore):
         session = self.session
 
         def call(_ticket: Any) -> list[Path]:
-            from libra_planner.tui.saving import save_plan
+            from libra_planner.tui.fields import save_plan
 
             return save_plan(session.path, session.edits.settings, target)
 

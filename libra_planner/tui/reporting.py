@@ -13,8 +13,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from libra_planner.tui.child import run_command
 from libra_planner.tui.plans import Pin
+from libra_planner.tui.processes import run_command
 from libra_planner.tui.work import Ticket
 
 FORMATS = ("html", "xlsx", "csv", "md", "pdf")
@@ -130,7 +130,7 @@ def _vector(pin: Pin) -> str:
 def plan_text(pin: Pin) -> str:
     """A pinned design's plan with its edits and comments, paths made absolute."""
     from libra_planner.files import read_text
-    from libra_planner.tui.saving import edited_text
+    from libra_planner.tui.fields import edited_text
 
     settings = (*pin.settings_now(), *_absolute(pin))
     return edited_text(read_text(pin.path), settings, str(pin.path))

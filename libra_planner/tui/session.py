@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.tui.pin_names import told_apart
 from libra_planner.tui.plans import (
     Bandwidth,
     Optimum,
@@ -19,6 +18,7 @@ from libra_planner.tui.plans import (
     Reading,
     equal_split_GBps,
     plan_document,
+    told_apart,
 )
 
 if TYPE_CHECKING:

@@ -2,15 +2,214 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.tui.sweep_columns import in_words
-from libra_planner.tui.typed_paths import real_path
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.tui.recent import real_path, typed_path
+
+NONE = "-"
+
+_LONGEST = 48
+"""Letters of a message before it is cut."""
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column on screen.
+
+    Parameters
+    ----------
+    name : in the results, as SQL takes it.
+    heading : on screen.
+    text : a value that is there, for people.
+    n_cells : the least width, so that columns stay where they are from page to page.
+    is_text : whether it is aligned at the left.
+    """
+
+    name: str
+    heading: str
+    text: Callable[[Any], str]
+    n_cells: int = 0
+    is_text: bool = False
+
+    def shown(self, value: Any) -> str:
+        """A value, or nothing."""
+        return NONE if value is None else self.text(value)
+
+    def padded(self, text: str) -> str:
+        """At least as wide as the column."""
+        width = max(self.n_cells, len(self.heading))
+        return text.ljust(width) if self.is_text else text.rjust(width)
+
+
+def _time(value: float) -> str:
+    from libra_planner.units import format_time
+
+    return format_time(value)
+
+
+def _usd(value: float) -> str:
+    from libra_planner.units import format_usd
+
+    return format_usd(value)
+
+
+def _size(value: float) -> str:
+    from libra_planner.units import format_bytes
+
+    return format_bytes(value)
+
+
+def _bandwidth(value: float) -> str:
+    from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
+
+    return format_bandwidth(value * BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
+
+
+def _plain(value: Any) -> str:
+    """What has no unit: six digits.
+
+    >>> _plain(0.703430123), _plain(True), _plain(12)
+    ('0.70343', 'yes', '12')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _given(value: Any) -> str:
+    """A value of an axis, with all the digits that a file gives.
+
+    >>> _given(1234567.5), _given("SW(8)"), _given(0.30000000000000004)
+    ('1234567.5', 'SW(8)', '0.3')
+    """
+    return f"{value:.12g}" if isinstance(value, float) else _plain(value)
+
+
+def _cut(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+_OBJECTIVES = {"performance": "perf", "performance_per_cost": "perf/cost"}
+"""Short names, as on the first screen."""
+
+
+def _objective(value: str) -> str:
+    return _OBJECTIVES.get(value, value)
+
+
+KNOWN = (
+    ShownColumn("objective", "objective", _objective, 9, is_text=True),
+    ShownColumn("step_time_s", "step time", _time, 10),
+    ShownColumn("effective_step_time_s", "effective", _time, 10),
+    ShownColumn("cost_usd", "cost", _usd, 8),
+    ShownColumn("speedup_vs_equal", "speedup", lambda value: f"{value:.3f}x", 7),
+    ShownColumn("fim_percent", "FIM %", lambda value: f"{value:.2f}", 6),
+    ShownColumn("fim_floor_percent", "floor %", lambda value: f"{value:.2f}", 7),
+)
+"""Columns after row and axes, the most important ones first; what follows is bandwidths."""
+
+LAST = (
+    ShownColumn("seconds_per_sequence", "time/seq.", _time, 10),
+    ShownColumn("effective_seconds_per_sequence", "eff./seq.", _time, 10),
+    ShownColumn("status", "status", str, 10, is_text=True),
+    ShownColumn("memory_bytes", "memory", _size, 10),
+    ShownColumn("sharded_memory_bytes", "sharded", _size, 10),
+    ShownColumn("optimality_gap", "gap", lambda value: f"{value:.1e}", 7),
+)
+"""Columns after the bandwidths, in front of all others; texts of any length come last."""
+
+_MESSAGES = ("message", "check_message")
+_DIM = re.compile(r"bandwidth_(dim\d+)_GBps")
+
+
+def columns_of(names: Sequence[str], axes: Sequence[str]) -> list[ShownColumn]:
+    """Columns of results in the order of the screen: each of ``names`` once.
+
+    Parameters
+    ----------
+    names : of the results.
+    axes : those of them that the sweep varies, shown as they were given.
+
+    Examples
+    --------
+    >>> found = columns_of(["row", "step_time_s", "bandwidth_dim1_GBps", "tp", "x_usd"], ["tp"])
+    >>> [one.heading for one in found]
+    ['row', 'tp', 'step time', 'dim1', 'x']
+    """
+    varied = [name for name in axes if name in names and name != "objective"]
+    first = [_axis(name) for name in ("row", *varied) if name in names]
+    known = [one for one in KNOWN if one.name in names and one.name not in varied]
+    dims = [_other(name) for name in names if _DIM.fullmatch(name) and name not in varied]
+    last = [one for one in LAST if one.name in names and one.name not in varied]
+    found = [*first, *known, *dims, *last]
+    placed = {one.name for one in found}
+    rest = sorted((name for name in names if name not in placed), key=_MESSAGES.__contains__)
+    return [*found, *map(_other, rest)]
+
+
+def _axis(name: str) -> ShownColumn:
+    return ShownColumn(name, name, _given, 4)
+
+
+_UNITS: tuple[tuple[str, Callable[[Any], str], int], ...] = (
+    ("_usd", _usd, 8),
+    ("_s", _time, 10),
+    ("_GBps", _bandwidth, 8),
+)
+"""What the end of a name says about a column that nobody told this screen of."""
+
+
+def _other(name: str) -> ShownColumn:
+    dim = _DIM.fullmatch(name)
+    if dim:
+        return ShownColumn(name, dim[1], _bandwidth, 7)
+    if name in _MESSAGES:
+        return ShownColumn(name, name.replace("_", " "), _cut, 0, is_text=True)
+    for end, text, n_cells in _UNITS:
+        if name.endswith(end):
+            heading = name.removesuffix(end).replace("_", " ")
+            unit = " GB/s" if end == "_GBps" else ""
+            return ShownColumn(name, heading + unit, _or_plain(text), n_cells)
+    return ShownColumn(name, name.replace("_", " "), _plain, 6)
+
+
+def _or_plain(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Numbers with their unit, whatever else as it is."""
+    return lambda value: text(value) if isinstance(value, float) else _plain(value)
+
+
+def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
+    """The best design of an objective in one line: what it reaches, and where it is.
+
+    >>> row = {"row": 3, "budget": 500, "objective": "cost", "step_time_s": 0.5, "cost_usd": 2e6}
+    >>> in_words(row, ["budget"])
+    'cost: step time 500.000 ms, cost $2.00M, budget 500 (row 3)'
+    """
+    texts = []
+    for one in columns_of(list(row), axes):
+        is_axis = one.name in axes and one.name != "objective"
+        if (is_axis or one.name in _IN_WORDS) and row[one.name] is not None:
+            texts.append((is_axis, f"{one.heading} {one.shown(row[one.name])}"))
+    figures = ", ".join(text for _, text in sorted(texts, key=lambda pair: pair[0]))
+    return f"{str(row['objective']).replace('_', ' ')}: {figures} (row {row['row']})"
+
+
+_IN_WORDS = (
+    "step_time_s",
+    "effective_step_time_s",
+    "cost_usd",
+    "speedup_vs_equal",
+    "fim_percent",
+)
+
 
 if TYPE_CHECKING:
     from libra_planner.sweep.results import Answer
@@ -61,8 +260,7 @@ def template(plan: Path, total_GBps: float | None) -> str:
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
     from libra_planner.sweep.chunks import job_of
-    from libra_planner.sweep.estimate import estimated
-    from libra_planner.sweep.runner import probe
+    from libra_planner.sweep.runner import estimated, probe
     from libra_planner.sweep.spec import load_sweep
     from libra_planner.units import format_bytes, format_time
 
@@ -80,8 +278,7 @@ State = Callable[[Mapping[str, Any], tuple[str, ...]], None]
 
 def run(file: Path, folder: Path, ticket: Ticket, report: State) -> dict[str, Any]:
     """Solve what is missing; ``report`` gets the state and the best designs as they change."""
-    from libra_planner.tui.apart import run_apart
-    from libra_planner.tui.child import event_of, run_command
+    from libra_planner.tui.processes import event_of, run_apart, run_command
 
     last: dict[str, Any] = {}
     looked_s = 0.0
@@ -178,3 +375,120 @@ def plan_of_row(
     )
     values = [row[name] for name in names if row[name] is not None]
     return path, text, tuple(map(float, values)) if values else None
+
+
+if TYPE_CHECKING:
+    from libra_planner.tui.work import Report
+
+WAY_OUT = "give another name in 'results in' (Tab gets there)"
+"""What the cockpit has instead of ``-o``."""
+
+
+def file_of(folder: Path) -> Path:
+    """The sweep's file, beside its results."""
+    return folder.with_name(f"{folder.name}.yaml")
+
+
+def typed_folder(text: str) -> Path:
+    """The folder of results that was typed: it can have some, and a sweep's file beside it.
+
+    Raises
+    ------
+    SpecError
+        For what no folder can be called, or what the system does not let look into.
+    """
+    from libra_planner.sweep.store import MANIFEST
+
+    folder = typed_path(text)
+    if not folder.name:
+        got, expected = "got a folder without a name", "expected one such as my-sweep"
+        raise SpecError(Fault(got, expected, WAY_OUT, "", _at(folder)))
+    for path in (file_of(folder), folder / MANIFEST):
+        typed_path(str(path))
+    return folder
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder has results, or the beginning of some."""
+    from libra_planner.sweep.store import RunDirectory
+
+    return RunDirectory(folder).manifest_path.is_file()
+
+
+def write(text: str, folder: Path) -> Path:
+    """Write the sweep's file and the folders that it needs; one that was there is kept as .bak."""
+    from libra_planner.files import write_files
+    from libra_planner.sweep.store import writing
+
+    file = file_of(folder)
+    with writing(_at(file.parent)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    write_files({file: text})
+    return file
+
+
+def check(text: str, known: str | None, folder: Path, _progress: Report) -> None:
+    """Refuse a run that the command would refuse, or whose file would replace another one.
+
+    Parameters
+    ----------
+    text : of the sweep.
+    known : of the sweep's file when it was last read or written here, if it was.
+    folder : where the results shall be.
+
+    Raises
+    ------
+    SpecError
+        With what is wrong; nothing was written.
+    """
+    from libra_planner.sweep.chunks import job_of
+    from libra_planner.sweep.columns import manifest_of
+    from libra_planner.sweep.runner import probe
+    from libra_planner.sweep.spec import load_sweep
+
+    _check_file(text, known, file_of(folder))
+    sweep = load_sweep(file_of(folder), text)
+    probe(sweep, job_of(sweep))
+    if folder.exists():
+        _check_folder(manifest_of(sweep), folder)
+
+
+def _check_file(text: str, known: str | None, file: Path) -> None:
+    from libra_planner.files import read_text
+
+    if not file.exists():
+        return
+    there = read_text(file).splitlines()
+    if there not in (text.splitlines(), (known or "").splitlines()):
+        got, expected = "got a file that this screen has not read", "expected the sweep's or none"
+        raise SpecError(Fault(got, expected, f"{WAY_OUT}; nothing was changed", "", _at(file)))
+
+
+def _check_folder(ours: dict[str, Any], folder: Path) -> None:
+    from libra_planner.sweep.store import RunDirectory
+
+    try:
+        RunDirectory(folder).check(ours)
+    except SpecError as error:  # What the command advises is -o.
+        fix = f"{WAY_OUT}; nothing was changed"
+        raise SpecError(*(replace(fault, fix=fix) for fault in error.faults)) from None
+
+
+def _at(path: Path) -> Place:
+    return Place(str(path))
+
+
+def n_there(folder: Path) -> tuple[int, int]:
+    """Designs of a run directory that are solved, and those of the whole sweep.
+
+    Raises
+    ------
+    SpecError
+        For a folder without results.
+    """
+    from libra_planner.sweep.store import Layout, RunDirectory, index_of
+
+    manifest = RunDirectory(folder).manifest()
+    layout = Layout.of(manifest)
+    parts = (index_of(path) for path in folder.glob("part-*.parquet"))
+    return sum(len(layout.rows(i)) for i in parts), manifest["n_designs"]

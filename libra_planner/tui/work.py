@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from textual.app import App
 from textual.message import Message
 
 from libra_planner.errors import Fault, Place, PlannerError
+from libra_planner.tui.actions import SCREENS
 
 Report = Callable[[int, int], None]
 """Takes how much is done, and of how much."""
@@ -182,3 +184,29 @@ def error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return str(Fault(f"got {error.strerror!r}", "", "", "", Place(str(error.filename))))
     return f"unexpected {type(error).__name__}: {error}"
+
+
+FIGURES = ("evaluation", "timing.explanation", "report.payload")
+"""What showing a design's figures needs."""
+
+OTHERS = (
+    "optimizer.shadow",
+    "flows.check",
+    "report.hotspot",
+    "report.check",
+    "sweep.results",
+    *(f"tui.screens.{name}" for name in SCREENS),
+)
+"""The other screens, and what comes back to them from the solver."""
+
+
+def load(names: tuple[str, ...], ticket: Ticket) -> None:
+    """Import modules of ours, looking for no garbage meanwhile, until it is cancelled."""
+    gc.disable()
+    try:
+        for name in names:
+            if ticket.cancelled:
+                return
+            import_module(f"libra_planner.{name}")
+    finally:
+        gc.enable()

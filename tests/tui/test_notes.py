@@ -14,8 +14,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
 from libra_planner.tui import figures, links
-from libra_planner.tui.pin_names import MOST_LETTERS, told_apart
-from libra_planner.tui.plans import Pin, best_design, read_plan
+from libra_planner.tui.plans import MOST_LETTERS, Pin, best_design, read_plan, told_apart
 from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.session import Session
 from libra_planner.tui.widgets.checklist import Checklist

@@ -13,10 +13,9 @@ from libra_planner.spec import bundled
 from libra_planner.spec.document import parse_document
 from libra_planner.spec.plan import load_plan
 from libra_planner.spec.settings import apply_settings
-from libra_planner.tui.fields import faults_by_key, form_fields
+from libra_planner.tui.fields import edited_text, faults_by_key, form_fields, save_plan
 from libra_planner.tui.plans import best_design, read_plan
 from libra_planner.tui.recent import RecentPlan, left_with, recent_plans, remember
-from libra_planner.tui.saving import edited_text, save_plan
 from libra_planner.tui.session import Session
 from tests.tui.conftest import PLAN
 

@@ -28,8 +28,7 @@ from libra_planner.tui.comparison import (
 from libra_planner.tui.plans import Pin, read_plan
 from libra_planner.tui.reporting import decision
 from libra_planner.tui.session import Session
-from libra_planner.tui.sweep_columns import KNOWN, LAST, columns_of
-from libra_planner.tui.sweeping import best_so_far
+from libra_planner.tui.sweeping import KNOWN, LAST, best_so_far, columns_of
 from tests.tui.conftest import Driver, command, drive
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -332,7 +331,7 @@ def test_an_origin_holds_for_its_plan_only(plan_file: Path) -> None:
 
 
 def test_an_origin_survives_saving(plan_file: Path) -> None:
-    from libra_planner.tui.saving import save_plan
+    from libra_planner.tui.fields import save_plan
 
     session = opened(plan_file)
     session.edit("objective", "cost")

@@ -96,7 +96,7 @@ def test_an_interrupt_that_a_library_swallows_is_130(outcome, plan, run, monkeyp
 
 def test_an_interrupt_in_a_callback_ends_the_work_soon_and_quietly(capfd) -> None:
     """As in the callbacks of numba's compiler: one of ten interrupts met one there."""
-    from libra_planner.interrupts import kept_interrupts
+    from libra_planner.processes import kept_interrupts
 
     @ctypes.CFUNCTYPE(None)
     def callback() -> None:

@@ -13,7 +13,7 @@ from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
 from libra_planner.report.documents.compose import report
 from libra_planner.report.documents.text import markdown
-from libra_planner.sweep.manifest import manifest_of
+from libra_planner.sweep.columns import manifest_of
 from libra_planner.sweep.results import Results
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep

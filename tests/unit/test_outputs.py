@@ -14,8 +14,8 @@ from libra_planner.files import output, write_files
 from libra_planner.spec.bundled import example, folder
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep
+from libra_planner.tui.fields import save_plan
 from libra_planner.tui.recent import RecentPlan, recent_plans, remember
-from libra_planner.tui.saving import save_plan
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]

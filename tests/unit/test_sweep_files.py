@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from libra_planner.errors import SpecError
+from libra_planner.sweep.axes import sweep_schema
 from libra_planner.sweep.chunks import chunk_between, job_of
 from libra_planner.sweep.columns import schema_of
-from libra_planner.sweep.models import sweep_schema
 from libra_planner.sweep.runner import probe
 from libra_planner.sweep.spec import Sweep, load_sweep
 
@@ -107,8 +107,7 @@ axes:
 
 def test_factorizations_of_4096_count() -> None:
     """2^12 into d ordered factors of at least 2: C(11, d-1) of them, times 3^d blocks."""
-    from libra_planner.sweep.axes import _topologies
-    from libra_planner.sweep.models import FactorizationsSpec
+    from libra_planner.sweep.axes import FactorizationsSpec, _topologies
 
     spec = FactorizationsSpec(npus=4096, dims="2..4", blocks=["RI", "FC", "SW"])
     assert len(_topologies(spec)) == 11 * 9 + 55 * 27 + 165 * 81

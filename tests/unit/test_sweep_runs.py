@@ -24,9 +24,9 @@ import yaml
 
 from libra_planner.errors import DataNotFound, SpecError
 from libra_planner.spec.bundled import folder as bundled_folder
-from libra_planner.sweep import pool
+from libra_planner.sweep import workers as pool
+from libra_planner.sweep.columns import manifest_of
 from libra_planner.sweep.designs import design_plan
-from libra_planner.sweep.manifest import manifest_of
 from libra_planner.sweep.results import Results
 from libra_planner.sweep.runner import Progress, run_sweep
 from libra_planner.sweep.spec import Sweep, load_sweep

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from libra_planner.interrupts import kept_interrupts
+from libra_planner.processes import kept_interrupts
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from textual.widgets import DataTable, Static
 from libra_planner.tui.comparison import bar_lines, compared, disagreement
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.pane import Pane
-from libra_planner.tui.pin_names import MOST_LETTERS
+from libra_planner.tui.plans import MOST_LETTERS
 
 _EMPTY = """Nothing is pinned yet.
 

@@ -16,9 +16,9 @@ from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.fabric.construction import WIRINGS
 from libra_planner.tui import links
-from libra_planner.tui.apart import apart
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
+from libra_planner.tui.processes import apart
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.tables import fill
 

@@ -12,9 +12,9 @@ from textual.containers import Container, Vertical
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
-from libra_planner.tui.apart import apart
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import frontier
+from libra_planner.tui.processes import apart
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from libra_planner.tui.widgets.tables import fill

@@ -17,7 +17,7 @@ from textual.widgets import Input, Label, Select
 from libra_planner.tui import reporting
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
-from libra_planner.tui.typed_paths import typed_path
+from libra_planner.tui.recent import typed_path
 from libra_planner.tui.widgets.card import Card
 from libra_planner.tui.widgets.checklist import Checklist
 

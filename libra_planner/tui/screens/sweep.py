@@ -12,12 +12,13 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
-from libra_planner.tui import sweep_files, sweeping
-from libra_planner.tui.apart import apart, run_apart
+from libra_planner.tui import sweeping
+from libra_planner.tui import sweeping as sweep_files
+from libra_planner.tui.processes import apart, run_apart
+from libra_planner.tui.recent import real_path
 from libra_planner.tui.screens.sweep_lines import SweepLines
 from libra_planner.tui.session import Edits
-from libra_planner.tui.sweep_columns import columns_of
-from libra_planner.tui.typed_paths import real_path
+from libra_planner.tui.sweeping import columns_of
 from libra_planner.tui.widgets.tables import fill
 from libra_planner.tui.work import Cancelled, Ticket
 

@@ -1,4 +1,4 @@
-"""Worker processes on this machine: they die with their parent, and a killed one is replaced."""
+"""Worker processes on this machine, and the chunks of work that they are given."""
 
 from __future__ import annotations
 
@@ -14,14 +14,70 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from time import perf_counter
 from types import MappingProxyType
 
-from libra_planner.environment import same_imports, variables
+from libra_planner import __version__
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.processes import same_imports, variables
 from libra_planner.sweep.chunks import Chunk, Job
+from libra_planner.sweep.columns import table_of
 from libra_planner.sweep.solver import Solver
-from libra_planner.sweep.store import RunDirectory
-from libra_planner.sweep.work import Part, solved_part
+from libra_planner.sweep.store import RunDirectory, parquet_bytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """The results of a chunk.
+
+    Parameters
+    ----------
+    index : number of the chunk.
+    n : its designs.
+    n_resolved : how many the reference solved.
+    statuses : how many designs have each status.
+    seconds : time that solving it took.
+    data : the parquet file; empty once it is written.
+    """
+
+    index: int
+    n: int
+    n_resolved: int
+    statuses: dict[str, int]
+    seconds: float
+    data: bytes = b""
+
+
+def solved_part(solver: Solver, chunk: Chunk) -> Part:
+    """A chunk solved, as a parquet file in memory."""
+    start = perf_counter()
+    solved = solver.solved(chunk)
+    data = parquet_bytes(table_of(solved, solver.job))
+    names = solved.status.tolist()
+    return Part(
+        index=chunk.index,
+        n=chunk.n,
+        n_resolved=int(solved.resolved.sum()),
+        statuses={name: names.count(name) for name in dict.fromkeys(names)},
+        seconds=perf_counter() - start,
+        data=data,
+    )
+
+
+def remote_part(job: Job, chunk: Chunk) -> Part:
+    """:func:`solved_part` on another machine: the caller writes the file.
+
+    Raises
+    ------
+    SpecError
+        When that machine runs another version.
+    """
+    if job.version != __version__:
+        got = f"got a worker with libra-planner {__version__}"
+        fix = "install the same version on all machines"
+        raise SpecError(Fault(got, f"expected {job.version}", fix))
+    return solved_part(Solver(job), chunk)
+
 
 MOST_TRIES = 3
 """Workers that may die over one chunk."""
