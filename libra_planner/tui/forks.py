@@ -25,7 +25,7 @@ PROGRESS, RESULT, ERROR = "progress", "result", "error"
 LOADS = "LIBRA_PLANNER_LOADS_SOLVER"
 """Variable in the environment of the process that work is forked from."""
 
-_MODULES = (
+MODULES = (
     "libra_planner.cli.main",
     "libra_planner.optimizer.optimize",
     "libra_planner.optimizer.shadow",
@@ -39,7 +39,6 @@ _MODULES = (
     "libra_planner.spec.plan",
     "libra_planner.sweep.runner",
     "libra_planner.sweep.results",
-    "libra_planner.sweep.runner",
     "libra_planner.tui.links",
     "libra_planner.tui.plans",
     "libra_planner.tui.sweeping",
@@ -103,7 +102,7 @@ def _load() -> None:
     On a new machine they have to be compiled, which takes long: a process beside this one does
     so, for the next time, and nothing waits for it.
     """
-    for name in _MODULES:
+    for name in MODULES:
         import_module(name)
     parent, child = os.getpid(), os.fork()
     if child == 0:

@@ -186,16 +186,20 @@ def error_text(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {error}"
 
 
-FIGURES = ("evaluation", "timing.explanation", "report.payload")
+FIGURES = (
+    "libra_planner.evaluation",
+    "libra_planner.timing.explanation",
+    "libra_planner.report.payload",
+)
 """What showing a design's figures needs."""
 
 OTHERS = (
-    "optimizer.shadow",
-    "flows.check",
-    "report.hotspot",
-    "report.check",
-    "sweep.results",
-    *(f"tui.screens.{name}" for name in SCREENS),
+    "libra_planner.optimizer.shadow",
+    "libra_planner.check.links",
+    "libra_planner.report.hotspot",
+    "libra_planner.report.check",
+    "libra_planner.sweep.results",
+    *(f"libra_planner.tui.screens.{name}" for name in SCREENS),
 )
 """The other screens, and what comes back to them from the solver."""
 
@@ -207,6 +211,6 @@ def load(names: tuple[str, ...], ticket: Ticket) -> None:
         for name in names:
             if ticket.cancelled:
                 return
-            import_module(f"libra_planner.{name}")
+            import_module(name)
     finally:
         gc.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from textual.color import Color
 from textual.css.stylesheet import Stylesheet
 from textual.renderables.background_screen import BackgroundScreen
 
-from libra_planner.tui import core
+from libra_planner.tui import core, forks, work
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.painting import ThemedStylesheet, darker
 from libra_planner.tui.widgets.tab_bar import TabBar
@@ -153,3 +154,8 @@ def test_figures_follow_what_other_screens_do(plan_file: Path) -> None:
             assert format_usd(app.evaluation.network_cost_usd) in text
 
     drive(plan_file, walk, (80, 24))
+
+
+def test_modules_that_are_loaded_by_name_exist() -> None:
+    names = (*work.FIGURES, *work.OTHERS, *forks.MODULES)
+    assert not [name for name in names if importlib.util.find_spec(name) is None]
