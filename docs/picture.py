@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.highlighter import NullHighlighter
 
 import libra_planner as lp
-from libra_planner.report.terminal import print_result
+from libra_planner.views.terminal import print_result
 
 
 def main() -> None:

@@ -23,19 +23,19 @@ from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.report.check import CheckedPlan, check_payload
-from libra_planner.report.failures import study_payload
-from libra_planner.report.hotspot import (
+from libra_planner.routing.policy import Policy
+from libra_planner.spec.plan import load_plan
+from libra_planner.timing.expression import Array
+from libra_planner.views.check import CheckedPlan, check_payload
+from libra_planner.views.failures import study_payload
+from libra_planner.views.hotspot import (
     Hotspot,
     TracedFlow,
     hotspot,
     hotspot_payload,
     traced_flow,
 )
-from libra_planner.report.jobs import jobs_payload
-from libra_planner.routing.policy import Policy
-from libra_planner.spec.plan import load_plan
-from libra_planner.timing.expression import Array
+from libra_planner.views.jobs import jobs_payload
 
 
 def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
@@ -59,7 +59,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
         payload = check_payload(checked, found)
         print_json(payload | {name: study_payload(study) for name, study in studies.items()})
         return
-    from libra_planner.report.check_table import print_check, print_failures
+    from libra_planner.views.check_table import print_check, print_failures
 
     print_check(console(), checked, hot, **wanted)
     failed = _failed(options)
@@ -154,7 +154,7 @@ def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[
         statistics = wants_statistics(options)
         print_json(jobs_payload(shared, jobs, options.plans, statistics=statistics))
         return
-    from libra_planner.report.jobs_table import print_jobs
+    from libra_planner.views.jobs_table import print_jobs
 
     print_jobs(console(), shared, jobs, options.plans)
 

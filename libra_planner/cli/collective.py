@@ -13,7 +13,6 @@ import numpy as np
 from libra_planner.cli.streams import print_json
 from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.report.collective import collective_payload
 from libra_planner.spec.case_files import CaseFile, read_case_file
 from libra_planner.spec.collective_cases import (
     REQUIRED,
@@ -23,6 +22,7 @@ from libra_planner.spec.collective_cases import (
     parse_number,
 )
 from libra_planner.timing.collective_times import CollectiveTimes, collective_times
+from libra_planner.views.collective import collective_payload
 
 _FLAGS = {
     "kind": "--kind",
@@ -55,7 +55,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     if options.json:
         print_json(collective_payload(case, times, balanced))
         return
-    from libra_planner.report.collective_table import print_collective
+    from libra_planner.views.collective_table import print_collective
 
     print_collective(console(), case, times, balanced)
 

@@ -45,8 +45,7 @@ def optimize(options: argparse.Namespace) -> None:
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
         from libra_planner.cli.given import given
-        from libra_planner.report.catalogue import catalogue_payload
-        from libra_planner.report.payload import optimize_payload, worth_payload
+        from libra_planner.views.design import catalogue_payload, optimize_payload, worth_payload
 
         payload = given(options) | optimize_payload(problem, design, evaluation)
         payload |= worth_payload(shadow, price_sensitivity(problem, solution))
@@ -54,7 +53,7 @@ def optimize(options: argparse.Namespace) -> None:
             payload |= catalogue_payload(problem, design)
         print_json(payload)
     else:
-        from libra_planner.report.terminal import print_catalogue, print_result
+        from libra_planner.views.terminal import print_catalogue, print_result
 
         print_result(_console(), problem, evaluation, design, shadow)
         if isinstance(design, CatalogueDesign):
@@ -123,11 +122,11 @@ def evaluate(options: argparse.Namespace) -> None:
         raise error.located(place) from None
     if options.json:
         from libra_planner.cli.given import given
-        from libra_planner.report.payload import evaluate_payload
+        from libra_planner.views.design import evaluate_payload
 
         print_json(given(options) | evaluate_payload(problem, evaluation))
     else:
-        from libra_planner.report.terminal import print_result
+        from libra_planner.views.terminal import print_result
 
         print_result(_console(), problem, evaluation)
 
@@ -259,6 +258,6 @@ def cockpit(options: argparse.Namespace) -> None:
 
 
 def _console() -> Any:
-    from libra_planner.report.terminal import PlainConsole
+    from libra_planner.views.renderers.terminal import PlainConsole
 
     return PlainConsole(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)

@@ -22,11 +22,11 @@ from libra_planner.fabric.failures import fail
 from libra_planner.files import write_text
 from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
-from libra_planner.report.flows import RoutedList, flows_payload, measured_payload, rates_csv
 from libra_planner.routing.policy import POLICY_OPTIONS, Policy
 from libra_planner.spec.fabric_files import load_fabric
 from libra_planner.spec.flow_tables import FlowList, read_flows
 from libra_planner.spec.hop_tables import read_hops
+from libra_planner.views.flows import RoutedList, flows_payload, measured_payload, rates_csv
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
 """What stands for options that are not given."""
@@ -58,7 +58,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     if options.json:
         print_json(flows_payload(routed, **wanted))
         return
-    from libra_planner.report.flows_table import print_flows
+    from libra_planner.views.flows_table import print_flows
 
     print_flows(console(), routed, **wanted)
 
@@ -282,6 +282,6 @@ def _answer_measured(options: argparse.Namespace, console: Callable[[], Any]) ->
     if options.json:
         print_json(measured_payload(measured, **wanted))
         return
-    from libra_planner.report.flows_table import print_measured
+    from libra_planner.views.flows_table import print_measured
 
     print_measured(console(), measured, **wanted)

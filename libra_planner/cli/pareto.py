@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.report.notes import plan_notes
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
+from libra_planner.views.plan import plan_notes
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint
@@ -23,8 +23,8 @@ _DISPENSABLE = ("product", "ratio")
 def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print the frontier of ``options.plan``."""
     from libra_planner.optimizer.pareto import pareto
-    from libra_planner.report.memory import memory_payload
     from libra_planner.spec.plan import load_plan
+    from libra_planner.views.plan import memory_payload
 
     if options.csv and options.json:
         place = Place(f"{options.plan}: --csv")
@@ -75,8 +75,8 @@ def _print_csv(problem: Problem, rows: list[dict[str, Any]]) -> None:
 def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ...]) -> None:
     from rich.table import Table
 
-    from libra_planner.report.markup import escape
-    from libra_planner.report.memory import memory_lines
+    from libra_planner.views.plan import memory_lines
+    from libra_planner.views.renderers.terminal import escape
 
     def line(text: str) -> None:
         console.print(escape(text), soft_wrap=not console.is_terminal)

@@ -24,14 +24,14 @@ from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import budget_swings, ranking, swings
-from libra_planner.report.documents.cells import PART_OF_A_STEP
-from libra_planner.report.documents.decision import decision_section
-from libra_planner.report.documents.files import documents
-from libra_planner.report.documents.inputs import Comparison, Origin
-from libra_planner.report.spread import figures
 from libra_planner.routing.policy import Policy
 from libra_planner.spec.parts_files import Catalogue, load_parts
 from libra_planner.spec.parts_plans import InputFile, input_file, plan_context
+from libra_planner.views.cells import PART_OF_A_STEP
+from libra_planner.views.report.comparison import Comparison, Origin
+from libra_planner.views.report.compose import documents
+from libra_planner.views.report.decision import decision_section
+from libra_planner.views.spread import figures
 
 MOST_DESIGNS = 10
 

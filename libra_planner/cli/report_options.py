@@ -7,8 +7,8 @@ from pathlib import Path
 
 from libra_planner.cli.designs import GivenDesign
 from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest
-from libra_planner.report.documents.files import DEFAULT_FORMATS, FORMATS
 from libra_planner.routing.policy import Policy
+from libra_planner.views.report.compose import DEFAULT_FORMATS, FORMATS
 from libra_planner.workload.operations import Covers
 
 LETTERS = "ABCDEFGHIJ"

@@ -15,8 +15,8 @@ from libra_planner.cli.streams import print_json
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.report.notes import as_checked
-from libra_planner.report.routed import routed_payload
+from libra_planner.views.plan import as_checked
+from libra_planner.views.routed import routed_payload
 
 
 def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], Any]) -> None:
@@ -37,7 +37,7 @@ def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], 
         found = routed_payload(chosen, routed, evaluation, traffic, statistics=statistics)
         print_json(given(options) | found)
         return
-    from libra_planner.report.routed_table import print_routed
+    from libra_planner.views.routed_table import print_routed
 
     print_routed(console(), chosen, evaluation, routed)
 

@@ -41,8 +41,8 @@ def _beside(dim: int, evaluation: Evaluation | None) -> tuple[str, str]:
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
     """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
-    from libra_planner.report.memory import brief_verdict
     from libra_planner.units import format_bytes
+    from libra_planner.views.plan import brief_verdict
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
@@ -89,7 +89,7 @@ def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
 
 def verdict(problem: Problem, evaluation: Evaluation) -> Text:
     """Whether the rules are met, which are broken and by how much, and which bind."""
-    from libra_planner.report.payload import binding_rules
+    from libra_planner.views.design import binding_rules
 
     limits = {limit.text for limit in problem.step_time_limits}
     n_rules = len({rule.text for rule in problem.rules} | limits)
@@ -168,7 +168,7 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
 
 def worth(optimum: Optimum) -> Table | None:
     """Shadow prices of the optimum, as ``optimize`` prints them."""
-    from libra_planner.report.worth import worth_table
+    from libra_planner.views.terminal import worth_table
 
     return worth_table(optimum.shadow or ())
 
@@ -180,8 +180,7 @@ def note_lines(notes: Iterable[str]) -> Text:
 
 def notes(problem: Problem, evaluation: Evaluation) -> Text:
     """What the figures take for granted."""
-    from libra_planner.report.memory import memory_lines
-    from libra_planner.report.notes import result_notes
+    from libra_planner.views.plan import memory_lines, result_notes
 
     memory = (line.text for line in memory_lines(problem))
     return note_lines([*memory, *result_notes(problem, evaluation)])

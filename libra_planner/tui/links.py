@@ -14,10 +14,10 @@ from rich.text import Text
 if TYPE_CHECKING:
     from libra_planner.fabric.clos import Array, Layer
     from libra_planner.problem import Problem
-    from libra_planner.report.check import CheckedPlan
-    from libra_planner.report.flows import RoutedList
-    from libra_planner.report.hotspot import Hotspot
     from libra_planner.tui.work import Report
+    from libra_planner.views.check import CheckedPlan
+    from libra_planner.views.flows import RoutedList
+    from libra_planner.views.hotspot import Hotspot
 
 N_BUSIEST = 50
 MOST_ROWS = 16
@@ -44,9 +44,9 @@ def check_links(
     from libra_planner.check.seeds import asked_seeds
     from libra_planner.evaluation import evaluated
     from libra_planner.problem import fastest_alternative
-    from libra_planner.report.check import CheckedPlan
-    from libra_planner.report.hotspot import most_loaded
     from libra_planner.routing.policy import Policy
+    from libra_planner.views.check import CheckedPlan
+    from libra_planner.views.hotspot import most_loaded
 
     problem = fastest_alternative(problem, bandwidth_bytes_per_s)
     violated = evaluated(problem, bandwidth_bytes_per_s).violated
@@ -58,8 +58,8 @@ def check_links(
 
 def step_times(found: CheckedLinks) -> Group:
     """Step time by the model, on whole links with spraying, and under the policy."""
-    from libra_planner.report.spread import mean_text
     from libra_planner.units import format_time
+    from libra_planner.views.spread import mean_text
 
     report = found.checked.report
     table = _table("step time", "time", "vs ideal")
@@ -100,7 +100,7 @@ def dimensions(found: CheckedLinks) -> Table:
 def parts_text(found: CheckedLinks) -> Text:
     """Switches and cables by tier, of the dimensions that have switches."""
     from libra_planner.fabric.parts import design_parts
-    from libra_planner.report.flows_table import plural
+    from libra_planner.views.flows_table import plural
 
     text = Text()
     for parts in design_parts(found.checked.report.design).dimensions:
@@ -116,9 +116,9 @@ def parts_text(found: CheckedLinks) -> Text:
 
 def notes(found: CheckedLinks) -> Text:
     """What collectives run, and what the check takes for granted, as ``check`` prints it."""
-    from libra_planner.report.algorithms import algorithm_lines
-    from libra_planner.report.check import check_notes
     from libra_planner.tui.figures import note_lines
+    from libra_planner.views.check import check_notes
+    from libra_planner.views.phases import algorithm_lines
 
     checked = found.checked
     return note_lines((*algorithm_lines(checked.report), *check_notes(checked)))
@@ -245,15 +245,15 @@ def _style(ratio: float) -> str:
 
 def busiest(found: CheckedLinks) -> list[dict[str, Any]]:
     """The busiest links, as ``check --json`` lists them."""
-    from libra_planner.report.hotspot import link_rows
+    from libra_planner.views.hotspot import link_rows
 
     return link_rows(found.hot, N_BUSIEST) if found.hot else []
 
 
 def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
     """A link: its groups, its flows, and the way of each flow hop by hop."""
-    from libra_planner.report.flows import hop_rows
-    from libra_planner.report.hotspot import FlowNames
+    from libra_planner.views.flows import hop_rows
+    from libra_planner.views.hotspot import FlowNames
 
     text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
     groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())

@@ -30,16 +30,15 @@ LAYERS = [
     ["spec"],
     ["sweep"],
     ["interop"],
-    ["report"],
+    ["views"],
     ["cli", "tui"],
 ]
 CORE = {name for layer in LAYERS[:11] for name in layer}
 _CROWDED = {
     "libra_planner": 16,
     "cli": 24,
-    "documents": 18,
     "optimizer": 40,
-    "report": 26,
+    "views": 19,
     "spec": 38,
     "sweep": 18,
     "tui": 22,

@@ -24,9 +24,13 @@ from libra_planner.optimizer.catalogue import (
 )
 from libra_planner.optimizer.optimize import with_own_optima
 from libra_planner.problem import Rule
-from libra_planner.report.catalogue import catalogue_lines, catalogue_payload
-from libra_planner.report.payload import evaluate_payload, optimize_payload
-from libra_planner.report.terminal import print_catalogue, print_result
+from libra_planner.views.design import (
+    catalogue_lines,
+    catalogue_payload,
+    evaluate_payload,
+    optimize_payload,
+)
+from libra_planner.views.terminal import print_catalogue, print_result
 
 LISTED = """\
   tiers: [chiplet, package, node, pod]

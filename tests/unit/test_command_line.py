@@ -20,7 +20,7 @@ from rich.console import Console
 
 import libra_planner as lp
 from libra_planner.optimizer import optimize as optimizing
-from libra_planner.report.terminal import print_result
+from libra_planner.views.terminal import print_result
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ from rich.console import Console
 import libra_planner as lp
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
-from libra_planner.report.documents.files import documents
 from libra_planner.tui.reporting import decision
+from libra_planner.views.report.compose import documents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PART, WHOLE = str(EXAMPLES / "01_gpt3_4d.yaml"), str(EXAMPLES / "reports" / "one_nic.yaml")

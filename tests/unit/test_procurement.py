@@ -18,14 +18,13 @@ import pytest
 from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
 from libra_planner.procurement.ranking import run_swings
-from libra_planner.report.documents.cells import Report, Section, printable, table, usd
-from libra_planner.report.documents.compose import report
-from libra_planner.report.documents.files import documents
-from libra_planner.report.documents.page import html as page
-from libra_planner.report.documents.text import csv_text, escaped, markdown
-from libra_planner.report.documents.workbook import workbook
 from libra_planner.spec.bundled import folder
 from libra_planner.spec.parts_files import load_parts
+from libra_planner.views.cells import Report, Section, printable, table, usd
+from libra_planner.views.renderers.html import html as page
+from libra_planner.views.renderers.text import csv_text, escaped, markdown
+from libra_planner.views.renderers.workbook import workbook
+from libra_planner.views.report.compose import documents, report
 from tests.conftest import PLAN
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -12,10 +12,10 @@ import pytest
 from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
 from libra_planner.errors import SpecError
-from libra_planner.report.documents.cells import Section
-from libra_planner.report.documents.decision import decision_section
-from libra_planner.report.documents.files import documents
 from libra_planner.spec.parts_files import load_parts
+from libra_planner.views.cells import Section
+from libra_planner.views.report.compose import documents
+from libra_planner.views.report.decision import decision_section
 from tests.unit.test_procurement_workbook import EXAMPLES, Sheets, _cell_of, _same, _stored
 
 ROOT = Path(__file__).parents[2]

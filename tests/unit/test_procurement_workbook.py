@@ -16,8 +16,8 @@ from openpyxl.utils import get_column_letter, range_boundaries
 
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
-from libra_planner.report.documents import workbook as writer
-from libra_planner.report.documents.files import documents
+from libra_planner.views.renderers import workbook as writer
+from libra_planner.views.report.compose import documents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REFERENCE = re.compile(r"(?:'([^']+)'!)?(\$?[A-Z]{1,2}\$?\d+(?::\$?[A-Z]{1,2}\$?\d+)?)")

@@ -1,1 +1,0 @@
-"""Results for people and programs: JSON objects and terminal tables."""

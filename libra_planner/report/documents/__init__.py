@@ -1,1 +1,0 @@
-"""Procurement reports: the same content as HTML, workbook, CSV and Markdown."""

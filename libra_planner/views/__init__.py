@@ -1,0 +1,1 @@
+"""How results become visible: cells, tables and sections, a file per subject."""

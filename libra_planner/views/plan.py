@@ -1,0 +1,248 @@
+"""What stands around the figures of a design: its plan's notes, groups, memory and baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.evaluation import Evaluation
+from libra_planner.problem import Problem
+from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
+from libra_planner.workload.memory import MOST_SHARDED, ModelStates
+
+_HOW_TO_SAY = (
+    "the NPU's memory is not known; name an NPU of the catalogue or write npu.memory, e.g. 80 GB"
+)
+
+WARNING = "WARNING: "
+"""What a line begins with that warns."""
+
+
+@dataclass(frozen=True)
+class MemoryLine:
+    """A sentence on the memory of an NPU.
+
+    Parameters
+    ----------
+    text : without markup.
+    warns : whether the model does not fit as the plan has it.
+    """
+
+    text: str
+    warns: bool = False
+
+
+def memory_lines(problem: Problem) -> Iterator[MemoryLine]:
+    """What the models need on an NPU, and whether they fit; none where no workload knows it."""
+    for name, states in problem.memories.items():
+        of = f" of {name}" if problem.members else ""
+        yield MemoryLine(f"Memory per NPU{of}: {needs(states)}")
+        warns = states.fits is False
+        said = verdict(states, of)
+        yield MemoryLine(WARNING + said if warns else said[0].upper() + said[1:], warns)
+
+
+def memory_markup(problem: Problem) -> Iterator[str]:
+    """The lines for a terminal."""
+    from libra_planner.views.renderers.terminal import escape
+
+    for line in memory_lines(problem):
+        yield f"[red]{escape(line.text)}[/]" if line.warns else escape(line.text)
+
+
+def memory_payload(states: ModelStates | None) -> dict[str, Any] | None:
+    """Key ``memory`` of JSON results; null where the workload does not know it."""
+    if states is None:
+        return None
+    return {
+        "weights_bytes": states.weights_bytes,
+        "gradients_bytes": states.gradients_bytes,
+        "optimizer_bytes": states.optimizer_bytes,
+        "total_bytes": states.total_bytes,
+        "sharded_bytes": states.sharded_bytes,
+        "npu_memory_bytes": states.npu_memory_bytes,
+        "fits": states.fits,
+        "fits_sharded": states.fits_sharded,
+        "zero_stage": states.zero_stage,
+        "verdict": verdict(states),
+    }
+
+
+def needs(states: ModelStates) -> str:
+    """Bytes by kind, and the least that ZeRO leaves of them."""
+    kinds = (
+        f"{format_bytes(states.weights_bytes)} weights",
+        f"{format_bytes(states.gradients_bytes)} gradients",
+        f"{format_bytes(states.optimizer_bytes)} optimizer states",
+    )
+    sharded = f"{format_bytes(states.sharded_bytes)} if all is sharded over DP {states.dp}"
+    total = format_bytes(states.total_bytes)
+    return f"{' + '.join(kinds)} = {total}; {sharded}; activations are not counted"
+
+
+def brief_verdict(states: ModelStates) -> str:
+    """:func:`verdict` for a narrow column, after the bytes that are needed.
+
+    >>> brief_verdict(ModelStates(1e9, 2, dp=8, npu_memory_bytes=16e9))
+    ' of 16.000 GB per NPU: needs ZeRO 1'
+    """
+    memory = states.npu_memory_bytes
+    if memory is None:
+        return " per NPU, of unknown memory"
+    needed = {0: "fits", None: "does not fit"}.get(states.zero_stage)
+    return f" of {format_bytes(memory)} per NPU: {needed or f'needs ZeRO {states.zero_stage}'}"
+
+
+def verdict(states: ModelStates, of: str = "") -> str:
+    """Whether the states fit the NPU: as they are, with ZeRO, not at all, or not known.
+
+    Parameters
+    ----------
+    states : of one NPU.
+    of : whose, such as " of gpt3".
+
+    Examples
+    --------
+    >>> verdict(ModelStates(1e9, 2, dp=8, npu_memory_bytes=20e9), " of a")
+    'the model of a fits the 20.000 GB of the NPU without ZeRO; activations have 2.000 GB'
+    """
+    memory = states.npu_memory_bytes
+    if memory is None:
+        return f"whether the model{of} fits cannot be told: {_HOW_TO_SAY}"
+    room, stage = format_bytes(memory), states.zero_stage
+    if stage == 0:
+        left = format_bytes(memory - states.total_bytes)
+        return f"the model{of} fits the {room} of the NPU without ZeRO; activations have {left}"
+    least = format_bytes(states.zero_bytes(MOST_SHARDED if stage is None else stage))
+    if stage is None:
+        sharded = f" even if all is sharded over DP {states.dp} (ZeRO 3)" if states.dp > 1 else ""
+        over = f"{least} exceed the {room} of the NPU{sharded}"
+        return f"the model{of} does not fit: {over}; use more NPUs, or ones with more"
+    over = f"{format_bytes(states.total_bytes)} exceed the {room} of the NPU"
+    with_zero = f"with ZeRO {stage} over DP {states.dp} it needs {least}"
+    return f"the model{of} needs ZeRO: {over}; {with_zero}. The step time is without ZeRO"
+
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+
+NEEDS_OPTIMA = (
+    "the objective {} compares each workload with its own optimum, which only optimize finds: "
+    "it has no value here"
+)
+
+
+def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """Keys of a group in JSON results; none for a plan with one workload."""
+    if not problem.members:
+        return {}
+    memories = problem.memories
+    workloads = [
+        {
+            "name": member.name,
+            "weight": member.weight,
+            "step_time_s": member.step_time_s,
+            "compute_time_s": member.compute_s,
+            "communication_time_s": member.communication_s,
+            "speedup_vs_equal": _finite(member.speedup_vs_equal),
+            "own_optimum_s": member.own_optimum_s,
+            "memory": memory_payload(memories.get(member.name)),
+        }
+        for member in evaluation.members
+    ]
+    return {"group_objective": problem.group_objective, "workloads": workloads}
+
+
+def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """Why the objective has no value, if it has none."""
+    if evaluation.objective is None:
+        yield NEEDS_OPTIMA.format(problem.group_objective)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+_ALGORITHMS = "algorithms"
+"""The key of a plan that its collectives run by on real links, whatever its fidelity."""
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+    from libra_planner.problem import Problem
+
+
+def plan_notes(problem: Problem) -> Iterator[str]:
+    """What a plan takes for granted, and its keys that the figures do not use."""
+    yield from problem.notes
+    if problem.unused_keys:
+        yield f"fidelity ideal does not use {', '.join(problem.unused_keys)}"
+
+
+def as_checked(problem: Problem) -> Problem:
+    """The plan where its links are checked: its collectives run by the algorithms it names."""
+    unused = tuple(key for key in problem.unused_keys if key != _ALGORITHMS)
+    return replace(problem, unused_keys=unused)
+
+
+def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """What the figures take for granted, and what partial groups would cost on their own links."""
+    yield from objective_notes(problem, evaluation)
+    yield from plan_notes(problem)
+    real_s = evaluation.real_link_step_time_s
+    if real_s is not None:
+        slower = real_s / evaluation.step_time_s - 1
+        yield (
+            f"some parallel groups span only part of a dimension. The model grants them all "
+            f"of its bandwidth, as LIBRA does; on their own links the step would take "
+            f"{format_time(real_s)} ({slower:+.1%})"
+        )
+
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+
+
+def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """Keys of ``--json``; null where a plan's fidelity has no such figure."""
+    balanced = evaluation.balanced
+    return {
+        "chunks": problem.n_chunks,
+        "exact_step_time_s": evaluation.exact_step_time_s,
+        "model_gap": evaluation.model_gap,
+        "balanced": balanced
+        and {
+            "step_time_s": balanced.step_time_s,
+            "gain": evaluation.balanced_gain,
+            "aggregate_bound_s": balanced.aggregate_bound_s,
+        },
+    }
+
+
+def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:
+    """The same for people."""
+    exact_s, balanced = evaluation.exact_step_time_s, evaluation.balanced
+    if exact_s is not None:
+        yield (
+            f"By the exact flow shop of its chunks the step takes [bold]{format_time(exact_s)}[/], "
+            f"{evaluation.model_gap:.4f}x the model's time"
+        )
+    if balanced is not None:
+        yield (
+            f"Balanced over orders of the dimensions the step would take "
+            f"[bold]{format_time(balanced.step_time_s)}[/] ({evaluation.balanced_gain:.4f}x as "
+            f"fast); no order of its collectives' dimensions takes less than "
+            f"{format_time(balanced.aggregate_bound_s)}. The rest is of the fixed order"
+        )
+
+
+def equal_bandwidth_text(evaluation: Evaluation) -> str:
+    """Its bandwidth, step time and cost, and whether it breaks the rules of the plan."""
+    equal = evaluation.equal
+    what = " system cost" if evaluation.fixed_cost_usd else ""
+    breaks = "" if equal.feasible else ", breaks the rules"
+    return (
+        f"{format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
+        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{what}{breaks}"
+    )

@@ -1,0 +1,50 @@
+"""A document as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from libra_planner.views.cells import MINUS, TEXT, Cell, Report, numeric_columns
+
+_TEMPLATE = Path(__file__).with_name("page.html.j2")
+
+
+def html(report: Report) -> str:
+    """The document as HTML: styles, script and pictures inline.
+
+    Every text is escaped by the template; only the charts, which this package draws, are not.
+    """
+    page = _template().render(
+        report=report,
+        shown=_shown,
+        is_number=_is_number,
+        sort_key=_sort_key,
+        numeric=numeric_columns,
+    )
+    return str(page)
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+
+
+def _shown(cell: Cell) -> str:
+    text = cell.shown
+    return text if cell.is_text else text.replace("-", MINUS)
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell.kind != TEXT
+
+
+def _sort_key(cell: Cell) -> str:
+    """The bare value of a number, for sorting."""
+    return "" if cell.value is None or cell.is_text else str(cell.value)

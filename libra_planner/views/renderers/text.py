@@ -1,0 +1,92 @@
+"""A document as Markdown, and its tables as CSV: text that cannot become anything else."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from libra_planner.plain_text import spreadsheet_text
+from libra_planner.views.cells import Cell, Report, Section, Table, numeric_columns
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
+_LINE_START = re.compile(r"([-+](?=\s|$)|[-=]+$|\d+[.)](?=\s|$))")
+"""What begins a list, or makes a heading of the line before."""
+
+
+def markdown(report: Report) -> str:
+    """The document as Markdown with tables, without pictures."""
+    parts = [f"# {escaped(report.title)}", escaped(report.subtitle)]
+    for section in report.sections:
+        parts += _section(section)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(section: Section) -> list[str]:
+    parts = [f"## {escaped(section.title)}"]
+    parts += [f"**Warning:** {escaped(text)}" for text in section.warnings]
+    for card in section.cards:
+        head = f"**{escaped(card.title)}: {escaped(card.answer)}** ({escaped(card.figure)})"
+        parts.append(f"{head}. {escaped(card.reason)}")
+    if section.key == "risks":
+        parts.append("\n".join(f"- {escaped(text)}" for text in section.paragraphs))
+    else:
+        parts += [escaped(text) for text in section.paragraphs]
+    for table in section.tables:
+        parts += [f"**{escaped(table.caption)}**", _table(table), escaped(table.note)]
+    return parts
+
+
+def _table(table: Table) -> str:
+    numeric = numeric_columns(table)
+    lines = [_line([escaped(heading) or " " for heading in table.headings])]
+    lines.append(_line(["---:" if is_number else "---" for is_number in numeric]))
+    lines += [_line([escaped(cell.shown) for cell in row]) for row in table.rows]
+    if table.total is not None:
+        shown = (escaped(cell.shown) for cell in table.total)
+        lines.append(_line([f"**{text}**" if text else "" for text in shown]))
+    return "\n".join(lines)
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is: no markup, no HTML, no link, on one line.
+
+    >>> escaped("<b> a|b"), escaped("- x"), escaped("1. x"), escaped("-1.5%")
+    ('\\\\<b\\\\> a\\\\|b', '\\\\- x', '1\\\\. x', '-1.5%')
+    """
+    line = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    found = _LINE_START.match(line)
+    if found is None:
+        return line
+    start = found[1]
+    safe = f"{start[:-1]}\\{start[-1]}"
+    return safe + line[found.end() :]
+
+
+def csv_text(table: Table) -> str:
+    """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money to the cent."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow([spreadsheet_text(heading) for heading in table.headings])
+    for row in table.rows:
+        writer.writerow([_field(cell) for cell in row])
+    if table.total is not None:
+        writer.writerow([_field(cell) for cell in table.total])
+    return buffer.getvalue()
+
+
+def _field(cell: Cell) -> str:
+    if cell.value is None:
+        return ""
+    if isinstance(cell.value, str):
+        return spreadsheet_text(cell.value)
+    if cell.kind in ("usd", "delta_usd"):
+        return f"{cell.value:.2f}"
+    if cell.kind == "points":
+        return repr(float(cell.value) / 100)
+    # A float of numpy is one, too, but its repr is not a number.
+    return repr(float(cell.value)) if isinstance(cell.value, float) else str(cell.value)

@@ -1,0 +1,1 @@
+"""The procurement document: its sections and charts."""

@@ -1,0 +1,182 @@
+"""Charts as SVG with stable bytes, in the colours of the page that holds them.
+
+Only letters of designs and names of prices are written into a chart, never as formulas.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+from libra_planner.procurement.bill import GROUPS, NETWORKS
+from libra_planner.procurement.ranking import Swing
+from libra_planner.views.cells import Chart
+from libra_planner.views.report.comparison import Comparison
+
+_TEXT_COLOUR, _GRID_COLOUR = "#010203", "#010204"
+"""Colours that stand for the page's own and are replaced by them."""
+
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c")
+"""Colours that people with any colour vision tell apart (Okabe and Ito), dark and light."""
+
+_HATCHES = ("", "//", "..", "xx", "--")
+_MOST_BARS = 12
+_WIDTH = 5.4
+_M_USD = 1e6
+
+
+def charts(comparison: Comparison) -> dict[str, Chart]:
+    """The charts of a comparison, by key."""
+    found = {
+        "cost": _chart("cost", "Price by group, M$", _cost(comparison), _bar_height(comparison))
+    }
+    if comparison.times_s is not None and len(comparison.candidates) > 1:
+        found["frontier"] = _chart(
+            "frontier",
+            f"Price against step time {comparison.ranking.ranked_by}",
+            _frontier(comparison),
+            3.2,
+        )
+    bars = _network_swings(comparison)
+    if bars:
+        letter = comparison.letters[comparison.chosen]
+        title = f"What ±20% on a price of the networks makes of the price of design {letter}, M$"
+        drawing = _tornado(bars, comparison.chosen)
+        found["tornado"] = _chart("tornado", title, drawing, 1.2 + 0.26 * len(bars))
+    return found
+
+
+def _network_swings(comparison: Comparison) -> list[Swing]:
+    """The prices of the networks that move the chosen design most: NPUs would dwarf them."""
+    chosen = comparison.chosen
+    names = comparison.candidates[chosen].bill.of(*NETWORKS).usd_by_price()
+    found = [swing for swing in comparison.swings if swing.price_name in names]
+    return sorted(found, key=lambda swing: -swing.usd_by_design[chosen])[:_MOST_BARS]
+
+
+def _bar_height(comparison: Comparison) -> float:
+    return 1.5 + 0.34 * len(comparison.candidates)
+
+
+def _chart(key: str, title: str, draw: Callable[[Any], None], height: float) -> Chart:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    settings: Any = {
+        "svg.hashsalt": key,
+        "svg.fonttype": "none",
+        "font.family": "DejaVu Sans",  # Comes with matplotlib: the same measures everywhere.
+        "font.size": 9,
+        "text.usetex": False,  # Whatever a matplotlibrc in the working directory says.
+        "hatch.linewidth": 0.4,
+        "text.color": _TEXT_COLOUR,
+        "axes.labelcolor": _TEXT_COLOUR,
+        "axes.edgecolor": _GRID_COLOUR,
+        "xtick.color": _TEXT_COLOUR,
+        "ytick.color": _TEXT_COLOUR,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with mpl.rc_context(settings):
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure.subplots())
+        buffer = io.StringIO()
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
+    return Chart(key, title, _inline(buffer.getvalue(), key))
+
+
+def _inline(svg: str, key: str) -> str:
+    """The picture as a part of a page: its colours, no prologue, scaled to its width."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 width="100%"', svg, count=1)
+    svg = svg.replace(_TEXT_COLOUR, "currentColor").replace(_GRID_COLOUR, "var(--line)")
+    svg = re.sub(r'\bid="', f'id="{key}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{key}-", svg)
+    svg = re.sub(r'href="#', f'href="#{key}-', svg)
+    return svg.replace("font: 9px 'DejaVu Sans'", "font: 9px 'DejaVu Sans', sans-serif").strip()
+
+
+def _cost(comparison: Comparison) -> Callable[[Any], None]:
+    def draw(axes: Any) -> None:
+        positions = range(len(comparison.candidates))
+        left = [0.0 for _ in positions]
+        for i, group in enumerate(GROUPS):
+            widths = [float(one.bill.of(group).total_usd) / _M_USD for one in comparison.candidates]
+            axes.barh(
+                positions,
+                widths,
+                left=left,
+                label=group,
+                color=_COLOURS[i],
+                hatch=_HATCHES[i],
+                edgecolor=_TEXT_COLOUR,
+                linewidth=0.3,
+            )
+            left = [x + width for x, width in zip(left, widths, strict=True)]
+        for y, total in zip(positions, left, strict=True):
+            axes.text(total, y, f" {total:,.1f}", va="center", parse_math=False)
+        axes.set_yticks(positions, comparison.letters)
+        axes.invert_yaxis()
+        axes.margins(x=0.1)
+        axes.set_xlabel("M$")
+        box = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+        axes.legend(ncols=5, columnspacing=1.0, handlelength=1.6, **box)
+
+    return draw
+
+
+def _frontier(comparison: Comparison) -> Callable[[Any], None]:
+    def draw(axes: Any) -> None:
+        place = {"xytext": (7, 5), "textcoords": "offset points"}
+        for i, ((x, y), letters) in enumerate(_points(comparison).items()):
+            axes.plot([x], [y], "o", color=_COLOURS[i % 4], markersize=8)
+            label = ", ".join(letters)
+            axes.annotate(label, (x, y), fontweight="bold", parse_math=False, **place)
+        axes.margins(0.15)
+        axes.ticklabel_format(useOffset=False, style="plain")
+        axes.set_xlabel("price of everything, M$ (left is cheaper)")
+        axes.set_ylabel("step time, ms (down is faster)")
+        axes.grid(color=_GRID_COLOUR, linewidth=0.5)
+
+    return draw
+
+
+def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
+    """Letters of the designs by price, M$, and step time, ms; equal designs share a point."""
+    found: dict[tuple[float, float], list[str]] = {}
+    for one in comparison.candidates:
+        time_s = one.step_time_by(comparison.ranking.ranked_by)
+        point = round(float(one.bill.total_usd) / _M_USD, 6), round(time_s * 1000, 6)
+        found.setdefault(point, []).append(one.letter)
+    return found
+
+
+def _tornado(bars: list[Swing], chosen: int) -> Callable[[Any], None]:
+    def draw(axes: Any) -> None:
+        widths = [float(swing.change_usd(chosen)) / _M_USD for swing in bars]
+        positions = range(len(bars))
+        axes.barh(positions, [-width for width in widths], color=_COLOURS[2], label="price -20%")
+        axes.barh(positions, widths, color=_COLOURS[1], hatch="//", label="price +20%")
+        for y, width in zip(positions, widths, strict=True):
+            axes.text(width, y, f" ±{width:,.2f}", va="center", parse_math=False)
+        names = [_plain(swing.price_name) for swing in bars]
+        axes.set_yticks(positions, names, parse_math=False)
+        axes.invert_yaxis()
+        axes.axvline(0, color=_TEXT_COLOUR, linewidth=0.8)
+        axes.margins(x=0.14)
+        axes.set_xlabel("M$")
+        axes.legend(loc="lower right", frameon=False)
+
+    return draw
+
+
+def _plain(name: str) -> str:
+    """A name from a user's catalogue in letters that every font has."""
+    return "".join(char if " " <= char <= "~" else "?" for char in name)[:40]
