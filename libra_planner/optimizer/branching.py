@@ -1,24 +1,20 @@
-"""What rules leave to continuous dimensions beside each combination of purchasable speeds.
+"""Branch and bound over purchasable speeds, for continuous dimensions and huge catalogues.
 
-Interval propagation, vectorised over combinations: for every rule ``a . x <= room`` the
-terms of the others at their least leave each x_j at most (a_j > 0) or at least (a_j < 0)
-what remains. The box that follows holds every design, so the time at its upper corner and
-the cost at its lower one bound the objective from below.
-
-Boxes of combinations are bounded by the continuous optimizer on their relaxation
-(:mod:`libra_planner.optimizer.relaxation`), the most promising first, and split where the
-relaxed bandwidth lies between two speeds. A box in which every dimension is purchasable
-and few combinations are left is searched exhaustively.
+A box lets each purchasable dimension choose among neighbouring speeds. Boxes are bounded by the
+continuous optimizer on their relaxation (:mod:`libra_planner.optimizer.relaxation`), the most
+promising first, and split where the relaxed bandwidth lies between two speeds. A box in which
+every dimension is purchasable and few combinations are left is searched exhaustively.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,123 +22,16 @@ from libra_planner.costs.options import Options, nearest_options
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.evaluation import max_violation
 from libra_planner.optimizer.combinations import (
-    Block,
+    Best,
     Combinations,
     best_combination,
-    late,
     objectives,
     tie_breaker,
 )
-from libra_planner.optimizer.relaxation import Box, relaxation, restricted, whole_box
-from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
-from libra_planner.timing.expression import Array, Mask
-
-_ENDLESS_BYTES_PER_S = 1e30
-"""Stands for no upper bound: takes no time."""
-
-
-@dataclass(frozen=True)
-class Reach:
-    """Boxes of designs, one per combination of the discrete dimensions.
-
-    Parameters
-    ----------
-    lower, upper : bandwidth of every dimension, bytes/s, shape (n, n_dims).
-    fits : whether the rules may be met, shape (n,).
-    objective : lower bound of the objective, infinite where they cannot, shape (n,).
-    """
-
-    lower: Array
-    upper: Array
-    fits: Mask
-    objective: Array
-
-
-@dataclass(frozen=True)
-class _Row:
-    """``coefficients . x <= room`` over continuous dimensions, to ``slack``; (n,) each."""
-
-    coefficients: Array
-    room: Array
-    slack: Array
-
-
-def reach(problem: Problem, block: Block) -> Reach:
-    """Bounds of the designs that each combination of a block allows."""
-    n, continuous = len(block.network_usd), continuous_dims(problem)
-    lower, upper = np.zeros((n, len(continuous))), np.full((n, len(continuous)), np.inf)
-    rows = [row for rule in problem.rules for row in _rows(problem, rule, block)]
-    fits = np.ones(n, dtype=np.bool_)
-    with np.errstate(invalid="ignore", over="ignore"):
-        for _ in range(len(continuous) + 1):
-            for row in rows:
-                fits &= _tighten(row, lower, upper)
-    fits &= (lower <= upper * (1 + RULE_TOLERANCE)).all(axis=1)
-    low, high = (_whole(problem, block, bounds) for bounds in (lower, upper))
-    objective = _bound(problem, block, low, high, fits)
-    return Reach(low, high, np.isfinite(objective), objective)
-
-
-def continuous_dims(problem: Problem) -> list[int]:
-    """Dimensions without options."""
-    return [i for i in range(problem.topology.n_dims) if i not in problem.purchasable]
-
-
-def rest_of_rule(problem: Problem, rule: Rule, block: Block) -> tuple[Array, Array]:
-    """A rule over the continuous dimensions: coefficients (n_dims,) and bounds (n,).
-
-    What the purchased dimensions contribute is on the right side; in a rule over cost
-    that is the price of their options.
-    """
-    discrete = list(problem.purchasable)
-    coefficients = np.array(rule.coefficients)
-    bought = block.bandwidth @ coefficients[discrete]
-    if rule.cost_factor:
-        bought = rule.cost_factor * block.network_usd
-    coefficients[discrete] = 0.0
-    return coefficients, rule.bound - bought
-
-
-def _rows(problem: Problem, rule: Rule, block: Block) -> list[_Row]:
-    coefficients, room = rest_of_rule(problem, rule, block)
-    row = coefficients[continuous_dims(problem)]
-    slack = RULE_TOLERANCE * np.maximum(abs(rule.bound), np.abs(room - rule.bound))
-    upper, lower = _Row(row, room, slack), _Row(-row, -room, slack)
-    return {"<=": [upper], ">=": [lower]}.get(rule.sense, [upper, lower])
-
-
-def _tighten(row: _Row, lower: Array, upper: Array) -> Mask:
-    """Shrink the boxes by one row, in place; returns where the row can be met."""
-    a = row.coefficients
-    least = np.where(a > 0, a * lower, np.where(a < 0, a * upper, 0.0))
-    room = row.room + row.slack
-    for j in np.flatnonzero(a):
-        others = least[:, np.arange(len(a)) != j].sum(axis=1)
-        edge = (room - others) / a[j]
-        if a[j] > 0:
-            upper[:, j] = np.minimum(upper[:, j], edge)
-        else:
-            lower[:, j] = np.maximum(lower[:, j], edge)
-    return np.asarray(least.sum(axis=1) <= room)
-
-
-def _whole(problem: Problem, block: Block, bounds: Array) -> Array:
-    """Bandwidths of every dimension, (n, n_dims): the purchased ones and bounds of the rest."""
-    vectors = np.empty((len(bounds), problem.topology.n_dims))
-    vectors[:, list(problem.purchasable)] = block.bandwidth
-    vectors[:, continuous_dims(problem)] = np.clip(bounds, 0.0, _ENDLESS_BYTES_PER_S)
-    return vectors
-
-
-def _bound(problem: Problem, block: Block, lower: Array, upper: Array, fits: Mask) -> Array:
-    step_time_s = problem.step_time.seconds(upper)
-    for limit in problem.step_time_limits:
-        fits = fits & ~late(limit, step_time_s)
-    continuous = continuous_dims(problem)
-    rest_usd = lower[:, continuous] @ problem.price_usd_per_Bps[continuous]
-    cost_usd = problem.fixed_cost_usd + block.network_usd + rest_usd
-    return np.where(fits, objectives(problem, upper, step_time_s, cost_usd), np.inf)
-
+from libra_planner.optimizer.design import Design
+from libra_planner.optimizer.relaxation import least_objectives, relaxation
+from libra_planner.problem import RULE_TOLERANCE, Problem
+from libra_planner.timing.expression import Array
 
 MAX_SOLVED = 500
 """Continuous problems that are solved for one plan."""
@@ -156,40 +45,10 @@ _N_EXHAUSTED = 1_000_000
 _SAME = 1e-9
 """Relative difference up to which two certified figures tie."""
 
+Solve: TypeAlias = Callable[[Problem], Design]
 
-class Solution(Protocol):
-    """What a continuous optimizer returns (:class:`~.design.Design` does)."""
-
-    @property
-    def bandwidth_bytes_per_s(self) -> Array:
-        """Shape (n_dims,)."""
-        ...
-
-    @property
-    def objective(self) -> float:
-        """Exact value there."""
-        ...
-
-    @property
-    def lower_bound(self) -> float:
-        """Proven."""
-        ...
-
-    @property
-    def unique(self) -> bool:
-        """Whether no other vector ties."""
-        ...
-
-
-Solve: TypeAlias = Callable[[Problem], Solution]
-
-
-class Found(NamedTuple):
-    """The best design, a proven bound, and whether no other ties."""
-
-    bandwidth_bytes_per_s: Array
-    lower_bound: float
-    unique: bool
+_Box: TypeAlias = tuple[range, ...]
+"""Options, by index, of each purchasable dimension in their order."""
 
 
 class _Candidate(NamedTuple):
@@ -218,18 +77,23 @@ class _Search:
     bound: float = np.inf
     n_exhausted: int = _N_EXHAUSTED
     found: list[_Candidate] = field(default_factory=list)
-    _boxes: list[tuple[float, int, Box]] = field(default_factory=list)
+    _boxes: list[tuple[float, int, _Box]] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=itertools.count)
 
     def run(self, *, until_first: bool = False) -> None:
         """Fill ``found`` with every design that may be the best, or just one."""
-        self._push(whole_box(self.problem), -np.inf)
+        whole = tuple(range(len(options)) for options in self.problem.purchasable.values())
+        self._push([whole], -np.inf)
         while self._boxes and not (until_first and self.found):
             bound, _, box = heapq.heappop(self._boxes)
             if bound > self.best[0] * (1 + _SAME):
                 break  # Nor can any other: the boxes come in the order of their bounds.
             if self.n_solved == self.n_most:
-                raise self._too_many()
+                raise SolverFailed(
+                    f"{self.problem.at('fabric.link_options')}got purchasable speeds that "
+                    f"{self.n_most} continuous problems do not suffice to rank, expected fewer; "
+                    f"list fewer options, or give rules with '<=' some room"
+                )
             self.n_solved += 1
             self._visit(box, bound)
 
@@ -239,23 +103,28 @@ class _Search:
         space = Combinations(self.problem)
         if self._all_purchasable or space.n_combinations > _MAX_BOUNDED:
             return None
-        return reach(self.problem, space.everything()).objective.reshape(space.shape)
+        everything = space.block(0, space.n_combinations)
+        return least_objectives(self.problem, everything).reshape(space.shape)
 
     @property
     def _all_purchasable(self) -> bool:
         return len(self.problem.purchasable) == self.problem.topology.n_dims
 
-    def _push(self, box: Box, bound: float) -> None:
-        if self._bounds is not None:
-            bound = max(bound, float(self._bounds[box.slices].min()))
-        if bound < np.inf:
-            heapq.heappush(self._boxes, (bound, next(self._number), box))
+    def _push(self, boxes: Iterable[_Box], bound: float) -> None:
+        for box in boxes:
+            least = bound
+            if self._bounds is not None:
+                least = max(bound, float(self._bounds[np.ix_(*box)].min()))
+            if least < np.inf:
+                heapq.heappush(self._boxes, (least, next(self._number), box))
 
-    def _visit(self, box: Box, bound: float) -> None:
+    def _visit(self, box: _Box, bound: float) -> None:
         """Bound a box; note what is found in it and queue its parts."""
-        part = restricted(self.problem, box)
-        if self._all_purchasable and box.n_combinations <= self.n_exhausted:
-            self._exhaust(part)
+        part, n_combinations = _restricted(self.problem, box), math.prod(map(len, box))
+        if self._all_purchasable and n_combinations <= self.n_exhausted:
+            best = best_combination(Combinations(part))
+            if best is not None:
+                self._note(best.bandwidth_bytes_per_s, unique=best.unique)
             return
         free = relaxation(part)
         if free is None:
@@ -265,27 +134,19 @@ class _Search:
         except Infeasible:
             return
         except SolverFailed:
-            if box.n_combinations == 1:
+            if n_combinations == 1:
                 raise
-            self._push_all(halves(box), bound)
+            d = int(np.argmax([len(options) for options in box]))
+            self._push(_split(box, d, (len(box[d]) + 1) // 2), bound)
             return
         self._note_rounded(part, design)
         bound = max(bound, design.lower_bound)
-        if box.n_combinations == 1 or self._is_beaten(free, design):
+        if n_combinations == 1 or self._is_beaten(free, design):
             self.bound = min(self.bound, bound)
         else:
-            self._push_all(parts(part, box, design.bandwidth_bytes_per_s), bound)
+            self._push(_parts(part, box, design.bandwidth_bytes_per_s), bound)
 
-    def _push_all(self, boxes: Iterable[Box], bound: float) -> None:
-        for box in boxes:
-            self._push(box, bound)
-
-    def _exhaust(self, part: Problem) -> None:
-        best = best_combination(Combinations(part))
-        if best is not None:
-            self._note(best.bandwidth_bytes_per_s, unique=best.unique)
-
-    def _note_rounded(self, part: Problem, design: Solution) -> None:
+    def _note_rounded(self, part: Problem, design: Design) -> None:
         """Purchasable designs next to a relaxed one; in a box of one combination, that one."""
         tried = set()
         for toward in (0.0, 0.5, 1.0):
@@ -308,7 +169,7 @@ class _Search:
         elif objective <= least * (1 + _SAME):
             self.best = min(objective, least), min(second, cheapest)
 
-    def _is_beaten(self, free: Problem, design: Solution) -> bool:
+    def _is_beaten(self, free: Problem, design: Design) -> bool:
         """Whether a box holds nothing better: slower, or as fast but dearer (C9)."""
         least, cheapest = self.best
         if design.lower_bound > least * (1 + _SAME):
@@ -316,15 +177,8 @@ class _Search:
         objective, second = _worth(free, design.bandwidth_bytes_per_s)
         return objective >= least * (1 - _SAME) and second > cheapest * (1 + _SAME)
 
-    def _too_many(self) -> SolverFailed:
-        return SolverFailed(
-            f"{self.problem.at('fabric.link_options')}got purchasable speeds that "
-            f"{self.n_most} continuous problems do not suffice to rank, expected fewer; list "
-            f"fewer options, or give rules with '<=' some room"
-        )
 
-
-def best_branch(problem: Problem, solve: Solve, *, n_exhausted: int = _N_EXHAUSTED) -> Found | None:
+def best_branch(problem: Problem, solve: Solve, *, n_exhausted: int = _N_EXHAUSTED) -> Best | None:
     """The best design over all combinations; ``None`` when none meets the rules.
 
     ``n_exhausted`` combinations are few enough to evaluate one by one.
@@ -345,7 +199,7 @@ def best_branch(problem: Problem, solve: Solve, *, n_exhausted: int = _N_EXHAUST
     first = min(tied, key=lambda one: one.bandwidth)
     bought = {tuple(one.bandwidth[dim] for dim in problem.purchasable) for one in tied}
     bound = min(first.objective, search.bound)
-    return Found(np.array(first.bandwidth), bound, first.unique and len(bought) == 1)
+    return Best(np.array(first.bandwidth), first.unique and len(bought) == 1, bound)
 
 
 def _worth(problem: Problem, bandwidth: Array) -> tuple[float, float]:
@@ -367,15 +221,22 @@ def can_be_met(problem: Problem, solve: Solve) -> bool:
     return bool(search.found)
 
 
-def halves(box: Box) -> list[Box]:
-    """A box split in the middle of its dimension of most options."""
-    sizes = [last - first for first, last in zip(box.first, box.last, strict=True)]
-    d = int(np.argmax(sizes))
-    middle = (box.first[d] + box.last[d]) // 2
-    return [box.part(d, box.first[d], middle), box.part(d, middle + 1, box.last[d])]
+def _restricted(problem: Problem, box: _Box) -> Problem:
+    """The problem with only the options in a box."""
+    options = list(problem.options)
+    for (dim, listed), part in zip(problem.purchasable.items(), box, strict=True):
+        options[dim] = listed[part.start : part.stop]
+    return replace(problem, options=tuple(options))
 
 
-def parts(part: Problem, box: Box, bandwidth_bytes_per_s: Array) -> list[Box]:
+def _split(box: _Box, d: int, *at: int) -> Iterator[_Box]:
+    """Parts of a box: its dimension d cut before some of its options; empty ones left out."""
+    for first, last in itertools.pairwise((0, *at, len(box[d]))):
+        if first < last:
+            yield (*box[:d], box[d][first:last], *box[d + 1 :])
+
+
+def _parts(part: Problem, box: _Box, bandwidth: Array) -> Iterator[_Box]:
     """A box split where its relaxed design is farthest from what can be bought.
 
     Where the design can be bought it becomes a box of its own, and the rest of the box
@@ -383,26 +244,23 @@ def parts(part: Problem, box: Box, bandwidth_bytes_per_s: Array) -> list[Box]:
     """
     gaps, below = [], []
     for dim, options in part.purchasable.items():
-        value = float(bandwidth_bytes_per_s[dim])
+        value = float(bandwidth[dim])
         speeds = np.array([option.bandwidth_bytes_per_s for option in options])
         below.append(max(0, int(np.searchsorted(speeds, value * (1 + _SAME), side="right")) - 1))
         gap = float(np.abs(speeds - value).min())
         gaps.append(gap / value if gap > _SAME * value else 0.0)
-    at = [first + k for first, k in zip(box.first, below, strict=True)]
     d = int(np.argmax(gaps))
-    if gaps[d] and at[d] < box.last[d]:
-        return [box.part(d, box.first[d], at[d]), box.part(d, at[d] + 1, box.last[d])]
-    return list(_around(box, at))
+    if gaps[d] and below[d] + 1 < len(box[d]):
+        return _split(box, d, below[d] + 1)
+    return _around(box, below)
 
 
-def _around(box: Box, at: Sequence[int]) -> Iterator[Box]:
+def _around(box: _Box, at: Sequence[int]) -> Iterator[_Box]:
     """One combination of a box, and boxes that hold all others once."""
     for d, k in enumerate(at):
-        if box.first[d] < k:
-            yield box.part(d, box.first[d], k - 1)
-        if k < box.last[d]:
-            yield box.part(d, k + 1, box.last[d])
-        box = box.part(d, k, k)
+        alone = box[d][k : k + 1]
+        yield from (part for part in _split(box, d, k, k + 1) if part[d] != alone)
+        box = (*box[:d], alone, *box[d + 1 :])
     yield box
 
 
@@ -412,8 +270,5 @@ def _rounded(options: Options, bandwidth: float, toward: float) -> float:
     speeds = [option.bandwidth_bytes_per_s for option in near]
     if toward == 0.5:
         return min(speeds, key=lambda speed: abs(speed - bandwidth))
-    return speeds[-1] if toward and not _same(speeds[0], bandwidth) else speeds[0]
-
-
-def _same(first: float, second: float) -> bool:
-    return abs(first - second) <= _SAME * max(first, second)
+    exact = abs(speeds[0] - bandwidth) <= _SAME * max(speeds[0], bandwidth)
+    return speeds[-1] if toward and not exact else speeds[0]

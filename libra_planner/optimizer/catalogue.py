@@ -8,6 +8,7 @@ bound calls a continuous optimizer (:mod:`libra_planner.optimizer.branching`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from libra_planner.costs.options import LinkOption, find_options
@@ -15,31 +16,20 @@ from libra_planner.errors import PlannerError, SolverFailed
 from libra_planner.evaluation import max_violation
 from libra_planner.optimizer.branching import Solve, best_branch, can_be_met
 from libra_planner.optimizer.combinations import (
+    Best,
     Combinations,
-    all_rules,
     best_combination,
     infeasible,
-    key,
     objectives,
     refused,
 )
+from libra_planner.optimizer.conflict import AnyRule, irreducible
 from libra_planner.optimizer.design import Design
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array
 
 MAX_COMBINATIONS = 200_000_000
 """Combinations that are evaluated one by one: about a minute on one core."""
-
-
-@dataclass(frozen=True)
-class Continuous:
-    """The optimum when every bandwidth could be bought, at the price book's linear prices.
-
-    ``bandwidth_bytes_per_s`` has shape (n_dims,).
-    """
-
-    bandwidth_bytes_per_s: Array
-    objective: float
 
 
 @dataclass(frozen=True)
@@ -53,14 +43,15 @@ class CatalogueDesign(Design):
     options : what each dimension buys; ``None`` for a continuous one.
     cost_usd : cost of the options, of the continuous dimensions and the fixed cost.
     n_combinations : of purchasable speeds, all of which are accounted for.
-    continuous : the optimum under the same rules without the catalogue.
+    continuous : the optimum under the same rules, at the price book's linear prices, when every
+        bandwidth could be bought.
     no_continuous : why there is none to compare with, else empty.
     """
 
     options: tuple[LinkOption | None, ...]
     cost_usd: float
     n_combinations: int
-    continuous: Continuous | None = None
+    continuous: Design | None = None
     no_continuous: str = ""
 
     @property
@@ -92,24 +83,13 @@ def optimize_catalogue(problem: Problem, solve: Solve) -> CatalogueDesign:
     SolverFailed
         When there are too many combinations to account for all of them.
     """
-    design = _best(problem, solve)
+    whole = len(problem.purchasable) == problem.topology.n_dims
+    few = whole and Combinations(problem).n_combinations <= MAX_COMBINATIONS
+    design = best_purchasable(problem) if few else _branched(problem, solve)
     try:
-        free = solve(without_catalogue(problem))
+        return replace(design, continuous=solve(replace(problem, options=())))
     except PlannerError as error:
         return replace(design, no_continuous=str(error))
-    return replace(design, continuous=Continuous(free.bandwidth_bytes_per_s, free.objective))
-
-
-def _best(problem: Problem, solve: Solve) -> CatalogueDesign:
-    whole = len(problem.purchasable) == problem.topology.n_dims
-    if whole and Combinations(problem).n_combinations <= MAX_COMBINATIONS:
-        return best_purchasable(problem)
-    return _branched(problem, solve)
-
-
-def without_catalogue(problem: Problem) -> Problem:
-    """The same problem when any bandwidth can be bought, at the price book's prices."""
-    return replace(problem, options=())
 
 
 def best_purchasable(problem: Problem) -> CatalogueDesign:
@@ -142,33 +122,26 @@ def best_purchasable(problem: Problem) -> CatalogueDesign:
     best = best_combination(space)
     if best is None:
         raise infeasible(space)
-    return _design(space, best.bandwidth_bytes_per_s, unique=best.unique)
+    return _design(space, best)
 
 
 def _branched(problem: Problem, solve: Solve) -> CatalogueDesign:
-    found = best_branch(problem, solve)
-    if found is None:
-        raise refused(problem, _conflict(problem, solve), [])
-    space = Combinations(problem)
-    design = _design(space, found.bandwidth_bytes_per_s, unique=found.unique)
-    return replace(design, lower_bound=min(found.lower_bound, design.objective))
+    best = best_branch(problem, solve)
+    if best is not None:
+        return _design(Combinations(problem), best)
+
+    def met(kept: Sequence[AnyRule]) -> bool:
+        rules = tuple(rule for rule in kept if isinstance(rule, Rule))
+        limits = tuple(rule for rule in kept if isinstance(rule, StepTimeLimit))
+        return can_be_met(replace(problem, rules=rules, step_time_limits=limits), solve)
+
+    # None of them can be left out as far as could be told.
+    raise refused(problem, irreducible([*problem.rules, *problem.step_time_limits], met))
 
 
-def _conflict(problem: Problem, solve: Solve) -> list[Rule | StepTimeLimit]:
-    """Rules that conflict, none of which can be left out as far as could be told."""
-    kept = all_rules(problem)
-    for one in dict.fromkeys(map(key, kept)):
-        without = [rule for rule in kept if key(rule) != one]
-        rules = tuple(rule for rule in without if isinstance(rule, Rule))
-        limits = tuple(rule for rule in without if isinstance(rule, StepTimeLimit))
-        if not can_be_met(replace(problem, rules=rules, step_time_limits=limits), solve):
-            kept = without
-    return kept
-
-
-def _design(space: Combinations, bandwidth: Array, *, unique: bool) -> CatalogueDesign:
+def _design(space: Combinations, best: Best) -> CatalogueDesign:
     """The design with everything evaluated exactly at its vector (C9)."""
-    problem = space.problem
+    problem, bandwidth = space.problem, best.bandwidth_bytes_per_s
     cost_usd = problem.cost_usd(bandwidth)
     step_time_s = problem.step_time.seconds(bandwidth)
     objective = float(objectives(problem, bandwidth, step_time_s, cost_usd))
@@ -178,8 +151,8 @@ def _design(space: Combinations, bandwidth: Array, *, unique: bool) -> Catalogue
         objective=objective,
         cost_usd=float(cost_usd),
         n_combinations=space.n_combinations,
-        lower_bound=objective,
-        unique=unique,
+        lower_bound=min(best.lower_bound, objective),
+        unique=best.unique,
         max_violation=max_violation(problem, bandwidth),
     )
 

@@ -1,23 +1,31 @@
-"""Every combination of purchasable speeds, in blocks, and why none of them meets the rules.
+"""Every combination of purchasable speeds, in blocks: the exhaustive search behind the catalogue.
 
 Rules, cost and step time of a block of designs are a few NumPy operations each, so that
 no Python runs per design. Combinations are numbered in lexicographic order of their
-bandwidth vectors (dim1 counts first, slower before faster).
+bandwidth vectors (dim1 counts first, slower before faster). Where none of them meets the
+rules, the sets of rules that they break tell which ones conflict.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.evaluation import OBJECTIVES
+from libra_planner.optimizer.conflict import (
+    AnyRule,
+    irreducible,
+    rule_key,
+    rule_names,
+    rule_place,
+)
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Array, Mask
 from libra_planner.units import format_time
@@ -30,10 +38,11 @@ _ROUNDING = 1e-12
 
 
 class Best(NamedTuple):
-    """The best combination, shape (n_dims,), and whether no other ties with it."""
+    """The best design, shape (n_dims,), whether no other ties, and a proven bound if not itself."""
 
     bandwidth_bytes_per_s: Array
     unique: bool
+    lower_bound: float = np.inf
 
 
 class Block(NamedTuple):
@@ -63,27 +72,27 @@ class Combinations:
         """Distinct speeds of each dimension."""
         return tuple(len(options) for options in self.problem.purchasable.values())
 
-    @cached_property
-    def _speeds(self) -> list[Array]:
-        listed = self.problem.purchasable.values()
-        return [np.array([o.bandwidth_bytes_per_s for o in options]) for options in listed]
+    @property
+    def starts(self) -> Sequence[int]:
+        """First combination of each block."""
+        return range(0, self.n_combinations, self.n_block)
 
     @cached_property
-    def _prices(self) -> list[Array]:
+    def _columns(self) -> tuple[list[Array], list[Array]]:
+        """Speeds and prices of each dimension."""
         listed = self.problem.purchasable.values()
-        return [np.array([o.cost_usd for o in options]) for options in listed]
+        speeds = [np.array([o.bandwidth_bytes_per_s for o in options]) for options in listed]
+        return speeds, [np.array([o.cost_usd for o in options]) for options in listed]
 
     def block(self, start: int, n: int | None = None) -> Block:
         """Combinations from number ``start`` on: ``n`` of them or a block, or what is left."""
         numbers = np.arange(start, min(start + (n or self.n_block), self.n_combinations))
         indices = np.unravel_index(numbers, self.shape)
-        speeds = [speed[i] for speed, i in zip(self._speeds, indices, strict=True)]
-        prices = [price[i] for price, i in zip(self._prices, indices, strict=True)]
+        speeds, prices = (
+            [listed[i] for listed, i in zip(column, indices, strict=True)]
+            for column in self._columns
+        )
         return Block(np.stack(speeds, axis=1), sum(prices, np.zeros(len(numbers))))
-
-    def everything(self) -> Block:
-        """All combinations, for those who know that they are few."""
-        return self.block(0, self.n_combinations)
 
     def scores(self, start: int) -> tuple[Array, Array]:
         """Objective and tie-breaker of a block's designs, every dimension of which is bought.
@@ -91,7 +100,7 @@ class Combinations:
         Both are infinite where a rule is broken; shapes (n,).
         """
         problem, block = self.problem, self.block(start)
-        fits = np.flatnonzero(meets_all(problem.rules, block))
+        fits = np.flatnonzero(meets(problem, problem.rules, block))
         cost_usd = problem.fixed_cost_usd + block.network_usd[fits]
         step_time_s = problem.step_time.seconds(block.bandwidth[fits])
         values = np.full((2, len(block.network_usd)), np.inf)
@@ -100,11 +109,6 @@ class Combinations:
         for limit in problem.step_time_limits:
             values[:, fits[late(limit, step_time_s)]] = np.inf
         return values[0], values[1]
-
-    @property
-    def starts(self) -> Sequence[int]:
-        """First combination of each block."""
-        return range(0, self.n_combinations, self.n_block)
 
 
 def objectives(problem: Problem, bandwidth: Array, step_time_s: Array, cost_usd: Array) -> Array:
@@ -127,7 +131,7 @@ def tie_breaker(problem: Problem, step_time_s: Array, cost_usd: Array) -> Array:
     return step_time_s if problem.objective == "cost" else cost_usd
 
 
-def tied(values: Array, best: float) -> Mask:
+def _tied(values: Array, best: float) -> Mask:
     """Which values equal the best but for rounding."""
     return np.asarray(values <= best + _ROUNDING * abs(best))
 
@@ -142,44 +146,51 @@ def best_combination(space: Combinations) -> Best | None:
     best = min(least.values())
     if best == np.inf:
         return None
-    blocks = [start for start, value in least.items() if tied(np.array(value), best)]
-    least = _least(space, blocks, lambda objective, second: second[tied(objective, best)])
+    blocks = [start for start, value in least.items() if _tied(np.array(value), best)]
+    least = _least(space, blocks, lambda objective, second: second[_tied(objective, best)])
     cheapest = min(least.values())
-    first, n_tied = None, 0
-    for start in (start for start, value in least.items() if tied(np.array(value), cheapest)):
+    hits: list[int] = []
+    for start in (start for start, value in least.items() if _tied(np.array(value), cheapest)):
         objective, second = space.scores(start)
-        hits = np.flatnonzero(tied(objective, best) & tied(second, cheapest))
-        first = start + int(hits[0]) if first is None else first
-        n_tied += len(hits)
-        if n_tied > 1:
+        found = np.flatnonzero(_tied(objective, best) & _tied(second, cheapest))
+        hits += (start + found[:2]).tolist()
+        if len(hits) > 1:
             break
-    return Best(space.block(first or 0, 1).bandwidth[0], unique=n_tied == 1)
+    return Best(space.block(hits[0], 1).bandwidth[0], unique=len(hits) == 1)
 
 
-def _least(space: Combinations, starts: Sequence[int], values: Any) -> dict[int, float]:
+def _least(
+    space: Combinations, starts: Sequence[int], values: Callable[[Array, Array], Array]
+) -> dict[int, float]:
     """Least value of each block, by its first combination."""
     return {start: float(values(*space.scores(start)).min()) for start in starts}
 
 
-def meets(rule: Rule, block: Block) -> Mask:
-    """Which combinations meet a linear rule, to 1e-9 relative (C9), shape (n,)."""
+def rest_of_rule(rule: Rule, discrete: list[int], block: Block) -> tuple[Array, Array, Array]:
+    """A rule over the other dimensions: coefficients (n_dims,), bounds and slack, (n,).
+
+    What the ``discrete`` dimensions of the block contribute is on the right side; in a rule over
+    cost that is the price of their options. The slack is 1e-9 of the rule's size (C9).
+    """
+    coefficients = np.array(rule.coefficients)
     if rule.cost_factor:
-        left = rule.cost_factor * block.network_usd
-        terms = np.abs(left)
+        bought = rule.cost_factor * block.network_usd
+        size = np.abs(bought)
     else:
-        left = block.bandwidth @ np.array(rule.coefficients)
-        terms = block.bandwidth @ np.abs(rule.coefficients)
-    excess = {"<=": left - rule.bound, ">=": rule.bound - left}.get(
-        rule.sense, np.abs(left - rule.bound)
-    )
-    return np.asarray(excess <= RULE_TOLERANCE * np.maximum(terms, abs(rule.bound)))
+        bought = block.bandwidth @ coefficients[discrete]
+        size = block.bandwidth @ np.abs(coefficients[discrete])
+    coefficients[discrete] = 0.0
+    slack = RULE_TOLERANCE * np.maximum(size, abs(rule.bound))
+    return coefficients, rule.bound - bought, slack
 
 
-def meets_all(rules: Sequence[Rule], block: Block) -> Mask:
-    """Which combinations meet all of some linear rules, shape (n,)."""
+def meets(problem: Problem, rules: Sequence[Rule], block: Block) -> Mask:
+    """Which combinations meet linear rules over bought dimensions, to 1e-9 (C9), shape (n,)."""
     fits = np.ones(len(block.network_usd), dtype=np.bool_)
     for rule in rules:
-        fits &= meets(rule, block)
+        _, room, slack = rest_of_rule(rule, list(problem.purchasable), block)
+        excess = {"<=": -room, ">=": room}.get(rule.sense, np.abs(room))
+        fits &= excess <= slack
     return fits
 
 
@@ -188,50 +199,53 @@ def late(limit: StepTimeLimit, step_time_s: Array) -> Mask:
     return np.asarray(step_time_s > limit.limit_s * (1 + RULE_TOLERANCE))
 
 
-Key: TypeAlias = tuple[str, int | None]
-"""Text and line of a rule: the parts of a chain ``a <= x <= b`` share one."""
-
-
-def key(rule: Rule | StepTimeLimit) -> Key:
-    """What a rule is known by."""
-    return rule.text, rule.line
-
-
-def all_rules(problem: Problem) -> list[Rule | StepTimeLimit]:
-    """Linear rules, then step-time limits."""
-    return [*problem.rules, *problem.step_time_limits]
-
-
-def conflict(space: Combinations) -> list[Key]:
-    """Rules that no combination meets together, none of which can be left out.
+def infeasible(space: Combinations) -> Infeasible:
+    """The error for rules that no combination meets: names an irreducible set of them.
 
     A deletion filter over the distinct sets of rules that combinations break: some rules
     can be met together when a combination breaks none of them.
     """
     problem = space.problem
-    keys = list(dict.fromkeys(map(key, all_rules(problem))))
-    patterns = _patterns(space, keys)
-    kept = list(range(len(keys)))
-    for i in range(len(keys)):
-        without = [k for k in kept if k != i]
-        if patterns[:, without].any(axis=1).all():
-            kept = without
-    return [keys[k] for k in kept]
+    rules: list[AnyRule] = [*problem.rules, *problem.step_time_limits]
+    patterns = _patterns(space, rules)
+
+    def met(kept: Sequence[AnyRule]) -> bool:
+        columns = [rules.index(rule) for rule in kept]
+        return not np.all(patterns[:, columns].any(axis=1))
+
+    kept = irreducible(rules, met)
+    linear = [rule for rule in kept if isinstance(rule, Rule)]
+    fixes = [
+        f"write '{rule.text.replace('==', '<=')}', since sums of purchasable speeds rarely "
+        "hit a value"
+        for rule in linear
+        if rule.sense == "=="
+    ]
+    if len(linear) < len(kept):
+        least_s = _least_time_s(space, linear)
+        fixes.append(f"allow at least {format_time(least_s, round_up=True)}")
+    return refused(problem, kept, fixes)
 
 
-def _patterns(space: Combinations, keys: list[Key]) -> Mask:
-    """Distinct sets of broken rules, shape (n_patterns, n_keys)."""
-    found = [_distinct(_packed(_broken(space, keys, start))) for start in space.starts]
+def refused(problem: Problem, rules: Sequence[AnyRule], fixes: Sequence[str] = ()) -> Infeasible:
+    """The error that names conflicting ``rules`` and what to do about them."""
+    texts = [text for text, _ in dict.fromkeys(map(rule_key, rules))]
+    what, one, together = "a rule", "it", ""
+    if len(texts) > 1:
+        what, one, together = "rules", "one of them", " together"
+    fix = ", or ".join([*fixes, f"loosen or remove {one}"])
+    message = (
+        f"{rule_place(problem, rules[0])}got {what} that no combination of purchasable speeds "
+        f"(fabric.link_options) meets{together}: {rule_names(rules)}; {fix}"
+    )
+    return Infeasible(message, tuple(texts))
+
+
+def _patterns(space: Combinations, rules: Sequence[AnyRule]) -> Mask:
+    """Distinct sets of broken rules, shape (n_patterns, n_rules)."""
+    found = [_distinct(_broken(space, rules, start)) for start in space.starts]
     words = _distinct(np.concatenate(found))
-    bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(keys))
-    return bits.astype(np.bool_)
-
-
-def _packed(broken: Mask) -> NDArray[np.uint64]:
-    """Rows of flags as rows of 64-bit words."""
-    flags = np.packbits(broken, axis=1)
-    padding = -flags.shape[1] % 8
-    return np.ascontiguousarray(np.pad(flags, ((0, 0), (0, padding)))).view(np.uint64)
+    return np.unpackbits(words.view(np.uint8), axis=1, count=len(rules)).astype(np.bool_)
 
 
 def _distinct(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -241,49 +255,17 @@ def _distinct(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.unique(words, axis=0)
 
 
-def _broken(space: Combinations, keys: list[Key], start: int) -> Mask:
+def _broken(space: Combinations, rules: Sequence[AnyRule], start: int) -> NDArray[np.uint64]:
+    """Which rules each combination of a block breaks, a bit each in 64-bit words."""
     problem, block = space.problem, space.block(start)
-    broken = np.zeros((len(block.network_usd), len(keys)), dtype=np.bool_)
-    for rule in problem.rules:
-        broken[:, keys.index(key(rule))] |= ~meets(rule, block)
     step_time_s = problem.step_time.seconds(block.bandwidth)
-    for limit in problem.step_time_limits:
-        broken[:, keys.index(key(limit))] |= late(limit, step_time_s)
-    return broken
-
-
-def infeasible(space: Combinations) -> Infeasible:
-    """The error for rules that no combination meets: names an irreducible set of them."""
-    problem, keys = space.problem, conflict(space)
-    rules = [rule for rule in all_rules(problem) if key(rule) in keys]
-    fixes = [_equality_fix(rule) for rule in rules if isinstance(rule, Rule) and rule.sense == "=="]
-    if any(isinstance(rule, StepTimeLimit) for rule in rules):
-        least_s = _least_time_s(space, [rule for rule in rules if isinstance(rule, Rule)])
-        fixes.append(f"allow at least {format_time(least_s, round_up=True)}")
-    return refused(problem, rules, fixes)
-
-
-def refused(
-    problem: Problem, rules: Sequence[Rule | StepTimeLimit], fixes: Sequence[str]
-) -> Infeasible:
-    """The error that names ``rules`` and what to do about them."""
-    keys = list(dict.fromkeys(map(key, rules)))
-    several = len(keys) > 1
-    names = " and ".join(f"'{text}'" + (f" (line {line})" if line else "") for text, line in keys)
-    at = ":".join([problem.source, *(str(n) for n in (rules[0].line, rules[0].column) if n)])
-    what = "rules" if several else "a rule"
-    together = " together" if several else ""
-    fix = ", or ".join([*fixes, f"loosen or remove {'one of them' if several else 'it'}"])
-    message = (
-        f"{at}: constraints: got {what} that no combination of purchasable speeds "
-        f"(fabric.link_options) meets{together}: {names}; {fix}"
-    )
-    return Infeasible(message, tuple(text for text, _ in keys))
-
-
-def _equality_fix(rule: Rule) -> str:
-    loosened = rule.text.replace("==", "<=")
-    return f"write '{loosened}', since sums of purchasable speeds rarely hit a value"
+    broken = [
+        ~meets(problem, [rule], block) if isinstance(rule, Rule) else late(rule, step_time_s)
+        for rule in rules
+    ]
+    flags = np.packbits(np.stack(broken, axis=1), axis=1)
+    padding = -flags.shape[1] % 8
+    return np.ascontiguousarray(np.pad(flags, ((0, 0), (0, padding)))).view(np.uint64)
 
 
 def _least_time_s(space: Combinations, rules: Sequence[Rule]) -> float:
@@ -291,7 +273,7 @@ def _least_time_s(space: Combinations, rules: Sequence[Rule]) -> float:
     times = [np.inf]
     for start in space.starts:
         block = space.block(start)
-        fits = meets_all(rules, block)
+        fits = meets(space.problem, rules, block)
         if fits.any():
             times.append(float(space.problem.step_time.seconds(block.bandwidth[fits]).min()))
     return min(times)

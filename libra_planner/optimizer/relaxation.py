@@ -1,62 +1,60 @@
-"""Boxes of purchasable speeds, and the continuous problem that bounds the best design in one.
+"""What bounds the best design among purchasable speeds: relaxed problems, and intervals.
 
-A box lets each purchasable dimension choose among neighbouring speeds. Its relaxation
-lets it have any bandwidth between the slowest and the fastest, at a price that is nowhere
-above that of an option: an affine function of the bandwidth, exact where one speed is left.
+The relaxation of a problem lets each dimension with options have any bandwidth between the
+slowest and the fastest, at a price that is nowhere above that of an option: an affine function
+of the bandwidth, exact where one speed is left. Cheaper and coarser, for all combinations at once,
+is what rules leave to the continuous dimensions beside each: the box that follows holds every
+design, so the time at its upper corner and the cost at its lower one bound the objective.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from libra_planner.costs.options import Options
+from libra_planner.optimizer.batch_scaled import BatchRules
+from libra_planner.optimizer.batch_setup import interval_bounds
+from libra_planner.optimizer.combinations import Block, late, objectives, rest_of_rule
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
 from libra_planner.timing.expression import Array
 
 _NOISE_USD = 1e-6
 """Rounding of a cost."""
 
-
-@dataclass(frozen=True)
-class Box:
-    """First and last option, by index, of each purchasable dimension in their order."""
-
-    first: tuple[int, ...]
-    last: tuple[int, ...]
-
-    @property
-    def n_combinations(self) -> int:
-        """Designs in the box, continuous dimensions aside."""
-        sizes = (last - first + 1 for first, last in zip(self.first, self.last, strict=True))
-        return math.prod(sizes)
-
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """The box as an index into an array over all combinations."""
-        pairs = zip(self.first, self.last, strict=True)
-        return tuple(slice(first, last + 1) for first, last in pairs)
-
-    def part(self, d: int, first: int, last: int) -> Box:
-        """The box with one dimension's range replaced."""
-        lower = (*self.first[:d], first, *self.first[d + 1 :])
-        return Box(lower, (*self.last[:d], last, *self.last[d + 1 :]))
+_ENDLESS_BYTES_PER_S = 1e30
+"""Stands for no upper bound: takes no time."""
 
 
-def whole_box(problem: Problem) -> Box:
-    """All combinations."""
-    sizes = [len(options) for options in problem.purchasable.values()]
-    return Box((0,) * len(sizes), tuple(size - 1 for size in sizes))
+def least_objectives(problem: Problem, block: Block) -> Array:
+    """Bound of the objective beside each combination of a block, infinite where rules break, (n,).
 
-
-def restricted(problem: Problem, box: Box) -> Problem:
-    """The problem with only the options in a box."""
-    options = list(problem.options)
-    for (dim, listed), part in zip(problem.purchasable.items(), box.slices, strict=True):
-        options[dim] = listed[part]
-    return replace(problem, options=tuple(options))
+    Of designs whose other dimensions are continuous.
+    """
+    n, n_dims = len(block.network_usd), problem.topology.n_dims
+    continuous = [i for i in range(n_dims) if i not in problem.purchasable]
+    rows, limits = [np.zeros(n_dims)], [np.zeros(n)]  # A row for problems without any rule.
+    for rule in problem.rules:
+        row, room, slack = rest_of_rule(rule, list(problem.purchasable), block)
+        for sign in {"<=": [1.0], ">=": [-1.0]}.get(rule.sense, [1.0, -1.0]):
+            rows.append(sign * row)
+            limits.append(sign * room + slack)
+    table, room = np.array(rows)[:, continuous, None], np.array(limits)
+    broken = ((table == 0).all(axis=1) & (room < 0)).any(axis=0)
+    none = np.empty((0, len(continuous), n))
+    rules = BatchRules(np.broadcast_to(table, (*table.shape[:2], n)), room, none, none[:, 0])
+    lower, upper = interval_bounds(rules, len(continuous))
+    broken |= (lower > upper * (1 + RULE_TOLERANCE)).any(axis=0)
+    fastest = np.empty((n, n_dims))
+    fastest[:, list(problem.purchasable)] = block.bandwidth
+    fastest[:, continuous] = np.clip(upper, 0.0, _ENDLESS_BYTES_PER_S).T
+    step_time_s = problem.step_time.seconds(fastest)
+    for limit in problem.step_time_limits:
+        broken |= late(limit, step_time_s)
+    rest_usd = np.clip(lower, 0.0, _ENDLESS_BYTES_PER_S).T @ problem.price_usd_per_Bps[continuous]
+    cost_usd = problem.fixed_cost_usd + block.network_usd + rest_usd
+    return np.where(broken, np.inf, objectives(problem, fastest, step_time_s, cost_usd))
 
 
 def relaxation(problem: Problem) -> Problem | None:
@@ -77,15 +75,17 @@ def relaxation(problem: Problem) -> Problem | None:
     >>> [rule.text for rule in free.rules], free.price_usd_per_Bps * 1e9, free.fixed_cost_usd
     (['dim1 as bought', 'dim1 as bought'], array([10., 20.]), 0.0)
     """
-    price, base_usd = _affine_cost(problem)
+    price, base_usd = problem.price_usd_per_Bps.copy(), 0.0
+    for dim, options in problem.purchasable.items():
+        price[dim], constant = _minorant(options)
+        base_usd += constant
     rules: list[Rule] = []
     for rule in problem.rules:
-        relaxed = _relaxed_rule(problem, rule, price, base_usd)
-        if relaxed is not None and not any(relaxed.coefficients):
-            if relaxed.excess(np.zeros(len(price))) > RULE_TOLERANCE * _size(problem, rule):
-                return None
-        elif relaxed is not None:
+        relaxed, slack = _relaxed_rule(problem, rule, price, base_usd)
+        if relaxed is not None and any(relaxed.coefficients):
             rules.append(relaxed)
+        elif relaxed is not None and relaxed.excess(np.zeros(len(price))) > slack:
+            return None
     return replace(
         problem,
         options=(),
@@ -93,16 +93,6 @@ def relaxation(problem: Problem) -> Problem | None:
         price_usd_per_Bps=price,
         fixed_cost_usd=problem.fixed_cost_usd + base_usd,
     )
-
-
-def _affine_cost(problem: Problem) -> tuple[Array, float]:
-    """Price per byte/s, (n_dims,), and a constant: together never above the options' cost."""
-    price, base_usd = problem.price_usd_per_Bps.copy(), 0.0
-    for dim, options in problem.purchasable.items():
-        slope, constant = _minorant(options)
-        price[dim] = slope
-        base_usd += constant
-    return price, base_usd
 
 
 def _minorant(options: Options) -> tuple[float, float]:
@@ -121,36 +111,29 @@ def _minorant(options: Options) -> tuple[float, float]:
     return max(usable, key=lambda line: line[0] * middle + line[1])
 
 
-def _relaxed_rule(problem: Problem, rule: Rule, price: Array, base_usd: float) -> Rule | None:
-    """A rule with the bought bandwidths on the right side; ``None`` where it must be let go."""
+def _relaxed_rule(
+    problem: Problem, rule: Rule, price: Array, base_usd: float
+) -> tuple[Rule | None, float]:
+    """A rule with the bought bandwidths on the right side, and what rounding may break it by.
+
+    ``None`` where it must be let go: a cost that is too low may be that of an option that is not.
+    """
     if rule.cost_factor:
         exact = all(len(options) == 1 for options in problem.purchasable.values())
         sense = rule.sense if exact else ("<=" if rule.cost_factor > 0 else ">=")
         if rule.sense not in (sense, "=="):
-            return None  # A cost that is too low may be that of an option that is not.
-        coefficients, bound = rule.cost_factor * price, rule.bound - rule.cost_factor * base_usd
-        return replace(rule, coefficients=_row(coefficients), sense=sense, bound=bound)
-    coefficients, bound = np.array(rule.coefficients), rule.bound
-    for dim, options in problem.purchasable.items():
-        if len(options) == 1:
-            bound -= coefficients[dim] * options[0].bandwidth_bytes_per_s
-            coefficients[dim] = 0.0
-    return replace(rule, coefficients=_row(coefficients), bound=float(bound))
+            return None, 0.0
+        row, moved = rule.cost_factor * price, rule.cost_factor * base_usd
+        relaxed = replace(rule, coefficients=_row(row), sense=sense, bound=rule.bound - moved)
+        return relaxed, RULE_TOLERANCE * max(abs(rule.bound), abs(moved))
+    single = {dim: o[0] for dim, o in problem.purchasable.items() if len(o) == 1}
+    speeds = np.array([[option.bandwidth_bytes_per_s for option in single.values()]])
+    row, [bound], [slack] = rest_of_rule(rule, list(single), Block(speeds, np.zeros(1)))
+    return replace(rule, coefficients=_row(row), bound=float(bound)), float(slack)
 
 
 def _row(coefficients: Array) -> tuple[float, ...]:
     return tuple(map(float, coefficients))
-
-
-def _size(problem: Problem, rule: Rule) -> float:
-    """What a violation of a rule over bought dimensions alone is relative to (C9)."""
-    options = problem.purchasable
-    if rule.cost_factor:
-        left = sum(abs(rule.cost_factor) * listed[0].cost_usd for listed in options.values())
-    else:
-        terms = (abs(rule.coefficients[i]) * o[0].bandwidth_bytes_per_s for i, o in options.items())
-        left = sum(terms)
-    return max(abs(rule.bound), left)
 
 
 def _ranges(problem: Problem) -> list[Rule]:
