@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.trees import Routes, single_paths
+from libra_planner.routing.routes import Routes, single_paths
 
 Array: TypeAlias = NDArray[np.float64]
 

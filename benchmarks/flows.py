@@ -22,15 +22,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 from flow_rates import Array, compared, plain_rates, row, seconds, timed
 
-from libra_planner.check.seeds import seed_reports
+from libra_planner.check.report import seed_reports
 from libra_planner.fabric.clos import Clos, Flows
-from libra_planner.fabric.presets import preset_fabric
-from libra_planner.routing.ecmp import _Hashing, drawn_headers
-from libra_planner.routing.headers import Headers
+from libra_planner.fabric.realization import preset_fabric
+from libra_planner.routing.ecmp import Headers, _Hashing, drawn_headers
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
+from libra_planner.routing.routes import single_paths
 from libra_planner.routing.routing import Router
-from libra_planner.routing.trees import single_paths
 
 N_SEEDS = 1000
 CRC32 = Policy("ecmp", hash="crc32")

@@ -12,8 +12,7 @@ from libra_planner.collectives.algorithms import Network
 from libra_planner.costs.options import Options, distinct_options, find_options
 from libra_planner.costs.prices import PricePart, has_nic
 from libra_planner.errors import Place
-from libra_planner.fabric.construction import Realization, default_realization
-from libra_planner.fabric.topology import Topology
+from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.group import Member, relative_time
 from libra_planner.timing.evaluators import StepEvaluators
 from libra_planner.timing.expression import Array, TimeExpression

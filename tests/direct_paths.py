@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from libra_planner.fabric.clos import Indices
-from libra_planner.fabric.direct import Direct
+from libra_planner.fabric.realization import Direct
 from libra_planner.fabric.topology import Block
 
 SHORTER, NEXT, PREVIOUS = 0, 1, -1

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.routing.trees import Routes
+from libra_planner.routing.routes import Routes
 
 Path: TypeAlias = Sequence[tuple[int, Any]]
 """(link, fraction) of every hop of a flow."""

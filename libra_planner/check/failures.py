@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from libra_planner.check.links import LinkCheck
-from libra_planner.check.report import Progress
-from libra_planner.check.seeds import n_routings
+from libra_planner.check.report import Progress, n_routings
 from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.failures import cable_failures, fail, single_failures, with_failed

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from libra_planner.check.findings import CheckReport
-from libra_planner.check.links import LinkCheck
-from libra_planner.check.seeds import n_routings
+from libra_planner.check.links import CheckReport, LinkCheck
+from libra_planner.check.report import n_routings
 from libra_planner.check.traffic import TrafficSettings, placed_npus
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Flows, joined
-from libra_planner.fabric.construction import SwitchSettings
 from libra_planner.fabric.realization import RealizedDesign, realize
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.topology import Block, SwitchSettings, Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 

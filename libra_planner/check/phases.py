@@ -18,8 +18,14 @@ from libra_planner.check.report import (
     layer_reports,
     overall_imbalance,
 )
-from libra_planner.check.schedules import algorithm_name
-from libra_planner.check.traffic import Members, TrafficSettings, message_flows, placed_npus, rounds
+from libra_planner.check.traffic import (
+    Members,
+    TrafficSettings,
+    algorithm_name,
+    message_flows,
+    placed_npus,
+    rounds,
+)
 from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.clos import Clos, Flows, Indices, joined
@@ -29,8 +35,8 @@ from libra_planner.fabric.topology import Topology
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
+from libra_planner.routing.routes import reduction_trees, sprayed_trees
 from libra_planner.routing.routing import Router, Routing, dealt
-from libra_planner.routing.trees import reduction_trees, sprayed_trees
 from libra_planner.workload.parallelism import Group
 
 Value = TypeVar("Value")

@@ -205,7 +205,7 @@ def list_bundled(options: argparse.Namespace) -> None:
 
 def _list_fabrics(options: argparse.Namespace) -> None:
     """Fabrics by name, for ``flows`` and for ``fabric.realization.preset``."""
-    from libra_planner.fabric.presets import PRESETS
+    from libra_planner.fabric.realization import PRESETS
 
     rows = {name: {"note": one.note, "assumed": one.assumed} for name, one in PRESETS.items()}
     if options.json:

@@ -12,8 +12,15 @@ from typing import Any
 import numpy as np
 
 from libra_planner.check.measured import measured_report
-from libra_planner.check.report import FlowReport, flow_report
-from libra_planner.check.seeds import SeedReports, asked_seeds, gathered, n_routings, seed_reports
+from libra_planner.check.report import (
+    FlowReport,
+    SeedReports,
+    asked_seeds,
+    flow_report,
+    gathered,
+    n_routings,
+    seed_reports,
+)
 from libra_planner.cli.policies import flag_of, policy_of
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name

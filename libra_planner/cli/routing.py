@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from libra_planner.check.seeds import asked_seeds
+from libra_planner.check.report import asked_seeds
 from libra_planner.check.traffic import TrafficSettings, traffic_settings
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.problem import Problem

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.construction import TOP_OF_RACK
-from libra_planner.fabric.direct import Direct
-from libra_planner.fabric.realization import RealizedDesign, RealizedDimension
+from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension
+from libra_planner.fabric.topology import TOP_OF_RACK
 
 NPU_NPU, HOST_LEAF, LEAF_SPINE, SPINE_CORE = "npu-npu", "host-leaf", "leaf-spine", "spine-core"
 NPU_SWITCH = "npu-switch"
@@ -164,7 +163,7 @@ def leaves_in_racks(built: RealizedDimension) -> bool:
     Examples
     --------
     >>> from libra_planner.fabric.realization import realize
-    >>> from libra_planner.fabric.construction import Realization, SwitchSettings
+    >>> from libra_planner.fabric.topology import Realization, SwitchSettings
     >>> from libra_planner.fabric.topology import parse_topology
     >>> def built(npus_per_rack):
     ...     racks = SwitchSettings(8, wiring=TOP_OF_RACK, npus_per_rack=npus_per_rack)

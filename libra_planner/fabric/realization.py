@@ -1,27 +1,137 @@
-"""A design as links: the fabric of every dimension, and which port is whose."""
+"""A design as links: the fabric of every dimension, and fabrics of published settings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import Array, Clos, Indices
-from libra_planner.fabric.construction import (
-    RAIL,
-    RAIL_OPTIMIZED,
-    Realization,
-    SwitchSettings,
-    default_realization,
-)
-from libra_planner.fabric.direct import Direct
+from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.fabric.clos import Array, Clos, Indices, Layer
 from libra_planner.fabric.failures import fail
 from libra_planner.fabric.sizing import Shape, ceil_ratio, plane_shape
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.topology import (
+    RAIL,
+    RAIL_OPTIMIZED,
+    Block,
+    Realization,
+    SwitchSettings,
+    Topology,
+    default_realization,
+    parse_topology,
+)
 from libra_planner.units import gigabytes_per_s
+
+
+@dataclass(frozen=True)
+class Direct:
+    """All groups of a ring or fully connected dimension.
+
+    Hosts are the NPUs of the cluster, innermost dimension fastest. A ring NPU has a link of
+    B/2 to the next and one to the previous NPU of its group, in a ring of 2 both to the
+    same; a fully connected one has n - 1 links of B/(n - 1). Link ``i`` of the layer
+    ``ring_next`` leaves NPU i; of ``direct``, links i(n-1) .. i(n-1)+n-2 leave NPU i, to the
+    NPUs 1, 2 .. positions on.
+
+    Parameters
+    ----------
+    block : ring or fully connected.
+    size : NPUs of a group, n.
+    n_hosts : NPUs of the cluster.
+    n_inner : NPUs of all inner dimensions together; neighbours lie so many numbers apart.
+    bandwidth_Bps : B, what one NPU injects, byte/s.
+    failed : links that are down.
+
+    Raises
+    ------
+    SpecError
+        For a switch, a bandwidth that is not positive, or sizes that do not divide.
+
+    Examples
+    --------
+    >>> ring = Direct(Block.RING, 4, n_hosts=8, n_inner=2, bandwidth_Bps=100e9)
+    >>> [(layer.name, layer.n_links) for layer in ring.layers], ring.link_name(2)
+    ([('ring_next', 8), ('ring_previous', 8)], 'NPU 2 -> NPU 4')
+    """
+
+    block: Block
+    size: int
+    n_hosts: int
+    n_inner: int = 1
+    bandwidth_Bps: float = 0.0
+    failed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
+
+    def __post_init__(self) -> None:
+        if self.block is Block.SWITCH:
+            raise SpecError(Fault("got a switch", "expected a ring or a fully connected dimension"))
+        if not (np.isfinite(self.bandwidth_Bps) and self.bandwidth_Bps > 0):
+            got = f"got {self.bandwidth_Bps:g}"
+            raise SpecError(Fault(got, "expected a bandwidth above 0", path="bandwidth_Bps"))
+        least = min(self.size - 1, self.n_inner, self.n_hosts)
+        if least < 1 or self.n_hosts % (self.size * self.n_inner):
+            got = f"got {self.n_hosts} NPUs in groups of {self.size}, {self.n_inner} apart"
+            raise SpecError(Fault(got, "expected whole groups of 2 or more"))
+
+    @property
+    def n_links_per_npu(self) -> int:
+        """Links that leave an NPU (C2)."""
+        return 2 if self.block is Block.RING else self.size - 1
+
+    @property
+    def link_Bps(self) -> float:
+        """Bandwidth of one link, one direction (C2)."""
+        return self.bandwidth_Bps / self.n_links_per_npu
+
+    @property
+    def n_links(self) -> int:
+        """Directed links of all groups."""
+        return self.n_hosts * self.n_links_per_npu
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """One layer per direction of a ring, one of a fully connected dimension.
+
+        They count as host links: they offer no choice of path (C10).
+        """
+        n = self.n_hosts
+        if self.block is Block.RING:
+            return (Layer("ring_next", 0, n, 1, True), Layer("ring_previous", n, n, 1, True))
+        return (Layer("direct", 0, self.n_links, 1, True),)
+
+    def layer(self, name: str) -> Layer:
+        """The layer of a name."""
+        return next(layer for layer in self.layers if layer.name == name)
+
+    @cached_property
+    def capacity_Bps(self) -> Array:
+        """Bandwidth of each link, shape (n_links,); 0 for failed ones."""
+        capacity = np.full(self.n_links, self.link_Bps)
+        capacity[self.failed] = 0.0
+        return capacity
+
+    @cached_property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which links work, shape (n_links,)."""
+        alive = np.ones(self.n_links, dtype=np.bool_)
+        alive[self.failed] = False
+        return alive
+
+    def link_name(self, link: int) -> str:
+        """Name of a link, such as ``NPU 2 -> NPU 4``."""
+        if self.block is Block.RING:
+            direction, source = divmod(link, self.n_hosts)
+            step = -1 if direction else 1
+        else:
+            source, way = divmod(link, self.size - 1)
+            step = way + 1
+        position = source // self.n_inner % self.size
+        target = source + ((position + step) % self.size - position) * self.n_inner
+        return f"NPU {source} -> NPU {target}"
+
 
 MAX_LINKS = 100_000_000
 """Most directed links of a dimension that are listed one by one."""
@@ -321,7 +431,7 @@ def sharing(topology: Topology, dim: int, built: RealizedDimension) -> Sharing |
     Two groups of 8 neighbours each, 4 of a leaf from either.
 
     >>> from libra_planner.fabric.realization import realize
-    >>> from libra_planner.fabric.construction import Realization, SwitchSettings
+    >>> from libra_planner.fabric.topology import Realization, SwitchSettings
     >>> from libra_planner.fabric.topology import parse_topology
     >>> fabric = parse_topology("FC(2)_SW(8)")
     >>> racks = SwitchSettings(switch_radix=16, n_leaves=2, wiring="top_of_rack")
@@ -348,3 +458,131 @@ def _most_groups(place: Indices, group: Indices, n_groups: int) -> int:
     """Most groups at one place; ``place`` of each NPU's ports, shape (n_npus, n_nics)."""
     pairs = np.unique(place * n_groups + group[:, None])
     return int(np.bincount(pairs // n_groups).max())
+
+
+_100G_BPS, _400G_BPS, _NVLINK_BPS = 12.5e9, 50e9, 450e9
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A fabric with a name.
+
+    Parameters
+    ----------
+    note : what it stands for, with the source.
+    assumed : what the source does not say.
+    topology : of the preset as a fabric of its own; the outermost dimension is the switch.
+    bandwidth_Bps : per NPU and dimension of that topology, byte/s.
+    settings : what a plan that names the preset starts from.
+    """
+
+    note: str
+    assumed: str
+    topology: str
+    bandwidth_Bps: tuple[float, ...]
+    settings: SwitchSettings
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Note and assumption, for reports."""
+        return (self.note, f"assumed: {self.assumed}")
+
+
+PRESETS: dict[str, Preset] = {
+    "flowtracer-16x400G": Preset(
+        note="16 nodes of 400 Gbit/s on a leaf-spine fabric, FlowTracer's setting "
+        "(arXiv 2410.17078)",
+        assumed="4 leaves of 4 nodes and 8 spines, one 400 Gbit/s link each, switches of 64 "
+        "ports: the counts are not published; with 8 queue pairs per node 32 flows share "
+        "the 8 uplinks of a leaf",
+        topology="SW(16)",
+        bandwidth_Bps=(_400G_BPS,),
+        settings=SwitchSettings(port_speed_Bps=_400G_BPS, n_leaves=4, n_spines=8),
+    ),
+    "rail-8x400G": Preset(
+        note="nodes of 8 GPUs, one 400 Gbit/s NIC per GPU, rail-optimised 1:1 leaf-spine",
+        assumed="switches of 64 ports; by itself 32 nodes with 450 GB/s per GPU inside the node",
+        topology="FC(8)_SW(32)",
+        bandwidth_Bps=(_NVLINK_BPS, _400G_BPS),
+        settings=SwitchSettings(port_speed_Bps=_400G_BPS, wiring=RAIL_OPTIMIZED),
+    ),
+    "routing-64x32": Preset(
+        note="64 leaves x 32 spines, 32 hosts per leaf, after Routing for Large ML Models "
+        "(arXiv 2503.05324)",
+        assumed="100 Gbit/s ports, one link between a leaf and a spine, switches of 64 ports",
+        topology="SW(2048)",
+        bandwidth_Bps=(_100G_BPS,),
+        settings=SwitchSettings(port_speed_Bps=_100G_BPS, n_leaves=64, n_spines=32),
+    ),
+    "pod-16384": Preset(
+        note="16,384 NPUs of 400 Gbit/s on three tiers of 64-port switches, 1:1",
+        assumed="16 pods of 32 leaves and 32 spines, the fewest switches; 4 links from a spine "
+        "to each of its 8 cores",
+        topology="SW(16384)",
+        bandwidth_Bps=(_400G_BPS,),
+        settings=SwitchSettings(port_speed_Bps=_400G_BPS),
+    ),
+}
+"""By name; a plan names one in ``fabric.realization.preset``."""
+
+
+def preset(name: str) -> Preset:
+    """The preset of a name.
+
+    Raises
+    ------
+    UnknownName
+        With a did-you-mean.
+
+    Examples
+    --------
+    >>> preset("routing-64x32").settings.n_spines
+    32
+    """
+    if name not in PRESETS:
+        raise unknown_name("fabric preset", name, PRESETS)
+    return PRESETS[name]
+
+
+def preset_design(name: str) -> RealizedDesign:
+    """A preset as a design of its own.
+
+    Raises
+    ------
+    UnknownName
+        For a name that is no preset.
+
+    Examples
+    --------
+    >>> preset_design("rail-8x400G").topology.n_npus
+    256
+    """
+    chosen = preset(name)
+    topology = parse_topology(chosen.topology)
+    switches = tuple(
+        chosen.settings if dimension.block is Block.SWITCH else None
+        for dimension in topology.dimensions
+    )
+    return realize(topology, chosen.bandwidth_Bps, Realization(switches, notes=chosen.notes))
+
+
+def preset_fabric(name: str) -> Clos:
+    """The switches of a preset as a fabric for ``flows``.
+
+    Raises
+    ------
+    UnknownName
+        For a name that is no preset.
+
+    Examples
+    --------
+    >>> preset_fabric("pod-16384").n_switches
+    {'leaf': 512, 'spine': 512, 'core': 256}
+    """
+    return _clos_presets(preset_design(name).dimensions[-1])
+
+
+def _clos_presets(built: RealizedDimension) -> Clos:
+    if not isinstance(built.fabric, Clos):
+        raise TypeError("the outermost dimension of a preset is a switch")
+    return built.fabric

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.construction import SwitchSettings
+from libra_planner.fabric.topology import SwitchSettings
 
 _ROUNDING = 1e-9
 """Relative excess that is rounding of a division, not a reason for one more link."""

@@ -8,8 +8,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.check.findings import CheckReport
-from libra_planner.check.links import LinkCheck
+from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.traffic import traffic_settings
 from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.fabric.clos import Array

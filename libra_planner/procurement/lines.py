@@ -8,10 +8,9 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import PricePart
 from libra_planner.fabric.clos import Array
-from libra_planner.fabric.construction import TOP_OF_RACK, Realization, SwitchSettings
 from libra_planner.fabric.parts import CableParts, DimensionParts, SwitchParts, design_parts
 from libra_planner.fabric.realization import RealizedDimension, realize
-from libra_planner.fabric.topology import parse_topology
+from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettings, parse_topology
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import COMPUTE, FACILITY, NETWORK, ZERO, Bill, Line
 from libra_planner.procurement.parts import (

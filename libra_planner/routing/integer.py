@@ -9,8 +9,7 @@ from scipy import optimize, sparse
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices, hops, links_of
-from libra_planner.routing.coloring import edge_coloring
-from libra_planner.routing.greedy import annealing, greedy
+from libra_planner.routing.assignment import annealing, edge_coloring, greedy
 from libra_planner.routing.loads import (
     Bound,
     are_alike,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from libra_planner.routing.trees import Routes
+from libra_planner.routing.routes import Routes
 
 if TYPE_CHECKING:
     from libra_planner.routing.kernels.rates import _State
@@ -48,7 +48,7 @@ def max_min_rates(routes: Routes, capacity_Bps: ArrayLike) -> NDArray[np.float64
     --------
     Flows 0 and 1 share link 0, flows 1 and 2 share link 1.
 
-    >>> from libra_planner.routing.trees import single_paths
+    >>> from libra_planner.routing.routes import single_paths
     >>> max_min_rates(single_paths([[0, -1], [0, 1], [1, -1]]), [10.0, 18.0])
     array([ 5.,  5., 13.])
     """
@@ -87,7 +87,7 @@ def finish_times_s(
     --------
     Two flows share a link of 10 bytes/s until the smaller one ends.
 
-    >>> from libra_planner.routing.trees import single_paths
+    >>> from libra_planner.routing.routes import single_paths
     >>> finish_times_s(single_paths([[0], [0]]), [10.0], [10.0, 30.0])
     array([2., 4.])
     """

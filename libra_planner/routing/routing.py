@@ -12,15 +12,18 @@ import numpy as np
 from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices, hops, links_of
 from libra_planner.fabric.failures import require_connected
-from libra_planner.routing.coloring import edge_coloring
+from libra_planner.routing.assignment import (
+    annealing,
+    collective_speeds,
+    edge_coloring,
+    greedy,
+    two_level_max_min,
+)
 from libra_planner.routing.ecmp import Ecmp
-from libra_planner.routing.greedy import annealing, greedy
 from libra_planner.routing.integer import min_max_ilp
 from libra_planner.routing.loads import Bound, ranks
 from libra_planner.routing.policy import Policy
-from libra_planner.routing.spray import sprayed
-from libra_planner.routing.trees import Routes, single_paths
-from libra_planner.routing.two_level import collective_speeds, two_level_max_min
+from libra_planner.routing.routes import Routes, single_paths, sprayed
 
 __all__ = [
     "Bound",

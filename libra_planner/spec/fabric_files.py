@@ -13,7 +13,7 @@ from pydantic import Field, SkipValidation
 
 from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest
 from libra_planner.fabric.clos import Clos, Indices, Layer
-from libra_planner.fabric.presets import preset_fabric
+from libra_planner.fabric.realization import preset_fabric
 from libra_planner.spec.bundled import is_path
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, read_document, shown

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.fabric.construction import TOP_OF_RACK
+from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.procurement.parts import (
     NIC,
     NPU,

@@ -18,8 +18,7 @@ from libra_planner.costs.prices import (
     price_parts,
 )
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.construction import Realization
-from libra_planner.fabric.topology import Topology, parse_topology
+from libra_planner.fabric.topology import Realization, Topology, parse_topology
 from libra_planner.problem import (
     Problem,
     Rule,

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.fabric.construction import (
+from libra_planner.fabric.realization import preset
+from libra_planner.fabric.topology import (
     SCALE_UP,
     Realization,
     SwitchSettings,
+    Topology,
     default_realization,
 )
-from libra_planner.fabric.presets import preset
-from libra_planner.fabric.topology import Topology
 from libra_planner.spec.document import Document, Key, shown
 from libra_planner.spec.faults import validated
 from libra_planner.spec.realization_models import RealizationSpec, SwitchSpec

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from libra_planner.errors import SpecError
-from libra_planner.fabric.construction import MAX_RADIX
+from libra_planner.fabric.topology import MAX_RADIX
 from libra_planner.spec.document import shown
 from libra_planner.spec.fields import Model, Text
 from libra_planner.spec.option_values import MAX_PORTS, speed_bytes_per_s

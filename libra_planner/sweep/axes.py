@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.routing.headers import HASHES
+from libra_planner.routing.ecmp import HASHES
 from libra_planner.routing.policy import POLICIES
 from libra_planner.spec.collector import FaultCollector
 from libra_planner.spec.document import Document, Key, shown

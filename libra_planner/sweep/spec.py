@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.check.links import CheckMemo, link_check
-from libra_planner.check.seeds import asked_seeds
+from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem
 from libra_planner.routing.imbalance import distribution

@@ -31,7 +31,7 @@ MODULES = (
     "libra_planner.optimizer.shadow",
     "libra_planner.optimizer.pareto",
     "libra_planner.routing.kernels.assignment",
-    "libra_planner.routing.kernels.coloring",
+    "libra_planner.routing.kernels.assignment",
     "libra_planner.routing.kernels.rates",
     "libra_planner.check.links",
     "libra_planner.views.check",

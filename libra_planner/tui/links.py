@@ -41,7 +41,7 @@ def check_links(
 ) -> CheckedLinks:
     """The same check as ``check PLAN --bandwidth ... --policy ...``, with ``--seed`` if given."""
     from libra_planner.check.links import link_check
-    from libra_planner.check.seeds import asked_seeds
+    from libra_planner.check.report import asked_seeds
     from libra_planner.evaluation import evaluated
     from libra_planner.problem import fastest_alternative
     from libra_planner.routing.policy import Policy

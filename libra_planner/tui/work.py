@@ -189,15 +189,15 @@ def error_text(error: Exception) -> str:
 FIGURES = (
     "libra_planner.evaluation",
     "libra_planner.timing.explanation",
-    "libra_planner.report.payload",
+    "libra_planner.views.design",
 )
 """What showing a design's figures needs."""
 
 OTHERS = (
     "libra_planner.optimizer.shadow",
     "libra_planner.check.links",
-    "libra_planner.report.hotspot",
-    "libra_planner.report.check",
+    "libra_planner.views.hotspot",
+    "libra_planner.views.check",
     "libra_planner.sweep.results",
     *(f"libra_planner.tui.screens.{name}" for name in SCREENS),
 )

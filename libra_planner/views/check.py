@@ -6,15 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from libra_planner.check.findings import CheckReport, PhaseSpread
-from libra_planner.check.links import LinkCheck
+from libra_planner.check.links import CheckReport, LinkCheck, PhaseSpread
 from libra_planner.check.phases import PhaseReport
-from libra_planner.check.schedules import Choice
+from libra_planner.check.traffic import Choice
 from libra_planner.evaluation import Violation
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.direct import Direct
 from libra_planner.fabric.parts import DimensionParts, design_parts
-from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, Sharing, sharing
+from libra_planner.fabric.realization import (
+    Direct,
+    RealizedDesign,
+    RealizedDimension,
+    Sharing,
+    sharing,
+)
 from libra_planner.problem import RULE_TOLERANCE, Problem, StepTimeLimit
 from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_bandwidth, gigabytes_per_s

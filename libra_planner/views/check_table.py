@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from libra_planner.check.failures import FailureStudy
-from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import CheckReport
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.parts import DesignParts, DimensionParts, design_parts
 from libra_planner.routing.imbalance import distribution

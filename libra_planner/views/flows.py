@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.check.measured import MeasuredReport
-from libra_planner.check.report import FlowReport, LayerReport
-from libra_planner.check.seeds import SeedReports, gathered
+from libra_planner.check.report import FlowReport, LayerReport, SeedReports, gathered
 from libra_planner.fabric.clos import Clos
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.imbalance import distribution, fim_percent

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from libra_planner.check.measured import MeasuredReport
-from libra_planner.check.report import LayerReport
-from libra_planner.check.seeds import SeedReports, gathered
+from libra_planner.check.report import LayerReport, SeedReports, gathered
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.failures import cable_failures
 from libra_planner.plain_text import visible

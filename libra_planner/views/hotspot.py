@@ -8,11 +8,10 @@ from typing import Any, overload
 
 import numpy as np
 
-from libra_planner.check.findings import CheckReport
-from libra_planner.check.links import LinkCheck
+from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.phases import PhaseReport, RoundReport
 from libra_planner.check.report import flow_report
-from libra_planner.check.schedules import PhaseKey
+from libra_planner.check.traffic import PhaseKey
 from libra_planner.fabric.clos import Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.spec.flow_tables import FlowList

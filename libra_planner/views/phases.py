@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from libra_planner.check.findings import CheckReport
-from libra_planner.check.schedules import Choice
-from libra_planner.check.traffic import MOST_MESSAGES
+from libra_planner.check.links import CheckReport
+from libra_planner.check.traffic import MOST_MESSAGES, Choice
 from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.units import format_time
 from libra_planner.workload.communication import Communication

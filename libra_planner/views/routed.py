@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import CheckReport
 from libra_planner.check.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.check.traffic import TrafficSettings
 from libra_planner.evaluation import Evaluation, max_violation

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import CheckReport
 from libra_planner.check.rerouted import CheckedDesign, RoutedOptimum
 from libra_planner.evaluation import Evaluation
 from libra_planner.optimizer.catalogue import CatalogueDesign

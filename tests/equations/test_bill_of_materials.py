@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.fabric.construction import Realization, SwitchSettings
 from libra_planner.fabric.realization import realize
-from libra_planner.fabric.topology import parse_topology
+from libra_planner.fabric.topology import Realization, SwitchSettings, parse_topology
 from libra_planner.procurement.bill import Bill, Line, discounted_usd
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from libra_planner.errors import SpecError
-from libra_planner.routing.headers import HASHES, choice, flow_hash, rocev2_headers
+from libra_planner.routing.ecmp import HASHES, choice, flow_hash, rocev2_headers
 from libra_planner.routing.imbalance import (
     distribution,
     fim_floor_percent,

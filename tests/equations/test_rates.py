@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.trees import Routes, single_paths
+from libra_planner.routing.routes import Routes, single_paths
 
 GBITPS = 1e9 / 8
 N_LEAVES, N_SPINES, N_HOSTS = 3, 2, 4  # 12 hosts, all links 100 Gbit/s

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from libra_planner.check.report import flow_report
-from libra_planner.check.seeds import seed_reports
+from libra_planner.check.report import flow_report, seed_reports
 from libra_planner.fabric.clos import Clos, Flows
-from libra_planner.fabric.presets import preset_fabric
+from libra_planner.fabric.realization import preset_fabric
 from libra_planner.routing.imbalance import fim_percent, max_over_mean
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.routing import Router

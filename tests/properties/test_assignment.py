@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Choice, Clos, Flows, hops
 from libra_planner.fabric.failures import spine_failures, with_failed
-from libra_planner.routing.greedy import greedy_by_bytes
+from libra_planner.routing.assignment import greedy_by_bytes
 from libra_planner.routing.loads import (
     are_alike,
     busiest_s,

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from libra_planner.routing import kernels as _compile
 from libra_planner.routing import rates
-from libra_planner.routing.kernels import compilation as _compile
 from libra_planner.routing.kernels import rates as _rates_kernel
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.trees import Routes, single_paths
+from libra_planner.routing.routes import Routes, single_paths
 from tests.flows_reference import (
     paths_of,
     plain_finish_times,

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.check.report import flow_report
-from libra_planner.check.seeds import seed_reports
+from libra_planner.check.report import flow_report, seed_reports
 from libra_planner.errors import Disconnected, SpecError
 from libra_planner.fabric.clos import Clos, Flows
-from libra_planner.routing.headers import HASHES
+from libra_planner.routing.ecmp import HASHES
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routing import Router, Routing, dealt

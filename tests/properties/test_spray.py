@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from libra_planner.check.report import flow_report
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos, Flows
-from libra_planner.routing import spray
+from libra_planner.routing import routes as spray
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
+from libra_planner.routing.routes import Routes
 from libra_planner.routing.routing import Router
-from libra_planner.routing.trees import Routes
 from tests import plain_clos
 from tests.assignments import flows_on
 

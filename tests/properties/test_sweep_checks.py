@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.check.findings import CheckReport
-from libra_planner.check.links import CheckMemo, link_check
+from libra_planner.check.links import CheckMemo, CheckReport, link_check
 from libra_planner.check.phases import Memo, PhaseMemo
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy

@@ -133,7 +133,7 @@ def test_an_interrupt_in_generated_code_is_130_too() -> None:
 
 
 def test_an_interrupt_that_a_compiler_swallows_stops_the_work_at_once() -> None:
-    from libra_planner.routing.kernels.compilation import interruptible
+    from libra_planner.routing.kernels import interruptible
 
     for outcome in (lambda: None, _other_error):
         with pytest.raises(KeyboardInterrupt):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError, UnknownName
-from libra_planner.routing.headers import (
+from libra_planner.routing.ecmp import (
     HASHES,
     Headers,
     choice,
@@ -324,7 +324,7 @@ def test_every_port_of_every_flow_is_uniform(n_flows) -> None:
 
 def test_rejection_leaves_all_choices_of_distinct_ports_equally_likely(monkeypatch) -> None:
     """With 4 ports and 3 flows per pair: 24 ordered choices, in 24,000 pairs."""
-    monkeypatch.setattr("libra_planner.routing.headers.N_PORTS", 4)
+    monkeypatch.setattr("libra_planner.routing.ecmp.N_PORTS", 4)
     pair = np.tile(np.arange(24000), 3)
     ports = drawn_source_ports(pair, pair, np.random.default_rng(3)).reshape(3, -1).astype(int)
     code = np.array([16, 4, 1]) @ (ports - 0xC000)

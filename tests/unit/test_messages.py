@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libra_planner.check.seeds import seed_reports
+from libra_planner.check.report import seed_reports
 from libra_planner.check.traffic import (
     Members,
     Round,
@@ -21,11 +21,17 @@ from libra_planner.check.traffic import (
 )
 from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.fabric.clos import Clos, Flows
-from libra_planner.fabric.construction import PLACEMENTS, WIRINGS, Realization, SwitchSettings
 from libra_planner.fabric.realization import RealizedDimension, realize
-from libra_planner.fabric.topology import Block, Topology, parse_topology
-from libra_planner.routing.ecmp import drawn_headers
-from libra_planner.routing.headers import queue_pair_source_port
+from libra_planner.fabric.topology import (
+    PLACEMENTS,
+    WIRINGS,
+    Block,
+    Realization,
+    SwitchSettings,
+    Topology,
+    parse_topology,
+)
+from libra_planner.routing.ecmp import drawn_headers, queue_pair_source_port
 from libra_planner.routing.policy import Policy
 from libra_planner.workload.parallelism import Group
 

@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 import libra_planner as lp
 from libra_planner.errors import SpecError, UnknownName
 from libra_planner.fabric.clos import Choice, Clos, Flows, links_of
-from libra_planner.fabric.construction import WIRINGS, Realization, SwitchSettings
-from libra_planner.fabric.direct import Direct
 from libra_planner.fabric.failures import (
     cable_failures,
     disconnected,
@@ -28,10 +26,22 @@ from libra_planner.fabric.failures import (
     with_failed,
 )
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, SwitchParts, design_parts
-from libra_planner.fabric.presets import PRESETS, preset, preset_design, preset_fabric
-from libra_planner.fabric.realization import realize
+from libra_planner.fabric.realization import (
+    PRESETS,
+    Direct,
+    preset,
+    preset_design,
+    preset_fabric,
+    realize,
+)
 from libra_planner.fabric.sizing import Shape, plane_shape
-from libra_planner.fabric.topology import Block, parse_topology
+from libra_planner.fabric.topology import (
+    WIRINGS,
+    Block,
+    Realization,
+    SwitchSettings,
+    parse_topology,
+)
 from tests.conftest import PLAN
 from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of
 

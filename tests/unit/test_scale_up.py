@@ -15,9 +15,9 @@ import libra_planner as lp
 from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.construction import SCALE_UP
 from libra_planner.fabric.parts import DimensionParts, design_parts
 from libra_planner.fabric.realization import realize
+from libra_planner.fabric.topology import SCALE_UP
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
 from libra_planner.procurement.lines import Book, FabricShop

@@ -18,7 +18,7 @@ from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.routing.rates import max_min_rates
-from libra_planner.routing.trees import reduction_trees
+from libra_planner.routing.routes import reduction_trees
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.routing.kernels.compilation import kept, part
+from libra_planner.routing.kernels import kept, part
 
 _ENDED, _FIXED, _OPEN = 0, 1, 2
 BLOCK = 256

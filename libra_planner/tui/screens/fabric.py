@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.timer import Timer
 from textual.widgets import DataTable, Input, Label, Select
 
-from libra_planner.fabric.construction import WIRINGS
+from libra_planner.fabric.topology import WIRINGS
 from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from libra_planner.check.findings import CheckReport
+from libra_planner.check.links import CheckReport
 from libra_planner.procurement.parts import Assumptions, SideNetwork
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Section, Table, Value, mark, number, percent, table
