@@ -33,7 +33,7 @@ from textual.app import App, ComposeResult
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from libra_planner.spec.bundled import example
+from libra_planner.reading.bundled import example
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.launch import SWITCH_INTERVAL_S
 from libra_planner.tui.links import check_links

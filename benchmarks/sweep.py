@@ -22,10 +22,9 @@ import yaml
 
 from libra_planner.optimizer.batch import optimize_program
 from libra_planner.sweep.cases import pieces
-from libra_planner.sweep.chunks import chunk_of, job_of
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.solver import Solver
-from libra_planner.sweep.spec import Sweep, load_sweep
+from libra_planner.sweep.spec import Sweep, chunk_of, job_of, load_sweep
 
 N_RUNS = 5
 BASE = {

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.design import Design
     from libra_planner.optimizer.optimize import optimize
     from libra_planner.problem import Problem
+    from libra_planner.reading.bundled import example
     from libra_planner.routing.policy import Policy
-    from libra_planner.spec.bundled import example
     from libra_planner.spec.plan import load_plan
 
 __version__ = "0.1.0"
@@ -46,7 +46,7 @@ _HOMES = {
     "SpecError": "libra_planner.errors",
     "batch_optimize": "libra_planner.optimizer.batch",
     "evaluate": "libra_planner.evaluation",
-    "example": "libra_planner.spec.bundled",
+    "example": "libra_planner.reading.bundled",
     "link_check": "libra_planner.check.links",
     "load_plan": "libra_planner.spec.plan",
     "optimize": "libra_planner.optimizer.optimize",

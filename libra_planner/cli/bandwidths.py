@@ -36,7 +36,7 @@ def bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Array:
 
 
 def _gigabytes_per_s(text: str, place: Place) -> float:
-    from libra_planner.spec.document import scalar
+    from libra_planner.reading.document import scalar
 
     value = scalar(text.strip())
     number = isinstance(value, int | float) and not isinstance(value, bool)

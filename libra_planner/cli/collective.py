@@ -13,13 +13,14 @@ import numpy as np
 from libra_planner.cli.streams import print_json
 from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.spec.case_files import CaseFile, read_case_file
-from libra_planner.spec.collective_cases import (
+from libra_planner.inputs.collectives import (
     REQUIRED,
+    CaseFile,
     CollectiveCase,
     Given,
     parse_case,
     parse_number,
+    read_case_file,
 )
 from libra_planner.timing.collective_times import CollectiveTimes, collective_times
 from libra_planner.views.collective import collective_payload

@@ -187,7 +187,7 @@ def report(options: argparse.Namespace) -> None:
 
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
-    from libra_planner.spec import bundled
+    from libra_planner.reading import bundled
 
     if options.kind == "fabrics":
         _list_fabrics(options)
@@ -222,7 +222,7 @@ def _first_comment(path: Path) -> str:
 
 def schema(options: argparse.Namespace) -> None:
     """``libra-planner schema``."""
-    from libra_planner.spec.schema import json_schema
+    from libra_planner.inputs.schema import json_schema
 
     if options.format == "sweep":
         from libra_planner.sweep.axes import sweep_schema

@@ -27,12 +27,11 @@ from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.failures import fail
 from libra_planner.files import write_text
+from libra_planner.inputs.fabrics import load_fabric
+from libra_planner.inputs.flow_tables import FlowList, read_flows, read_hops
 from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.routing.policy import POLICY_OPTIONS, Policy
-from libra_planner.spec.fabric_files import load_fabric
-from libra_planner.spec.flow_tables import FlowList, read_flows
-from libra_planner.spec.hop_tables import read_hops
 from libra_planner.views.flows import RoutedList, flows_payload, measured_payload, rates_csv
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}

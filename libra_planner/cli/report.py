@@ -19,14 +19,14 @@ from libra_planner.cli.routing import placed
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import DataNotFound, Fault, Place, PlannerError, SpecError
 from libra_planner.files import write_files
+from libra_planner.inputs.context import InputFile, input_file, plan_context
+from libra_planner.inputs.parts import Catalogue, load_parts
 from libra_planner.plain_text import visible
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import budget_swings, ranking, swings
 from libra_planner.routing.policy import Policy
-from libra_planner.spec.parts_files import Catalogue, load_parts
-from libra_planner.spec.parts_plans import InputFile, input_file, plan_context
 from libra_planner.views.cells import PART_OF_A_STEP
 from libra_planner.views.report.comparison import Comparison, Origin
 from libra_planner.views.report.compose import documents

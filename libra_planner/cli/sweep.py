@@ -30,9 +30,8 @@ _MOST_SHOWN = 200
 
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
-    from libra_planner.sweep.chunks import job_of
     from libra_planner.sweep.runner import estimated, probe
-    from libra_planner.sweep.spec import load_sweep
+    from libra_planner.sweep.spec import job_of, load_sweep
 
     sweep = load_sweep(options.plan)
     probe(sweep, job_of(sweep))
@@ -262,8 +261,8 @@ def _cell(value: Any) -> str:
 
 def design(options: argparse.Namespace) -> None:
     """``sweep design``: a row as a plan."""
-    from libra_planner.sweep.designs import design_plan
     from libra_planner.sweep.store import RunDirectory
+    from libra_planner.sweep.template import design_plan
 
     text = design_plan(RunDirectory(Path(options.directory)), options.row)
     file = Path(options.output)

@@ -9,12 +9,15 @@ messages; each takes its bytes over the dimension's bandwidth, and a latency per
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar
 
 from libra_planner.collectives.traffic import full_bytes, real_link_slowdown
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.topology import Block, Dimension, Topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
@@ -266,3 +269,43 @@ def _link_factor(
 def _hops(dimension: Dimension, stride: int) -> int:
     """Latency hops to a peer: through a switch two, around a ring the stride."""
     return {Block.SWITCH: 2, Block.FULLY_CONNECTED: 1, Block.RING: stride}[dimension.block]
+
+
+_Name = TypeVar("_Name", bound=StrEnum)
+_SHORT_KINDS = MappingProxyType(
+    {"ar": "all-reduce", "rs": "reduce-scatter", "ag": "all-gather", "a2a": "all-to-all"}
+)
+
+
+def collective_kind(text: str) -> CollectiveKind:
+    """A kind by its name, however it is written: all-reduce, AllReduce, all_reduce, AR.
+
+    Raises
+    ------
+    UnknownName
+        For anything else.
+    """
+    return _member(CollectiveKind, "collective", text, _SHORT_KINDS)
+
+
+def algorithm_named(text: str) -> Algorithm:
+    """An algorithm by its name, however it is written: halving_doubling, halvingDoubling.
+
+    Raises
+    ------
+    UnknownName
+        For anything else.
+    """
+    return _member(Algorithm, "algorithm", text, {})
+
+
+def _member(names: type[_Name], what: str, text: str, short: Mapping[str, str]) -> _Name:
+    found = {_folded(one.value): one for one in names}
+    found |= {name: names(value) for name, value in short.items()}
+    if _folded(text) not in found:
+        raise unknown_name(what, text, [one.value for one in names])
+    return found[_folded(text)]
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[-_ ]", "", text.strip()).casefold()

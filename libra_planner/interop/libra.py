@@ -18,7 +18,7 @@ import yaml
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.fabric.topology import MAX_NPUS
 from libra_planner.files import read_text, write_files
-from libra_planner.spec.document import Document, Key, read_document, scalar, shown
+from libra_planner.reading.document import Document, Key, read_document, scalar, shown
 from libra_planner.workload.operations import Phase
 
 _COLLECTIVES = {

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from libra_planner.costs.options import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.topology import Topology
-from libra_planner.spec.document import Document, Key, shown
-from libra_planner.spec.faults import validated
+from libra_planner.reading.document import Document, Key, shown
+from libra_planner.reading.faults import validated
 from libra_planner.spec.option_models import LinkOptionSpec
 from libra_planner.spec.option_values import port_counts, speed_bytes_per_s, usd_per_npu
 from libra_planner.timing.expression import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.spec.document import Document
+from libra_planner.reading.document import Document
 from libra_planner.spec.models import TableSpec, TransformerSpec
 from libra_planner.workload.operations import Covers, Workload
 

@@ -10,13 +10,17 @@ from typing import TypeAlias
 import numpy as np
 
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
-from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_fault
+from libra_planner.collectives.algorithms import (
+    Algorithm,
+    Network,
+    algorithm_fault,
+    algorithm_named,
+)
 from libra_planner.collectives.flowshop import AUTO_CHUNKS
 from libra_planner.collectives.scheduling import MAX_DIMS
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.fabric.topology import Block, Topology
-from libra_planner.spec.collective_cases import algorithm_named
-from libra_planner.spec.document import Document
+from libra_planner.reading.document import Document
 from libra_planner.spec.fidelity_models import AUTO
 from libra_planner.spec.models import CommonSpec
 from libra_planner.timing.evaluators import BalancedStep, StepEvaluators

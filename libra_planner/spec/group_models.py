@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from libra_planner.spec.fields import Text
+from libra_planner.reading.fields import Text
 from libra_planner.spec.models import CommonSpec, PlanSpec, TrainingSpec
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from libra_planner.errors import Fault, SpecError
 from libra_planner.group import Member, weighted_time
 from libra_planner.problem import Rule, StepTimeLimit
-from libra_planner.spec.collector import FaultCollector
-from libra_planner.spec.document import Document
-from libra_planner.spec.faults import validated
+from libra_planner.reading.document import Document
+from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.spec.group_models import AnyPlanSpec, GroupPlanSpec
 from libra_planner.spec.models import PlanSpec, TrainingSpec
 from libra_planner.spec.training import Training

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.errors import SpecError
-from libra_planner.spec.fields import LOOP_NAME, LOOP_TEXT, Model
+from libra_planner.reading.fields import LOOP_NAME, LOOP_TEXT, Model
 from libra_planner.spec.loops import parse_loop
 from libra_planner.timing.loop_terms import LOOPS, TrainingLoop, overlapped
 

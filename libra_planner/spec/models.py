@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, SkipValidation, Tag, model_validator
 
+from libra_planner.reading.fields import DEGREES, GROUPS, Bytes, Count, Duration, Rate, Text
+from libra_planner.reading.fields import Model as _Model
 from libra_planner.spec.fidelity_models import FidelitySpec, Latencies
-from libra_planner.spec.fields import DEGREES, GROUPS, Bytes, Count, Duration, Price, Rate, Text
-from libra_planner.spec.fields import Model as _Model
 from libra_planner.spec.loop_spec import BubbleFraction, LoopSpec
 from libra_planner.spec.option_models import LinkOptionsSpec
 from libra_planner.spec.realization_models import RealizationSpec
@@ -222,28 +222,3 @@ class TableSpec(_Model):
         default=None, description="Tokens of a step over the whole cluster, for runs."
     )
     assumptions: list[Text] = Field(default=[])
-
-
-class TierSpec(_Model):
-    """Prices of one tier, USD per GB/s."""
-
-    link: Price | None = None
-    switch: Price | None = None
-    nic: Price | None = None
-    nic_reason: Text | None = Field(default=None, description="Why a switch needs no NIC price.")
-
-    @model_validator(mode="after")
-    def _free_nic_says_why(self) -> TierSpec:
-        if self.switch is not None and self.nic == 0 and self.nic_reason is None:
-            raise ValueError("got nic: 0 without nic_reason, expected the reason why it is free")
-        return self
-
-
-class PriceBookSpec(_Model):
-    """A price book: USD per GB/s by tier, with source and date."""
-
-    kind: Literal["price_book"]
-    source: Text
-    as_of: Text
-    unit: Literal["USD per GB/s"]
-    tiers: Annotated[dict[str, TierSpec], Field(min_length=1)]

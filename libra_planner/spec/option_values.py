@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from libra_planner.errors import Fault, SpecError, UnitError, closest
-from libra_planner.spec.document import shown
+from libra_planner.reading.document import shown
 from libra_planner.units import UNITS, unit_kind
 
 MAX_PORTS = 10_000

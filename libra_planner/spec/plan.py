@@ -25,17 +25,17 @@ from libra_planner.problem import (
     StepTimeLimit,
     with_alternatives,
 )
-from libra_planner.spec import bundled, catalogue, realization
-from libra_planner.spec.collector import FaultCollector
-from libra_planner.spec.document import Document, read_document
+from libra_planner.reading import bundled
+from libra_planner.reading.document import Document, apply_settings, dotted_key, read_document
+from libra_planner.reading.faults import FaultCollector
+from libra_planner.reading.prices import load_price_book
+from libra_planner.reading.rules import parse_rule, rule_names
+from libra_planner.spec import catalogue, realization
 from libra_planner.spec.fidelity import Fidelity, build_fidelity
 from libra_planner.spec.group_models import AnyPlanSpec
 from libra_planner.spec.groups import check_group, check_rules, entries, plan_spec, trained
 from libra_planner.spec.loop_spec import loop_settings
 from libra_planner.spec.models import FabricSpec, PlanSpec
-from libra_planner.spec.prices import load_price_book
-from libra_planner.spec.rules import parse_rule, rule_names
-from libra_planner.spec.settings import apply_settings, dotted_key
 from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
 from libra_planner.timing.evaluators import StepEvaluators
@@ -60,7 +60,7 @@ def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
 
     Examples
     --------
-    >>> from libra_planner.spec.bundled import folder
+    >>> from libra_planner.reading.bundled import folder
     >>> problem = load_plan(folder("examples") / "01_gpt3_4d.yaml")
     >>> problem.topology.n_npus, problem.workload_name
     (4096, 'gpt3-libra')

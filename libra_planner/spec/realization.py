@@ -15,8 +15,8 @@ from libra_planner.fabric.topology import (
     Topology,
     default_realization,
 )
-from libra_planner.spec.document import Document, Key, shown
-from libra_planner.spec.faults import validated
+from libra_planner.reading.document import Document, Key, shown
+from libra_planner.reading.faults import validated
 from libra_planner.spec.realization_models import RealizationSpec, SwitchSpec
 
 KEY: Key = ("fabric", "realization")

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import MAX_RADIX
-from libra_planner.spec.document import shown
-from libra_planner.spec.fields import Model, Text
+from libra_planner.reading.document import shown
+from libra_planner.reading.fields import Model, Text
 from libra_planner.spec.option_values import MAX_PORTS, speed_bytes_per_s
 
 AUTO = "auto"

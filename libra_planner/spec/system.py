@@ -9,9 +9,9 @@ from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
 from libra_planner.files import read_text
-from libra_planner.spec import bundled
-from libra_planner.spec.document import parse_document
-from libra_planner.spec.faults import validated
+from libra_planner.reading import bundled
+from libra_planner.reading.document import parse_document
+from libra_planner.reading.faults import validated
 from libra_planner.spec.system_models import (
     AnyNpuSpec,
     CatalogueNpuSpec,

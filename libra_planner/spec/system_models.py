@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from libra_planner.spec.fields import (
+from libra_planner.reading.fields import (
     AMOUNT,
     MEMORY,
     NAMED,

@@ -11,12 +11,12 @@ import numpy as np
 from libra_planner.collectives import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Block, Topology
-from libra_planner.spec import bundled
-from libra_planner.spec.collector import FaultCollector
+from libra_planner.reading import bundled
+from libra_planner.reading.document import dotted_key
+from libra_planner.reading.faults import FaultCollector
 from libra_planner.spec.fidelity import CollectiveModel, Fidelity, Timed
 from libra_planner.spec.loop_spec import training_loop
 from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
-from libra_planner.spec.settings import dotted_key
 from libra_planner.spec.system import compute_rate, npu_memory_bytes
 from libra_planner.spec.system_models import NamedNpuSpec, NpuMemorySpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.files import read_text
+from libra_planner.reading.document import Document, parse_document
+from libra_planner.reading.faults import validated
 from libra_planner.spec.coverage import check_covers, covered
-from libra_planner.spec.document import Document, parse_document
-from libra_planner.spec.faults import validated
 from libra_planner.spec.models import (
     CollectiveSpec,
     OperationSpec,

@@ -15,12 +15,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.reading.document import Document, Key, shown
+from libra_planner.reading.faults import FaultCollector, validated
+from libra_planner.reading.fields import Count, Model, Text
 from libra_planner.routing.ecmp import HASHES
 from libra_planner.routing.policy import POLICIES
-from libra_planner.spec.collector import FaultCollector
-from libra_planner.spec.document import Document, Key, shown
-from libra_planner.spec.faults import validated
-from libra_planner.spec.fields import Count, Model, Text
 from libra_planner.sweep.expressions import NUMBER, OTHER, TEXT, TRUTH
 from libra_planner.timing.expression import Array
 

@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.files import read_text, write_files
-from libra_planner.spec.document import Key, parse_document, parse_value
-from libra_planner.spec.settings import apply_settings, dotted_key
+from libra_planner.reading.document import (
+    Key,
+    apply_settings,
+    dotted_key,
+    parse_document,
+    parse_value,
+)
 
 if TYPE_CHECKING:
     from libra_planner.errors import Fault
-    from libra_planner.spec.document import Document
+    from libra_planner.reading.document import Document
 
 _LOOPS = ("no_overlap", "tp_dp_overlap", "async_dp")
 _OBJECTIVES = ("performance", "performance_per_cost", "cost")
@@ -156,7 +161,7 @@ def _at(value: Any, key: str) -> Any:
 def _field(
     document: Document, value: dict[str, Any], key: str, label: str, edited: set[str]
 ) -> FormField:
-    from libra_planner.spec.settings import dotted_key
+    from libra_planner.reading.document import dotted_key
 
     found = _at(value, key)
     place = document.places.get(dotted_key(key))
@@ -179,7 +184,7 @@ def value_text(value: Any) -> str:
 
 def _choices(key: str, text: str) -> tuple[str, ...]:
     """Known names of a key, and what the plan says if it is another one."""
-    from libra_planner.spec import bundled
+    from libra_planner.reading import bundled
 
     kinds = {"workload": "workloads", "cost_model": "cost-models"}
     fixed = {

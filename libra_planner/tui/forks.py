@@ -122,7 +122,7 @@ def _route() -> None:
     """Checks of links that need all loops, of a fabric as small as can be."""
     import numpy as np
 
-    from libra_planner.spec.bundled import example
+    from libra_planner.reading.bundled import example
     from libra_planner.tui.links import check_links
     from libra_planner.tui.plans import equal_split_GBps, read_plan
     from libra_planner.units import BYTES_PER_S_PER_GBPS

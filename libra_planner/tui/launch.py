@@ -48,7 +48,7 @@ def plan_path(plan: str | None) -> Path:
     """The plan to open: the first bundled example without one."""
     if plan is not None:
         return Path(plan)
-    from libra_planner.spec.bundled import example
+    from libra_planner.reading.bundled import example
 
     return example("01_gpt3_4d")
 

@@ -31,7 +31,7 @@ class CockpitFiles(CockpitCore):
 
     def is_bundled(self) -> bool:
         """Whether the plan is one of the examples, which are not to be changed."""
-        from libra_planner.spec import bundled
+        from libra_planner.reading import bundled
 
         return real_path(self.session.path).parent == real_path(bundled.folder("examples"))
 
@@ -97,7 +97,7 @@ class CockpitFiles(CockpitCore):
         self.guard(self._ask_open)
 
     def _ask_open(self) -> None:
-        from libra_planner.spec import bundled
+        from libra_planner.reading import bundled
 
         plans = [(one.path, one.path) for one in recent.recent_plans()]
         examples = [(name, str(bundled.example(name))) for name in bundled.names("examples")]

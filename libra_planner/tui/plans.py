@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.design import Design, FrontierPoint
     from libra_planner.optimizer.shadow import ShadowPrice
     from libra_planner.problem import Problem
-    from libra_planner.spec.document import Document
+    from libra_planner.reading.document import Document
     from libra_planner.tui.work import Report
 
 Bandwidth = tuple[float, ...]
@@ -136,7 +136,7 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
     """Of all that a plan says and all files that it names; nothing where one is gone by now."""
     import hashlib
 
-    from libra_planner.spec import bundled
+    from libra_planner.reading import bundled
     from libra_planner.sweep.template import named_files
 
     value = document.value if document else None
@@ -151,8 +151,7 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
 def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
     """Values and lines; an edit that cannot be applied is left out (it is among the faults)."""
     from libra_planner.errors import SpecError
-    from libra_planner.spec.document import read_document
-    from libra_planner.spec.settings import apply_setting
+    from libra_planner.reading.document import apply_setting, read_document
 
     try:
         document = read_document(path)

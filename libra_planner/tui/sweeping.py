@@ -259,9 +259,8 @@ def template(plan: Path, total_GBps: float | None) -> str:
 
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
-    from libra_planner.sweep.chunks import job_of
     from libra_planner.sweep.runner import estimated, probe
-    from libra_planner.sweep.spec import load_sweep
+    from libra_planner.sweep.spec import job_of, load_sweep
     from libra_planner.units import format_bytes, format_time
 
     sweep = load_sweep(file, text)
@@ -364,8 +363,8 @@ def plan_of_row(
     folder: Path, row: Mapping[str, Any], _progress: Report
 ) -> tuple[Path, str, tuple[float, ...] | None]:
     """A row's plan: where it belongs, beside the run directory, its text, and the design."""
-    from libra_planner.sweep.designs import design_plan
     from libra_planner.sweep.store import RunDirectory
+    from libra_planner.sweep.template import design_plan
 
     path = folder.with_name(f"{folder.name}-row{row['row']}.yaml")
     text = design_plan(RunDirectory(folder), int(row["row"]))
@@ -441,10 +440,9 @@ def check(text: str, known: str | None, folder: Path, _progress: Report) -> None
     SpecError
         With what is wrong; nothing was written.
     """
-    from libra_planner.sweep.chunks import job_of
     from libra_planner.sweep.columns import manifest_of
     from libra_planner.sweep.runner import probe
-    from libra_planner.sweep.spec import load_sweep
+    from libra_planner.sweep.spec import job_of, load_sweep
 
     _check_file(text, known, file_of(folder))
     sweep = load_sweep(file_of(folder), text)

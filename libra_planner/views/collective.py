@@ -9,7 +9,7 @@ from libra_planner.units import NS_PER_S, gigabytes_per_s
 
 if TYPE_CHECKING:
     from libra_planner.collectives.scheduling import BalancedSchedule
-    from libra_planner.spec.collective_cases import CollectiveCase
+    from libra_planner.inputs.collectives import CollectiveCase
     from libra_planner.timing.collective_times import CollectiveTimes
 
 

@@ -12,7 +12,7 @@ from libra_planner.views.collective import dimension_rows
 
 if TYPE_CHECKING:
     from libra_planner.collectives.scheduling import BalancedSchedule
-    from libra_planner.spec.collective_cases import CollectiveCase
+    from libra_planner.inputs.collectives import CollectiveCase
     from libra_planner.timing.collective_times import CollectiveTimes
 
 _NOTED_ROUNDING = 1e-3

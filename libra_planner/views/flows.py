@@ -13,9 +13,9 @@ import numpy as np
 from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import FlowReport, LayerReport, SeedReports, gathered
 from libra_planner.fabric.clos import Clos
+from libra_planner.inputs.flow_tables import FlowList
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.imbalance import distribution, fim_percent
-from libra_planner.spec.flow_tables import FlowList
 from libra_planner.units import gigabytes_per_s
 from libra_planner.views.spread import count, figures, number, spread, whole_figures
 

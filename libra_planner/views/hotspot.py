@@ -14,7 +14,7 @@ from libra_planner.check.report import flow_report
 from libra_planner.check.traffic import PhaseKey
 from libra_planner.fabric.clos import Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
-from libra_planner.spec.flow_tables import FlowList
+from libra_planner.inputs.flow_tables import FlowList
 from libra_planner.views.flows import MOST_NAMED, RoutedList, busiest_links, group_rows, hop_rows
 from libra_planner.views.spread import number
 from libra_planner.workload.communication import Communication

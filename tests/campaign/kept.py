@@ -20,7 +20,7 @@ import yaml
 
 import libra_planner as lp
 from libra_planner.errors import Infeasible, PlannerError
-from libra_planner.spec.bundled import folder
+from libra_planner.reading.bundled import folder
 from tests.campaign.case import Case, Outcome
 from tests.campaign.grammar import plan
 

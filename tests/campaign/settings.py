@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from libra_planner.spec.bundled import folder
+from libra_planner.reading.bundled import folder
 from tests.oracles.libra_tables import NETWORKS, PRICES, TABLES
 
 _PLAN = "01_gpt3_4d"

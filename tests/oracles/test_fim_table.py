@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from libra_planner.check.report import flow_report, seed_reports
 from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.fabric.realization import preset_fabric
+from libra_planner.inputs.fabrics import load_fabric
+from libra_planner.inputs.flow_tables import read_flows
 from libra_planner.routing.imbalance import fim_percent, max_over_mean
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.routing import Router
-from libra_planner.spec.fabric_files import load_fabric
-from libra_planner.spec.flow_tables import read_flows
 from tests.checked_plans import checked, loaded, operation
 from tests.fim_reference import TABLE, expected_fim_percent
 

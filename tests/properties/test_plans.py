@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import libra_planner as lp
 from libra_planner.errors import PlannerError
 from libra_planner.problem import Problem
-from libra_planner.spec.bundled import folder
-from libra_planner.spec.document import parse_document
+from libra_planner.reading.bundled import folder
+from libra_planner.reading.document import parse_document
 from libra_planner.spec.fidelity import Fidelity
 from libra_planner.spec.plan import build_plan
 from libra_planner.timing import loops
@@ -131,7 +131,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def test_what_is_kept_cannot_be_changed_by_its_users() -> None:
-    from libra_planner.spec.prices import load_price_book
+    from libra_planner.reading.prices import load_price_book
     from libra_planner.spec.system import catalogue_npu
 
     def npu() -> dict[str, float]:

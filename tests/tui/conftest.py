@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from libra_planner.cli.main import main
-from libra_planner.spec import bundled
+from libra_planner.reading import bundled
 from libra_planner.tui.app import Cockpit
 from tests.conftest import Outcome
 

@@ -20,7 +20,7 @@ import pytest
 from textual.message import Message
 
 from libra_planner.errors import Fault, Infeasible, Place, PlannerError, SpecError, UnknownName
-from libra_planner.spec.bundled import example, names
+from libra_planner.reading.bundled import example, names
 from libra_planner.tui.links import check_links
 from libra_planner.tui.plans import best_design, frontier, read_plan
 from libra_planner.tui.processes import get_ready, run_apart
@@ -263,7 +263,7 @@ import asyncio, sys
 import psutil
 from pathlib import Path
 from libra_planner.tui.app import Cockpit
-from libra_planner.spec.bundled import example
+from libra_planner.reading.bundled import example
 
 async def walk():
     app = Cockpit(example("01_gpt3_4d"))

@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input
 
-from libra_planner.spec.bundled import example
+from libra_planner.reading.bundled import example
 from libra_planner.tui import widgets
 from libra_planner.tui.actions import SCREENS
 from libra_planner.tui.dialogs import Panel

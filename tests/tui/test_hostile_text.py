@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from libra_planner.spec.bundled import folder
+from libra_planner.reading.bundled import folder
 from tests.tui.conftest import PLAN, Driver, drive
 from tests.unit.test_hostile_text import CONTROLS, HOSTILE
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Input, Static
 
-from libra_planner.spec.bundled import example
+from libra_planner.reading.bundled import example
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens.fabric import FabricPane
 from libra_planner.tui.screens.frontier import FrontierPane

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
-from libra_planner.spec import bundled
-from libra_planner.spec.document import parse_document
+from libra_planner.reading import bundled
+from libra_planner.reading.document import apply_settings, parse_document
 from libra_planner.spec.plan import load_plan
-from libra_planner.spec.settings import apply_settings
 from libra_planner.tui.fields import edited_text, faults_by_key, form_fields, save_plan
 from libra_planner.tui.plans import best_design, read_plan
 from libra_planner.tui.recent import RecentPlan, left_with, recent_plans, remember

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from textual.widgets import DataTable, TextArea
 
-from libra_planner.spec.bundled import example, folder
+from libra_planner.reading.bundled import example, folder
 from libra_planner.tui.comparison import (
     BarGroup,
     bar_groups,

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from libra_planner.errors import Place
-from libra_planner.spec.collective_cases import COLUMNS, Given, parse_case
+from libra_planner.inputs.collectives import COLUMNS, Given, parse_case
 from libra_planner.timing.collective_times import collective_times
 from libra_planner.views.collective_table import print_collective
 from tests.oracles.test_astra import ALGORITHMS, KINDS, ROWS

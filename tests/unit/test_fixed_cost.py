@@ -12,9 +12,9 @@ import pytest
 import libra_planner as lp
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Rule
-from libra_planner.spec.amounts import usd
-from libra_planner.spec.bundled import folder, names
-from libra_planner.spec.rules import parse_rule, rule_names
+from libra_planner.reading.bundled import folder, names
+from libra_planner.reading.fields import usd
+from libra_planner.reading.rules import parse_rule, rule_names
 
 VECTOR = "300,100,75,25"
 # 4096 NPUs, 2 $ x 300 + 4 $ x 100 + 4 $ x 75 + (7.8 + 18 + 31.6) $ x 25 = 2735 $ each.

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from libra_planner.plain_text import visible
-from libra_planner.spec.bundled import example, folder
+from libra_planner.reading.bundled import example, folder
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep
 from tests.conftest import Outcome

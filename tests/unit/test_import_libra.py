@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.spec.document import read_document
+from libra_planner.reading.document import read_document
 from tests.oracles.libra_tables import optima, write_files
 
 ROW = next(row for row in optima() if row["id"] == "100")

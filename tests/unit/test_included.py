@@ -14,9 +14,9 @@ import pytest
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
 from libra_planner.errors import SpecError
+from libra_planner.inputs.parts import load_parts
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.spec.bundled import folder
-from libra_planner.spec.parts_files import load_parts
+from libra_planner.reading.bundled import folder
 from libra_planner.views.report.comparison import Comparison
 
 PARTS = (folder("parts") / "parts.yaml").read_text()

@@ -11,7 +11,7 @@ import yaml
 
 from libra_planner.errors import DataNotFound
 from libra_planner.files import output, write_files
-from libra_planner.spec.bundled import example, folder
+from libra_planner.reading.bundled import example, folder
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep
 from libra_planner.tui.fields import save_plan

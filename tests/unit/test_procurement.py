@@ -17,9 +17,9 @@ import pytest
 
 from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
+from libra_planner.inputs.parts import load_parts
 from libra_planner.procurement.ranking import run_swings
-from libra_planner.spec.bundled import folder
-from libra_planner.spec.parts_files import load_parts
+from libra_planner.reading.bundled import folder
 from libra_planner.views.cells import Report, Section, printable, table, usd
 from libra_planner.views.renderers.html import html as page
 from libra_planner.views.renderers.text import csv_text, escaped, markdown

@@ -12,7 +12,7 @@ import pytest
 from libra_planner.cli.main import _parser, main
 from libra_planner.cli.report import compared
 from libra_planner.errors import SpecError
-from libra_planner.spec.parts_files import load_parts
+from libra_planner.inputs.parts import load_parts
 from libra_planner.views.cells import Section
 from libra_planner.views.report.compose import documents
 from libra_planner.views.report.decision import decision_section

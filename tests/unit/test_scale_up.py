@@ -18,11 +18,11 @@ from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import DimensionParts, design_parts
 from libra_planner.fabric.realization import realize
 from libra_planner.fabric.topology import SCALE_UP
+from libra_planner.inputs.parts import load_parts
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.purchase import purchase
-from libra_planner.spec.parts_files import load_parts
 from libra_planner.tui.links import check_links, parts_text
 from libra_planner.tui.links import notes as screen_notes
 

@@ -12,10 +12,9 @@ import yaml
 
 from libra_planner.errors import SpecError
 from libra_planner.sweep.axes import sweep_schema
-from libra_planner.sweep.chunks import chunk_between, job_of
 from libra_planner.sweep.columns import schema_of
 from libra_planner.sweep.runner import probe
-from libra_planner.sweep.spec import Sweep, load_sweep
+from libra_planner.sweep.spec import Sweep, chunk_between, job_of, load_sweep
 
 BASE = """\
 base:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import libra_planner as lp
-from libra_planner.spec.bundled import folder
+from libra_planner.reading.bundled import folder
 from libra_planner.sweep.results import Results
 from libra_planner.sweep.runner import run_sweep
 from libra_planner.sweep.spec import load_sweep

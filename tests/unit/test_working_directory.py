@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from libra_planner.spec.bundled import example
+from libra_planner.reading.bundled import example
 from libra_planner.tui import launch, web
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.errors import SpecError
-from libra_planner.spec.document import read_document
+from libra_planner.reading.document import read_document
 from libra_planner.spec.models import NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.workload.operations import Phase

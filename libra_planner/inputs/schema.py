@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from libra_planner.inputs.parts import PartsSpec
+from libra_planner.reading.prices import PriceBookSpec
 from libra_planner.spec.group_models import GroupPlanSpec
 from libra_planner.spec.models import (
     PlanSpec,
-    PriceBookSpec,
     TableSpec,
     TrainingSpec,
     TransformerSpec,
 )
-from libra_planner.spec.parts_models import PartsSpec
 from libra_planner.spec.system_models import NpuCatalogueSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {

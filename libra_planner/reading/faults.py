@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from libra_planner.errors import MOST_SHOWN, Fault, Place, SpecError, closest, more_faults
-from libra_planner.spec.document import Document, Key, scalar, shown
-from libra_planner.spec.fields import KINDS
+from libra_planner.errors import (
+    MOST_SHOWN,
+    DataNotFound,
+    Fault,
+    Place,
+    SpecError,
+    closest,
+    more_faults,
+)
+from libra_planner.reading.document import Document, Key, dotted_key, scalar, shown
+from libra_planner.reading.fields import KINDS
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -135,3 +144,60 @@ def _direct_models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _direct_models(argument)]
+
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class FaultCollector:
+    """Faults found so far in a document.
+
+    Parameters
+    ----------
+    document : the file.
+    prefix : part of it that keys and the paths of faults are relative to.
+    faults : what was found, in order; shared by the collectors of its parts.
+    """
+
+    document: Document
+    prefix: Key = ()
+    faults: list[Fault] = field(default_factory=list)
+
+    def under(self, *key: str | int) -> FaultCollector:
+        """The collector of a part of the document; its faults join these."""
+        return FaultCollector(self.document, self.prefix + key, self.faults)
+
+    def attempt(self, key: Key, build: Callable[[], Result]) -> Result | None:
+        """What ``build`` returns, or its faults noted with their places."""
+        try:
+            return build()
+        except SpecError as error:
+            missing = isinstance(error, DataNotFound)
+            self.faults += [self._located(fault, key, missing=missing) for fault in error.faults]
+            return None
+
+    def required(self, part: Result | None) -> Result:
+        """The part, if nothing at all is wrong; else raises all faults."""
+        if self.faults or part is None:
+            raise SpecError(*dict.fromkeys(self.faults))  # Some are found on two ways.
+        return part
+
+    def present(self, part: Result | None) -> Result:
+        """Stop only when this very part is missing; other faults can wait for company."""
+        return part if part is not None else self.required(part)
+
+    def _located(self, fault: Fault, key: Key, *, missing: bool) -> Fault:
+        """A fault at its place in the file; one inside another file keeps that file's place."""
+        if missing:
+            fault = Fault(f"{fault.got} ({fault.place})", fault.expected, fault.fix)
+        if fault.place:
+            return fault
+        at = self.prefix + (dotted_key(fault.path) if fault.path else key)
+        return Fault(
+            fault.got,
+            fault.expected,
+            fault.fix,
+            ".".join(map(str, at)),
+            self.document.place(at),
+        )

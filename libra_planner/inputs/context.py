@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from libra_planner.inputs.parts import npu_part
 from libra_planner.procurement.parts import Part
-from libra_planner.spec import bundled
-from libra_planner.spec.document import read_document
-from libra_planner.spec.faults import validated
+from libra_planner.reading import bundled
+from libra_planner.reading.document import apply_settings, read_document
+from libra_planner.reading.faults import validated
+from libra_planner.reading.prices import PriceBookSpec
 from libra_planner.spec.groups import plan_spec
-from libra_planner.spec.models import PlanSpec, PriceBookSpec
-from libra_planner.spec.parts_files import npu_part
-from libra_planner.spec.settings import apply_settings
+from libra_planner.spec.models import PlanSpec
 from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
 from libra_planner.spec.system_models import FixedCostParts, NamedNpuSpec
 

@@ -1,6 +1,6 @@
 """CSV tables of up to millions of rows: columns by name, faults with the numbers of their lines.
 
-Unlike :mod:`libra_planner.spec.case_files` a table is checked column by column, and only
+Unlike :mod:`libra_planner.inputs.collectives` a table is checked column by column, and only
 the first faults are spelt out.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, closest, more_faults
 from libra_planner.files import read_text
-from libra_planner.spec.document import shown
+from libra_planner.reading.document import shown
 
 MOST_BYTES = 1_000_000_000
 """Largest table read."""

@@ -1,0 +1,1 @@
+"""Files beside a plan: fabrics, flows, collectives, parts."""
