@@ -15,7 +15,7 @@ from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Bill
 from libra_planner.procurement.lines import Bridge, FabricShop, Facility, bridges, system_bill
-from libra_planner.procurement.parts import Part
+from libra_planner.procurement.parts import Assumptions, Part
 from libra_planner.procurement.purchase import Purchase, bisection_Bps, included_faults, purchase
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
@@ -151,6 +151,22 @@ class Candidate:
         """
         return bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
 
+    def trained(self, n_tokens: int, assumed: Assumptions | None = None) -> Run | None:
+        """A run of so many tokens, by the design's assumptions or others.
+
+        ``None`` where the tokens of a whole step are not known.
+        """
+        tokens = self.proposal.tokens_per_step
+        if not tokens:
+            return None
+        return training_run(
+            self.bill,
+            assumed or self.proposal.shop.assumptions,
+            step_time_s=self.step_time_s,
+            tokens_per_step=tokens,
+            n_tokens=n_tokens,
+        )
+
 
 def candidate(
     proposal: Proposal,
@@ -188,23 +204,7 @@ def candidate(
         bought=bought,
         bill=bill,
         facility=facility,
-        bridges=bridges(
-            problem, bandwidth_Bps, bought, bill, server=proposal.shop.assumptions.server
-        ),
+        bridges=bridges(problem, bandwidth_Bps, bought, bill, proposal.shop.assumptions.server),
         check=check,
     )
-    return _with_run(found, n_tokens)
-
-
-def _with_run(found: Candidate, n_tokens: int) -> Candidate:
-    proposal = found.proposal
-    if not proposal.tokens_per_step:
-        return found
-    run = training_run(
-        found.bill,
-        proposal.shop.assumptions,
-        step_time_s=found.step_time_s,
-        tokens_per_step=proposal.tokens_per_step,
-        n_tokens=n_tokens,
-    )
-    return replace(found, run=run)
+    return replace(found, run=found.trained(n_tokens))

@@ -311,7 +311,7 @@ class Bridge:
 
 
 def bridges(
-    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill, *, server: Part
+    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill, server: Part
 ) -> tuple[Bridge, ...]:
     """One bridge per dimension, innermost first; its steps add up to the cent.
 

@@ -24,8 +24,8 @@ class Purchase:
     ----------
     design : its links; ports that the plan gives no speed run at one that is sold.
     parts : what they are made of, by dimension.
-    scale_out : the dimensions whose NICs, switches and cables are parts of a catalogue;
-        the others are priced per GB/s by the price book.
+    scale_out : the dimensions whose NICs, switches and cables are parts of a catalogue; the
+        others, scale-up switches (C14) and direct links, are priced per GB/s by the price book.
     chosen_speeds : labels of the dimensions whose port speed the plan leaves open.
     """
 
@@ -38,14 +38,6 @@ class Purchase:
     def dimensions(self) -> list[tuple[RealizedDimension, DimensionParts, bool]]:
         """Links, parts and whether they are scale-out, innermost first."""
         return list(zip(self.design.dimensions, self.parts, self.scale_out, strict=True))
-
-
-def scale_out_dimensions(problem: Problem) -> tuple[bool, ...]:
-    """Whether each dimension is a network of switches, which is bought as parts.
-
-    Scale-up switches (C14) and direct links are no parts of their own.
-    """
-    return problem.links.networks
 
 
 def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
@@ -62,19 +54,17 @@ def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
     SpecError
         For a design that cannot be built.
     """
-    topology, scale_out = problem.topology, scale_out_dimensions(problem)
-    given = problem.links
-    switches, chosen = list(given.switches), []
-    for dim, settings in enumerate(given.switches):
+    topology, links = problem.topology, problem.links
+    switches, chosen = list(links.switches), []
+    for dim, settings in enumerate(links.switches):
         if settings is None or settings.one_switch or settings.port_speed_Bps is not None:
             continue
         n_nics = settings.n_nics or 1
         speed_Bps = parts.port_speed_Bps(float(bandwidth_Bps[dim]) / n_nics)
         switches[dim] = replace(settings, port_speed_Bps=speed_Bps)
         chosen.append(topology.labels[dim])
-    realization: Realization = replace(given, switches=tuple(switches))
-    design = realize(topology, bandwidth_Bps, realization)
-    return Purchase(design, design_parts(design).dimensions, scale_out, tuple(chosen))
+    design = realize(topology, bandwidth_Bps, replace(links, switches=tuple(switches)))
+    return Purchase(design, design_parts(design).dimensions, links.networks, tuple(chosen))
 
 
 def bisection_Bps(design: RealizedDesign) -> float:

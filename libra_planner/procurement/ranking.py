@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import Problem, Rule
 from libra_planner.procurement.candidate import Candidate, candidate
 from libra_planner.procurement.parts import Assumptions
-from libra_planner.procurement.run import Run, training_run
+from libra_planner.procurement.run import Run
 from libra_planner.time_models import TimeModel, order_note
 
 SWING_FRACTION = 0.2
@@ -50,17 +52,16 @@ def known_models(candidates: Sequence[Candidate]) -> tuple[TimeModel, ...]:
     return tuple(model for model, is_known in known.items() if is_known)
 
 
-def times_s(candidates: Sequence[Candidate]) -> tuple[list[float] | None, str]:
-    """Times of the same work by the model that ranks, and of what: a token, or a step.
+def times_s(
+    candidates: Sequence[Candidate], model: TimeModel | None = None
+) -> tuple[list[float] | None, str]:
+    """Times of the same work by a model, or the one that ranks, and of what: a token, or a step.
 
     ``None`` for designs of different workloads, or whose steps differ in size by an unknown
     amount: a time of other work says nothing (C6).
     """
-    return _times_by(known_models(candidates)[-1], candidates)
-
-
-def _times_by(model: TimeModel, candidates: Sequence[Candidate]) -> tuple[list[float] | None, str]:
-    times = [one.step_time_by(model) for one in candidates]
+    by = model or known_models(candidates)[-1]
+    times = [one.step_time_by(by) for one in candidates]
     names = {one.proposal.problem.workload_name for one in candidates}
     known = [tokens for one in candidates if (tokens := one.proposal.tokens_per_step)]
     if len(names) == 1 and len(known) == len(times):
@@ -91,7 +92,7 @@ def _products(totals_usd: Sequence[float], times: Sequence[float]) -> list[float
 
 def _order_note(candidates: Sequence[Candidate], totals_usd: Sequence[float]) -> str:
     """The orders of models that disagree on time, or on time times price."""
-    found = ((model, _times_by(model, candidates)[0]) for model in known_models(candidates))
+    found = ((model, times_s(candidates, model)[0]) for model in known_models(candidates))
     times = {model: seconds for model, seconds in found if seconds is not None}
     products = {model: _products(totals_usd, seconds) for model, seconds in times.items()}
     letters = [one.letter for one in candidates]
@@ -104,7 +105,7 @@ def _order_note(candidates: Sequence[Candidate], totals_usd: Sequence[float]) ->
 
 
 def _least(values: Sequence[float]) -> int:
-    return min(range(len(values)), key=lambda i: values[i])
+    return int(np.argmin(values))
 
 
 @dataclass(frozen=True)
@@ -145,26 +146,18 @@ def swings(candidates: Sequence[Candidate]) -> tuple[Swing, ...]:
     """
     totals = [float(one.bill.total_usd) for one in candidates]
     shares = [one.bill.usd_by_price() for one in candidates]
-    names = dict.fromkeys(name for share in shares for name in share)
     times, _ = times_s(candidates)
     letters = [one.letter for one in candidates]
     units = {line.part.name: line.part.price for one in candidates for line in one.bill.lines}
     found = []
-    for name in names:
+    for name in dict.fromkeys(name for share in shares for name in share):
         parts = tuple(share.get(name, Decimal("0.00")) for share in shares)
-        ranks = _Moves([float(usd) for usd in parts], totals, times, letters)
-        price = units.get(name)
-        nearest = ranks.break_even()
-        found.append(
-            Swing(
-                price_name=name,
-                unit_usd=price.usd if price else None,
-                usd_by_design=parts,
-                flips=ranks.flips(),
-                break_even=nearest[0] if nearest else None,
-                break_even_text=nearest[1] if nearest else "",
-            )
+        moves, price = (
+            _Moves([float(usd) for usd in parts], totals, times, letters),
+            units.get(name),
         )
+        nearest = moves.break_even() or (None, "")
+        found.append(Swing(name, price.usd if price else None, parts, moves.flips(), *nearest))
     return tuple(sorted(found, key=lambda swing: (-max(swing.usd_by_design), swing.price_name)))
 
 
@@ -202,17 +195,13 @@ class _Moves:
 
     def break_even(self) -> tuple[float, str] | None:
         """The nearest factor above 0 at which the best of a ranking changes."""
-        found = []
-        for name, weights in self._weights().items():
-            best = self._best(weights, 1.0)
-            for other in range(len(self.letters)):
-                factor = self._equal(weights, best, other)
-                if factor is not None:
-                    found.append((abs(factor - 1), factor, f"{self.letters[other]} {name}"))
-        if not found:
-            return None
-        _, factor, text = min(found)
-        return factor, text
+        found = [
+            (abs(factor - 1), factor, f"{letter} {name}")
+            for name, weights in self._weights().items()
+            for other, letter in enumerate(self.letters)
+            if (factor := self._equal(weights, self._best(weights, 1.0), other)) is not None
+        ]
+        return min(found)[1:] if found else None
 
     def _equal(self, weights: list[float], best: int, other: int) -> float | None:
         """The factor at which two designs are equal; ``None`` where none above 0 is."""
@@ -311,43 +300,30 @@ def _moved(one: Candidate, factor: float, n_tokens: int) -> Candidate | None:
         return None  # A reader is told that no design meets the moved budget.
 
 
-def _electricity(assumed: Assumptions, factor: float) -> Assumptions:
-    price = assumed.electricity
-    dearer = replace(price, usd_per_kwh=factor * price.usd_per_kwh)
-    return replace(assumed, electricity=dearer)
+_ASSUMED: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "years of use": ("amortisation_s", ()),
+        "electricity price": ("electricity", ("usd_per_kwh",)),
+        "failure rates": (
+            "failures",
+            ("npu_per_s", "server_per_s", "switch_per_s", "optic_per_s"),
+        ),
+        "checkpoint time": ("checkpoint_s", ()),
+        "restart time": ("restart_s", ()),
+    }
+)
+"""What about a run is assumed: a field, and its own fields where it has some, by name."""
 
 
-def _failures(assumed: Assumptions, factor: float) -> Assumptions:
-    rates = assumed.failures
-    more = replace(
-        rates,
-        npu_per_s=factor * rates.npu_per_s,
-        server_per_s=factor * rates.server_per_s,
-        switch_per_s=factor * rates.switch_per_s,
-        optic_per_s=factor * rates.optic_per_s,
-    )
-    return replace(assumed, failures=more)
-
-
-def _checkpoint(assumed: Assumptions, factor: float) -> Assumptions:
-    return replace(assumed, checkpoint_s=factor * assumed.checkpoint_s)
-
-
-def _restart(assumed: Assumptions, factor: float) -> Assumptions:
-    return replace(assumed, restart_s=factor * assumed.restart_s)
-
-
-def _years(assumed: Assumptions, factor: float) -> Assumptions:
-    return replace(assumed, amortisation_s=factor * assumed.amortisation_s)
-
-
-_MOVED: dict[str, Callable[[Assumptions, float], Assumptions]] = {
-    "years of use": _years,
-    "electricity price": _electricity,
-    "failure rates": _failures,
-    "checkpoint time": _checkpoint,
-    "restart time": _restart,
-}
+def _moved_assumption(assumed: Assumptions, name: str, factor: float) -> Assumptions:
+    """The assumptions with one of them times a factor."""
+    field_name, inner = _ASSUMED[name]
+    value: Any = getattr(assumed, field_name)
+    if inner:
+        moved = replace(value, **{each: factor * getattr(value, each) for each in inner})
+    else:
+        moved = factor * value
+    return replace(assumed, **{field_name: moved})
 
 
 @dataclass(frozen=True)
@@ -369,20 +345,15 @@ def run_swings(one: Candidate) -> tuple[RunSwing, ...]:
     """The run of a design as each assumption moves by 20 %; empty for a design without a run."""
     if one.run is None:
         return ()
-    return tuple(
-        RunSwing(name, _run(one, move, 1 - SWING_FRACTION), _run(one, move, 1 + SWING_FRACTION))
-        for name, move in _MOVED.items()
-    )
+    found = []
+    for name in _ASSUMED:
+        low, high = (_run(one, name, sign) for sign in (-1, 1))
+        if low and high:
+            found.append(RunSwing(name, low, high))
+    return tuple(found)
 
 
-def _run(one: Candidate, move: Callable[[Assumptions, float], Assumptions], factor: float) -> Run:
-    proposal, run = one.proposal, one.run
-    if not proposal.tokens_per_step or run is None:
-        raise ValueError("the design has no run")
-    return training_run(
-        one.bill,
-        move(proposal.shop.assumptions, factor),
-        step_time_s=one.step_time_s,
-        tokens_per_step=proposal.tokens_per_step,
-        n_tokens=run.n_tokens,
-    )
+def _run(one: Candidate, name: str, sign: int) -> Run | None:
+    factor = 1 + sign * SWING_FRACTION
+    moved = _moved_assumption(one.proposal.shop.assumptions, name, factor)
+    return one.trained(one.run.n_tokens, moved) if one.run else None
