@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
-from libra_planner.fabric.topology import Block, Realization, Topology
+from libra_planner.fabric.topology import Block, Topology
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import ZERO, Line
 from libra_planner.procurement.parts import NIC, Part, Parts, Price
