@@ -24,8 +24,8 @@ from objectives import plain_solve
 import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.spec.plan import build_plan
-from libra_planner.sweep.solver import Solver
-from libra_planner.sweep.spec import Sweep, chunk_between, job_of, load_sweep
+from libra_planner.sweeps.solver import Solver
+from libra_planner.sweeps.spec import Sweep, chunk_between, job_of, load_sweep
 
 N_RUNS, N_PLANS = 5, 200
 WORKLOADS = {"gpt3": {"global_batch": 4096}, "gpt3-libra": {}}

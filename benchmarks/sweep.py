@@ -21,10 +21,10 @@ import psutil
 import yaml
 
 from libra_planner.optimizer.batch import optimize_program
-from libra_planner.sweep.cases import pieces
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.solver import Solver
-from libra_planner.sweep.spec import Sweep, chunk_of, job_of, load_sweep
+from libra_planner.sweeps.cases import pieces
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.solver import Solver
+from libra_planner.sweeps.spec import Sweep, chunk_of, job_of, load_sweep
 
 N_RUNS = 5
 BASE = {

@@ -154,7 +154,7 @@ def sweep(options: argparse.Namespace) -> None:
 
     with _uncollected():
         if options.action in ("plan", "run"):
-            import libra_planner.sweep.runner  # noqa: F401
+            import libra_planner.sweeps.runner  # noqa: F401
     getattr(actions, options.action)(options)
 
 
@@ -225,7 +225,7 @@ def schema(options: argparse.Namespace) -> None:
     from libra_planner.inputs.schema import json_schema
 
     if options.format == "sweep":
-        from libra_planner.sweep.axes import sweep_schema
+        from libra_planner.sweeps.axes import sweep_schema
 
         print_json(sweep_schema())
         return

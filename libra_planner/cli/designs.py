@@ -114,8 +114,8 @@ def _row(
     text: str, directory: str, row: int, settings: Sequence[str], scratch: Path
 ) -> GivenDesign:
     """The optimum of a sweep's row."""
-    from libra_planner.sweep.store import RunDirectory
-    from libra_planner.sweep.template import design_plan
+    from libra_planner.sweeps.store import RunDirectory
+    from libra_planner.sweeps.template import design_plan
 
     plan = scratch / f"{Path(directory).resolve().name}-{row}.yaml"
     plan.write_text(design_plan(RunDirectory(Path(directory)), row), encoding="utf-8")

@@ -21,8 +21,8 @@ from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from libra_planner.sweep.results import Answer, Results
-    from libra_planner.sweep.runner import Progress, Watch
+    from libra_planner.sweeps.results import Answer, Results
+    from libra_planner.sweeps.runner import Progress, Watch
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
@@ -30,8 +30,8 @@ _MOST_SHOWN = 200
 
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
-    from libra_planner.sweep.runner import estimated, probe
-    from libra_planner.sweep.spec import job_of, load_sweep
+    from libra_planner.sweeps.runner import estimated, probe
+    from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(options.plan)
     probe(sweep, job_of(sweep))
@@ -61,8 +61,8 @@ def plan(options: argparse.Namespace) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """``sweep run``: solve what is missing."""
-    from libra_planner.sweep.runner import run_sweep
-    from libra_planner.sweep.spec import load_sweep
+    from libra_planner.sweeps.runner import run_sweep
+    from libra_planner.sweeps.spec import load_sweep
 
     sweep = load_sweep(options.plan)
     try:
@@ -141,7 +141,7 @@ def _bar() -> Iterator[Watch]:
 
 def show(options: argparse.Namespace) -> None:
     """``sweep show``: answers as a table, CSV, JSON or a figure."""
-    from libra_planner.sweep.results import Results
+    from libra_planner.sweeps.results import Results
 
     _refuse_unused(options)
     _refuse_axes(options)
@@ -150,7 +150,7 @@ def show(options: argparse.Namespace) -> None:
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
     if options.plot:
-        from libra_planner.sweep.plots import plot
+        from libra_planner.sweeps.plots import plot
 
         plot(results, options.plot, x=options.x, y=options.y)
         for file in options.plot:
@@ -261,8 +261,8 @@ def _cell(value: Any) -> str:
 
 def design(options: argparse.Namespace) -> None:
     """``sweep design``: a row as a plan."""
-    from libra_planner.sweep.store import RunDirectory
-    from libra_planner.sweep.template import design_plan
+    from libra_planner.sweeps.store import RunDirectory
+    from libra_planner.sweeps.template import design_plan
 
     text = design_plan(RunDirectory(Path(options.directory)), options.row)
     file = Path(options.output)

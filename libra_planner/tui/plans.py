@@ -137,7 +137,7 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
     import hashlib
 
     from libra_planner.reading import bundled
-    from libra_planner.sweep.template import named_files
+    from libra_planner.sweeps.template import named_files
 
     value = document.value if document else None
     names = [name for _, name in named_files(value, ()) if isinstance(name, str)]

@@ -139,7 +139,7 @@ def plan_text(pin: Pin) -> str:
 def _absolute(pin: Pin) -> list[str]:
     """Settings that let relative paths hold from any folder."""
     from libra_planner.reading import bundled
-    from libra_planner.sweep.template import named_files
+    from libra_planner.sweeps.template import named_files
 
     beside = pin.path.resolve().parent
     return [

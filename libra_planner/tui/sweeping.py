@@ -212,7 +212,7 @@ _IN_WORDS = (
 
 
 if TYPE_CHECKING:
-    from libra_planner.sweep.results import Answer
+    from libra_planner.sweeps.results import Answer
     from libra_planner.tui.work import Report, Ticket
 
 N_PER_PAGE = 100
@@ -259,8 +259,8 @@ def template(plan: Path, total_GBps: float | None) -> str:
 
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
-    from libra_planner.sweep.runner import estimated, probe
-    from libra_planner.sweep.spec import job_of, load_sweep
+    from libra_planner.sweeps.runner import estimated, probe
+    from libra_planner.sweeps.spec import job_of, load_sweep
     from libra_planner.units import format_bytes, format_time
 
     sweep = load_sweep(file, text)
@@ -324,7 +324,7 @@ def state_text(event: Mapping[str, Any]) -> str:
 def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     """The best design of each objective of what is there, in words; empty if nothing is yet."""
     from libra_planner.errors import PlannerError
-    from libra_planner.sweep.results import Results
+    from libra_planner.sweeps.results import Results
 
     try:
         results = Results.at(folder)
@@ -341,7 +341,7 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     SpecError
         For a folder without results.
     """
-    from libra_planner.sweep.results import Answer, Results
+    from libra_planner.sweeps.results import Answer, Results
 
     results = Results.at(folder)
     axes = tuple(results.axes)
@@ -363,8 +363,8 @@ def plan_of_row(
     folder: Path, row: Mapping[str, Any], _progress: Report
 ) -> tuple[Path, str, tuple[float, ...] | None]:
     """A row's plan: where it belongs, beside the run directory, its text, and the design."""
-    from libra_planner.sweep.store import RunDirectory
-    from libra_planner.sweep.template import design_plan
+    from libra_planner.sweeps.store import RunDirectory
+    from libra_planner.sweeps.template import design_plan
 
     path = folder.with_name(f"{folder.name}-row{row['row']}.yaml")
     text = design_plan(RunDirectory(folder), int(row["row"]))
@@ -396,7 +396,7 @@ def typed_folder(text: str) -> Path:
     SpecError
         For what no folder can be called, or what the system does not let look into.
     """
-    from libra_planner.sweep.store import MANIFEST
+    from libra_planner.sweeps.store import MANIFEST
 
     folder = typed_path(text)
     if not folder.name:
@@ -409,7 +409,7 @@ def typed_folder(text: str) -> Path:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder has results, or the beginning of some."""
-    from libra_planner.sweep.store import RunDirectory
+    from libra_planner.sweeps.store import RunDirectory
 
     return RunDirectory(folder).manifest_path.is_file()
 
@@ -417,7 +417,7 @@ def is_run(folder: Path) -> bool:
 def write(text: str, folder: Path) -> Path:
     """Write the sweep's file and the folders that it needs; one that was there is kept as .bak."""
     from libra_planner.files import write_files
-    from libra_planner.sweep.store import writing
+    from libra_planner.sweeps.store import writing
 
     file = file_of(folder)
     with writing(_at(file.parent)):
@@ -440,9 +440,9 @@ def check(text: str, known: str | None, folder: Path, _progress: Report) -> None
     SpecError
         With what is wrong; nothing was written.
     """
-    from libra_planner.sweep.columns import manifest_of
-    from libra_planner.sweep.runner import probe
-    from libra_planner.sweep.spec import job_of, load_sweep
+    from libra_planner.sweeps.columns import manifest_of
+    from libra_planner.sweeps.runner import probe
+    from libra_planner.sweeps.spec import job_of, load_sweep
 
     _check_file(text, known, file_of(folder))
     sweep = load_sweep(file_of(folder), text)
@@ -463,7 +463,7 @@ def _check_file(text: str, known: str | None, file: Path) -> None:
 
 
 def _check_folder(ours: dict[str, Any], folder: Path) -> None:
-    from libra_planner.sweep.store import RunDirectory
+    from libra_planner.sweeps.store import RunDirectory
 
     try:
         RunDirectory(folder).check(ours)
@@ -484,7 +484,7 @@ def n_there(folder: Path) -> tuple[int, int]:
     SpecError
         For a folder without results.
     """
-    from libra_planner.sweep.store import Layout, RunDirectory, index_of
+    from libra_planner.sweeps.store import Layout, RunDirectory, index_of
 
     manifest = RunDirectory(folder).manifest()
     layout = Layout.of(manifest)

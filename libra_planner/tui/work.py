@@ -198,7 +198,7 @@ OTHERS = (
     "libra_planner.check.links",
     "libra_planner.views.hotspot",
     "libra_planner.views.check",
-    "libra_planner.sweep.results",
+    "libra_planner.sweeps.results",
     *(f"libra_planner.tui.screens.{name}" for name in SCREENS),
 )
 """The other screens, and what comes back to them from the solver."""

@@ -30,7 +30,7 @@ LAYERS = [
     ["reading"],
     ["spec"],
     ["inputs"],
-    ["sweep"],
+    ["sweeps"],
     ["interop"],
     ["views"],
     ["cli", "tui"],

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
 from tests.campaign.case import Case
 from tests.campaign.mutations import WORDS, spoiled
 from tests.campaign.odd_files import content

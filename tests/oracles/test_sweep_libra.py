@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
 from tests.oracles.libra_tables import optima
 from tests.oracles.test_libra import PERFORMANCE, SETTINGS, WORKLOADS
 

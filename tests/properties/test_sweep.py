@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import libra_planner as lp
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed, SpecError
 from libra_planner.reading.bundled import folder
-from libra_planner.sweep import cases as cases_module
-from libra_planner.sweep import space as space_module
-from libra_planner.sweep.axes import Axis
-from libra_planner.sweep.columns import table_of
-from libra_planner.sweep.expressions import parse_expression
-from libra_planner.sweep.solver import Solver, plan_of
-from libra_planner.sweep.space import Space
-from libra_planner.sweep.spec import chunk_between, job_of, load_sweep
+from libra_planner.sweeps import cases as cases_module
+from libra_planner.sweeps import space as space_module
+from libra_planner.sweeps.axes import Axis
+from libra_planner.sweeps.columns import table_of
+from libra_planner.sweeps.expressions import parse_expression
+from libra_planner.sweeps.solver import Solver, plan_of
+from libra_planner.sweeps.space import Space
+from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
 
 FILTERS = (
     "a * b <= 12",

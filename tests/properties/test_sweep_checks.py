@@ -15,7 +15,7 @@ from libra_planner.check.links import CheckMemo, CheckReport, link_check
 from libra_planner.check.phases import Memo, PhaseMemo
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy
-from libra_planner.sweep.results import SAME, ties, unbeaten, unbeaten_in_two
+from libra_planner.sweeps.results import SAME, ties, unbeaten, unbeaten_in_two
 from tests.checked_plans import loaded, operation
 
 # The frontier ------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ import yaml
 
 from libra_planner.plain_text import visible
 from libra_planner.reading.bundled import example, folder
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]

@@ -11,11 +11,11 @@ import yaml
 import libra_planner as lp
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
-from libra_planner.sweep.columns import manifest_of
-from libra_planner.sweep.results import Results
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.spec import load_sweep
-from libra_planner.sweep.store import RunDirectory
+from libra_planner.sweeps.columns import manifest_of
+from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
+from libra_planner.sweeps.store import RunDirectory
 from libra_planner.tui.figures import headline
 from libra_planner.views.renderers.text import markdown
 from libra_planner.views.report.compose import report

@@ -12,8 +12,8 @@ import yaml
 from libra_planner.errors import DataNotFound
 from libra_planner.files import output, write_files
 from libra_planner.reading.bundled import example, folder
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
 from libra_planner.tui.fields import save_plan
 from libra_planner.tui.recent import RecentPlan, recent_plans, remember
 from tests.conftest import Outcome

@@ -19,8 +19,8 @@ from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.policy import Policy
-from libra_planner.sweep.runner import estimated, run_sweep
-from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweeps.runner import estimated, run_sweep
+from libra_planner.sweeps.spec import load_sweep
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from libra_planner.errors import SpecError
-from libra_planner.sweep.axes import sweep_schema
-from libra_planner.sweep.columns import schema_of
-from libra_planner.sweep.runner import probe
-from libra_planner.sweep.spec import Sweep, chunk_between, job_of, load_sweep
+from libra_planner.sweeps.axes import sweep_schema
+from libra_planner.sweeps.columns import schema_of
+from libra_planner.sweeps.runner import probe
+from libra_planner.sweeps.spec import Sweep, chunk_between, job_of, load_sweep
 
 BASE = """\
 base:
@@ -106,7 +106,7 @@ axes:
 
 def test_factorizations_of_4096_count() -> None:
     """2^12 into d ordered factors of at least 2: C(11, d-1) of them, times 3^d blocks."""
-    from libra_planner.sweep.axes import FactorizationsSpec, _topologies
+    from libra_planner.sweeps.axes import FactorizationsSpec, _topologies
 
     spec = FactorizationsSpec(npus=4096, dims="2..4", blocks=["RI", "FC", "SW"])
     assert len(_topologies(spec)) == 11 * 9 + 55 * 27 + 165 * 81

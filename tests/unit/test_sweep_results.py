@@ -16,9 +16,9 @@ import yaml
 
 import libra_planner as lp
 from libra_planner.reading.bundled import folder
-from libra_planner.sweep.results import Results
-from libra_planner.sweep.runner import run_sweep
-from libra_planner.sweep.spec import load_sweep
+from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.spec import load_sweep
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]

@@ -24,13 +24,13 @@ import yaml
 
 from libra_planner.errors import DataNotFound, SpecError
 from libra_planner.reading.bundled import folder as bundled_folder
-from libra_planner.sweep import workers as pool
-from libra_planner.sweep.columns import manifest_of
-from libra_planner.sweep.results import Results
-from libra_planner.sweep.runner import Progress, run_sweep
-from libra_planner.sweep.spec import Sweep, load_sweep
-from libra_planner.sweep.store import RunDirectory
-from libra_planner.sweep.template import design_plan
+from libra_planner.sweeps import workers as pool
+from libra_planner.sweeps.columns import manifest_of
+from libra_planner.sweeps.results import Results
+from libra_planner.sweeps.runner import Progress, run_sweep
+from libra_planner.sweeps.spec import Sweep, load_sweep
+from libra_planner.sweeps.store import RunDirectory
+from libra_planner.sweeps.template import design_plan
 from tests.conftest import Outcome
 
 N_PARTS = 24
@@ -544,7 +544,7 @@ def test_a_cluster_without_workers_says_so(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("libra_planner.sweep.workers.WORKERS_S", 0.2)
+    monkeypatch.setattr("libra_planner.sweeps.workers.WORKERS_S", 0.2)
     address, start_worker = scheduler
     timer = threading.Timer(4.0, start_worker)
     timer.start()
@@ -572,7 +572,7 @@ def test_what_is_no_address(
 def test_a_scheduler_that_is_not_there(
     run: Callable[..., Outcome], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("libra_planner.sweep.workers.CONNECT_S", 0.5)
+    monkeypatch.setattr("libra_planner.sweeps.workers.CONNECT_S", 0.5)
     address = f"tcp://127.0.0.1:{_free_port()}"
     outcome = run("sweep", "run", file, "-o", tmp_path / "run", "--scheduler", address)
     assert outcome.code == 2

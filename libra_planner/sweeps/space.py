@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.sweep.axes import Axis, SampleSpec
-from libra_planner.sweep.expressions import Expression
+from libra_planner.sweeps.axes import Axis, SampleSpec
+from libra_planner.sweeps.expressions import Expression
 from libra_planner.timing.expression import Mask
 
 Digits: TypeAlias = NDArray[np.int32]
@@ -62,7 +62,7 @@ class Space:
 
         Examples
         --------
-        >>> from libra_planner.sweep.expressions import parse_expression
+        >>> from libra_planner.sweeps.expressions import parse_expression
         >>> axes = (Axis("tp", (1, 2, 4)), Axis("dp", (1, 2, 4)))
         >>> where = parse_expression("tp * dp == 4", {"tp": "number", "dp": "number"})
         >>> space = Space(axes, (where,))

@@ -18,12 +18,12 @@ from libra_planner.errors import SpecError
 from libra_planner.files import read_text
 from libra_planner.problem import Problem
 from libra_planner.reading import bundled
-from libra_planner.sweep.axes import Axis, cell
-from libra_planner.sweep.expressions import NUMBER, TRUTH
-from libra_planner.sweep.solver import SolvedChunk
-from libra_planner.sweep.spec import AxisColumn, Job, Sweep, job_of
-from libra_planner.sweep.store import FORMAT, SWEEP_HASH, manifest_hash
-from libra_planner.sweep.template import (
+from libra_planner.sweeps.axes import Axis, cell
+from libra_planner.sweeps.expressions import NUMBER, TRUTH
+from libra_planner.sweeps.solver import SolvedChunk
+from libra_planner.sweeps.spec import AxisColumn, Job, Sweep, job_of
+from libra_planner.sweeps.store import FORMAT, SWEEP_HASH, manifest_hash
+from libra_planner.sweeps.template import (
     OBJECTIVE,
     OBJECTIVE_KEY,
     AxisValue,
@@ -47,8 +47,8 @@ def schema_of(job: Job) -> pa.Schema:
     Examples
     --------
     >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweep.spec import job_of
-    >>> from libra_planner.sweep.spec import load_sweep
+    >>> from libra_planner.sweeps.spec import job_of
+    >>> from libra_planner.sweeps.spec import load_sweep
     >>> job = job_of(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> schema_of(job).names[:5]
     ['row', 'budget', 'objective', 'status', 'objective_value']
@@ -189,7 +189,7 @@ def manifest_of(sweep: Sweep) -> dict[str, Any]:
     Examples
     --------
     >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweep.spec import load_sweep
+    >>> from libra_planner.sweeps.spec import load_sweep
     >>> manifest = manifest_of(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> manifest["n_designs"], manifest["spec"]["where"]
     (74, [])

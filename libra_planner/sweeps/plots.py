@@ -12,7 +12,7 @@ import numpy as np
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import output
 from libra_planner.plain_text import visible
-from libra_planner.sweep.results import Results
+from libra_planner.sweeps.results import Results
 
 _FORMATS = (".svg", ".png", ".pdf")
 _DATELESS: dict[str, dict[str, None]] = {

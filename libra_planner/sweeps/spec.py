@@ -20,7 +20,7 @@ from libra_planner.reading.document import Document, Key, parse_document, read_d
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.policy import Policy, policy_with
-from libra_planner.sweep.axes import (
+from libra_planner.sweeps.axes import (
     CHECK_FIGURES,
     DEFAULT_FIGURES,
     Axis,
@@ -29,10 +29,10 @@ from libra_planner.sweep.axes import (
     SweepFile,
     read_axis,
 )
-from libra_planner.sweep.expressions import OTHER, TRUTH, Expression, parse_expression
-from libra_planner.sweep.space import Space, build_space
-from libra_planner.sweep.store import Layout
-from libra_planner.sweep.template import (
+from libra_planner.sweeps.expressions import OTHER, TRUTH, Expression, parse_expression
+from libra_planner.sweeps.space import Space, build_space
+from libra_planner.sweeps.store import Layout
+from libra_planner.sweeps.template import (
     OBJECTIVE,
     PlanTemplate,
     apply_set,
@@ -384,7 +384,7 @@ def chunk_of(sweep: Sweep, index: int) -> Chunk:
     Examples
     --------
     >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweep.spec import load_sweep
+    >>> from libra_planner.sweeps.spec import load_sweep
     >>> chunk = chunk_of(load_sweep(folder("examples") / "10_budgets.yaml"), 0)
     >>> chunk.n, chunk.values(1)
     (74, {'objective': 'performance', 'budget': 125})

@@ -15,13 +15,13 @@ from typing import TypeAlias
 import numpy as np
 
 from libra_planner.errors import SpecError
-from libra_planner.sweep.axes import DEFAULT_FIGURES, MEMORY_FIGURES
-from libra_planner.sweep.cases import grouped
-from libra_planner.sweep.columns import manifest_of
-from libra_planner.sweep.solver import Solver, plan_of
-from libra_planner.sweep.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
-from libra_planner.sweep.store import RunDirectory
-from libra_planner.sweep.workers import Part, cluster_parts, pool_parts, solved_part
+from libra_planner.sweeps.axes import DEFAULT_FIGURES, MEMORY_FIGURES
+from libra_planner.sweeps.cases import grouped
+from libra_planner.sweeps.columns import manifest_of
+from libra_planner.sweeps.solver import Solver, plan_of
+from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
+from libra_planner.sweeps.store import RunDirectory
+from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solved_part
 
 _FIRST, _MORE = 20, 1000
 """Designs that are timed; the second number if the first ones were fast."""
@@ -62,7 +62,7 @@ def estimated(sweep: Sweep) -> Estimate:
     Examples
     --------
     >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweep.spec import load_sweep
+    >>> from libra_planner.sweeps.spec import load_sweep
     >>> found = estimated(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> found.n_designs, found.n_structures, found.n_parts
     (74, 1, 1)
@@ -229,7 +229,7 @@ def run_sweep(
     --------
     >>> import tempfile
     >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweep.spec import load_sweep
+    >>> from libra_planner.sweeps.spec import load_sweep
     >>> sweep = load_sweep(folder("examples") / "10_budgets.yaml")
     >>> with tempfile.TemporaryDirectory() as there:
     ...     first = run_sweep(sweep, there)

@@ -23,8 +23,8 @@ from libra_planner.optimizer.batch import (
 from libra_planner.optimizer.batch_program import BatchProgram
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import build_plan
-from libra_planner.sweep.cases import Case, Piece, Rows, grouped, merged, pieces
-from libra_planner.sweep.spec import Checker, CheckSettings, Chunk, Job
+from libra_planner.sweeps.cases import Case, Piece, Rows, grouped, merged, pieces
+from libra_planner.sweeps.spec import Checker, CheckSettings, Chunk, Job
 from libra_planner.timing.expression import Array, Mask
 
 
@@ -180,8 +180,8 @@ class Solver:
         Examples
         --------
         >>> from libra_planner.reading.bundled import folder
-        >>> from libra_planner.sweep.spec import chunk_of, job_of
-        >>> from libra_planner.sweep.spec import load_sweep
+        >>> from libra_planner.sweeps.spec import chunk_of, job_of
+        >>> from libra_planner.sweeps.spec import load_sweep
         >>> sweep = load_sweep(folder("examples") / "10_budgets.yaml")
         >>> result = Solver(job_of(sweep)).solved(chunk_of(sweep, 0))
         >>> result.step_time_s[[0, 16]].round(4).tolist()

@@ -30,9 +30,9 @@ from libra_planner.reading.document import (
 from libra_planner.reading.faults import FaultCollector
 from libra_planner.spec.group_models import GroupPlanSpec
 from libra_planner.spec.models import PlanSpec
-from libra_planner.sweep.axes import Axis, SweepFile, cell
-from libra_planner.sweep.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
-from libra_planner.sweep.store import Layout, RunDirectory, table_of
+from libra_planner.sweeps.axes import Axis, SweepFile, cell
+from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
+from libra_planner.sweeps.store import Layout, RunDirectory, table_of
 
 FILE_KEYS = ("workload", "cost_model", "catalogue")
 """Keys of a plan that may name a file."""

@@ -20,7 +20,7 @@ from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.reading.fields import Count, Model, Text
 from libra_planner.routing.ecmp import HASHES
 from libra_planner.routing.policy import POLICIES
-from libra_planner.sweep.expressions import NUMBER, OTHER, TEXT, TRUTH
+from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
 from libra_planner.timing.expression import Array
 
 MOST_SAMPLES = 5_000_000

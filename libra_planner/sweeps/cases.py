@@ -24,8 +24,8 @@ from libra_planner.reading.rules import COST, Names, parse_rule, rule_names
 from libra_planner.spec.groups import plan_spec
 from libra_planner.spec.plan import build_plan
 from libra_planner.spec.system import fixed_cost
-from libra_planner.sweep.spec import Chunk
-from libra_planner.sweep.template import (
+from libra_planner.sweeps.spec import Chunk
+from libra_planner.sweeps.template import (
     COST_MODEL_KEY,
     OBJECTIVE_KEY,
     PlanTemplate,
