@@ -13,6 +13,7 @@ from libra_planner.check.failures import (
     drawn_failures,
     every_single_failure,
 )
+from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flow
 from libra_planner.check.jobs import JobReport, SharedFabric, shared_fabric
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.traffic import TrafficSettings
@@ -28,13 +29,7 @@ from libra_planner.spec.plan import load_plan
 from libra_planner.timing.expression import Array
 from libra_planner.views.check import CheckedPlan, check_payload
 from libra_planner.views.failures import study_payload
-from libra_planner.views.hotspot import (
-    Hotspot,
-    TracedFlow,
-    hotspot,
-    hotspot_payload,
-    traced_flow,
-)
+from libra_planner.views.hotspot import hotspot_payload
 from libra_planner.views.jobs import jobs_payload
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.flow_lists import FlowList, RoutedList
 from libra_planner.check.measured import measured_report
 from libra_planner.check.report import (
     FlowReport,
@@ -28,11 +29,11 @@ from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.failures import fail
 from libra_planner.files import write_text
 from libra_planner.inputs.fabrics import load_fabric
-from libra_planner.inputs.flow_tables import FlowList, read_flows, read_hops
+from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.routing.policy import POLICY_OPTIONS, Policy
-from libra_planner.views.flows import RoutedList, flows_payload, measured_payload, rates_csv
+from libra_planner.views.flows import flows_payload, measured_payload, rates_csv
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
 """What stands for options that are not given."""

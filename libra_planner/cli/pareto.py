@@ -75,8 +75,8 @@ def _print_csv(problem: Problem, rows: list[dict[str, Any]]) -> None:
 def _print_table(console: Any, problem: Problem, points: tuple[FrontierPoint, ...]) -> None:
     from rich.table import Table
 
+    from libra_planner.views.cells import escape
     from libra_planner.views.plan import memory_lines
-    from libra_planner.views.renderers.terminal import escape
 
     def line(text: str) -> None:
         console.print(escape(text), soft_wrap=not console.is_terminal)

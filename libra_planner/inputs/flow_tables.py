@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from libra_planner.check.flow_lists import FlowList
 from libra_planner.check.measured import Trace
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.clos import Clos, Flows, Indices
@@ -23,24 +24,6 @@ MOST_FLOW_BYTES = 1e18
 """Largest flow; beyond it a number is a slip of the keyboard."""
 
 _MOST_PORT = 65535
-
-
-@dataclass(frozen=True)
-class FlowList:
-    """The flows of a file, in its order.
-
-    Parameters
-    ----------
-    flows : hosts, sizes and, where given, spines, source ports and collectives.
-    ids : name of each flow, as the file has it.
-    collectives : names that the numbers ``flows.collective`` mean; empty without the column.
-    lines : line of the file that each flow is on, shape (n_flows,).
-    """
-
-    flows: Flows
-    ids: Sequence[str] = field(repr=False)
-    collectives: tuple[str, ...]
-    lines: Indices = field(repr=False)
 
 
 def read_flows(path: str | Path, fabric: Clos, *, pinned: bool = False) -> FlowList:

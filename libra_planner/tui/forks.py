@@ -35,7 +35,7 @@ MODULES = (
     "libra_planner.routing.kernels.rates",
     "libra_planner.check.links",
     "libra_planner.views.check",
-    "libra_planner.views.hotspot",
+    "libra_planner.check.hotspot",
     "libra_planner.spec.plan",
     "libra_planner.sweeps.runner",
     "libra_planner.sweeps.results",

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from libra_planner.check.flow_lists import RoutedList
+    from libra_planner.check.hotspot import Hotspot
     from libra_planner.fabric.clos import Array, Layer
     from libra_planner.problem import Problem
     from libra_planner.tui.work import Report
     from libra_planner.views.check import CheckedPlan
-    from libra_planner.views.flows import RoutedList
-    from libra_planner.views.hotspot import Hotspot
 
 N_BUSIEST = 50
 MOST_ROWS = 16
@@ -40,13 +40,13 @@ def check_links(
     problem: Problem, bandwidth_bytes_per_s: Array, policy: str, seed: int | None, progress: Report
 ) -> CheckedLinks:
     """The same check as ``check PLAN --bandwidth ... --policy ...``, with ``--seed`` if given."""
+    from libra_planner.check.hotspot import most_loaded
     from libra_planner.check.links import link_check
     from libra_planner.check.report import asked_seeds
     from libra_planner.evaluation import evaluated
     from libra_planner.problem import fastest_alternative
     from libra_planner.routing.policy import Policy
     from libra_planner.views.check import CheckedPlan
-    from libra_planner.views.hotspot import most_loaded
 
     problem = fastest_alternative(problem, bandwidth_bytes_per_s)
     violated = evaluated(problem, bandwidth_bytes_per_s).violated
@@ -252,8 +252,8 @@ def busiest(found: CheckedLinks) -> list[dict[str, Any]]:
 
 def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
     """A link: its groups, its flows, and the way of each flow hop by hop."""
+    from libra_planner.check.hotspot import FlowNames
     from libra_planner.views.flows import hop_rows
-    from libra_planner.views.hotspot import FlowNames
 
     text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
     groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())

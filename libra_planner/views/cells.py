@@ -1,4 +1,4 @@
-"""Values of a document with how they are shown, and tables of them: no format yet.
+"""Values with how they are shown, and tables, texts and sections of them: no medium yet.
 
 A cell may carry an expression for spreadsheets. It names other cells by where they are in a
 table, in brackets: ``[c3]`` is column 3 of the same row, ``[r3]`` all rows of column 3,
@@ -9,10 +9,12 @@ row 2, column 3 there. Nothing from a user's file ever becomes part of an expres
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+from libra_planner.plain_text import visible
 
 TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD, POINTS = (
     "text",
@@ -180,6 +182,10 @@ class Table:
     rows, total : cells, as many as headings.
     note : below it.
     is_sortable : whether the order of the rows means nothing.
+    left : headings of the columns that a terminal writes from the left.
+    dispensable : headings that a narrow terminal loses, in this order.
+    is_wrapped : whether a terminal wraps what is too long on the left.
+    bar : heading of a column of fractions that a terminal draws as bars, if it has room.
     """
 
     key: str
@@ -189,6 +195,10 @@ class Table:
     total: tuple[Cell, ...] | None = None
     note: str = ""
     is_sortable: bool = False
+    left: tuple[str, ...] = ()
+    dispensable: tuple[str, ...] = ()
+    is_wrapped: bool = False
+    bar: str | None = None
 
 
 def table(
@@ -205,6 +215,68 @@ def table(
     body = tuple(tuple(cell(value) for value in row) for row in rows)
     last = None if total is None else tuple(cell(value) for value in total)
     return Table(key, caption, tuple(headings), body, last, note, is_sortable)
+
+
+_Item = TypeVar("_Item")
+
+
+def table_of(
+    caption: str,
+    items: Iterable[_Item],
+    columns: Mapping[str, Callable[[_Item], Value]],
+    *,
+    left: Sequence[str] = (),
+    dispensable: Sequence[str] = (),
+    is_wrapped: bool = False,
+    bar: str | None = None,
+) -> Table:
+    """A table with a row for every item, and a function of it for every column.
+
+    >>> table_of("Squares", [2, 3], {"n": str, "square": lambda n: count(n * n)}).rows[1][1].shown
+    '9'
+    """
+    values = ([figure(item) for figure in columns.values()] for item in items)
+    rows = tuple(tuple(Cell(x) if isinstance(x, str) else x for x in row) for row in values)
+    places = tuple(left), tuple(dispensable)
+    return Table("", caption, tuple(columns), rows, None, "", False, *places, is_wrapped, bar)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many samples have which size.
+
+    Parameters
+    ----------
+    title : what the samples are.
+    samples : shape (n,).
+    """
+
+    title: str
+    samples: Any = field(repr=False)
+
+
+Block: TypeAlias = str | Table | Histogram
+"""A part of what a terminal shows: a paragraph in rich's markup, empty for a line of its own."""
+
+
+def escape(text: str) -> str:
+    r"""Text in a paragraph that is shown as it is: no markup, no control characters, on one line.
+
+    >>> print(escape("[red]a\x1b[2J"))
+    \[red]a\x1b[2J
+    """
+    from rich import markup
+
+    return markup.escape(visible(text))
+
+
+def attributes(item: object, *names: str) -> dict[str, Any]:
+    """Attributes of an object that JSON has under the same names.
+
+    >>> attributes(3 + 4j, "real", "imag")
+    {'real': 3.0, 'imag': 4.0}
+    """
+    return {name: getattr(item, name) for name in names}
 
 
 def numeric_columns(one: Table) -> list[bool]:

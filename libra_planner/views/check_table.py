@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from libra_planner.check.failures import FailureStudy
+from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.parts import DesignParts, DimensionParts, design_parts
 from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views.cells import escape
 from libra_planner.views.check import CheckedPlan, check_notes
 from libra_planner.views.failures import draw_lines, single_failure_lines
 from libra_planner.views.flows import group_rows
@@ -29,10 +31,9 @@ from libra_planner.views.flows_table import (
     spread_table,
     timed,
 )
-from libra_planner.views.hotspot import Hotspot, TracedFlow, link_rows
+from libra_planner.views.hotspot import link_rows
 from libra_planner.views.phases import algorithm_lines, labels
 from libra_planner.views.plan import memory_markup
-from libra_planner.views.renderers.terminal import escape
 from libra_planner.views.spread import NOTHING_DRAWN, mean_text
 
 _LEAST_FOR_HISTOGRAM = 10

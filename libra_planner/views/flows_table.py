@@ -9,6 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from libra_planner.check.flow_lists import RoutedList
 from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import LayerReport, SeedReports, gathered
 from libra_planner.fabric.clos import Array, Clos
@@ -17,8 +18,8 @@ from libra_planner.plain_text import visible
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.loads import are_alike
 from libra_planner.units import format_bandwidth, format_time, time_unit
+from libra_planner.views.cells import escape
 from libra_planner.views.flows import (
-    RoutedList,
     busiest_interfaces,
     busiest_links,
     group_rows,
@@ -26,7 +27,6 @@ from libra_planner.views.flows import (
     mean_layers,
     proven,
 )
-from libra_planner.views.renderers.terminal import escape
 from libra_planner.views.spread import NOTHING_DRAWN, mean_text
 
 _BAR_CELLS = 40

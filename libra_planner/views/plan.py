@@ -46,7 +46,7 @@ def memory_lines(problem: Problem) -> Iterator[MemoryLine]:
 
 def memory_markup(problem: Problem) -> Iterator[str]:
     """The lines for a terminal."""
-    from libra_planner.views.renderers.terminal import escape
+    from libra_planner.views.cells import escape
 
     for line in memory_lines(problem):
         yield f"[red]{escape(line.text)}[/]" if line.warns else escape(line.text)

@@ -13,10 +13,10 @@ from libra_planner.evaluation import Evaluation
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, format_usd
+from libra_planner.views.cells import escape
 from libra_planner.views.check_table import routed_by
 from libra_planner.views.flows_table import figure_text, plain_table, print_line
 from libra_planner.views.phases import algorithm_lines
-from libra_planner.views.renderers.terminal import escape
 from libra_planner.views.routed import NO_CLAIM, NO_SHADOW_PRICES, bought_options
 from libra_planner.views.spread import mean_text
 from libra_planner.views.terminal import print_result

@@ -12,6 +12,7 @@ from rich.table import Table
 from libra_planner.problem import Problem
 from libra_planner.timing.explanation import COMPUTE
 from libra_planner.units import format_bandwidth, format_time, format_usd
+from libra_planner.views.cells import escape
 from libra_planner.views.design import binding_rules, catalogue_lines
 from libra_planner.views.plan import (
     equal_bandwidth_text,
@@ -19,7 +20,6 @@ from libra_planner.views.plan import (
     memory_markup,
     result_notes,
 )
-from libra_planner.views.renderers.terminal import escape
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.shadow import ShadowPrice

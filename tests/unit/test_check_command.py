@@ -17,6 +17,7 @@ from rich.console import Console
 
 import libra_planner as lp
 from libra_planner.check.failures import drawn_failures
+from libra_planner.check.hotspot import FlowNames, hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.rerouted import routed_optimum
 from libra_planner.check.traffic import traffic_settings
@@ -24,7 +25,6 @@ from libra_planner.fabric.parts import design_parts
 from libra_planner.routing.policy import Policy
 from libra_planner.views.check import CheckedPlan
 from libra_planner.views.check_table import print_check
-from libra_planner.views.hotspot import FlowNames, hotspot, traced_flow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

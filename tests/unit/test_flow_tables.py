@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libra_planner.check.flow_lists import FlowList
 from libra_planner.check.measured import measured_report
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos
 from libra_planner.inputs.fabrics import link_ends, load_fabric
-from libra_planner.inputs.flow_tables import FlowList, read_flows, read_hops
+from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.reading.tables import Table, TableFaults
 
 FABRIC = Clos(hosts_per_leaf=4, n_leaves=3, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
