@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from libra_planner.fabric.blocks import FULLY_CONNECTED
 from libra_planner.fabric.clos import Indices
 from libra_planner.fabric.realization import Direct
-from libra_planner.fabric.topology import Block
 
 SHORTER, NEXT, PREVIOUS = 0, 1, -1
 """Ways round a ring."""
@@ -30,14 +30,15 @@ def direct_links_of(
 
     Examples
     --------
-    >>> ring = Direct(Block.RING, 4, n_hosts=4, bandwidth_Bps=100e9)
+    >>> from libra_planner.fabric.blocks import RING
+    >>> ring = Direct(RING, 4, n_hosts=4, bandwidth_Bps=100e9)
     >>> direct_links_of(ring, np.array([0, 0]), np.array([2, 3]))
     array([[ 0,  1],
            [ 4, -1]])
     """
     src, dst = np.asarray(src, dtype=np.int64), np.asarray(dst, dtype=np.int64)
     ahead = (_position_of(fabric, dst) - _position_of(fabric, src)) % fabric.size
-    if fabric.block is Block.FULLY_CONNECTED:
+    if fabric.block == FULLY_CONNECTED:
         return (src * (fabric.size - 1) + ahead - 1)[:, None]
     return _ring_links(fabric, src, ahead, np.broadcast_to(np.asarray(way), src.shape))
 

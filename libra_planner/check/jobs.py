@@ -14,7 +14,7 @@ from libra_planner.check.traffic import TrafficSettings, placed_npus
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Flows, joined
 from libra_planner.fabric.realization import RealizedDesign, realize
-from libra_planner.fabric.topology import Block, SwitchSettings, Topology
+from libra_planner.fabric.topology import SwitchSettings, Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 
@@ -136,13 +136,13 @@ def shared_fabric(
 def _check_alike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -> None:
     first = problems[0].topology
     faults = []
-    if first.dimensions[-1].block is not Block.SWITCH:
+    if not first.dimensions[-1].block.is_switched:
         got = f"got {first.dimensions[-1]} as the outermost dimension"
         faults.append(Fault(got, "expected a switch, which jobs can share"))
     for problem, bandwidth in zip(problems[1:], bandwidths_Bps[1:], strict=True):
         topology = problem.topology
         same = topology.dimensions[:-1] == first.dimensions[:-1]
-        if not same or topology.dimensions[-1].block is not first.dimensions[-1].block:
+        if not same or topology.dimensions[-1].block != first.dimensions[-1].block:
             got = f"got {topology} beside {first}"
             faults.append(Fault(got, "expected topologies that differ in the outermost size only"))
         elif not math.isclose(bandwidth[-1], bandwidths_Bps[0][-1], rel_tol=1e-9):

@@ -29,12 +29,13 @@ from libra_planner.check.traffic import (
     stage,
     traffic_settings,
 )
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.collectives import traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.blocks import DirectBlock, Span
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.timing.expression import TimeExpression
@@ -363,17 +364,12 @@ class LinkPhases:
 
 
 def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
-    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4).
-
-    An all-to-all around a whole ring of n goes the shorter ways: its busiest link carries
-    floor(n^2/4)/(n - 1) of what C3 counts.
-    """
-    factors = real_link_slowdown(collective, group, topology)
-    if collective.kind is CollectiveKind.ALL_TO_ALL:
-        for dim, dimension in enumerate(topology.dimensions):
-            size = group.sizes[dim]
-            if dimension.block is Block.RING and 1 < size == dimension.size:
-                factors[dim] = size**2 // 4 / (size - 1)
+    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4)."""
+    factors = np.ones(topology.n_dims)
+    for dim, dimension in enumerate(topology.dimensions):
+        if isinstance(dimension.block, DirectBlock) and group.sizes[dim] > 1:
+            span = Span(group.sizes[dim], group.strides[dim], dimension.size)
+            factors[dim] = dimension.block.link_slowdown(collective.kind, span)
     return factors
 
 

@@ -16,26 +16,24 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from libra_planner.collectives.traffic import full_bytes, real_link_slowdown
+from libra_planner.collectives.traffic import full_bytes
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.fabric.topology import Block, Dimension, Topology
+from libra_planner.fabric.blocks import Algorithm, Span
+from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
-
-class Algorithm(StrEnum):
-    """How the NPUs of one dimension exchange a vector of M bytes in a group of g.
-
-    ``ring``: g - 1 steps of M/g to a neighbour, an all-to-all g (g - 1)/2 steps since
-    its messages pass through the NPUs between. ``direct``: all peers at once, 1 step of
-    M (g - 1)/g. ``direct1``: one peer after another, g - 1 steps of M/g.
-    ``halving_doubling``: M/2, M/4 ... M/g, for g a power of two.
-    """
-
-    RING = "ring"
-    DIRECT = "direct"
-    DIRECT1 = "direct1"
-    HALVING_DOUBLING = "halving_doubling"
+__all__ = [
+    "Algorithm",
+    "Network",
+    "Visit",
+    "algorithm_fault",
+    "algorithm_named",
+    "algorithm_used",
+    "collective_kind",
+    "plain_network",
+    "visits",
+]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Network:
     topology : the dimensions.
     latency_s : latency of one hop in each dimension, seconds, shape (n_dims,); a
         switch is two hops.
-    algorithms : by dimension; ``None`` stands for :func:`default_algorithm`.
+    algorithms : by dimension; ``None`` stands for the block's usual one.
     in_network : dimensions (from 0) whose switches reduce.
     """
 
@@ -91,36 +89,22 @@ class Visit:
         return sum(self.repeats)
 
 
-def default_algorithm(kind: CollectiveKind, dimension: Dimension, size: int) -> Algorithm:
-    """What a block usually runs: ring on a ring, direct where all are connected, and on
-    a switch halving-doubling (ring if ``size`` is no power of two), direct1 for an all-to-all.
-
-    >>> default_algorithm(CollectiveKind.ALL_REDUCE, Dimension(Block.SWITCH, 6), 6)
-    <Algorithm.RING: 'ring'>
-    """
-    if dimension.block is Block.RING:
-        return Algorithm.RING
-    if dimension.block is Block.FULLY_CONNECTED:
-        return Algorithm.DIRECT
-    if kind is CollectiveKind.ALL_TO_ALL:
-        return Algorithm.DIRECT1
-    return Algorithm.HALVING_DOUBLING if _is_power_of_two(size) else Algorithm.RING
-
-
 def algorithm_fault(
     kind: CollectiveKind, dimension: Dimension, size: int, algorithm: Algorithm
 ) -> Fault | None:
     """Why an algorithm cannot run on a dimension in groups of ``size``; ``None`` if it can.
 
+    >>> from libra_planner.fabric.blocks import RING
     >>> fault = algorithm_fault(
-    ...     CollectiveKind.ALL_REDUCE, Dimension(Block.RING, 4), 4, Algorithm.DIRECT
+    ...     CollectiveKind.ALL_REDUCE, Dimension(RING, 4), 4, Algorithm.DIRECT
     ... )
     >>> str(fault)
     'got direct on RI(4), expected ring; other algorithms skip neighbours, whose links they share'
     """
-    if dimension.block is Block.RING and algorithm is not Algorithm.RING:
-        fix = "other algorithms skip neighbours, whose links they share"
-        return Fault(f"got {algorithm} on {dimension}", "expected ring", fix)
+    block = dimension.block
+    if algorithm not in block.algorithms:
+        expected = f"expected {' or '.join(block.algorithms)}"
+        return Fault(f"got {algorithm} on {dimension}", expected, block.algorithm_fix)
     if algorithm is not Algorithm.HALVING_DOUBLING:
         return None
     if kind is CollectiveKind.ALL_TO_ALL:
@@ -148,7 +132,7 @@ def algorithm_used(collective: Collective, group: Group, network: Network, dim: 
     dimension, size = network.topology.dimensions[dim], group.sizes[dim]
     asked = network.algorithms[dim]
     if asked is None:
-        return default_algorithm(collective.kind, dimension, size)
+        return dimension.block.default_algorithm(collective.kind, size)
     fault = algorithm_fault(collective.kind, dimension, size, asked)
     if fault is not None:
         raise SpecError(Fault(fault.got, fault.expected, fault.fix, f"algorithms.{dim}"))
@@ -179,14 +163,15 @@ def visits(collective: Collective, group: Group, network: Network) -> tuple[Visi
     """
     used = [i for i, size in enumerate(group.sizes) if size > 1]
     algorithms = _algorithms(collective, group, network, used)
-    slowdown = real_link_slowdown(collective, group, network.topology)
     outward: list[Visit] = []
     vector_bytes = full_bytes(collective, group)
     for i in used:
-        factor = _link_factor(collective.kind, group, network, i, algorithms[i], slowdown[i])
+        dimension = network.topology.dimensions[i]
+        span = Span(group.sizes[i], group.strides[i], dimension.size)
+        factor = dimension.block.visit_factor(collective.kind, algorithms[i], span)
         series = list(_messages(collective, group, network, i, vector_bytes, algorithms[i]))
         sizes = tuple(factor * size for size, _ in series)
-        hops = _hops(network.topology.dimensions[i], group.strides[i])
+        hops = dimension.block.n_hops(span.stride)
         outward.append(Visit(i, sizes, tuple(count for _, count in series), hops))
         if collective.kind is not CollectiveKind.ALL_TO_ALL:
             vector_bytes /= group.sizes[i]
@@ -244,31 +229,10 @@ def _messages(
         yield part * (size - 1), 1
     elif algorithm is Algorithm.RING and collective.kind is CollectiveKind.ALL_TO_ALL:
         yield part, size * (size - 1) // 2
-    else:
+    elif algorithm in (Algorithm.RING, Algorithm.DIRECT1):
         yield part, size - 1
-
-
-def _link_factor(
-    kind: CollectiveKind,
-    group: Group,
-    network: Network,
-    dim: int,
-    algorithm: Algorithm,
-    slowdown: float,
-) -> float:
-    """Time over that at full B_d: links that the group or the algorithm leaves unused."""
-    dimension = network.topology.dimensions[dim]
-    if dimension.block is Block.FULLY_CONNECTED and algorithm is not Algorithm.DIRECT:
-        return float(dimension.n_links_per_npu)  # One link at a time.
-    if dimension.block is Block.RING and kind is CollectiveKind.ALL_TO_ALL:
-        # The slowdown of a part of a ring counts hops already, against C3's bytes.
-        return max(1.0, slowdown / (group.sizes[dim] / 2))
-    return float(slowdown)
-
-
-def _hops(dimension: Dimension, stride: int) -> int:
-    """Latency hops to a peer: through a switch two, around a ring the stride."""
-    return {Block.SWITCH: 2, Block.FULLY_CONNECTED: 1, Block.RING: stride}[dimension.block]
+    else:
+        raise ValueError(f"the messages of {algorithm} are not known")
 
 
 _Name = TypeVar("_Name", bound=StrEnum)

@@ -8,7 +8,8 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.blocks import Span
+from libra_planner.fabric.topology import Topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
@@ -87,22 +88,7 @@ def real_link_slowdown(
     """
     factors = np.ones(topology.n_dims)
     for i, dimension in enumerate(topology.dimensions):
-        size, stride = group.sizes[i], group.strides[i]
-        if 1 < size < dimension.size and dimension.block is Block.FULLY_CONNECTED:
-            factors[i] = (dimension.size - 1) / (size - 1)
-        elif 1 < size < dimension.size and dimension.block is Block.RING:
-            factors[i] = _ring_part_slowdown(collective.kind, size, stride, dimension.size)
+        if group.sizes[i] > 1:
+            span = Span(group.sizes[i], group.strides[i], dimension.size)
+            factors[i] = dimension.block.part_slowdown(collective.kind, span)
     return factors
-
-
-def _ring_part_slowdown(kind: CollectiveKind, size: int, stride: int, ring_size: int) -> float:
-    """Slowdown of ``size`` NPUs, ``stride`` apart, in a ring of ``ring_size``.
-
-    ``stride`` groups interleave and share every link. If they close around the ring they
-    have both directions (B), else they are a line (B/2). An all-to-all also travels:
-    the busiest link carries floor(g^2/4) m/g, against m (g-1)/g of C3.
-    """
-    closes = stride > 1 and size * stride == ring_size
-    shared = stride if closes else 2 * stride
-    hops = (size**2 // 4) / (size - 1) if kind is CollectiveKind.ALL_TO_ALL else 1.0
-    return shared * hops

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.fabric.topology import Block, Dimension, Topology
+from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 
@@ -91,17 +91,14 @@ def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]
     """
     without = {price.tier for price in prices if price.part == "nic" and not price.usd_per_GBps}
     return tuple(
-        dimension.block is Block.SWITCH and dimension.tier not in without
+        "nic" in dimension.block.price_parts and dimension.tier not in without
         for dimension in topology.dimensions
     )
 
 
 def _parts(dimension: Dimension, tier: TierPrice) -> dict[str, float | None]:
     """Prices that a dimension pays for, by part."""
-    parts = {"link": tier.link_usd_per_GBps}
-    if dimension.block is Block.SWITCH:
-        parts |= {"switch": tier.switch_usd_per_GBps, "nic": tier.nic_usd_per_GBps}
-    return parts
+    return {part: getattr(tier, f"{part}_usd_per_GBps") for part in dimension.block.price_parts}
 
 
 def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np.float64]:

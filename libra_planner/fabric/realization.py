@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.fabric.blocks import DirectBlock
 from libra_planner.fabric.clos import Array, Clos, Indices, Layer
 from libra_planner.fabric.failures import fail
 from libra_planner.fabric.sizing import Shape, ceil_ratio, plane_shape
 from libra_planner.fabric.topology import (
     RAIL,
     RAIL_OPTIMIZED,
-    Block,
     Realization,
     SwitchSettings,
     Topology,
@@ -53,12 +53,13 @@ class Direct:
 
     Examples
     --------
-    >>> ring = Direct(Block.RING, 4, n_hosts=8, n_inner=2, bandwidth_Bps=100e9)
+    >>> from libra_planner.fabric.blocks import RING
+    >>> ring = Direct(RING, 4, n_hosts=8, n_inner=2, bandwidth_Bps=100e9)
     >>> [(layer.name, layer.n_links) for layer in ring.layers], ring.link_name(2)
     ([('ring_next', 8), ('ring_previous', 8)], 'NPU 2 -> NPU 4')
     """
 
-    block: Block
+    block: DirectBlock
     size: int
     n_hosts: int
     n_inner: int = 1
@@ -66,8 +67,9 @@ class Direct:
     failed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
 
     def __post_init__(self) -> None:
-        if self.block is Block.SWITCH:
-            raise SpecError(Fault("got a switch", "expected a ring or a fully connected dimension"))
+        if not isinstance(self.block, DirectBlock):
+            got = f"got a {self.block.about}"
+            raise SpecError(Fault(got, "expected links from NPU to NPU"))
         if not (np.isfinite(self.bandwidth_Bps) and self.bandwidth_Bps > 0):
             got = f"got {self.bandwidth_Bps:g}"
             raise SpecError(Fault(got, "expected a bandwidth above 0", path="bandwidth_Bps"))
@@ -79,7 +81,7 @@ class Direct:
     @property
     def n_links_per_npu(self) -> int:
         """Links that leave an NPU (C2)."""
-        return 2 if self.block is Block.RING else self.size - 1
+        return self.block.n_links_per_npu(self.size)
 
     @property
     def link_Bps(self) -> float:
@@ -93,14 +95,16 @@ class Direct:
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        """One layer per direction of a ring, one of a fully connected dimension.
+        """Those of the block, such as one per direction of a ring.
 
         They count as host links: they offer no choice of path (C10).
         """
-        n = self.n_hosts
-        if self.block is Block.RING:
-            return (Layer("ring_next", 0, n, 1, True), Layer("ring_previous", n, n, 1, True))
-        return (Layer("direct", 0, self.n_links, 1, True),)
+        numbers = self.block.link_layers(self.size)
+        starts = np.cumsum([0, *numbers.values()]).tolist()
+        return tuple(
+            Layer(name, start * self.n_hosts, n * self.n_hosts, 1, True)
+            for (name, n), start in zip(numbers.items(), starts, strict=False)
+        )
 
     def layer(self, name: str) -> Layer:
         """The layer of a name."""
@@ -122,14 +126,11 @@ class Direct:
 
     def link_name(self, link: int) -> str:
         """Name of a link, such as ``NPU 2 -> NPU 4``."""
-        if self.block is Block.RING:
-            direction, source = divmod(link, self.n_hosts)
-            step = -1 if direction else 1
-        else:
-            source, way = divmod(link, self.size - 1)
-            step = way + 1
+        layer = next(x for x in self.layers if x.start <= link < x.start + x.n_links)
+        source, way = divmod(link - layer.start, layer.n_links // self.n_hosts)
         position = source // self.n_inner % self.size
-        target = source + ((position + step) % self.size - position) * self.n_inner
+        peer = self.block.peer(self.size, position, layer.start // self.n_hosts + way)
+        target = source + (peer - position) * self.n_inner
         return f"NPU {source} -> NPU {target}"
 
 
@@ -278,8 +279,8 @@ def _dimension(
 
 def _direct(topology: Topology, dim: int, bandwidth_Bps: float) -> Direct:
     dimension = topology.dimensions[dim]
-    if dimension.block is Block.SWITCH:
-        raise SpecError(Fault("got no settings", "expected those of a switch"))
+    if not isinstance(dimension.block, DirectBlock):
+        raise SpecError(Fault("got no settings", f"expected those of a {dimension.block.about}"))
     n_inner = math.prod(topology.sizes[:dim])
     return Direct(dimension.block, dimension.size, topology.n_npus, n_inner, bandwidth_Bps)
 
@@ -560,7 +561,7 @@ def preset_design(name: str) -> RealizedDesign:
     chosen = preset(name)
     topology = parse_topology(chosen.topology)
     switches = tuple(
-        chosen.settings if dimension.block is Block.SWITCH else None
+        chosen.settings if dimension.block.is_switched else None
         for dimension in topology.dimensions
     )
     return realize(topology, chosen.bandwidth_Bps, Realization(switches, notes=chosen.notes))

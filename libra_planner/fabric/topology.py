@@ -5,29 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.blocks import BLOCKS, Block
 
 MAX_NPUS = 10**9
 """Largest fabric accepted; beyond it a size is taken to be a slip of the keyboard."""
 
 
-class Block(Enum):
-    """Building block of a dimension; the value is the short notation."""
-
-    RING = "RI"
-    FULLY_CONNECTED = "FC"
-    SWITCH = "SW"
-
-
-_BLOCKS = {block.value.casefold(): block for block in Block} | {
-    block.name.replace("_", "").casefold(): block for block in Block
-}
-_BLOCK_NAMES = ("RI", "FC", "SW", "Ring", "FullyConnected", "Switch")
-_DIMENSION = re.compile(r"([A-Za-z]+)\(([^()]*)\)")
+_DIMENSION = re.compile(r"(\w+)\(([^()]*)\)")
 
 
 @dataclass(frozen=True)
@@ -42,7 +30,8 @@ class Dimension:
 
     Examples
     --------
-    >>> ring = Dimension(Block.RING, 16, "package")
+    >>> from libra_planner.fabric.blocks import RING
+    >>> ring = Dimension(RING, 16, "package")
     >>> ring.n_links_per_npu, ring.link_bandwidth_bytes_per_s(100e9)
     (2, 50000000000.0)
     """
@@ -53,16 +42,15 @@ class Dimension:
 
     @property
     def n_links_per_npu(self) -> int:
-        """Links an NPU sends into: ring 2, fully connected n - 1, switch 1 (C2)."""
-        fully_connected = self.size - 1
-        return {Block.RING: 2, Block.FULLY_CONNECTED: fully_connected, Block.SWITCH: 1}[self.block]
+        """Links an NPU sends into (C2)."""
+        return self.block.n_links_per_npu(self.size)
 
     def link_bandwidth_bytes_per_s(self, bandwidth_bytes_per_s: float) -> float:
         """Bandwidth of one link when the NPU injects ``bandwidth_bytes_per_s`` (C2)."""
         return bandwidth_bytes_per_s / self.n_links_per_npu
 
     def __str__(self) -> str:
-        return f"{self.block.value}({self.size})"
+        return f"{self.block.notation}({self.block.text(self.size)})"
 
 
 @dataclass(frozen=True)
@@ -137,21 +125,16 @@ def parse_topology(notation: str, tiers: list[str] | tuple[str, ...] = ()) -> To
 
 def _parse_dimension(text: str) -> tuple[Block, int]:
     match = _DIMENSION.fullmatch(text.strip())
-    if match is None:
+    name, size = match.groups() if match else ("", "")
+    if not (name.isascii() and name.isalpha()) and name not in BLOCKS:
         fix = "write dimensions as NAME(SIZE) joined by _, innermost first"
         raise SpecError(Fault(f"got {text!r}", "expected a dimension such as RI(4)", fix))
-    name, size = match.groups()
-    if name.casefold() not in _BLOCKS:
-        raise unknown_name("building block", name, _BLOCK_NAMES)
-    return _BLOCKS[name.casefold()], _parse_size(text, size)
-
-
-def _parse_size(text: str, size: str) -> int:
-    digits = size.strip()
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 12 or int(digits) < 2:
-        fix = "leave a dimension of one NPU out" if digits == "1" else "write e.g. RI(4)"
-        raise SpecError(Fault(f"got {text!r}", "expected a whole size of at least 2", fix))
-    return int(digits)
+    kind = BLOCKS[name]
+    try:
+        return kind.of_text(size)
+    except SpecError as error:
+        faults = (replace(fault, got=f"got {text!r}") for fault in error.faults)
+        raise SpecError(*faults) from None
 
 
 RAIL, RAIL_OPTIMIZED, TOP_OF_RACK = "rail", "rail_optimized", "top_of_rack"
@@ -259,7 +242,7 @@ def default_realization(topology: Topology, has_nic: Sequence[bool] | None = Non
     network = SwitchSettings()
     return Realization(
         tuple(
-            (network if nic else SCALE_UP) if dimension.block is Block.SWITCH else None
+            (network if nic else SCALE_UP) if dimension.block.is_switched else None
             for dimension, nic in zip(
                 topology.dimensions, has_nic or [True] * topology.n_dims, strict=True
             )

@@ -24,7 +24,7 @@ from libra_planner.collectives.algorithms import (
 )
 from libra_planner.collectives.flowshop import MAX_CHUNKS
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.fabric.topology import Block, Topology, parse_topology
+from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.files import read_text
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
 from libra_planner.workload.operations import Collective, CollectiveKind
@@ -162,7 +162,7 @@ class _Reader:
     def reducing(self, kind: CollectiveKind | None, topology: Topology | None) -> frozenset[int]:
         """The switches, where an all-reduce asks them to reduce."""
         dimensions = topology.dimensions if topology else ()
-        switches = frozenset(i for i, d in enumerate(dimensions) if d.block is Block.SWITCH)
+        switches = frozenset(i for i, d in enumerate(dimensions) if d.block.is_switched)
         place = self.given["kind"].place
         if kind is not None and kind is not CollectiveKind.ALL_REDUCE:
             expected = "expected all-reduce with in-network reduction"

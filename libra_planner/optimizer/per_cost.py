@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from libra_planner.fabric.topology import Block, Dimension, Topology
+from libra_planner.fabric.blocks import SWITCH
+from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.problem import Problem, Rule
 from libra_planner.timing.expression import (
     Array,
@@ -31,7 +32,7 @@ from libra_planner.timing.expression import (
     scale,
 )
 
-_SCALE = Dimension(Block.SWITCH, 2, "scale")
+_SCALE = Dimension(SWITCH, 2, "scale")
 """Stands for s among the dimensions."""
 
 

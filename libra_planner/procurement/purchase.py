@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import ZERO, Line
 from libra_planner.procurement.parts import NIC, Part, Parts, Price
@@ -84,15 +84,10 @@ def bisection_Bps(design: RealizedDesign) -> float:
     """
     last, dimension = design.dimensions[-1], design.topology.dimensions[-1]
     n_groups = design.topology.n_npus // dimension.size
-    lower, upper = dimension.size // 2, -(-dimension.size // 2)
     link_Bps = dimension.link_bandwidth_bytes_per_s(last.bandwidth_Bps)
-    if dimension.block is Block.RING:
-        return n_groups * 2 * link_Bps
-    if dimension.block is Block.FULLY_CONNECTED:
-        return n_groups * lower * upper * link_Bps
     several = isinstance(last.fabric, Clos) and last.fabric.n_spines > 0
     ratio = last.settings.oversubscription if last.settings is not None and several else 1.0
-    return n_groups * lower * last.bandwidth_Bps / max(1.0, ratio)
+    return n_groups * dimension.block.n_cut_links(dimension.size) * link_Bps / max(1.0, ratio)
 
 
 _ROUNDING = 1e-9

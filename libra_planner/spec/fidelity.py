@@ -19,7 +19,7 @@ from libra_planner.collectives.algorithms import (
 from libra_planner.collectives.flowshop import AUTO_CHUNKS
 from libra_planner.collectives.scheduling import MAX_DIMS
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document
 from libra_planner.spec.fidelity_models import AUTO
 from libra_planner.spec.models import CommonSpec
@@ -301,7 +301,7 @@ def _reducing_fault(topology: Topology, name: str, dims: list[int], near: str) -
     if len(dims) > 1:
         fix = f"write {' or '.join(topology.labels[i] for i in dims)}"
         return Fault(f"got {name!r}, the tier of {len(dims)} dimensions", "expected one", fix)
-    if topology.dimensions[dims[0]].block is not Block.SWITCH:
+    if not topology.dimensions[dims[0]].block.is_switched:
         got = f"got {name}, which is {topology.dimensions[dims[0]]}"
         return Fault(got, "expected a switch", "only switches reduce")
     return None

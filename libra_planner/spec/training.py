@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.collectives import traffic_bytes
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.topology import Block, Topology
+from libra_planner.fabric.topology import Topology
 from libra_planner.reading import bundled
 from libra_planner.reading.document import dotted_key
 from libra_planner.reading.faults import FaultCollector
@@ -180,9 +180,9 @@ class TrainingBuilder:
         model: CollectiveModel,
     ) -> TimeExpression:
         """T(B) under a model of collectives."""
-        blocks = np.array([dimension.block for dimension in topology.dimensions])
         # TP and DP of given degrees have links of their own in a fully connected dimension.
-        own = (blocks == Block.FULLY_CONNECTED) & (not communicators.explicit)
+        own = np.array([one.block.groups_have_own_links for one in topology.dimensions])
+        own &= not communicators.explicit
 
         def shared(collective: Collective, group: Group) -> Array:
             slowed = model.traffic(collective, group)

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from libra_planner.fabric.blocks import CollectiveKind
 from libra_planner.workload.memory import ModelStates
+
+__all__ = ["Collective", "CollectiveKind", "Covers", "Operation", "Phase", "Workload"]
 
 
 class Phase(StrEnum):
@@ -22,15 +25,6 @@ class Covers(StrEnum):
 
     STEP = "step"
     PART = "part"
-
-
-class CollectiveKind(StrEnum):
-    """Communication pattern of a group of NPUs (C3)."""
-
-    ALL_REDUCE = "all-reduce"
-    REDUCE_SCATTER = "reduce-scatter"
-    ALL_GATHER = "all-gather"
-    ALL_TO_ALL = "all-to-all"
 
 
 DEFAULT_GROUP = {Phase.FORWARD: "tp", Phase.INPUT_GRAD: "tp", Phase.WEIGHT_GRAD: "dp"}

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
-    ["errors", "units", "files", "outputs", "plain_text", "processes"],
+    ["errors", "units", "files", "outputs", "plain_text", "processes", "registry"],
     ["fabric"],
     ["workload"],
     ["collectives"],

@@ -13,8 +13,9 @@ from libra_planner.check.links import LinkCheck
 from libra_planner.check.traffic import Members
 from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import visits
+from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH, DirectBlock
 from libra_planner.fabric.realization import Direct
-from libra_planner.fabric.topology import Block, parse_topology
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s
 from libra_planner.routing.routes import single_paths
@@ -158,7 +159,7 @@ def test_in_network_trees_of_all_groups_fit_a_full_fabric(stride, placement, tmp
 
 def factor(check: LinkCheck, run, collective: Collective, group: Group, dim: int) -> float:
     """What a collective's time in a dimension is multiplied with, phase by phase."""
-    if check.problem.topology.dimensions[dim].block is not Block.SWITCH:
+    if check.problem.topology.dimensions[dim].block != SWITCH:
         if check.problem.n_chunks is not None:
             return 1.0
         return float(real_link_slowdown(collective, group, check.problem.topology)[dim])
@@ -397,15 +398,15 @@ def test_failures_change_no_algorithm(tmp_path) -> None:
 
 
 def simulated_slowdown(
-    kind: str, block: Block, size: int, group: int, stride: int, *, both_ways: bool = False
+    kind: str, block: DirectBlock, size: int, group: int, stride: int, *, both_ways: bool = False
 ) -> float:
     """Time of all groups' flows on single links over that of C3's bytes at all of B.
 
     ``both_ways``: half of each ring message goes to the next rank, half to the previous one.
     """
     fabric = Direct(block, size, n_hosts=size, bandwidth_Bps=1.0)
-    members = Members(parse_topology(f"{block.value}({size})"), 0, Group((group,), (stride,)))
-    neighbours = block is Block.RING and kind != "all-to-all"
+    members = Members(parse_topology(f"{block.notation}({size})"), 0, Group((group,), (stride,)))
+    neighbours = block == RING and kind != "all-to-all"
     steps = [1, -1][: 1 + both_ways] if neighbours else list(range(1, group))
     ways = [NEXT, PREVIOUS] if both_ways else [SHORTER] * len(steps)
     src = np.concatenate([members.npus for _ in steps])
@@ -422,7 +423,7 @@ def test_partial_groups_of_connected_npus_take_what_their_links_take(kind, size,
     topology = parse_topology(f"FC({size})")
     collective = Collective(CollectiveKind(kind), 1.0, "dp")
     expected = real_link_slowdown(collective, Group((group,), (stride,)), topology)[0]
-    found = simulated_slowdown(kind, Block.FULLY_CONNECTED, size, group, stride)
+    found = simulated_slowdown(kind, FULLY_CONNECTED, size, group, stride)
     assert found == pytest.approx(expected)
 
 
@@ -433,7 +434,7 @@ def test_lines_in_a_ring_take_what_their_links_take(size, group, stride) -> None
     for kind in ("all-reduce", "all-to-all"):
         collective = Collective(CollectiveKind(kind), 1.0, "dp")
         expected = real_link_slowdown(collective, Group((group,), (stride,)), topology)[0]
-        assert simulated_slowdown(kind, Block.RING, size, group, stride) == pytest.approx(expected)
+        assert simulated_slowdown(kind, RING, size, group, stride) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -449,7 +450,7 @@ def test_groups_around_a_ring_take_what_their_links_take(size, group, stride) ->
     for kind, both_ways in both.items():
         collective = Collective(CollectiveKind(kind), 1.0, "dp")
         expected = real_link_slowdown(collective, Group((group,), (stride,)), topology)[0]
-        found = simulated_slowdown(kind, Block.RING, size, group, stride, both_ways=both_ways)
+        found = simulated_slowdown(kind, RING, size, group, stride, both_ways=both_ways)
         assert found == pytest.approx(expected)
 
 
@@ -459,7 +460,7 @@ def test_an_all_to_all_of_a_whole_ring_is_where_models_differ(size, tmp_path) ->
 
     The pipelined model passes all messages on in one direction at all of B, n/2 (C4).
     """
-    links = simulated_slowdown("all-to-all", Block.RING, size, size, 1)
+    links = simulated_slowdown("all-to-all", RING, size, size, 1)
     assert links == pytest.approx(size**2 // 4 / (size - 1))
     steps = [operation("weight_grad", "all-to-all", 1e8)]
     ideal = loaded(tmp_path, f"RI({size})_SW(4)", steps)

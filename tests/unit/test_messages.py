@@ -20,12 +20,12 @@ from libra_planner.check.traffic import (
     rounds,
 )
 from libra_planner.collectives.algorithms import Algorithm
+from libra_planner.fabric.blocks import SWITCH
 from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.fabric.realization import RealizedDimension, realize
 from libra_planner.fabric.topology import (
     PLACEMENTS,
     WIRINGS,
-    Block,
     Realization,
     SwitchSettings,
     Topology,
@@ -42,7 +42,7 @@ def built(notation: str, **settings) -> tuple[Topology, RealizedDimension]:
     """The outermost dimension at 100 GB/s per NPU."""
     topology = parse_topology(notation)
     switch = SwitchSettings(**settings)
-    switches = tuple(switch if d.block is Block.SWITCH else None for d in topology.dimensions)
+    switches = tuple(switch if d.block == SWITCH else None for d in topology.dimensions)
     design = realize(topology, [100e9] * topology.n_dims, Realization(switches))
     return topology, design.dimensions[-1]
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.errors import SpecError, UnknownName
+from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH
 from libra_planner.fabric.clos import Choice, Clos, Flows, links_of
 from libra_planner.fabric.failures import (
     cable_failures,
@@ -37,7 +38,6 @@ from libra_planner.fabric.realization import (
 from libra_planner.fabric.sizing import Shape, plane_shape
 from libra_planner.fabric.topology import (
     WIRINGS,
-    Block,
     Realization,
     SwitchSettings,
     parse_topology,
@@ -50,7 +50,7 @@ def _built(notation: str, bandwidth_GBps: list[float], **settings):
     """The outermost dimension of a design, a switch with these settings."""
     topology = parse_topology(notation)
     switch = SwitchSettings(**settings)
-    switches = tuple(switch if d.block is Block.SWITCH else None for d in topology.dimensions)
+    switches = tuple(switch if d.block == SWITCH else None for d in topology.dimensions)
     bandwidth = np.array(bandwidth_GBps) * 1e9
     return realize(topology, bandwidth, Realization(switches)).dimensions[-1]
 
@@ -284,7 +284,7 @@ def test_every_realisation_keeps_the_radix_and_seats_everyone(
 ) -> None:
     topology = parse_topology(notation)
     settings = SwitchSettings(radix, None, n_nics, ratio, wiring)
-    switches = [settings if d.block is Block.SWITCH else None for d in topology.dimensions]
+    switches = [settings if d.block == SWITCH else None for d in topology.dimensions]
     try:
         design = realize(topology, np.full(topology.n_dims, 60e9), Realization(tuple(switches)))
     except SpecError:
@@ -353,7 +353,7 @@ def test_direct_links_by_hand() -> None:
 
 
 def test_a_ring_of_two_has_two_links_between_the_same_npus() -> None:
-    ring = Direct(Block.RING, 2, n_hosts=2, bandwidth_Bps=10e9)
+    ring = Direct(RING, 2, n_hosts=2, bandwidth_Bps=10e9)
     assert ring.n_links == 4
     names = [ring.link_name(link) for link in range(4)]
     assert names == ["NPU 0 -> NPU 1", "NPU 1 -> NPU 0"] * 2
@@ -366,7 +366,7 @@ def test_a_ring_of_two_has_two_links_between_the_same_npus() -> None:
 
 
 @given(
-    block=st.sampled_from([Block.RING, Block.FULLY_CONNECTED]),
+    block=st.sampled_from([RING, FULLY_CONNECTED]),
     size=st.integers(2, 7),
     inner=st.integers(1, 3),
     outer=st.integers(1, 3),
@@ -391,24 +391,24 @@ def test_direct_paths_step_from_the_source_to_the_target(block, size, inner, out
         assert all(one[1] == two[0] for one, two in pairwise(hops))
         ahead = (b // inner - a // inner) % size
         ways_round = {NEXT: ahead, PREVIOUS: size - ahead, SHORTER: min(ahead, size - ahead)}
-        assert len(hops) == (ways_round[way] if block is Block.RING else 1)
+        assert len(hops) == (ways_round[way] if block == RING else 1)
     # Everybody to everybody by the shorter way loads both directions alike, ties included.
     load = np.bincount(direct_links_of(fabric, src, dst).ravel() + 1, minlength=fabric.n_links + 1)[
         1:
     ]
-    if size % 2 and block is Block.RING:
+    if size % 2 and block == RING:
         assert len(set(load.tolist())) == 1
-    elif block is Block.RING:
+    elif block == RING:
         assert load[:n].sum() == load[n:].sum()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((Block.SWITCH, 4, 4, 1, 1e9), "got a switch"),
-        ((Block.RING, 4, 4, 1, 0.0), "bandwidth above 0"),
-        ((Block.RING, 1, 4, 1, 1e9), "whole groups of 2 or more"),
-        ((Block.RING, 4, 6, 1, 1e9), "whole groups of 2 or more"),
+        ((SWITCH, 4, 4, 1, 1e9), "got a switch"),
+        ((RING, 4, 4, 1, 0.0), "bandwidth above 0"),
+        ((RING, 1, 4, 1, 1e9), "whole groups of 2 or more"),
+        ((RING, 4, 6, 1, 1e9), "whole groups of 2 or more"),
     ],
 )
 def test_direct_fabrics_check_their_sizes(arguments, message) -> None:

@@ -1,0 +1,95 @@
+"""Registries: things of one kind by name, to which modules outside the package add theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Generic, TypeVar
+
+from libra_planner.errors import unknown_name
+
+PLUGINS = "LIBRA_PLANNER_PLUGINS"
+"""Variable with the names of modules, separated by commas, that register more."""
+
+Entry = TypeVar("Entry")
+
+
+@cache
+def load_plugins() -> None:
+    """Import the modules that :data:`PLUGINS` names, once in every process."""
+    for name in filter(None, os.environ.get(PLUGINS, "").split(",")):
+        import_module(name.strip())
+
+
+class Registry(Generic[Entry]):
+    """Things of one kind by name, in the order in which they were added.
+
+    Parameters
+    ----------
+    kind : what messages call one of them.
+    fold : what of two spellings has to be equal for them to be one name.
+
+    Examples
+    --------
+    >>> colours = Registry[int]("colour")
+    >>> colours.add(0xFF0000, "red", "crimson")
+    >>> colours["crimson"] == 0xFF0000, colours.names, colours.spellings
+    (True, ('red',), ('red', 'crimson'))
+    """
+
+    def __init__(self, kind: str, fold: Callable[[str], str] = str) -> None:
+        self._kind, self._fold = kind, fold
+        self._entries: dict[str, Entry] = {}
+        self._synonyms: dict[str, str] = {}
+
+    def add(self, entry: Entry, name: str, *synonyms: str) -> None:
+        """Add an entry.
+
+        Raises
+        ------
+        ValueError
+            For a name that another entry has.
+        """
+        for spelling in (name, *synonyms):
+            if self._fold(spelling) in map(self._fold, (*self._entries, *self._synonyms)):
+                raise ValueError(f"got {self._kind} {spelling!r} twice, expected another name")
+        self._entries[name] = entry
+        self._synonyms |= dict.fromkeys(synonyms, name)
+
+    def remove(self, name: str) -> None:
+        """Take an entry out again."""
+        del self._entries[name]
+        self._synonyms = {one: of for one, of in self._synonyms.items() if of != name}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The entries' names."""
+        load_plugins()
+        return tuple(self._entries)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """All names, those that are synonyms last."""
+        return (*self.names, *self._synonyms)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The entries."""
+        return iter([self._entries[name] for name in self.names])
+
+    def __contains__(self, name: str) -> bool:
+        return any(self._fold(name) == self._fold(one) for one in self.spellings)
+
+    def __getitem__(self, name: str) -> Entry:
+        """The entry of a name.
+
+        Raises
+        ------
+        UnknownName
+            With a did-you-mean.
+        """
+        for one in self.spellings:
+            if self._fold(name) == self._fold(one):
+                return self._entries[self._synonyms.get(one, one)]
+        raise unknown_name(self._kind, name, self.spellings)
