@@ -148,14 +148,11 @@ class _Search:
 
     def _note_rounded(self, part: Problem, design: Design) -> None:
         """Purchasable designs next to a relaxed one; in a box of one combination, that one."""
-        tried = set()
-        for toward in (0.0, 0.5, 1.0):
-            bandwidth = design.bandwidth_bytes_per_s.copy()
-            for dim, options in part.purchasable.items():
-                bandwidth[dim] = _rounded(options, float(bandwidth[dim]), toward)
-            if tuple(bandwidth) not in tried:
-                tried.add(tuple(bandwidth))
-                self._note(bandwidth, unique=design.unique)
+        rounded = np.tile(design.bandwidth_bytes_per_s, (3, 1))
+        for dim, options in part.purchasable.items():
+            rounded[:, dim] = _rounded(options, float(rounded[0, dim]))
+        for bandwidth in dict.fromkeys(map(tuple, rounded)):
+            self._note(np.array(bandwidth), unique=design.unique)
 
     def _note(self, bandwidth: Array, *, unique: bool) -> None:
         """Keep a design that meets the rules."""
@@ -264,11 +261,10 @@ def _around(box: _Box, at: Sequence[int]) -> Iterator[_Box]:
     yield box
 
 
-def _rounded(options: Options, bandwidth: float, toward: float) -> float:
-    """The speed below (0), nearest to (0.5) or above (1) a bandwidth."""
+def _rounded(options: Options, bandwidth: float) -> list[float]:
+    """The speeds below, nearest to and above a bandwidth."""
     near = nearest_options(options, bandwidth * (1 + _SAME))
     speeds = [option.bandwidth_bytes_per_s for option in near]
-    if toward == 0.5:
-        return min(speeds, key=lambda speed: abs(speed - bandwidth))
+    nearest = min(speeds, key=lambda speed: abs(speed - bandwidth))
     exact = abs(speeds[0] - bandwidth) <= _SAME * max(speeds[0], bandwidth)
-    return speeds[-1] if toward and not exact else speeds[0]
+    return [speeds[0], nearest, speeds[0] if exact else speeds[-1]]

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from libra_planner.errors import Fault, Infeasible, SpecError
-from libra_planner.optimizer.design import Design, FrontierPoint
+from libra_planner.optimizer.design import FrontierPoint
 from libra_planner.optimizer.objectives import endless_time_s
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit, fastest_alternative
-from libra_planner.timing.expression import Array
 
 SLOWEST = 10.0
 """Step time, over the fastest, at which the frontier begins unless a rule says otherwise."""
@@ -48,15 +47,14 @@ def pareto(
     _check(problem, n_points)
     base = replace(problem, objective="performance", group_objective="weighted")
     fastest = _fastest(base)
-    limits = base.step_time_limits or (_limit(SLOWEST * fastest.step_time_s),)
-    cheapest = _point(base, _least_cost(base, limits))
+    cheapest = _cheapest(base, SLOWEST * fastest.step_time_s)
     if cheapest.cost_usd >= fastest.cost_usd * (1 - _SAME_COST):
         return (fastest,)
-    found = [cheapest]
-    costs = _spaced(base, cheapest.cost_usd, fastest.cost_usd, n_points)
-    for i, cost_usd in enumerate(costs):
+    found, fixed = [cheapest], base.fixed_cost_usd
+    low, high = cheapest.cost_usd - fixed, fastest.cost_usd - fixed
+    for i, network_usd in enumerate(np.geomspace(max(low, 1e-6 * high), high, n_points)[1:-1]):
         try:
-            found.append(_point(base, _fastest_within(base, cost_usd)))
+            found.append(_fastest_within(base, fixed + network_usd))
         except Infeasible:  # The first cost can lie below the cheapest design by rounding.
             continue
         if progress:
@@ -64,14 +62,8 @@ def pareto(
     return (*found, fastest)
 
 
-def _spaced(problem: Problem, low: float, high: float, n_points: int) -> Array:
-    """Costs between the ends, evenly spaced in the logarithm of network cost."""
-    fixed = problem.fixed_cost_usd
-    floor = max(low - fixed, 1e-6 * (high - fixed))
-    return fixed + np.geomspace(floor, high - fixed, n_points)[1:-1]
-
-
-def _point(problem: Problem, design: Design) -> FrontierPoint:
+def _point(problem: Problem) -> FrontierPoint:
+    design = optimize(problem)
     bandwidth = design.bandwidth_bytes_per_s
     return FrontierPoint(
         bandwidth,
@@ -81,19 +73,17 @@ def _point(problem: Problem, design: Design) -> FrontierPoint:
     )
 
 
-def _limit(limit_s: float) -> StepTimeLimit:
-    return StepTimeLimit("frontier", limit_s)
+def _cheapest(problem: Problem, limit_s: float) -> FrontierPoint:
+    """The cheapest design under the plan's step-time rules, else under a limit."""
+    limits = problem.step_time_limits or (StepTimeLimit("frontier", limit_s),)
+    return _point(replace(problem, objective="cost", step_time_limits=limits))
 
 
-def _least_cost(problem: Problem, limits: tuple[StepTimeLimit, ...]) -> Design:
-    return optimize(replace(problem, objective="cost", step_time_limits=limits))
-
-
-def _fastest_within(problem: Problem, cost_usd: float) -> Design:
+def _fastest_within(problem: Problem, cost_usd: float) -> FrontierPoint:
     price = tuple(map(float, problem.price_usd_per_Bps))
     spare = cost_usd - problem.fixed_cost_usd
     cap = Rule("frontier", price, "<=", spare, "$", 1.0, cost_factor=1.0)
-    return optimize(replace(problem, rules=(*problem.rules, cap)))
+    return _point(replace(problem, rules=(*problem.rules, cap)))
 
 
 def _fastest(problem: Problem) -> FrontierPoint:
@@ -101,9 +91,9 @@ def _fastest(problem: Problem) -> FrontierPoint:
     _, upper = bandwidth_bounds(problem)
     endless = np.isinf(upper) & problem.step_time.dims_with_traffic
     if not endless.any() or not problem.compute_s:
-        return _point(problem, optimize(problem))
-    limit = _limit(NEARLY_FASTEST * endless_time_s(problem))
-    return _point(problem, _least_cost(problem, (limit,)))
+        return _point(problem)
+    limit_s = NEARLY_FASTEST * endless_time_s(problem)
+    return _cheapest(replace(problem, step_time_limits=()), limit_s)
 
 
 def _check(problem: Problem, n_points: int) -> None:

@@ -246,46 +246,30 @@ class _Walker:
         if not size:
             return []
         network_usd = self.base.cost_usd - self.nearby.amounts.fixed_usd
-        least = np.array([float(self.base.communication_s), float(network_usd)]) * _NOISE / size
-        sides = self._slopes(neighbor, _STEP * Decimal(size))
-        steep = any((np.abs(slope) > least * (_STEEP / _NOISE)).any() for slope in sides.values())
-        if steep:
-            sides = self._smooth(sides, neighbor, _STEP * Decimal(size) / 2)
-        if _same(sides, least):
-            sides = {"both": (sides["left"] + sides["right"]) / 2}
-        sides = {side: np.where(np.abs(s) <= least, 0.0, s) for side, s in sides.items()}
+        noise = np.array([float(self.base.communication_s), float(network_usd)]) * _NOISE / size
+        step = _STEP * Decimal(size)
+        slopes = self._slopes(neighbor, step)
+        if (np.abs(slopes) > noise * (_STEEP / _NOISE)).any():
+            # Where there is a derivative half the step makes half the change.
+            halves = self._slopes(neighbor, step / 2)
+            slopes[~(np.abs(halves) <= 2 * _JUMP * np.abs(slopes)).all(axis=1)] = np.nan
+        apart, largest = np.abs(slopes[1] - slopes[0]), np.abs(slopes).max(axis=0)
+        same = (apart <= _SAME_SIDES * largest + 2 * noise).all()
+        sides = {"both": slopes.mean(axis=0)} if same else {"left": slopes[0], "right": slopes[1]}
+        rounded = {side: np.where(np.abs(s) <= noise, 0.0, s) for side, s in sides.items()}
         return [
             replace(subject, d_step_time_s=float(slope[0]), d_cost_usd=float(slope[1]), side=side)
-            for side, slope in sides.items()
+            for side, slope in rounded.items()
+            if np.isfinite(slope).all()
         ]
 
-    def _slopes(self, neighbor: _Neighbor, step: Decimal) -> dict[str, Array]:
-        """Difference quotients of step time and cost by side, of those that exist."""
-        sides, base = {}, self.base
-        for side, move in (("left", -step), ("right", step)):
+    def _slopes(self, neighbor: _Neighbor, step: Decimal) -> Array:
+        """Difference quotients of time and cost, left and right, shape (2, 2); NaN for none."""
+        slopes, base = np.full((2, 2), np.nan), self.base
+        for i, move in enumerate((-step, step)):
             moved = neighbor(move)
             found = None if moved is None else self.nearby.optimum(moved, base)
             if found is not None:
-                moves = found.communication_s - base.communication_s, found.cost_usd - base.cost_usd
-                sides[side] = np.array([float(change / move) for change in moves])
-        return sides
-
-    def _smooth(
-        self, sides: dict[str, Array], neighbor: _Neighbor, half: Decimal
-    ) -> dict[str, Array]:
-        """The quotients that are derivatives: half the step makes half the change."""
-        halves = self._slopes(neighbor, half)
-        return {
-            side: slope
-            for side, slope in sides.items()
-            if side in halves and (np.abs(halves[side]) <= 2 * _JUMP * np.abs(slope)).all()
-        }
-
-
-def _same(sides: dict[str, Array], noise: Array) -> bool:
-    """Whether there are two sides and they are one."""
-    if len(sides) < 2:
-        return False
-    left, right = sides["left"], sides["right"]
-    size = np.maximum(np.abs(left), np.abs(right))
-    return bool((np.abs(left - right) <= _SAME_SIDES * size + 2 * noise).all())
+                slopes[i, 0] = (found.communication_s - base.communication_s) / move
+                slopes[i, 1] = (found.cost_usd - base.cost_usd) / move
+        return slopes
