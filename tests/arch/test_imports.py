@@ -39,7 +39,7 @@ CORE = {name for layer in LAYERS[:11] for name in layer}
 _CROWDED = {
     "libra_planner": 16,
     "cli": 24,
-    "optimizer": 40,
+    "optimizer": 39,
     "views": 19,
     "spec": 19,
     "tui": 22,
