@@ -33,7 +33,8 @@ def plan() -> Problem:
         [LinkOption(b * k / N_OPTIONS, 1, 1.1 * p * b * k / N_OPTIONS) for k in range(1, 21)]
         for b, p in zip(FASTEST_BYTES_PER_S, prices, strict=True)
     ]
-    return replace(problem, options=tuple(map(tuple, options)))
+    prices = replace(problem.prices, options=tuple(map(tuple, options)))
+    return replace(problem, prices=prices)
 
 
 def loop_seconds(problem: Problem) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 
 from libra_planner.costs.options import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
+from libra_planner.group import BalancedStep
 from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
-from libra_planner.timing.evaluators import BalancedStep
 from libra_planner.timing.explanation import Share, critical_path
 from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
@@ -199,8 +199,7 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     cost_by_dim = problem.cost_usd_by_dim(bandwidth)
     cost_usd = float(problem.cost_usd(bandwidth))
     equal = _equal_bandwidth(problem, bandwidth)
-    real = problem.real_link_step_time
-    exact, balanced = problem.evaluators.exact_step_time_s, problem.evaluators.balanced
+    real = problem.step.real_link_time
     return Evaluation(
         bandwidth_bytes_per_s=bandwidth,
         step_time_s=step_time_s,
@@ -214,8 +213,8 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         violated=violations(problem, bandwidth),
         shares=critical_path(problem.step_time, bandwidth),
         real_link_step_time_s=float(real.seconds(bandwidth)) if real else None,
-        exact_step_time_s=exact(bandwidth) if exact else None,
-        balanced=balanced(bandwidth) if balanced else None,
+        exact_step_time_s=problem.step.exact_step_time_s(bandwidth),
+        balanced=problem.step.balanced(bandwidth),
         members=_members(problem, bandwidth, equal.bandwidth_bytes_per_s),
     )
 

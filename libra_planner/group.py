@@ -1,13 +1,16 @@
-"""Several workloads on one fabric: what the time of a group means (C8)."""
+"""What is trained on a fabric, one workload or a group, and what its time means (C8)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.frozen import Frozen
 from libra_planner.timing.expression import (
+    Array,
     Labelled,
     Maximum,
     Node,
@@ -18,7 +21,22 @@ from libra_planner.timing.expression import (
     maximum,
     scale,
 )
+from libra_planner.timing.models import (
+    AggregateBound,
+    Balanced,
+    BestSplit,
+    CollectiveModel,
+    Ideal,
+    OwnLinks,
+    Pipelined,
+    Simulated,
+    Slowdown,
+    Slowed,
+)
+from libra_planner.timing.training import Training
+from libra_planner.workload.communication import Communication
 from libra_planner.workload.memory import ModelStates
+from libra_planner.workload.operations import Covers, Workload
 
 GROUP_OBJECTIVES = ("weighted", "relative", "worst_case")
 """What a group minimises: sum w_i T_i, sum w_i T_i / T_i* or max T_i / T_i* (C8)."""
@@ -37,14 +55,180 @@ class Member:
     step_time : T_i(B), seconds.
     real_link_step_time : T_i(B) when partial groups have only their own links (C6);
         ``None`` without partial groups.
-    memory : what its model needs on an NPU (C19); ``None`` where that is not known.
+    training : what the times are of; ``None`` for times of another source.
     """
 
     name: str
     weight: float
     step_time: TimeExpression
     real_link_step_time: TimeExpression | None = None
-    memory: ModelStates | None = None
+    training: Training | None = field(default=None, repr=False)
+
+    @property
+    def memory(self) -> ModelStates | None:
+        """What its model needs on an NPU (C19); ``None`` where that is not known."""
+        return self.training.workload.memory if self.training else None
+
+
+def member(training: Training, name: str, weight: float, model: CollectiveModel) -> Member:
+    """A workload under a model of collectives.
+
+    Raises
+    ------
+    SpecError
+        For an algorithm that cannot run.
+    """
+    time, own_links = training.step_time(model), None
+    if not model.has_own_links and training.has_partial_groups:
+        own_links = training.step_time(OwnLinks())
+        own_links = own_links if own_links.root != time.root else None
+    return Member(name, weight, time, own_links, training)
+
+
+@dataclass(frozen=True)
+class BalancedStep:
+    """A step whose collectives split their data over orders of the dimensions.
+
+    Parameters
+    ----------
+    step_time_s : T with the best splits at one vector.
+    aggregate_bound_s : T if every collective could use all bandwidth of its dimensions:
+        no schedule of the collectives is faster.
+    """
+
+    step_time_s: float
+    aggregate_bound_s: float
+
+
+@dataclass(frozen=True)
+class Step(Frozen):
+    """What is trained, and how long a step of it takes under a model of collectives.
+
+    Parameters
+    ----------
+    members : the workloads; one, unless it is a group.
+    name : what reports call them together.
+    is_group : whether the time is the weighted mean of the members'.
+    model : of collectives.
+    """
+
+    members: tuple[Member, ...]
+    name: str = ""
+    is_group: bool = False
+    model: CollectiveModel = field(default_factory=Ideal)
+
+    @cached_property
+    def time(self) -> TimeExpression:
+        """T(B), seconds."""
+        return weighted_time(self.members) if self.is_group else self.members[0].step_time
+
+    @cached_property
+    def real_link_time(self) -> TimeExpression | None:
+        """T(B) when partial groups have only their own links (C6); ``None`` without any."""
+        if not self.is_group:
+            return self.members[0].real_link_step_time
+        has_partial = any(member.real_link_step_time for member in self.members)
+        return weighted_time(self.members, real_links=True) if has_partial else None
+
+    @property
+    def trainings(self) -> tuple[Training, ...]:
+        """What the time is of; empty for one of another source."""
+        return tuple(member.training for member in self.members if member.training)
+
+    @cached_property
+    def communications(self) -> tuple[Communication, ...]:
+        """The distinct collectives of a step; of a group, all members'."""
+        return tuple(one for training in self.trainings for one in training.communications)
+
+    @property
+    def workload(self) -> Workload | None:
+        """The only workload; ``None`` for a group, and for a time of another source."""
+        return None if self.is_group or not self.trainings else self.trainings[0].workload
+
+    @property
+    def n_sequences(self) -> int | None:
+        """Sequences per step over the whole cluster; ``None`` where nobody knows."""
+        return self.workload.n_sequences if self.workload else None
+
+    @property
+    def tokens_per_step(self) -> int | None:
+        """Over the whole cluster; ``None`` where nobody knows, and for groups."""
+        return self.workload.tokens_per_step if self.workload else None
+
+    @property
+    def memory(self) -> ModelStates | None:
+        """What the model needs on an NPU (C19); ``None`` for a group, whose members have it."""
+        return self.workload.memory if self.workload else None
+
+    @property
+    def memories(self) -> dict[str, ModelStates]:
+        """What the models need on an NPU (C19), by workload; without those that do not know it."""
+        found = ((member.name, member.memory) for member in self.members)
+        return {name: memory for name, memory in found if memory is not None}
+
+    @property
+    def covers(self) -> Covers:
+        """``part`` where any workload is part of a step: no run is told of it (C21)."""
+        whole = [one.workload.covers is Covers.STEP for one in self.trainings]
+        return Covers.STEP if whole and all(whole) else Covers.PART
+
+    @property
+    def fix(self) -> str:
+        """What to write to have a whole step; empty where it is one."""
+        workloads = (one.workload for one in self.trainings)
+        return next((one.step_fix for one in workloads if one.covers is Covers.PART), "")
+
+    def under(self, model: CollectiveModel) -> Step:
+        """The same step under another model of collectives.
+
+        Raises
+        ------
+        SpecError
+            For a step of another source than trainings.
+        """
+        if len(self.trainings) < len(self.members):
+            raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
+        members = tuple(
+            member(training, one.name, one.weight, model)
+            for training, one in zip(self.trainings, self.members, strict=True)
+        )
+        return replace(self, members=members, model=model)
+
+    def slowed(self, slowdown: Slowdown) -> Step:
+        """The step where collectives take longer than its model says."""
+        if not isinstance(self.model, Ideal | Pipelined):
+            raise ValueError(f"{self.model} cannot be slowed down")
+        return self.under(Slowed(self.model, slowdown))
+
+    def exact_step_time_s(self, bandwidth_bytes_per_s: Array) -> float | None:
+        """T by the exact flow shop; ``None`` where the model has no chunks to simulate."""
+        if not isinstance(self.model, Pipelined):
+            return None
+        vector = tuple(bandwidth_bytes_per_s.tolist())
+        return self._mean_time(Simulated(self.model.n_chunks, vector), bandwidth_bytes_per_s)
+
+    def balanced(self, bandwidth_bytes_per_s: Array) -> BalancedStep | None:
+        """T with balanced schedules; ``None`` where the plan does not ask for it."""
+        if not isinstance(self.model, Balanced):
+            return None
+        vector = tuple(bandwidth_bytes_per_s.tolist())
+        together, fixed, bound = (
+            self._mean_time(model, bandwidth_bytes_per_s)
+            for model in (BestSplit(vector), self.model, AggregateBound(vector))
+        )
+        # Each collective is balanced alone: overlapped ones may then share dimensions more.
+        return BalancedStep(min(together, fixed), bound)
+
+    def _mean_time(self, model: CollectiveModel, bandwidth: Array) -> float:
+        """T under a model of collectives at one vector; of a group, the weighted mean."""
+        steps = (float(one.step_time(model).seconds(bandwidth)) for one in self.trainings)
+        weights = (member.weight for member in self.members)
+        return sum(weight * step for weight, step in zip(weights, steps, strict=True))
+
+
+def plain_step(time: TimeExpression, name: str = "") -> Step:
+    """A step whose time is all that is known of it."""
+    return Step((Member(name, 1.0, time),), name)
 
 
 def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> TimeExpression:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import Network
+from libra_planner.collectives.algorithms import Network, plain_network
 from libra_planner.costs.options import Options, distinct_options, find_options
 from libra_planner.costs.prices import PricePart, has_nic
 from libra_planner.errors import Place
 from libra_planner.fabric.topology import Realization, Topology, default_realization
-from libra_planner.group import Member, relative_time
-from libra_planner.timing.evaluators import StepEvaluators
+from libra_planner.frozen import Frozen
+from libra_planner.group import Member, Step, plain_step, relative_time
 from libra_planner.timing.expression import Array, TimeExpression
-from libra_planner.timing.loops import Slowdown
+from libra_planner.timing.models import Slowdown
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 from libra_planner.workload.communication import Communication
-from libra_planner.workload.memory import ModelStates
 from libra_planner.workload.operations import Covers
 
 RULE_TOLERANCE = 1e-9
@@ -87,89 +86,183 @@ class StepTimeLimit:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is optimised or evaluated: the meeting point of all that a plan says.
+class PlanText:
+    """What a plan says, for people.
 
     Parameters
     ----------
     source : where it came from; every error message starts with it.
-    places : where keys of the plan stand that a message may be about, if it is a file.
-    workload_name : for reports.
-    topology : the fabric.
-    step_time : T(B), seconds.
-    price_usd_per_Bps : network cost per byte/s, shape (n_dims,).
+    places : where keys stand that a message may be about, if it is a file.
+    notes : assumptions worth printing beside a result.
+    settings : what the plan chose (degrees, batch, prices).
+    unused_keys : keys that its model of collectives does not use.
+    """
+
+    source: str = "plan"
+    places: Mapping[str, Place] = field(default_factory=dict, repr=False, compare=False)
+    notes: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    unused_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """The dimensions, and how they are built.
+
+    Parameters
+    ----------
+    network : the dimensions as collectives meet them.
+    realization : how they are built from whole links; ``None`` where the plan does not say.
+    """
+
+    network: Network
+    realization: Realization | None = None
+
+
+@dataclass(frozen=True)
+class Prices(Frozen):
+    """What the network costs, and the rest of the system.
+
+    Parameters
+    ----------
+    usd_per_Bps : network cost per byte/s of each dimension, shape (n_dims,).
+    fixed_usd : cost of the system that no bandwidth changes; cost includes it.
+    parts : the prices of the book that ``usd_per_Bps`` is made of.
+    options : per dimension what can be bought, ``None`` for any bandwidth at the price
+        book's price; empty when no dimension has options.
+    """
+
+    usd_per_Bps: tuple[float, ...] = field(repr=False)
+    fixed_usd: float = 0.0
+    parts: tuple[PricePart, ...] = ()
+    options: tuple[Options | None, ...] = ()
+
+    @cached_property
+    def array(self) -> Array:
+        """Network cost per byte/s of each dimension, shape (n_dims,)."""
+        return np.array(self.usd_per_Bps, dtype=np.float64)
+
+    @cached_property
+    def purchasable(self) -> dict[int, Options]:
+        """Distinct options of the dimensions that have some, slowest first, by index."""
+        listed = enumerate(self.options)
+        return {i: distinct_options(options) for i, options in listed if options is not None}
+
+
+@dataclass(frozen=True)
+class Problem(Frozen):
+    """What is optimised or evaluated: the meeting point of all that a plan says.
+
+    Parameters
+    ----------
+    fabric : the dimensions.
+    step : what is trained, and its time T(B).
+    prices : of bandwidth, and what no bandwidth changes.
     rules : linear design rules, cost bounds included.
     step_time_limits : bounds on T(B).
     objective : ``performance``, ``performance_per_cost`` or ``cost`` (C8).
-    fixed_cost_usd : cost of the system that no bandwidth changes; cost includes it.
-    real_link_step_time : T(B) when partial groups have only their own links (C6);
-        ``None`` without partial groups.
-    notes : assumptions worth printing beside a result.
-    unused_keys : keys of the plan that its model of collectives does not use.
-    settings : what the plan chose (degrees, batch, prices), for people to read.
-    members : the workloads of a group; empty for a plan with one. ``step_time`` of a
-        group is their weighted mean.
     group_objective : ``weighted``, ``relative`` or ``worst_case`` (C8).
-    own_optima_s : least step time of each member alone under the same rules, T_i*,
+    own_optima_s : least step time of each member of a group alone under the same rules, T_i*,
         once an optimizer has found them; empty before.
-    price_parts : the prices of the book that ``price_usd_per_Bps`` is made of.
-    options : per dimension what can be bought, ``None`` for any bandwidth at the price
-        book's price; empty when no dimension has options.
-    n_chunks : chunks of every collective; ``None`` where they are not modelled.
     alternatives : the same problem with every number of chunks that the plan leaves
         open, this one's first; empty where it leaves none.
-    realization : how the dimensions are built from whole links; ``None`` where the plan
-        does not say.
-    evaluators : what can be told of a single vector only.
-    n_sequences : sequences per step over the whole cluster; ``None`` where nobody knows.
-    covers : ``part`` where any workload is part of a step: no run is told of it (C21).
-    tokens_per_step : over the whole cluster; ``None`` where nobody knows, and for groups.
-    step_fix : what to write to have a whole step; empty where it is one.
-    memory : what the model needs on an NPU (C19); ``None`` for a group, whose members have it,
-        and where the workload does not know it.
-    communications : the distinct collectives of a step; of a group, all members'.
-    network : the fabric as these collectives meet it; ``None`` for a problem of another source.
-    at_slowdown : the same problem where collectives take longer in a dimension than the
-        model says, as a check of its links finds; ``None`` where that cannot be told.
+    text : what the plan says, for people.
     """
 
-    source: str
-    workload_name: str
-    topology: Topology
-    step_time: TimeExpression
-    price_usd_per_Bps: Array = field(repr=False)
+    fabric: Fabric
+    step: Step
+    prices: Prices
     rules: tuple[Rule, ...] = ()
     step_time_limits: tuple[StepTimeLimit, ...] = ()
     objective: str = "performance"
-    fixed_cost_usd: float = 0.0
-    real_link_step_time: TimeExpression | None = None
-    notes: tuple[str, ...] = ()
-    unused_keys: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    members: tuple[Member, ...] = ()
     group_objective: str = "weighted"
     own_optima_s: tuple[float, ...] = ()
-    price_parts: tuple[PricePart, ...] = ()
-    options: tuple[Options | None, ...] = ()
-    n_chunks: int | None = None
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
-    realization: Realization | None = None
-    evaluators: StepEvaluators = field(default=StepEvaluators(), repr=False, compare=False)
-    n_sequences: int | None = None
-    covers: Covers = Covers.PART
-    tokens_per_step: int | None = None
-    step_fix: str = ""
-    memory: ModelStates | None = None
-    communications: tuple[Communication, ...] = field(default=(), repr=False)
-    network: Network | None = field(default=None, repr=False)
-    at_slowdown: Callable[[Slowdown], Problem] | None = field(
-        default=None, repr=False, compare=False
-    )
-    places: Mapping[str, Place] = field(default_factory=dict, repr=False, compare=False)
+    text: PlanText = PlanText()
+
+    @property
+    def source(self) -> str:
+        """Where it came from."""
+        return self.text.source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Assumptions worth printing beside a result."""
+        return self.text.notes
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """What the plan chose, for people to read."""
+        return self.text.settings
+
+    @property
+    def network(self) -> Network:
+        """The fabric as collectives meet it."""
+        return self.fabric.network
+
+    @property
+    def topology(self) -> Topology:
+        """The dimensions."""
+        return self.fabric.network.topology
+
+    @property
+    def realization(self) -> Realization | None:
+        """How the dimensions are built from whole links; ``None`` where the plan does not say."""
+        return self.fabric.realization
+
+    @property
+    def covers(self) -> Covers:
+        """``part`` where any workload is part of a step: no run is told of it (C21)."""
+        return self.step.covers
+
+    @property
+    def workload_name(self) -> str:
+        """What is trained, for reports."""
+        return self.step.name
+
+    @property
+    def step_time(self) -> TimeExpression:
+        """T(B), seconds; of a group, the weighted mean."""
+        return self.step.time
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The workloads of a group; empty for a plan with one."""
+        return self.step.members if self.step.is_group else ()
+
+    @property
+    def n_chunks(self) -> int | None:
+        """Chunks of every collective; ``None`` where they are not modelled."""
+        return self.step.model.n_chunks
+
+    @property
+    def communications(self) -> tuple[Communication, ...]:
+        """The distinct collectives of a step."""
+        return self.step.communications
+
+    @property
+    def price_usd_per_Bps(self) -> Array:
+        """Network cost per byte/s of each dimension, shape (n_dims,)."""
+        return self.prices.array
+
+    @property
+    def fixed_cost_usd(self) -> float:
+        """Cost of the system that no bandwidth changes."""
+        return self.prices.fixed_usd
+
+    @property
+    def options(self) -> tuple[Options | None, ...]:
+        """What can be bought, by dimension."""
+        return self.prices.options
+
+    @property
+    def purchasable(self) -> dict[int, Options]:
+        """Distinct options of the dimensions that have some, slowest first, by index."""
+        return self.prices.purchasable
 
     def place(self, key: str) -> Place:
         """Where a key of the plan stands."""
-        return self.places.get(key) or Place(self.source)
+        return self.text.places.get(key) or Place(self.source)
 
     def at(self, key: str) -> str:
         """How a message about a key of the plan begins."""
@@ -188,27 +281,14 @@ class Problem:
         return relative_time(self.members, self.own_optima_s, self.group_objective)
 
     @property
-    def memories(self) -> dict[str, ModelStates]:
-        """What the models need on an NPU (C19), by workload; without those that do not know it."""
-        listed = [(member.name, member.memory) for member in self.members]
-        found = listed or [(self.workload_name, self.memory)]
-        return {name: memory for name, memory in found if memory is not None}
-
-    @cached_property
-    def purchasable(self) -> dict[int, Options]:
-        """Distinct options of the dimensions that have some, slowest first, by index."""
-        listed = enumerate(self.options)
-        return {i: distinct_options(options) for i, options in listed if options is not None}
-
-    @property
     def links(self) -> Realization:
         """How the dimensions are built from whole links: as the plan says, else by default.
 
         Check, report, sweep and cockpit all realise this; a switch without a NIC is one
         switch for each group (C14).
         """
-        has = has_nic(self.topology, self.price_parts)
-        return self.realization or default_realization(self.topology, has)
+        has = has_nic(self.topology, self.prices.parts)
+        return self.fabric.realization or default_realization(self.topology, has)
 
     @property
     def compute_s(self) -> float:
@@ -275,6 +355,32 @@ class Problem:
     @property
     def _totals(self) -> list[Rule]:
         return [rule for rule in self.rules if rule.is_total and rule.unit == "GB/s"]
+
+
+def plain_problem(
+    topology: Topology, time: TimeExpression, prices: Prices, rules: tuple[Rule, ...] = ()
+) -> Problem:
+    """A problem of which nothing but its numbers is known: no plan, and no collectives."""
+    return Problem(Fabric(plain_network(topology)), plain_step(time), prices, rules)
+
+
+def slowed(problem: Problem, slowdown: Slowdown) -> Problem:
+    """The problem, and each of its alternatives, where collectives take longer.
+
+    Parameters
+    ----------
+    problem : one that a plan made.
+    slowdown : factors on the time of each collective by dimension.
+
+    Raises
+    ------
+    SpecError
+        For a problem that does not know its collectives.
+    """
+    several = problem.alternatives or (problem,)
+    return with_alternatives(
+        [replace(one, step=one.step.slowed(slowdown), alternatives=()) for one in several]
+    )
 
 
 def with_alternatives(problems: Sequence[Problem]) -> Problem:

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
-from libra_planner.fabric.topology import parse_topology
-from libra_planner.problem import Problem, Rule
+from libra_planner.fabric.topology import Topology, parse_topology
+from libra_planner.group import plain_step
+from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, plain_problem
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
+
+
+def plan_of(
+    source: str,
+    name: str,
+    topology: Topology,
+    step_time: TimeExpression,
+    price_usd_per_Bps: np.ndarray,
+    rules: tuple[Rule, ...] = (),
+    step_time_limits: tuple[StepTimeLimit, ...] = (),
+    **more: object,
+) -> Problem:
+    """A problem that no plan made: a step time, prices and rules."""
+    prices = Prices(tuple(map(float, price_usd_per_Bps)))
+    problem = replace(plain_problem(topology, step_time, prices, rules), text=PlanText(source))
+    problem = replace(problem, step=plain_step(step_time, name), step_time_limits=step_time_limits)
+    return changed(problem, **more)
+
+
+def changed(problem: Problem, **changes: object) -> Problem:
+    """The problem with other values, prices and step time among them."""
+    named = {"fixed_cost_usd": "fixed_usd", "options": "options", "price_parts": "parts"}
+    parts = {named[key]: changes.pop(key) for key in list(changes) if key in named}
+    if "price_usd_per_Bps" in changes:
+        parts["usd_per_Bps"] = tuple(map(float, changes.pop("price_usd_per_Bps")))
+    if "step_time" in changes:
+        changes["step"] = plain_step(changes.pop("step_time"), problem.workload_name)
+    return replace(problem, prices=replace(problem.prices, **parts), **changes)
 
 
 @dataclass(frozen=True)
@@ -63,7 +92,7 @@ def problems(draw: st.DrawFn) -> tuple[Problem, Collectives]:
         if kind == "cap" and i > 0:
             rules.append(_rule(axes[i], "<=", budget / n_dims * draw(st.floats(0.5, 2.0))))
     topology = parse_topology("_".join(["SW(4)"] * n_dims), [f"t{i}" for i in range(n_dims)])
-    problem = Problem("plan", "random", topology, step.expression(), price, tuple(rules))
+    problem = plan_of("plan", "random", topology, step.expression(), price, tuple(rules))
     return problem, step
 
 

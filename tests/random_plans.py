@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from libra_planner.timing.expression import (
     scale,
     transfers,
 )
+from tests.problems import changed, plan_of
 
 GB = 1e9
 
@@ -49,7 +50,7 @@ def random_plan(seed: int, objective: str) -> RandomPlan:
     if objective == "performance_per_cost" and not fixed_cost_usd:
         # Downward there may be no optimum, or none of a size (C8).
         rules.append(_rule("dim1 floor", np.eye(n_dims)[0], ">=", within[0] * rng.uniform(0.1, 1)))
-    problem = Problem(
+    problem = plan_of(
         "plan",
         f"seed {seed}",
         parse_topology("_".join(["SW(4)"] * n_dims)),
@@ -73,7 +74,7 @@ def extreme_plan(seed: int, objective: str) -> Problem:
     communication_s = float(step.seconds(plan.within)) - step.compute_s
     limit = StepTimeLimit("step_time", step.compute_s + communication_s * looser)
     dearer = 1.0 if objective == "cost" else 10.0 ** rng.uniform(-3, 6)
-    return replace(
+    return changed(
         problem,
         step_time=step,
         step_time_limits=(limit,) * len(problem.step_time_limits),

@@ -39,9 +39,9 @@ from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.timing.expression import TimeExpression
-from libra_planner.timing.loops import Slowdown
+from libra_planner.timing.models import Slowdown
 from libra_planner.workload.communication import Communication
-from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.workload.operations import Collective
 from libra_planner.workload.parallelism import Group
 
 
@@ -241,7 +241,7 @@ class LinkPhases:
     @property
     def network(self) -> Network:
         """The fabric as collectives meet it."""
-        if self.problem.network is None:
+        if not self.problem.step.trainings:
             raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
         return self.problem.network
 
@@ -405,19 +405,20 @@ class LinkCheck(LinkPhases):
     ) -> CheckReport:
         n_same = len(listed) // len(runs)
         every = runs * n_same
-        times = [self.step_time_s(self._slowdown(run, "time_factor")) for run in runs]
-        sprayed = [
-            self.step_time_s(self._slowdown(run, "ideal_factor")) for run in self.placed(runs)
-        ]
+        routed = [self._slowdown(run, "time_factor") for run in runs]
+        sprayed = [self._slowdown(run, "ideal_factor") for run in self.placed(runs)]
         return CheckReport(
             policy=policy,
             seeds=listed,
             is_drawn=is_drawn,
             design=self.design,
             ideal_step_time_s=float(self.problem.step_time.seconds(self.bandwidth_Bps)),
-            spray_step_time_s=float(np.mean(sprayed)),
-            effective_step_time_s=np.array(times * n_same),
-            dimensions=tuple(self._dimension(dim, every) for dim in range(len(self.bandwidth_Bps))),
+            spray_step_time_s=float(np.mean([self.step_time_s(one) for one in sprayed])),
+            effective_step_time_s=np.array([self.step_time_s(one) for one in routed] * n_same),
+            dimensions=tuple(
+                self._dimension(dim, every, routed * n_same, sprayed)
+                for dim in range(len(self.bandwidth_Bps))
+            ),
             keys=self.keys,
             phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
             spreads=tuple(phase_spread([run[key] for run in every]) for key in self.keys),
@@ -433,64 +434,56 @@ class LinkCheck(LinkPhases):
         runs = self.runs(policy, self.seeds(policy, seeds))
         links = self.decided(runs)
         slowdowns = [links._slowdown(run, "time_factor") for run in runs]
-
-        def mean(collective: Collective, group: Group) -> Array:
-            factors = [slowdown(collective, group) for slowdown in slowdowns]
-            return np.asarray(np.mean(factors, axis=0))
-
-        return Slowdown(mean, slowdowns[0].algorithms)
+        mean = np.mean([one.factors for one in slowdowns], axis=0)
+        return replace(slowdowns[0], factors=tuple(map(tuple, mean.tolist())))
 
     def _slowdown(self, run: Run, name: str) -> Slowdown:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
+        pairs = tuple((one.collective, one.group) for one in self.problem.communications)
+        return Slowdown(
+            communications=pairs,
+            factors=tuple(tuple(self._factors(run, name, *pair).tolist()) for pair in pairs),
+            algorithms=tuple(self._algorithms(*pair) for pair in pairs),
+        )
 
-        def slowdown(collective: Collective, group: Group) -> Array:
-            factors = np.ones(self.problem.topology.n_dims)
-            if self.problem.n_chunks is None:  # The pipelined model has real links already.
-                factors = direct_factors(collective, group, self.problem.topology)
-            for dim in self.switched(group):
-                key = self.key(collective, group, dim)
-                factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
-            return factors
-
-        return Slowdown(slowdown, self._algorithms)
+    def _factors(self, run: Run, name: str, collective: Collective, group: Group) -> Array:
+        factors = np.ones(self.problem.topology.n_dims)
+        if self.problem.n_chunks is None:  # The pipelined model has real links already.
+            factors = direct_factors(collective, group, self.problem.topology)
+        for dim in self.switched(group):
+            key = self.key(collective, group, dim)
+            factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
+        return factors
 
     def _algorithms(self, collective: Collective, group: Group) -> tuple[Algorithm | None, ...]:
         """What a collective runs in each dimension; ``None`` for the usual one."""
-        named = list(self.network.algorithms)
-        for dim in range(len(named)):
-            if dim in self.switched(group):
-                named[dim] = self.key(collective, group, dim)[2]
-            elif collective.kind is CollectiveKind.ALL_TO_ALL:
-                named[dim] = None if named[dim] is Algorithm.HALVING_DOUBLING else named[dim]
+        named = list(self.network.for_kind(collective.kind).algorithms)
+        for dim in self.switched(group):
+            named[dim] = self.key(collective, group, dim)[2]
         return tuple(named)
 
     def step_time_s(self, slowdown: Slowdown) -> float:
         """Step time of the whole links with collectives slowed down."""
-        if self.problem.at_slowdown is None:
-            raise SpecError(Fault("got a problem without collectives", "expected one of a plan"))
-        at_slowdown = self.problem.at_slowdown
-        pairs = [(one.collective, one.group) for one in self.problem.communications]
-        factors = b"".join(slowdown(*pair).tobytes() for pair in pairs)
-        named = tuple(self._algorithms(*pair) for pair in pairs)
-        decisive = (at_slowdown, factors, named)
-        slowed = self.memo.steps.of(decisive, lambda: at_slowdown(slowdown).step_time)
+        step = self.problem.step
+        shares = tuple((one.training, one.weight) for one in step.members)
+        slowed = self.memo.steps.of(
+            (shares, step.model, slowdown), lambda: step.slowed(slowdown).time
+        )
         return float(slowed.seconds(self.design.bandwidth_Bps))
 
-    def _dimension(self, dim: int, runs: list[Run]) -> DimensionReport:
+    def _dimension(
+        self, dim: int, runs: list[Run], routed: list[Slowdown], sprayed: list[Slowdown]
+    ) -> DimensionReport:
         uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
         return dimension_report(
             self.design.dimensions[dim],
             sent,
-            routed=[self._shares(run, uses, dim, "time_factor") for run in runs],
-            sprayed=[self._shares(run, uses, dim, "ideal_factor") for run in self.placed(runs)],
+            routed=[_factors_in(dim, one, uses) for one in routed],
+            sprayed=[_factors_in(dim, one, uses) for one in sprayed],
             fim_percent=[self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs],
             floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
         )
-
-    def _shares(self, run: Run, uses: list[Communication], dim: int, name: str) -> Array:
-        slowdown = self._slowdown(run, name)
-        return np.array([slowdown(one.collective, one.group)[dim] for one in uses])
 
     def _imbalance(
         self, run: Run, uses: list[Communication], sent: Array, dim: int, name: str
@@ -501,6 +494,10 @@ class LinkCheck(LinkPhases):
             for one, n_bytes in zip(uses, sent, strict=True)
             if dim in self.switched(one.group)
         )
+
+
+def _factors_in(dim: int, slowdown: Slowdown, uses: list[Communication]) -> Array:
+    return np.array([slowdown.factors_of(one.collective, one.group)[dim] for one in uses])
 
 
 def link_check(

@@ -13,9 +13,8 @@ from libra_planner.errors import Fault, PlannerError, SpecError
 from libra_planner.fabric.clos import Array
 from libra_planner.optimizer.optimize import solve
 from libra_planner.optimizer.solution import Solution
-from libra_planner.problem import RULE_TOLERANCE, Problem, with_alternatives
+from libra_planner.problem import RULE_TOLERANCE, Problem, slowed
 from libra_planner.routing.policy import Policy
-from libra_planner.timing.loops import Slowdown
 
 MAX_ROUNDS = 12
 """Optimisations after which the best design so far is kept."""
@@ -153,23 +152,3 @@ class _Checks:
 def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:
     scale = np.maximum(one.bandwidth_Bps, other.bandwidth_Bps).max()
     return bool(np.abs(one.bandwidth_Bps - other.bandwidth_Bps).max() <= _SAME * scale)
-
-
-def slowed(problem: Problem, slowdown: Slowdown) -> Problem:
-    """The problem, and each of its alternatives, at a slowdown.
-
-    Parameters
-    ----------
-    problem : one that a plan made.
-    slowdown : factors on the time of a collective by dimension.
-
-    Raises
-    ------
-    ValueError
-        For a problem that does not know its collectives.
-    """
-    found = [one.at_slowdown for one in problem.alternatives or (problem,)]
-    made = [at_slowdown(slowdown) for at_slowdown in found if at_slowdown is not None]
-    if len(made) < len(found):
-        raise ValueError("the problem does not know its collectives")
-    return with_alternatives(made)

@@ -439,8 +439,6 @@ def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, f
     """Bytes and latency of a collective in a dimension."""
     dim, _, algorithm = key
     network, chunks = problem.network, problem.n_chunks
-    if network is None:
-        raise ValueError("the problem does not know its collectives")
     if chunks is None:
         sent = traffic_bytes(one.collective, one.group, network.in_network)[dim]
         return float(sent) * ring_hops(one.collective, key, problem), 0.0

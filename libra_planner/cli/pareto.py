@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
             "workload": problem.workload_name,
             "topology": str(problem.topology),
             "fixed_cost_usd": problem.fixed_cost_usd,
-            "memory": memory_payload(problem.memory),
+            "memory": memory_payload(problem.step.memory),
             "points": rows,
         }
         print_json(payload)

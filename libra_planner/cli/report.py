@@ -135,7 +135,7 @@ def _proposal(
     files |= dict.fromkeys(context.files)
     if design.result is not None:
         files[input_file("result", design.result, Path(design.result))] = None
-    book = Book(design.problem.price_parts, context.book_as_of, context.book_source)
+    book = Book(design.problem.prices.parts, context.book_as_of, context.book_source)
     return Proposal(
         letter=letter,
         name=design.name,

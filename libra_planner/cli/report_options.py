@@ -56,7 +56,7 @@ def refuse_tokens_of_parts(text: str | None, given: list[GivenDesign]) -> None:
         Fault(
             f"got {text} for {problem.workload_name}, which is part of a step",
             "expected a whole step, as a run is so many of them",
-            f"{problem.step_fix}, or remove --tokens",
+            f"{problem.step.fix}, or remove --tokens",
             "",
             Place("--tokens"),
         )

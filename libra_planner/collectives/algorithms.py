@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
@@ -53,6 +53,15 @@ class Network:
     latency_s: tuple[float, ...]
     algorithms: tuple[Algorithm | None, ...]
     in_network: frozenset[int] = frozenset()
+
+    def for_kind(self, kind: CollectiveKind) -> Network:
+        """The network of a kind: an all-to-all has no halving-doubling, and runs the usual one."""
+        if kind is not CollectiveKind.ALL_TO_ALL:
+            return self
+        halving = Algorithm.HALVING_DOUBLING
+        return replace(
+            self, algorithms=tuple(None if one is halving else one for one in self.algorithms)
+        )
 
 
 def plain_network(topology: Topology) -> Network:

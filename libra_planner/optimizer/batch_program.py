@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.group import plain_step
 from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import (
     Key,
@@ -153,14 +154,17 @@ class BatchProgram:
             key=lambda limit: limit.limit_s,
             default=StepTimeLimit("step_time", limit_s),
         )
+        time = self.structure.expression(self.time_numbers[i])
         return replace(
             template,
-            step_time=self.structure.expression(self.time_numbers[i]),
+            step=plain_step(time, template.workload_name),
             rules=rules,
-            price_usd_per_Bps=np.array(self.price_usd_per_Bps[i]),
-            fixed_cost_usd=float(self.fixed_cost_usd[i]),
+            prices=replace(
+                template.prices,
+                usd_per_Bps=tuple(self.price_usd_per_Bps[i].tolist()),
+                fixed_usd=float(self.fixed_cost_usd[i]),
+            ),
             step_time_limits=(replace(limit, limit_s=limit_s),) if np.isfinite(limit_s) else (),
-            members=(),
         )
 
     def _changed(self, change: Callable[[Array], Array]) -> BatchProgram:

@@ -40,7 +40,7 @@ from libra_planner.optimizer.combinations import (
     tie_breaker,
 )
 from libra_planner.optimizer.design import Design
-from libra_planner.problem import RULE_TOLERANCE, Problem, Rule
+from libra_planner.problem import RULE_TOLERANCE, Prices, Problem, Rule
 from libra_planner.timing.expression import Array
 
 _NOISE_USD = 1e-6
@@ -89,12 +89,13 @@ def relaxation(problem: Problem) -> Problem | None:
     Examples
     --------
     >>> from libra_planner.costs.options import LinkOption
+    >>> from libra_planner.problem import plain_problem
     >>> from libra_planner.timing.expression import TimeExpression, transfers
     >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = (LinkOption(1e9, 1, 10.0), LinkOption(2e9, 1, 50.0))
     >>> time = TimeExpression(transfers([9e9, 2e9]), 2)
-    >>> fabric, price = parse_topology("RI(4)_SW(8)"), np.array([1e-8, 2e-8])
-    >>> free = relaxation(Problem("p", "w", fabric, time, price, options=(speeds, None)))
+    >>> prices = Prices((1e-8, 2e-8), options=(speeds, None))
+    >>> free = relaxation(plain_problem(parse_topology("RI(4)_SW(8)"), time, prices))
     >>> [rule.text for rule in free.rules], free.price_usd_per_Bps * 1e9, free.fixed_cost_usd
     (['dim1 as bought', 'dim1 as bought'], array([10., 20.]), 0.0)
     """
@@ -109,13 +110,9 @@ def relaxation(problem: Problem) -> Problem | None:
             rules.append(relaxed)
         elif relaxed is not None and relaxed.excess(np.zeros(len(price))) > slack:
             return None
-    return replace(
-        problem,
-        options=(),
-        rules=(*rules, *_ranges(problem)),
-        price_usd_per_Bps=price,
-        fixed_cost_usd=problem.fixed_cost_usd + base_usd,
-    )
+    fixed_usd = problem.fixed_cost_usd + base_usd
+    prices = Prices(tuple(price.tolist()), fixed_usd, problem.prices.parts)
+    return replace(problem, rules=(*rules, *_ranges(problem)), prices=prices)
 
 
 def _minorant(options: Options) -> tuple[float, float]:
@@ -363,7 +360,7 @@ def _restricted(problem: Problem, box: _Box) -> Problem:
     options = list(problem.options)
     for (dim, listed), part in zip(problem.purchasable.items(), box, strict=True):
         options[dim] = listed[part.start : part.stop]
-    return replace(problem, options=tuple(options))
+    return replace(problem, prices=replace(problem.prices, options=tuple(options)))
 
 
 def _split(box: _Box, d: int, *at: int) -> Iterator[_Box]:

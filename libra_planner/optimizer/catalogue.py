@@ -87,7 +87,9 @@ def optimize_catalogue(problem: Problem, solve: Solve) -> CatalogueDesign:
     few = whole and Combinations(problem).n_combinations <= MAX_COMBINATIONS
     design = best_purchasable(problem) if few else _branched(problem, solve)
     try:
-        return replace(design, continuous=solve(replace(problem, options=())))
+        return replace(
+            design, continuous=solve(replace(problem, prices=replace(problem.prices, options=())))
+        )
     except PlannerError as error:
         return replace(design, no_continuous=str(error))
 
@@ -102,14 +104,14 @@ def best_purchasable(problem: Problem) -> CatalogueDesign:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from libra_planner.problem import Rule
+    >>> from libra_planner.problem import Prices, Rule, plain_problem
     >>> from libra_planner.timing.expression import TimeExpression, transfers
     >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = tuple(LinkOption(25e9, n, 1e6 * n) for n in (1, 2, 4))
     >>> total = Rule("total <= 130 GB/s", (1.0, 1.0), "<=", 130e9)
     >>> time, fabric = TimeExpression(transfers([9e9, 2e9]), 2), parse_topology("RI(4)_SW(8)")
-    >>> problem = Problem("p", "w", fabric, time, np.ones(2), (total,), options=(speeds, speeds))
+    >>> prices = Prices((1.0, 1.0), options=(speeds, speeds))
+    >>> problem = plain_problem(fabric, time, prices, (total,))
     >>> best_purchasable(problem).bandwidth_GBps
     [100.0, 25.0]
     """

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
+from libra_planner.group import plain_step
 from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import SURE_GAP, Design, checked
@@ -120,22 +121,19 @@ def _own_optima(problem: Problem) -> list[float]:
     """Least step time of each member alone."""
     alone = replace(
         problem,
-        members=(),
         alternatives=(),
         group_objective="weighted",
         objective="performance",
     )
-    return [
-        optimize(replace(alone, step_time=member.step_time)).objective for member in problem.members
-    ]
+    steps = [plain_step(member.step_time, member.name) for member in problem.members]
+    return [optimize(replace(alone, step=step)).objective for step in steps]
 
 
 def _solve_relative(problem: Problem) -> Solution:
     """A group's relative time in the place of the step time; neighbors would move T_i* too."""
     relative = replace(
         problem,
-        step_time=problem.objective_time or problem.step_time,
-        members=(),
+        step=plain_step(problem.objective_time or problem.step_time, problem.workload_name),
         group_objective="weighted",
     )
     return Solution(solve(relative).design, problem)

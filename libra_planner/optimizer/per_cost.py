@@ -15,9 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from libra_planner.collectives.algorithms import plain_network
 from libra_planner.fabric.blocks import SWITCH
 from libra_planner.fabric.topology import Dimension, Topology
-from libra_planner.problem import Problem, Rule
+from libra_planner.group import plain_step
+from libra_planner.problem import Fabric, Prices, Problem, Rule
 from libra_planner.timing.expression import (
     Array,
     Constant,
@@ -44,29 +46,29 @@ def per_cost_problem(problem: Problem) -> Problem:
     >>> from libra_planner.fabric.topology import parse_topology
     >>> step = TimeExpression(add([Constant(3.0), Transfer(8.0, (1.0,))]), 1)
     >>> budget = Rule("total <= 4", (1.0,), "<=", 4.0)
-    >>> one = Problem("p", "w", parse_topology("SW(2)"), step, np.array([2.0]), (budget,))
+    >>> from libra_planner.problem import plain_problem
+    >>> one = plain_problem(parse_topology("SW(2)"), step, Prices((2.0,)), (budget,))
     >>> b, cost = 4.0, 8.0
     >>> other = per_cost_problem(one)
     >>> float(other.step_time.seconds(np.array([b / cost, 1 / cost]))), (3.0 + 8.0 / b) * cost
     (40.0, 40.0)
     """
-    price = tuple(map(float, problem.price_usd_per_Bps))
+    price = problem.prices.usd_per_Bps
     unit_cost = Rule("cost == 1", (*price, problem.fixed_cost_usd), "==", 1.0)
     scaled = (
         replace(rule, coefficients=(*rule.coefficients, -rule.bound), bound=0.0)
         for rule in problem.rules
     )
     n_dims = problem.topology.n_dims + 1
+    time = TimeExpression(_per_cost(problem.step_time.merged, n_dims), n_dims)
     return replace(
         problem,
-        topology=Topology((*problem.topology.dimensions, _SCALE)),
-        step_time=TimeExpression(_per_cost(problem.step_time.merged, n_dims), n_dims),
-        price_usd_per_Bps=np.append(np.zeros(len(price)), -1.0),
+        fabric=Fabric(plain_network(Topology((*problem.topology.dimensions, _SCALE)))),
+        step=plain_step(time, problem.workload_name),
+        prices=Prices((0.0,) * len(price) + (-1.0,)),
         rules=(*scaled, unit_cost),
         step_time_limits=(),
         objective="performance",
-        fixed_cost_usd=0.0,
-        members=(),
     )
 
 

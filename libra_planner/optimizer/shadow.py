@@ -101,7 +101,7 @@ def price_sensitivity(problem: Problem, solution: Solution) -> tuple[ShadowPrice
     bandwidth = solution.design.bandwidth_bytes_per_s
     return tuple(
         replace(_entry(part), d_cost_usd=float(np.dot(part.usd_per_Bps_per_price, bandwidth)))
-        for part in problem.price_parts
+        for part in problem.prices.parts
     )
 
 
@@ -146,8 +146,8 @@ def _worth(problem: Problem, design: Design, walker: _Walker) -> Iterator[Shadow
 
 def _of_prices(problem: Problem, _: Design, walker: _Walker) -> Iterator[ShadowPrice]:
     """Entries of the prices of the book."""
-    for part in problem.price_parts:
-        size = part.usd_per_GBps or max(p.usd_per_GBps for p in problem.price_parts)
+    for part in problem.prices.parts:
+        size = part.usd_per_GBps or max(p.usd_per_GBps for p in problem.prices.parts)
         moved = partial(_repriced, problem, walker.nearby.amounts, part)
         yield from walker.prices(_entry(part), size, moved)
 

@@ -53,7 +53,7 @@ class Proposal:
     @property
     def tokens_per_step(self) -> int | None:
         """Of a whole step; ``None`` for a part of one, or where nobody knows."""
-        return None if self.is_part else self.problem.tokens_per_step
+        return None if self.is_part else self.problem.step.tokens_per_step
 
 
 @dataclass(frozen=True)

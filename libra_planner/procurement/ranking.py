@@ -72,7 +72,7 @@ def times_s(
 def _step(one: Candidate) -> tuple[str, object]:
     """What a step is, as far as it can be told: workload and sequences, else how it is spread."""
     problem = one.proposal.problem
-    return problem.workload_name, problem.n_sequences or problem.settings[:2]
+    return problem.workload_name, problem.step.n_sequences or problem.settings[:2]
 
 
 def ranking(candidates: Sequence[Candidate]) -> Ranking:

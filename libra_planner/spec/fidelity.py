@@ -1,15 +1,9 @@
-"""How closely a plan models collectives: networks, chunks and the times that follow (C4)."""
+"""How closely a plan models collectives (C4): networks and chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import TypeAlias
 
-import numpy as np
-
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import (
     Algorithm,
     Network,
@@ -18,125 +12,31 @@ from libra_planner.collectives.algorithms import (
 )
 from libra_planner.collectives.flowshop import AUTO_CHUNKS
 from libra_planner.collectives.scheduling import MAX_DIMS
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.topology import Topology
-from libra_planner.reading.document import Document
 from libra_planner.spec.fidelity_models import AUTO
 from libra_planner.spec.models import CommonSpec
-from libra_planner.timing.evaluators import BalancedStep, StepEvaluators
-from libra_planner.timing.expression import Array, Node, TimeExpression, transfers
-from libra_planner.timing.loops import CollectiveTime, CollectiveTraffic, Slowdown
-from libra_planner.timing.pipelined import pipelined_time, pipelined_traffic
-from libra_planner.timing.simulated import balanced_times, exact_time
+from libra_planner.timing.models import Balanced, CollectiveModel, Ideal, Pipelined
 from libra_planner.units import NS_PER_S
-from libra_planner.workload.communication import Communication
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import CollectiveKind
 
 PIPELINED, BALANCED = "pipelined", "balanced"
 
 
 @dataclass(frozen=True)
-class CollectiveModel:
-    """What a training loop asks of a collective.
-
-    Parameters
-    ----------
-    time : how long it takes.
-    traffic : what it occupies the dimensions with when it competes with another (C5).
-    real_links : partial groups have only their own links (C6).
-    """
-
-    time: CollectiveTime
-    traffic: CollectiveTraffic
-    real_links: bool = False
-
-
-Timed: TypeAlias = Callable[[CollectiveModel], TimeExpression]
-"""The step time of one workload under a model of collectives."""
-
-
-@dataclass(frozen=True)
 class Fidelity:
-    """The model of collectives that a plan asks for.
+    """How closely a plan models collectives.
 
     Parameters
     ----------
     network : topology, latency, algorithms, in-network reduction.
-    chunks : candidates for the number of chunks, one for a plan that gives it; empty
-        for ``ideal``.
-    balanced : whether the balanced schedule is wanted beside the hierarchical one.
+    models : one, or as many as the plan leaves numbers of chunks open.
     unused_keys : keys of the plan that its fidelity does not use.
-    places : where the plan names each algorithm.
     """
 
     network: Network
-    chunks: tuple[int, ...] = ()
-    balanced: bool = False
+    models: tuple[CollectiveModel, ...]
     unused_keys: tuple[str, ...] = field(default=())
-    places: tuple[Place, ...] = field(default=(), repr=False)
-
-    def model(self, n_chunks: int | None) -> CollectiveModel:
-        """What the optimizer sees: so many chunks, or ideal without a number."""
-        if n_chunks is None:
-            return CollectiveModel(lambda c, g: transfers(self._bytes(c, g)), self._bytes)
-        times = self._by_kind(lambda network: pipelined_time(network, n_chunks))
-        return CollectiveModel(times, self._visit_bytes, real_links=True)
-
-    def slowed(self, n_chunks: int | None, slowdown: Slowdown) -> CollectiveModel:
-        """The same model with the links' real share of their bandwidth."""
-        if n_chunks is not None:
-            times = self._by_kind(lambda network: pipelined_time(network, n_chunks, slowdown))
-            return CollectiveModel(times, self._slowed_visit_bytes(slowdown), real_links=True)
-
-        def traffic(collective: Collective, group: Group) -> Array:
-            return self._bytes(collective, group) * slowdown(collective, group)
-
-        return CollectiveModel(lambda c, g: transfers(traffic(c, g)), traffic, real_links=True)
-
-    def _slowed_visit_bytes(self, slowdown: Slowdown) -> CollectiveTraffic:
-        return lambda c, g: pipelined_traffic(self._network(c), slowdown)(c, g)
-
-    def ideal_on_real_links(self) -> CollectiveModel:
-        """``ideal``, but with the real links of partial groups (C6)."""
-
-        def traffic(collective: Collective, group: Group) -> Array:
-            slowdown = real_link_slowdown(collective, group, self.network.topology)
-            return self._bytes(collective, group) * slowdown
-
-        return CollectiveModel(lambda c, g: transfers(traffic(c, g)), traffic, real_links=True)
-
-    def has_partial_groups(self, communications: Sequence[Communication]) -> bool:
-        """Whether real links slow down any of a step's collectives (C6)."""
-        topology = self.network.topology
-        slowed = (real_link_slowdown(c.collective, c.group, topology) for c in communications)
-        return any((factors > 1).any() for factors in slowed)
-
-    def evaluators(
-        self, timed: Sequence[Timed], weights: Sequence[float], n_chunks: int | None
-    ) -> StepEvaluators:
-        """What can be told of a step at one vector only; of a group, the weighted mean."""
-
-        def mean(model: CollectiveModel, bandwidth: Array) -> float:
-            steps = (float(step(model).seconds(bandwidth)) for step in timed)
-            return sum(w * step for w, step in zip(weights, steps, strict=True))
-
-        def exact(bandwidth: Array) -> float:
-            times = self._by_kind(lambda network: exact_time(network, n_chunks or 1, bandwidth))
-            return mean(CollectiveModel(times, self._visit_bytes, real_links=True), bandwidth)
-
-        def balanced(bandwidth: Array) -> BalancedStep:
-            best = balanced_times(self.network, bandwidth)
-            together = mean(CollectiveModel(best.time, best.traffic), bandwidth)
-            fixed = mean(self.model(None), bandwidth)
-            bound = mean(CollectiveModel(best.bound, self._no_bytes), bandwidth)
-            # Each collective is balanced alone: overlapped ones may then share dimensions more.
-            return BalancedStep(min(together, fixed), bound)
-
-        return StepEvaluators(
-            exact_step_time_s=None if n_chunks is None else exact,
-            balanced=balanced if self.balanced else None,
-        )
 
     def settings(self, n_chunks: int | None) -> tuple[str, ...]:
         """The fidelity, for people to read."""
@@ -149,43 +49,8 @@ class Fidelity:
         shown = latency_ns[:1] if len(set(latency_ns)) == 1 else latency_ns
         return (f"{n_chunks} chunk{plural}, latency {'/'.join(shown)} ns", *inside)
 
-    def _bytes(self, collective: Collective, group: Group) -> Array:
-        return traffic_bytes(collective, group, self.network.in_network)
 
-    def _no_bytes(self, _collective: Collective, _group: Group) -> Array:
-        return np.zeros(self.network.topology.n_dims)
-
-    def _visit_bytes(self, collective: Collective, group: Group) -> Array:
-        return pipelined_traffic(self._network(collective))(collective, group)
-
-    def _network(self, collective: Collective) -> Network:
-        """An all-to-all runs the usual algorithm where the plan names one that has none."""
-        named = self.network.algorithms
-        if collective.kind is not CollectiveKind.ALL_TO_ALL:
-            return self.network
-        halving = Algorithm.HALVING_DOUBLING
-        others = tuple(None if one is halving else one for one in named)
-        return replace(self.network, algorithms=others)
-
-    def _by_kind(self, make: Callable[[Network], CollectiveTime]) -> CollectiveTime:
-        """Times on each collective's network, with faults at their places in the plan."""
-        on = cache(make)
-
-        def time(collective: Collective, group: Group) -> Node:
-            try:
-                return on(self._network(collective))(collective, group)
-            except SpecError as error:
-                raise SpecError(*(self._located(fault) for fault in error.faults)) from None
-
-        return time
-
-    def _located(self, fault: Fault) -> Fault:
-        """A fault of an algorithm at its place in the plan."""
-        name, _, dim = fault.path.partition(".")
-        return fault.located(self.places[int(dim)]) if name == "algorithms" else fault
-
-
-def build_fidelity(spec: CommonSpec, topology: Topology, document: Document) -> Fidelity:
+def build_fidelity(spec: CommonSpec, topology: Topology) -> Fidelity:
     """The fidelity of a plan.
 
     Raises
@@ -214,20 +79,16 @@ def build_fidelity(spec: CommonSpec, topology: Topology, document: Document) -> 
     if faults:
         raise SpecError(*faults)
     pipelined = spec.fidelity == PIPELINED
-    return Fidelity(
-        network=network,
-        chunks=_chunks(spec, network) if pipelined else (),
-        balanced=spec.scheduler == BALANCED,
-        unused_keys=() if pipelined else _unused(spec),
-        places=tuple(document.place(("algorithms", i)) for i in range(topology.n_dims)),
-    )
+    return Fidelity(network, tuple(_models(spec, network)), () if pipelined else _unused(spec))
 
 
-def _chunks(spec: CommonSpec, network: Network) -> tuple[int, ...]:
+def _models(spec: CommonSpec, network: Network) -> list[CollectiveModel]:
+    if spec.fidelity != PIPELINED:
+        return [Balanced() if spec.scheduler == BALANCED else Ideal()]
     if spec.chunks not in (None, AUTO):
-        return (int(spec.chunks),)
+        return [Pipelined(int(spec.chunks))]
     # Without latency more chunks are always faster.
-    return AUTO_CHUNKS if any(network.latency_s) else AUTO_CHUNKS[-1:]
+    return [Pipelined(n) for n in (AUTO_CHUNKS if any(network.latency_s) else AUTO_CHUNKS[-1:])]
 
 
 def _unused(spec: CommonSpec) -> tuple[str, ...]:

@@ -5,37 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.group import Member, weighted_time
+from libra_planner.group import Step, member
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading.document import Document
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.spec.group_models import AnyPlanSpec, GroupPlanSpec
 from libra_planner.spec.models import PlanSpec, TrainingSpec
-from libra_planner.spec.training import Training
-from libra_planner.timing.expression import TimeExpression
-from libra_planner.workload.memory import ModelStates
-from libra_planner.workload.operations import Covers
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What a plan trains, be it one workload or a group; the fields are those of a problem."""
-
-    workload_name: str
-    step_time: TimeExpression
-    real_link_step_time: TimeExpression | None
-    notes: tuple[str, ...]
-    settings: tuple[str, ...]
-    members: tuple[Member, ...] = field(default=())
-    group_objective: str = "weighted"
-    n_sequences: int | None = None
-    covers: Covers = Covers.PART
-    tokens_per_step: int | None = None
-    step_fix: str = ""
-    memory: ModelStates | None = None
+from libra_planner.spec.training import PlannedTraining
+from libra_planner.timing.models import CollectiveModel
+from libra_planner.timing.training import Training
 
 
 def plan_spec(document: Document) -> AnyPlanSpec:
@@ -73,59 +53,45 @@ def entries(spec: AnyPlanSpec, faults: FaultCollector) -> list[tuple[TrainingSpe
     return [(member, faults.under("workloads", i)) for i, member in enumerate(spec.workloads)]
 
 
-def trained(spec: AnyPlanSpec, trainings: Sequence[Training]) -> Trained:
-    """What a plan trains, from its workloads in order.
+def planned_step(
+    spec: AnyPlanSpec, planned: Sequence[PlannedTraining], model: CollectiveModel
+) -> Step:
+    """What a plan trains under a model of collectives, from its workloads in order.
 
     Raises
     ------
     SpecError
-        For workloads of one name.
+        For workloads of one name, or an algorithm that cannot run.
     """
-    if isinstance(spec, GroupPlanSpec):
-        return _group(spec, trainings)
-    (one,) = trainings
-    return Trained(
-        workload_name=one.workload.name,
-        step_time=one.step_time,
-        real_link_step_time=one.real_link_step_time,
-        notes=one.notes,
-        settings=one.settings,
-        n_sequences=one.workload.n_sequences,
-        covers=one.workload.covers,
-        tokens_per_step=one.workload.tokens_per_step,
-        step_fix=one.workload.step_fix,
-        memory=one.workload.memory,
-    )
-
-
-def _group(spec: GroupPlanSpec, trainings: Sequence[Training]) -> Trained:
-    names = _names(spec, trainings)
+    trainings = [one.training for one in planned]
+    if not isinstance(spec, GroupPlanSpec):
+        name = trainings[0].workload.name
+        return Step((member(trainings[0], name, 1.0, model),), name, model=model)
     total = math.fsum(entry.weight for entry in spec.workloads)
+    names = _names(spec, trainings)
     members = tuple(
-        Member(
-            name,
-            entry.weight / total,
-            training.step_time,
-            training.real_link_step_time,
-            training.workload.memory,
-        )
+        member(training, name, entry.weight / total, model)
         for name, entry, training in zip(names, spec.workloads, trainings, strict=True)
     )
-    partial_groups = any(member.real_link_step_time for member in members)
-    pairs = list(zip(members, trainings, strict=True))
-    parts = [one.workload for one in trainings if one.workload.covers is Covers.PART]
-    notes = [f"{member.name}: {note}" for member, training in pairs for note in training.notes]
-    return Trained(
-        workload_name=" + ".join(names),
-        step_time=weighted_time(members),
-        real_link_step_time=weighted_time(members, real_links=True) if partial_groups else None,
-        notes=(*notes, *_weight_note(spec, total)),
-        settings=tuple(f"{m.name} ({', '.join(training.settings)})" for m, training in pairs),
-        members=members,
-        group_objective=spec.group_objective,
-        covers=Covers.PART if parts else Covers.STEP,
-        step_fix=parts[0].step_fix if parts else "",
-    )
+    return Step(members, " + ".join(names), is_group=True, model=model)
+
+
+def step_notes(spec: AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step) -> list[str]:
+    """Assumptions of what is trained; of a group, with the workloads' names."""
+    if not isinstance(spec, GroupPlanSpec):
+        return list(planned[0].notes)
+    pairs = zip(step.members, planned, strict=True)
+    return [f"{member.name}: {note}" for member, one in pairs for note in one.notes] + [
+        *_weight_note(spec)
+    ]
+
+
+def step_settings(spec: AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step) -> list[str]:
+    """Degrees, batch and compute rate, for people to read."""
+    if not isinstance(spec, GroupPlanSpec):
+        return list(planned[0].settings)
+    pairs = zip(step.members, planned, strict=True)
+    return [f"{member.name} ({', '.join(one.settings)})" for member, one in pairs]
 
 
 def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
@@ -143,13 +109,19 @@ def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
     return names
 
 
-def _weight_note(spec: GroupPlanSpec, total: float) -> tuple[str, ...]:
+def _weight_note(spec: GroupPlanSpec) -> tuple[str, ...]:
     """Says that given weights were divided by their sum."""
+    total = math.fsum(entry.weight for entry in spec.workloads)
     given = any("weight" in entry.model_fields_set for entry in spec.workloads)
     if not given or math.isclose(total, 1.0, rel_tol=1e-9):
         return ()
     weights = ", ".join(f"{entry.weight:g}" for entry in spec.workloads)
     return (f"the weights {weights} were divided by their sum, {total:g}",)
+
+
+def group_objective(spec: AnyPlanSpec) -> str:
+    """What a group minimises; ``weighted`` for a plan with one workload."""
+    return spec.group_objective if isinstance(spec, GroupPlanSpec) else "weighted"
 
 
 def check_group(spec: AnyPlanSpec) -> None:
@@ -188,7 +160,7 @@ def check_rules(spec: AnyPlanSpec, rules: Sequence[Rule | StepTimeLimit]) -> Non
     SpecError
         For a bound on step_time under ``relative`` or ``worst_case``.
     """
-    kind = spec.group_objective if isinstance(spec, GroupPlanSpec) else "weighted"
+    kind = group_objective(spec)
     limits = [rule for rule in rules if isinstance(rule, StepTimeLimit)]
     if kind == "weighted" or not limits:
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from libra_planner.collectives.algorithms import plain_network
 from libra_planner.costs.options import Options
 from libra_planner.costs.prices import (
     PriceBook,
@@ -19,7 +20,11 @@ from libra_planner.costs.prices import (
 )
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Realization, Topology, parse_topology
+from libra_planner.group import Step
 from libra_planner.problem import (
+    Fabric,
+    PlanText,
+    Prices,
     Problem,
     Rule,
     StepTimeLimit,
@@ -33,14 +38,21 @@ from libra_planner.reading.rules import parse_rule, rule_names
 from libra_planner.spec import catalogue, realization
 from libra_planner.spec.fidelity import Fidelity, build_fidelity
 from libra_planner.spec.group_models import AnyPlanSpec
-from libra_planner.spec.groups import check_group, check_rules, entries, plan_spec, trained
+from libra_planner.spec.groups import (
+    check_group,
+    check_rules,
+    entries,
+    group_objective,
+    plan_spec,
+    planned_step,
+    step_notes,
+    step_settings,
+)
 from libra_planner.spec.loop_spec import loop_settings
 from libra_planner.spec.models import FabricSpec, PlanSpec
 from libra_planner.spec.system import FixedCost, fixed_cost
-from libra_planner.spec.training import Training, TrainingBuilder, plan_loop
-from libra_planner.timing.evaluators import StepEvaluators
+from libra_planner.spec.training import PlannedTraining, TrainingBuilder, plan_loop
 from libra_planner.timing.expression import Array
-from libra_planner.timing.loops import Slowdown
 from libra_planner.units import format_usd
 
 
@@ -138,67 +150,43 @@ class _Builder:
         rules = self.rules(topology, price, fixed.usd)
         prices = () if book is None or price is None else price_parts(topology, book)
         options, realized = self.options(topology, price), self.realization(topology, prices)
-        trainings = [b.build(topology, path) for b, path in zip(builders, paths, strict=True)]
-        built = [faults.required(training) for training in trainings]
+        network = fidelity.network if fidelity else plain_network(topology)
+        trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
+        planned = [faults.required(training) for training in trainings]
         modelled = faults.present(fidelity)
+        steps = [
+            faults.required(faults.attempt((), partial(planned_step, self.spec, planned, model)))
+            for model in modelled.models
+        ]
         base = Problem(
-            source=self.document.file,
-            workload_name="",
-            topology=topology,
-            step_time=built[0].step_time,
-            price_usd_per_Bps=faults.required(price),
-            price_parts=prices,
+            fabric=Fabric(modelled.network, realized),
+            step=steps[0],
+            prices=Prices(tuple(faults.required(price).tolist()), fixed.usd, prices, options),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=self.spec.objective,
-            fixed_cost_usd=fixed.usd,
-            notes=fixed.notes,
-            settings=self._settings(faults.required(book), fixed),
-            options=options,
-            realization=realized,
+            group_objective=group_objective(self.spec),
         )
-        problems = [
-            faults.required(faults.attempt((), partial(self._under, base, built, modelled, k)))
-            for k in modelled.chunks or (None,)
-        ]
-        return with_alternatives(problems)
+        last = self._settings(faults.required(book), fixed)
+        text = partial(self._text, planned, modelled, last, fixed.notes)
+        return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
 
-    def _under(
+    def _text(
         self,
-        base: Problem,
-        built: list[Training],
+        planned: list[PlannedTraining],
         fidelity: Fidelity,
-        n_chunks: int | None,
-        slowdown: Slowdown | None = None,
-    ) -> Problem:
-        """The problem with collectives modelled in so many chunks, or ideally."""
-        trainings = [training.at_fidelity(fidelity, n_chunks, slowdown) for training in built]
-        what = trained(self.spec, trainings)
-        weights = [member.weight for member in what.members] or [1.0]
-        timed = [training.timed for training in trainings]
-        return replace(
-            base,
-            workload_name=what.workload_name,
-            step_time=what.step_time,
-            real_link_step_time=what.real_link_step_time,
-            members=what.members,
-            memory=what.memory,
-            group_objective=what.group_objective,
-            notes=what.notes + base.notes,
-            unused_keys=fidelity.unused_keys,
-            settings=what.settings + fidelity.settings(n_chunks) + base.settings,
-            n_chunks=n_chunks,
-            n_sequences=what.n_sequences,
-            covers=what.covers,
-            tokens_per_step=what.tokens_per_step,
-            step_fix=what.step_fix,
-            evaluators=StepEvaluators()
-            if slowdown
-            else fidelity.evaluators(timed, weights, n_chunks),
-            communications=tuple(c for training in trainings for c in training.communications),
-            network=fidelity.network,
+        settings: tuple[str, ...],
+        notes: tuple[str, ...],
+        step: Step,
+    ) -> PlanText:
+        """What the plan says for people; ``settings`` and ``notes`` come last."""
+        chosen = fidelity.settings(step.model.n_chunks)
+        return PlanText(
+            source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            at_slowdown=partial(self._under, base, built, fidelity, n_chunks),
+            notes=(*step_notes(self.spec, planned, step), *notes),
+            settings=(*step_settings(self.spec, planned, step), *chosen, *settings),
+            unused_keys=fidelity.unused_keys,
         )
 
     def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
@@ -224,7 +212,7 @@ class _Builder:
         return self.faults.attempt(("fabric", "tiers"), pricing)
 
     def _fidelity(self, topology: Topology) -> Fidelity | None:
-        build = partial(build_fidelity, self.spec, topology, self.document)
+        build = partial(build_fidelity, self.spec, topology)
         return self.faults.attempt(("fidelity",), build)
 
     def _fixed_cost(self, topology: Topology) -> FixedCost:

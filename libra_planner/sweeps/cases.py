@@ -125,7 +125,8 @@ class Case:
             book = load_price_book(bundled.resolve("cost-models", name, self.template.beside))
             price = network_price_usd_per_Bps(base.topology, book)
             parts = price_parts(base.topology, book)
-            base = replace(base, price_usd_per_Bps=price, price_parts=parts)
+            prices = replace(base.prices, usd_per_Bps=tuple(price.tolist()), parts=parts)
+            base = replace(base, prices=prices)
         return Case(self.template, values, base, self.lines)
 
     @cached_property

@@ -236,8 +236,8 @@ class Solver:
             result.messages.update(dict.fromkeys(map(int, rows), str(case)))
             return []
         result.kinds[rows] = case.base.objective
-        result.n_sequences[rows] = case.base.n_sequences or np.nan
-        memories = case.base.memories.values()
+        result.n_sequences[rows] = case.base.step.n_sequences or np.nan
+        memories = case.base.step.memories.values()
         result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
         sharded = max((m.sharded_bytes for m in memories), default=np.nan)
         result.sharded_memory_bytes[rows] = sharded

@@ -12,7 +12,7 @@ from libra_planner.collectives.algorithms import Network
 from libra_planner.collectives.flowshop import flow_shop
 from libra_planner.collectives.scheduling import aggregate_bound_s
 from libra_planner.timing.expression import TimeExpression
-from libra_planner.timing.pipelined import pipelined_time
+from libra_planner.timing.models import Pipelined
 from libra_planner.workload.operations import Collective
 from libra_planner.workload.parallelism import Group
 
@@ -81,7 +81,7 @@ def collective_times(
         continuous = flow_shop(
             collective, group, network, bandwidth.tolist(), n_chunks=run.n_chunks
         )
-    model = pipelined_time(network, run.n_chunks)(collective, group)
+    model = Pipelined(run.n_chunks).time(collective, group, network)
     traffic = traffic_bytes(collective, group, network.in_network)
     used = traffic > 0
     return CollectiveTimes(

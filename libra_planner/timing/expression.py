@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.frozen import Frozen
 from libra_planner.timing.nodes import (
     ZERO,
     Constant,
@@ -198,7 +199,7 @@ def leaves(node: Node) -> Iterable[Transfer]:
 
 
 @dataclass(frozen=True)
-class TimeExpression:
+class TimeExpression(Frozen):
     """Step time T(B) in seconds as a function of bandwidth B in bytes/s, shape (n_dims,).
 
     Examples

@@ -14,6 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
+from libra_planner.frozen import Frozen
 from libra_planner.workload.operations import Phase
 
 
@@ -119,7 +120,7 @@ LOOPS: Mapping[str, LoopTerm] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class TrainingLoop:
+class TrainingLoop(Frozen):
     """How the operations of a step follow or overlap one another.
 
     Parameters

@@ -9,7 +9,6 @@ from functools import cache, lru_cache
 import numpy as np
 
 from libra_planner.collectives import traffic_bytes
-from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.errors import Fault, SpecError
 from libra_planner.timing.expression import (
     ZERO,
@@ -38,24 +37,6 @@ CollectiveTime = Callable[[Collective, Group], Node]
 
 CollectiveTraffic = Callable[[Collective, Group], Array]
 """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
-
-
-@dataclass(frozen=True)
-class Slowdown:
-    """How much longer collectives take on their links than the model says.
-
-    Parameters
-    ----------
-    factors : by dimension, shape (n_dims,).
-    algorithms : what runs in each dimension; ``None`` for those of the model.
-    """
-
-    factors: Callable[[Collective, Group], Array]
-    algorithms: Callable[[Collective, Group], tuple[Algorithm | None, ...]] | None = None
-
-    def __call__(self, collective: Collective, group: Group) -> Array:
-        """The factors of a collective."""
-        return self.factors(collective, group)
 
 
 def ideal_time(collective: Collective, group: Group) -> Node:
@@ -101,8 +82,9 @@ def step_time(
     2.0
     """
     chosen = TrainingLoop(LOOPS[loop]) if isinstance(loop, str) else loop
-    reader = _Reader(communicators, cache(time), cache(traffic))
-    sent = tuple(reader.sent(phase, what) for phase, what, _ in workload.collectives)
+    models = cache(time), cache(traffic)
+    pairs = ((phase, collective) for phase, collective, _ in workload.collectives)
+    sent = tuple(_sent(phase, what, communicators, *models) for phase, what in pairs)
     return _step_time(workload, sent, n_dims, chosen)
 
 
@@ -116,31 +98,32 @@ class _Sent:
     traffic_bytes: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class _Reader:
-    communicators: Communicators
-    time: CollectiveTime
-    traffic: CollectiveTraffic
+def _sent(
+    phase: Phase,
+    collective: Collective,
+    communicators: Communicators,
+    time: CollectiveTime,
+    traffic: CollectiveTraffic,
+) -> _Sent:
+    group = communicators.group(phase, collective.group)
+    key = Quantity(phase, _part(phase, collective.group, communicators))
+    name = phase.value.replace("_", " ")
+    if not communicators.explicit:
+        name = f"{name} {collective.group.upper()}"
+    term = time(collective, group)
+    if term != ZERO:
+        term = Labelled(f"{name} {collective.kind.value}", term)
+    return _Sent(key, name, term, tuple(traffic(collective, group).tolist()))
 
-    def sent(self, phase: Phase, collective: Collective) -> _Sent:
-        group = self.communicators.group(phase, collective.group)
-        key = Quantity(phase, self._part(phase, collective.group))
-        name = phase.value.replace("_", " ")
-        if not self.communicators.explicit:
-            name = f"{name} {collective.group.upper()}"
-        term = self.time(collective, group)
-        if term != ZERO:
-            term = Labelled(f"{name} {collective.kind.value}", term)
-        return _Sent(key, name, term, tuple(self.traffic(collective, group).tolist()))
 
-    def _part(self, phase: Phase, group: str) -> Part:
-        """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
-        if self.communicators.explicit:
-            return Part.DP if phase is Phase.WEIGHT_GRAD else Part.TP
-        if group not in (Part.TP, Part.DP):
-            got = f"got a collective of the parallel group {group!r}"
-            raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
-        return Part(group)
+def _part(phase: Phase, group: str, communicators: Communicators) -> Part:
+    """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
+    if communicators.explicit:
+        return Part.DP if phase is Phase.WEIGHT_GRAD else Part.TP
+    if group not in (Part.TP, Part.DP):
+        got = f"got a collective of the parallel group {group!r}"
+        raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
+    return Part(group)
 
 
 @lru_cache(maxsize=128)

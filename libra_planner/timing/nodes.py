@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from libra_planner.frozen import Frozen
+
 _Parts: TypeAlias = list[tuple[float, object]]
 """A tree as a flat list: sizes of the leaves, and what stands between them."""
 
 
-class _Sized(ABC):
+class _Sized(Frozen, ABC):
     """What every node has."""
 
     @cached_property

@@ -92,7 +92,7 @@ def _time_bars(pins: Sequence[Pin]) -> BarGroup | None:
     from libra_planner.units import format_time
 
     same, mixed = _is_same_work(pins), _mixes_parts(pins)
-    sequences = [1 if same else pin.problem.n_sequences or 0 for pin in pins]
+    sequences = [1 if same else pin.problem.step.n_sequences or 0 for pin in pins]
     if not all(sequences) or (mixed and not same):
         return None
     parts = tuple(
@@ -188,13 +188,13 @@ def _of(figure: Callable[[Evaluation], float | None]) -> Callable[[Pin], float |
 
 def _per_sequence_s(pin: Pin) -> float | None:
     """What designs with different work are ranked by (C6)."""
-    n_sequences = pin.problem.n_sequences
+    n_sequences = pin.problem.step.n_sequences
     return pin.evaluation.own_links_step_time_s / n_sequences if n_sequences else None
 
 
 def _memory_bytes(pin: Pin) -> float | None:
     """What weights, gradients and optimizer states need, the most of any workload (C19)."""
-    return max((one.total_bytes for one in pin.problem.memories.values()), default=None)
+    return max((one.total_bytes for one in pin.problem.step.memories.values()), default=None)
 
 
 def _ratio(value: float) -> str:

@@ -50,7 +50,7 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
     table.add_row(Text("NPUs", "dim"), _size(problem))
     for name, figure, text in _headline(evaluation):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
-    for states in problem.memories.values():
+    for states in problem.step.memories.values():
         needed = Text(format_bytes(states.total_bytes), "bold")
         style = "bold red" if states.fits is False else "not bold"
         table.add_row(Text("Memory", "dim"), needed.append(brief_verdict(states), style))

@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import pickle
 import signal
 import threading
 import time
 from importlib import import_module
 from multiprocessing.connection import Connection
-
-import cloudpickle
 
 from libra_planner.errors import PlannerError
 
@@ -63,11 +62,11 @@ def run(sender: Connection, work: bytes) -> None:
     _hush()
     _follow(os.getppid())
     try:
-        kind, found = RESULT, cloudpickle.loads(work)(lambda *done: sender.send((PROGRESS, done)))
+        kind, found = RESULT, pickle.loads(work)(lambda *done: sender.send((PROGRESS, done)))
     except Exception as error:
         kind, found = ERROR, _portable(error)
     with contextlib.suppress(OSError):  # The cockpit was left meanwhile.
-        sender.send((kind, cloudpickle.dumps(found)))
+        sender.send((kind, pickle.dumps(found)))
 
 
 def _portable(error: Exception) -> Exception:

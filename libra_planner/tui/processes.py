@@ -2,8 +2,8 @@
 
 Each piece of work is forked from one process that has loaded the solver
 (:mod:`~libra_planner.tui.forks`), which takes some milliseconds, and is killed when it is
-cancelled. What goes in and comes out is pickled by cloudpickle, as a plan's time expressions
-hold functions. Where processes cannot be forked, each piece of work loads the solver anew.
+cancelled. What goes in and comes out is pickled: plans and designs are data. Where processes cannot
+be forked, each piece of work loads the solver anew.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import threading
@@ -93,12 +94,10 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     """
     import multiprocessing
 
-    import cloudpickle
-
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with receiver:
         with sender:
-            process = _started(sender, cloudpickle.dumps(work))
+            process = _started(sender, pickle.dumps(work))
         try:
             with ticket.on_cancel(process.kill):
                 found: _Result = _answer(receiver, process, ticket)
@@ -134,8 +133,6 @@ def _begun(method: str, sender: Connection, work: bytes) -> BaseProcess:
 
 def _answer(receiver: Connection, process: BaseProcess, ticket: Ticket) -> Any:
     """What comes of the work, once it is there."""
-    import cloudpickle
-
     from libra_planner.tui.forks import ERROR, PROGRESS
 
     while True:
@@ -149,7 +146,7 @@ def _answer(receiver: Connection, process: BaseProcess, ticket: Ticket) -> Any:
         if kind == PROGRESS:
             ticket.progress(*content)
             continue
-        found = cloudpickle.loads(content)
+        found = pickle.loads(content)
         if kind == ERROR:
             raise found
         return found

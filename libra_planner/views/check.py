@@ -152,7 +152,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
             )
         ],
         "hotspot": hotspot,
-        "memory": memory_payload(problem.memory),
+        "memory": memory_payload(problem.step.memory),
         "settings": list(problem.settings),
         "violated": [
             {"rule": broken.rule, "line": broken.line, "by": broken.by, "unit": broken.unit}

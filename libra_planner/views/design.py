@@ -126,7 +126,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         ],
         "binding": binding_rules(problem, evaluation.bandwidth_bytes_per_s),
         "real_link_step_time_s": evaluation.real_link_step_time_s,
-        "memory": memory_payload(problem.memory),
+        "memory": memory_payload(problem.step.memory),
         **fidelity_payload(problem, evaluation),
         "settings": list(problem.settings),
         "notes": list(plan_notes(problem)),

@@ -47,7 +47,7 @@ def jobs_payload(
                 "bandwidth_GBps": [gigabytes_per_s(x) for x in check.bandwidth_Bps],
                 **figures("slowdown", job.slowdown, statistics=statistics),
                 "algorithms": algorithms_payload(job.alone),
-                "memory": memory_payload(check.problem.memory),
+                "memory": memory_payload(check.problem.step.memory),
                 "alone": time_keys(job.alone, statistics=statistics),
                 "shared": time_keys(job.shared, statistics=statistics),
             }

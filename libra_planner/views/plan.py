@@ -36,7 +36,7 @@ class MemoryLine:
 
 def memory_lines(problem: Problem) -> Iterator[MemoryLine]:
     """What the models need on an NPU, and whether they fit; none where no workload knows it."""
-    for name, states in problem.memories.items():
+    for name, states in problem.step.memories.items():
         of = f" of {name}" if problem.members else ""
         yield MemoryLine(f"Memory per NPU{of}: {needs(states)}")
         warns = states.fits is False
@@ -138,7 +138,7 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of a group in JSON results; none for a plan with one workload."""
     if not problem.members:
         return {}
-    memories = problem.memories
+    memories = problem.step.memories
     workloads = [
         {
             "name": member.name,
@@ -176,14 +176,14 @@ if TYPE_CHECKING:
 def plan_notes(problem: Problem) -> Iterator[str]:
     """What a plan takes for granted, and its keys that the figures do not use."""
     yield from problem.notes
-    if problem.unused_keys:
-        yield f"fidelity ideal does not use {', '.join(problem.unused_keys)}"
+    if problem.text.unused_keys:
+        yield f"fidelity ideal does not use {', '.join(problem.text.unused_keys)}"
 
 
 def as_checked(problem: Problem) -> Problem:
     """The plan where its links are checked: its collectives run by the algorithms it names."""
-    unused = tuple(key for key in problem.unused_keys if key != _ALGORITHMS)
-    return replace(problem, unused_keys=unused)
+    unused = tuple(key for key in problem.text.unused_keys if key != _ALGORITHMS)
+    return replace(problem, text=replace(problem.text, unused_keys=unused))
 
 
 def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:

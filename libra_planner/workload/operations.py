@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from libra_planner.fabric.blocks import CollectiveKind
+from libra_planner.frozen import Frozen
 from libra_planner.workload.memory import ModelStates
 
 __all__ = ["Collective", "CollectiveKind", "Covers", "Operation", "Phase", "Workload"]
@@ -75,7 +76,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(Frozen):
     """One training step, or a part of one: its operations, in order.
 
     Parameters
@@ -130,6 +131,14 @@ class Workload:
                 key = operation.phase, operation.collective
                 counts[key] = counts.get(key, 0) + operation.count
         return tuple((*key, count) for key, count in counts.items())
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.operations))
+
+    def __hash__(self) -> int:
+        """That of thousands of operations, once."""
+        return self._hash
 
     @cached_property
     def alike(self) -> tuple[int, ...]:

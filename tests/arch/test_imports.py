@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
-    ["errors", "units", "files", "outputs", "plain_text", "processes", "registry"],
+    ["errors", "frozen", "units", "files", "outputs", "plain_text", "processes", "registry"],
     ["fabric"],
     ["workload"],
     ["collectives"],
@@ -102,6 +102,55 @@ def test_only_the_routing_imports_numba() -> None:
     for path in _modules():
         roots = {imported.split(".")[0] for imported in _imports(path)}
         assert "numba" not in roots or _name(path) == "routing", path
+
+
+CALLABLES = {"Callable", "partial", "FunctionType", "MethodType"}
+"""What no field of the core is annotated with, nor by a name that stands for one."""
+
+
+def _aliases(tree: ast.Module) -> dict[str, set[str]]:
+    """Names in the annotations that a module's own names stand for."""
+    found: dict[str, set[str]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets, value = [node.target], node.value
+        else:
+            continue
+        for target in targets:
+            if isinstance(target, ast.Name):
+                found[target.id] = _names(value)
+    return found
+
+
+def _names(node: ast.expr) -> set[str]:
+    parts = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return parts | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def _stored_callables(tree: ast.Module, aliases: dict[str, set[str]]) -> Iterator[str]:
+    """Fields of dataclasses that hold code: by their annotation, or by their default."""
+    for one in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        if not any("dataclass" in _names(decorator) for decorator in one.decorator_list):
+            continue
+        for field in (node for node in one.body if isinstance(node, ast.AnnAssign)):
+            meant, left = set(), _names(field.annotation)
+            while left - meant:
+                meant |= left
+                left = set().union(*(aliases.get(name, set()) for name in meant))
+            if meant & CALLABLES or isinstance(field.value, ast.Lambda):
+                yield f"{one.name}.{ast.unparse(field.target)}"
+
+
+def test_the_core_stores_no_callables() -> None:
+    """A function that a value holds is a call that imports do not show."""
+    trees = {path: ast.parse(path.read_text()) for path in _modules() if _name(path) in CORE}
+    aliases: dict[str, set[str]] = {}
+    for tree in trees.values():
+        aliases |= _aliases(tree)
+    found = {name for tree in trees.values() for name in _stored_callables(tree, aliases)}
+    assert found == {"_Search.solve"}  # The search for catalogues is given what solves.
 
 
 def test_numba_is_loaded_only_to_find_rates() -> None:

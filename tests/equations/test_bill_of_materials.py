@@ -52,7 +52,7 @@ WHOLE_STEP = {"covers": Covers.STEP, "tokens_per_step": 1024}
 
 def _quoted(path, bandwidth_GBps: list[float], n_tokens: int = 10**12) -> Candidate:
     problem, catalogue = replace(load_plan(path), **WHOLE_STEP), load_parts()
-    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.price_parts))
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.prices.parts))
     vector = np.array(bandwidth_GBps) * 1e9
     proposal = Proposal("A", "a", problem, vector, False, shop, None)
     return candidate(proposal, n_tokens=n_tokens)

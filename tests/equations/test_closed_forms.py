@@ -11,10 +11,11 @@ from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.costs.prices import PriceBook, TierPrice, network_price_usd_per_Bps
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.problem import Problem, Rule
+from libra_planner.problem import Rule
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
+from tests.problems import plan_of
 
 FABRIC = parse_topology("RI(4)_FC(8)_RI(4)_SW(32)")
 
@@ -55,7 +56,7 @@ def _split(bytes_by_dim: list[list[float]], budget: float, compute_s: float) -> 
     topology = parse_topology("_".join(["SW(4)"] * n_dims))
     rule = Rule("total == X", (1.0,) * n_dims, "==", budget)
     expression = TimeExpression(add(terms), n_dims)
-    design = optimize(Problem("p", "w", topology, expression, np.ones(n_dims), (rule,)))
+    design = optimize(plan_of("p", "w", topology, expression, np.ones(n_dims), (rule,)))
     return design.objective, design.bandwidth_bytes_per_s
 
 

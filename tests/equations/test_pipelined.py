@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ from libra_planner.fabric.topology import parse_topology
 from libra_planner.timing.explanation import COMPUTE, critical_path
 from libra_planner.timing.expression import Maximum, Sum, TimeExpression
 from libra_planner.timing.loops import step_time
-from libra_planner.timing.pipelined import pipelined_time
+from libra_planner.timing.models import Pipelined
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
@@ -31,7 +33,7 @@ def _expression(
     kind: CollectiveKind, network: Network, n_chunks: int, size: float
 ) -> TimeExpression:
     group = Group(network.topology.sizes, (1,) * network.topology.n_dims)
-    node = pipelined_time(network, n_chunks)(Collective(kind, size, "dp"), group)
+    node = Pipelined(n_chunks).time(Collective(kind, size, "dp"), group, network)
     return TimeExpression(node, network.topology.n_dims)
 
 
@@ -97,7 +99,7 @@ def test_partial_groups_have_their_own_links() -> None:
     for kind in (REDUCE, CollectiveKind.ALL_GATHER):
         collective = Collective(kind, 1e6, "tp")
         slow = traffic_bytes(collective, group) * real_link_slowdown(collective, group, topology)
-        node = pipelined_time(plain_network(topology), 10**9)(collective, group)
+        node = Pipelined(10**9).time(collective, group, plain_network(topology))
         for bandwidth in (np.array([1.0, 100.0]), np.array([100.0, 1.0])):
             seconds = TimeExpression(node, 2).seconds(bandwidth)
             assert seconds == pytest.approx((slow / bandwidth).max(), rel=1e-7)
@@ -123,7 +125,7 @@ def _workload(sizes: list[float]) -> tuple[Workload, Communicators]:
 def test_collectives_of_one_group_merge_into_two_transfers_and_a_maximum() -> None:
     """100 sizes, no latency: a solver sees one term per dimension and one maximum."""
     workload, communicators = _workload([1e6 * (i + 1) for i in range(100)])
-    time = pipelined_time(plain_network(parse_topology("RI(4)_SW(8)")), 4)
+    time = partial(Pipelined(4).time, network=plain_network(parse_topology("RI(4)_SW(8)")))
     merged = step_time(workload, communicators, 2, time=time).merged
     assert isinstance(merged, Sum)
     assert [type(term).__name__ for term in merged.terms].count("Transfer") == 2
@@ -134,7 +136,7 @@ def test_collectives_of_one_group_merge_into_two_transfers_and_a_maximum() -> No
 def test_latency_is_communication_not_compute() -> None:
     workload, communicators = _workload([1e6])
     network = Network(parse_topology("RI(4)_SW(8)"), (1e-3, 1e-3), (None, Algorithm.RING))
-    step = step_time(workload, communicators, 2, time=pipelined_time(network, 1))
+    step = step_time(workload, communicators, 2, time=partial(Pipelined(1).time, network=network))
     assert step.compute_s == 1.0
     assert step.least_s == pytest.approx(1.0 + 6e-3 + 14 * 2e-3)
     shares = critical_path(step, np.array([1e9, 1e9]))

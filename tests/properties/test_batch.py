@@ -32,7 +32,7 @@ from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
 from libra_planner.timing.lifted import lift
-from tests.problems import Collectives, problems, random_feasible
+from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 from tests.random_plans import random_plan
 
 GB = 1e9
@@ -57,7 +57,7 @@ def altered(seed: int, objective: str) -> Problem:
         flipped = {"<=": ">=", ">=": "<=", "==": "=="}[rules[i].sense]
         rules[i] = replace(rules[i], sense=flipped)
     elif kind == 3:
-        problem = replace(problem, fixed_cost_usd=0.0, step_time_limits=())
+        problem = changed(problem, fixed_cost_usd=0.0, step_time_limits=())
     elif problem.step_time_limits:
         late = replace(problem.step_time_limits[0], limit_s=rng.uniform(0.3, 30.0))
         problem = replace(problem, step_time_limits=(late,))
@@ -134,7 +134,7 @@ def test_problems_of_up_to_five_dimensions(case: tuple[Problem, Collectives]) ->
 def test_a_row_does_not_depend_on_its_companions(objective: str, chosen: list[int]) -> None:
     plans = [random_plan(seed, objective).problem for seed in chosen]
     varied = [
-        replace(plan, price_usd_per_Bps=plan.price_usd_per_Bps * factor)
+        changed(plan, price_usd_per_Bps=plan.price_usd_per_Bps * factor)
         for plan in plans
         for factor in (1.0, 2.0, 0.5)
     ]
@@ -197,7 +197,7 @@ def one_max(total: str, *caps: float) -> Problem:
     rules += [Rule("cap", tuple(axes[i]), "<=", cap * GB) for i, cap in enumerate(caps)]
     step = TimeExpression(add([Constant(1.0), transfers([8 * GB, 2 * GB, 0.0])]), 3)
     price = np.array([1.0, 3.0, 3.0]) / GB
-    return Problem(
+    return plan_of(
         "plan", "one max", parse_topology("SW(2)_SW(2)_SW(2)"), step, price, tuple(rules)
     )
 
@@ -246,7 +246,7 @@ def test_ill_posed_by_hand() -> None:
     product = replace(one_max("<="), objective="performance_per_cost")
     plans = [
         product,
-        replace(product, rules=(floor,), fixed_cost_usd=1.0),
+        changed(product, rules=(floor,), fixed_cost_usd=1.0),
         replace(one_max("=="), objective="cost"),
         replace(one_max("=="), objective="cost", rules=(*one_max("==").rules, floor)),
     ]
@@ -256,7 +256,7 @@ def test_ill_posed_by_hand() -> None:
 
 
 def test_a_step_without_traffic_goes_to_the_reference() -> None:
-    idle = replace(one_max("=="), step_time=TimeExpression(Constant(1.0), 3))
+    idle = changed(one_max("=="), step_time=TimeExpression(Constant(1.0), 3))
     result = batch_optimize([idle, replace(idle, objective="cost")])
     assert result.status.tolist() == ["optimal", "ill_posed"]
     assert result.messages[1] == reason(replace(idle, objective="cost"))

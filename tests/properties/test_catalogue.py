@@ -19,7 +19,7 @@ from libra_planner.optimizer.catalogue import best_purchasable, optimize_catalog
 from libra_planner.optimizer.combinations import Combinations, best_combination
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from tests.problems import Collectives, collectives
+from tests.problems import Collectives, changed, collectives, plan_of
 
 SPEEDS = (10e9, 20e9, 25e9, 40e9, 50e9, 100e9)
 PRICES = (0.0, 1e5, 2e5, 2e5, 5e5, 1e6)  # One twice: ties.
@@ -65,7 +65,7 @@ def cases(draw: st.DrawFn) -> Case:
     n_dims = step.bytes_by_dim.shape[1]
     price = np.array(draw(st.lists(st.floats(0.0, 60), min_size=n_dims, max_size=n_dims))) * 1e-6
     topology = parse_topology("_".join(["SW(4)"] * n_dims), [f"t{i}" for i in range(n_dims)])
-    problem = Problem(
+    problem = plan_of(
         "plan",
         "random",
         topology,
@@ -238,8 +238,8 @@ def some_continuous(case: Case, free: set[int]) -> tuple[Problem, Problem]:
         for i in free
     }
     listed = list(enumerate(case.problem.options))
-    mixed = replace(case.problem, options=tuple(None if i in free else o for i, o in listed))
-    return mixed, replace(case.problem, options=tuple(grid.get(i, o) for i, o in listed))
+    mixed = changed(case.problem, options=tuple(None if i in free else o for i, o in listed))
+    return mixed, changed(case.problem, options=tuple(grid.get(i, o) for i, o in listed))
 
 
 @settings(max_examples=120)
@@ -278,7 +278,7 @@ def test_completion_by_the_optimizer_against_solving_every_combination(
     # C9's tolerance is one of the whole step: beside hours of compute it allows anything.
     assume(slowest_s - case.problem.compute_s > 1e-4 * slowest_s)
     limit = StepTimeLimit("step_time <= X", 1e-9 + slowest_s)
-    problem = replace(
+    problem = changed(
         case.problem,
         rules=(budget,),
         options=options,
@@ -294,7 +294,7 @@ def test_completion_by_the_optimizer_against_solving_every_combination(
         ]
         own_usd = sum(option.cost_usd for option in bought)
         free_price = problem.price_usd_per_Bps * (np.arange(n_dims) < n_free)
-        alone = replace(
+        alone = changed(
             problem,
             options=(),
             rules=(budget, *pins),

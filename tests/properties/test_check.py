@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from libra_planner.check.rerouted import MAX_ROUNDS, routed_optimum, slowed
+from libra_planner.check.rerouted import MAX_ROUNDS, routed_optimum
 from libra_planner.errors import SpecError
+from libra_planner.group import plain_step
 from libra_planner.optimizer.optimize import solve
+from libra_planner.problem import slowed
 from libra_planner.routing.policy import Policy
 from libra_planner.workload.operations import CollectiveKind
 from tests.checked_plans import checked, loaded, operation
@@ -81,7 +83,8 @@ def test_spraying_has_a_mean_of_its_own_for_every_placement(tmp_path) -> None:
 
 def test_a_problem_without_a_plan_is_refused(tmp_path) -> None:
     steps = [operation("weight_grad", "all-reduce", 9e8)]
-    problem = replace(loaded(tmp_path, "SW(8)", steps), network=None)
+    problem = loaded(tmp_path, "SW(8)", steps)
+    problem = replace(problem, step=plain_step(problem.step_time))
     with pytest.raises(SpecError, match="problem without collectives"):
         checked(problem, 50).report(SPRAY)
 
@@ -165,7 +168,7 @@ def test_rounding_up_to_ports_is_no_reason_to_ask_for_less(tmp_path) -> None:
     problem = loaded(tmp_path, "SW(16)", steps, realization={"port_speed": "50 GB/s"})
     check = checked(problem, 37)
     [one] = problem.communications
-    assert check.mean_slowdown(SPRAY)(one.collective, one.group) == pytest.approx([1.0])
+    assert check.mean_slowdown(SPRAY).factors_of(one.collective, one.group) == pytest.approx([1.0])
     assert check.report(SPRAY).slowdown == pytest.approx([37 / 50])
 
 

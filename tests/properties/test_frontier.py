@@ -17,7 +17,7 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem, to_per_cost
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Constant, TimeExpression, add, maximum, transfers
-from tests.problems import Collectives, problems, random_feasible
+from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 
 
 @st.composite
@@ -26,7 +26,7 @@ def priced_problems(draw: st.DrawFn) -> tuple[Problem, Collectives]:
     problem, step = draw(problems())
     size = float(problem.price_usd_per_Bps.mean()) * (problem.total_bandwidth_bytes_per_s() or 0.0)
     fixed_cost_usd = size * draw(st.sampled_from([0.0, 0.01, 1.0, 100.0]))
-    return replace(problem, objective="performance_per_cost", fixed_cost_usd=fixed_cost_usd), step
+    return changed(problem, objective="performance_per_cost", fixed_cost_usd=fixed_cost_usd), step
 
 
 @settings(max_examples=40)
@@ -111,7 +111,7 @@ def test_geometric_programming_agrees(n_dims: int, seed: int) -> None:
     compute_s, budget = float(rng.uniform(0.01, 1.0)), float(rng.uniform(2.0, 20.0))
     floor = budget / n_dims * float(rng.uniform(0.01, 0.3))
     axis = tuple(map(float, np.eye(n_dims)[0]))
-    problem = Problem(
+    problem = plan_of(
         "plan",
         "random",
         parse_topology("_".join(["SW(4)"] * n_dims)),
@@ -175,7 +175,7 @@ def test_a_product_that_looks_as_if_it_had_two_optima(
         Rule("dim3 >= 23 dim4", (0.0, 0.0, 1.0, -23.0), ">=", 0.0),
         Rule("dim4 >= 7.77", (0.0, 0.0, 0.0, 1.0), ">=", 7.77),
     )
-    problem = Problem(
+    problem = plan_of(
         "plan",
         "plateau",
         parse_topology("_".join(["SW(4)"] * 4)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -22,7 +20,7 @@ from libra_planner.timing.expression import (
     transfers,
 )
 from tests.exact import bounds, exact_optimum
-from tests.problems import Collectives
+from tests.problems import Collectives, changed, plan_of
 from tests.random_plans import extreme_plan, random_plan
 
 PRICE = np.array([1e-6, 2e-6])
@@ -33,8 +31,8 @@ X, Y = transfers([1e9, 0.0]), transfers([0.0, 4e9])
 def _problem(root: Node, objective: str, *rules: Rule, **changes: object) -> Problem:
     step, topology = TimeExpression(root, 2), parse_topology("SW(4)_SW(4)")
     rules = rules or (Rule("total", (1.0, 1.0), "<=", TOTAL),)
-    problem = Problem("p", "w", topology, step, PRICE, rules, objective=objective)
-    return replace(problem, **changes)
+    problem = plan_of("p", "w", topology, step, PRICE, rules, objective=objective)
+    return changed(problem, **changes)
 
 
 def _agreed(problem: Problem) -> np.ndarray:
@@ -84,10 +82,10 @@ def test_any_magnitude_against_another_method(objective: str, decades: int) -> N
     cap = Rule("cap", (0.0, 1.0, 0.0), "<=", 2e10)
     topology = parse_topology("SW(4)_SW(4)_SW(4)")
     price = np.array([1e-6, 3e-6, 2e-6])
-    problem = Problem("p", "w", topology, step.expression(), price, (total, cap))
+    problem = plan_of("p", "w", topology, step.expression(), price, (total, cap))
     limit = StepTimeLimit("limit", step.compute_s + 10.0 ** min(decades, 6))
     limits = (limit,) if objective == "cost" else ()
-    problem = replace(
+    problem = changed(
         problem, objective=objective, step_time_limits=limits, fixed_cost_usd=1e4 * 10.0**decades
     )
     bandwidth = _agreed(problem)
@@ -105,8 +103,8 @@ def test_nanoseconds_beside_compute(compute_s: float, seconds: float) -> None:
     n_bytes = seconds * budget
     step = Collectives(compute_s, np.array([[n_bytes]])).expression()
     rule = Rule("total", (1.0,), "<=", budget)
-    problem = Problem("p", "w", parse_topology("SW(4)"), step, np.array([price]), (rule,))
-    problem = replace(problem, objective="performance_per_cost", fixed_cost_usd=fixed_usd)
+    problem = plan_of("p", "w", parse_topology("SW(4)"), step, np.array([price]), (rule,))
+    problem = changed(problem, objective="performance_per_cost", fixed_cost_usd=fixed_usd)
     (bandwidth,) = _agreed(problem)
     assert bandwidth == pytest.approx((n_bytes * fixed_usd / (compute_s * price)) ** 0.5, rel=1e-6)
     prices = shadow_prices(problem, solve(problem))

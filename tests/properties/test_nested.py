@@ -20,6 +20,7 @@ from libra_planner.timing.expression import (
     maximum,
     transfers,
 )
+from tests.problems import plan_of
 
 BUDGET = 500e9
 
@@ -55,7 +56,7 @@ def _problem(expression: TimeExpression, rules: tuple[Rule, ...]) -> Problem:
     n_dims = expression.n_dims
     topology = parse_topology("_".join(["SW(4)"] * n_dims))
     price = np.arange(1.0, n_dims + 1) * 1e-6
-    return Problem("plan", "overlap", topology, expression, price, rules)
+    return plan_of("plan", "overlap", topology, expression, price, rules)
 
 
 @settings(max_examples=40)

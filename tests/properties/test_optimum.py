@@ -21,7 +21,7 @@ from libra_planner.optimizer.program import (
 from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule
-from tests.problems import Collectives, problems, random_feasible
+from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 
 
 @settings(max_examples=60)
@@ -76,7 +76,7 @@ def test_scaling_bytes_and_bandwidth_together_changes_nothing(
 ) -> None:
     problem, step = case
     factor = 10.0**power
-    scaled = replace(
+    scaled = changed(
         problem,
         step_time=Collectives(step.compute_s, step.bytes_by_dim * factor).expression(),
         rules=tuple(replace(rule, bound=rule.bound * factor) for rule in problem.rules),
@@ -132,7 +132,7 @@ def test_accurate_from_1_to_100000_GBps_and_from_microseconds_to_hours(
     step = Collectives(0.0, np.array([[n_bytes, 0.0], [0.0, n_bytes / 900]]))
     budget = Rule("total == X", (1.0, 1.0), "==", budget_GBps * 1e9)
     topology = parse_topology("SW(4)_SW(4)")
-    problem = Problem("p", "w", topology, step.expression(), np.ones(2), (budget,))
+    problem = plan_of("p", "w", topology, step.expression(), np.ones(2), (budget,))
     design = optimize(problem)
     exact = n_bytes * (1 + 1 / 30) ** 2 / (budget_GBps * 1e9)
     assert design.objective == pytest.approx(exact, rel=1e-12)

@@ -18,10 +18,10 @@ from libra_planner.errors import PlannerError
 from libra_planner.problem import Problem
 from libra_planner.reading.bundled import folder
 from libra_planner.reading.document import parse_document
-from libra_planner.spec.fidelity import Fidelity
 from libra_planner.spec.plan import build_plan
 from libra_planner.timing import loops
 from libra_planner.timing.loop_terms import LOOPS, TrainingLoop
+from libra_planner.timing.training import Training
 from libra_planner.workload.operations import Workload
 from tests.workloads import Step, steps
 
@@ -80,7 +80,7 @@ def _built(plan: dict[str, object]) -> Problem | str:
 def test_real_links_are_left_out_only_where_they_change_nothing(plan: dict[str, object]) -> None:
     quick = _built(plan)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Fidelity, "has_partial_groups", lambda *_: True)
+        patch.setattr(Training, "has_partial_groups", True)
         loops._step_time.cache_clear()
         slow = _built(plan)
     if isinstance(quick, str) or isinstance(slow, str):

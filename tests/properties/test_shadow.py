@@ -17,7 +17,7 @@ from libra_planner.optimizer.shadow import ShadowPrice, price_sensitivity, shado
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.timing.expression import Constant, TimeExpression, add, maximum, transfers
 from tests.exact import NotSolved, Optimum, bounds, exact_optimum
-from tests.problems import Collectives, problems
+from tests.problems import Collectives, changed, plan_of, problems
 
 _MOVE = Decimal("1e-10")
 """Move of a bound, relative to it: far below the planner's own."""
@@ -33,7 +33,7 @@ def _plans(draw: st.DrawFn, objective: str) -> tuple[Problem, Collectives]:
     if objective == "performance_per_cost":
         size_usd = float(problem.price_usd_per_Bps.sum()) * rules[0].bound
         fixed_cost_usd = size_usd * draw(st.sampled_from([0.01, 1.0, 100.0]))
-        problem = replace(problem, fixed_cost_usd=fixed_cost_usd)
+        problem = changed(problem, fixed_cost_usd=fixed_cost_usd)
     if objective == "cost":
         communication_s = optimize(problem).objective - problem.compute_s
         limit_s = problem.compute_s + communication_s * draw(st.floats(1.001, 10.0))
@@ -119,14 +119,14 @@ def test_a_transfer_of_nanoseconds_beside_an_hour() -> None:
     )
     price = np.array([5.8e-5, 1.0e-5, 5.0e-5, 2.5e-5])
     topology = parse_topology("SW(4)_SW(4)_SW(4)_SW(4)")
-    problem = Problem("p", "w", topology, step.expression(), price, rules)
-    problem = replace(problem, objective="performance_per_cost", fixed_cost_usd=7.0e6)
+    problem = plan_of("p", "w", topology, step.expression(), price, rules)
+    problem = changed(problem, objective="performance_per_cost", fixed_cost_usd=7.0e6)
     _check((problem, step))
 
 
 def _serial(objective: str = "performance", *rules: Rule, **changes: object) -> Problem:
     """Transfers of 1 and 9 s at 1 byte/s one after the other; 1 and 2 USD per byte/s."""
-    problem = Problem(
+    problem = plan_of(
         "p",
         "w",
         parse_topology("SW(4)_SW(4)"),
@@ -139,7 +139,7 @@ def _serial(objective: str = "performance", *rules: Rule, **changes: object) -> 
             PricePart("b", "link", 2.0, (0.0, 1.0)),
         ),
     )
-    return replace(problem, **changes)
+    return changed(problem, **changes)
 
 
 def _by_name(found: tuple[ShadowPrice, ...] | None) -> dict[tuple[str, str], ShadowPrice]:
@@ -216,7 +216,7 @@ def test_a_kink_has_two_sides() -> None:
         Rule(f"cap {i}", tuple(float(i == k) for k in range(2)), "<=", 2.0, "B/s", 1.0)
         for i in range(2)
     )
-    problem = replace(_serial("performance", *caps), step_time=step)
+    problem = changed(_serial("performance", *caps), step_time=step)
     found = _by_name(shadow_prices(problem, solve(problem)))
     assert found["cap 0", "right"].d_step_time_s == 0.0
     assert found["cap 0", "left"].d_step_time_s == pytest.approx(-1.0, rel=1e-3)

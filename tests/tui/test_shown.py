@@ -369,7 +369,7 @@ def test_bars_of_different_work_are_per_sequence(plan_file: Path) -> None:
     times = bar_groups([one, two])[0]
     assert times.title.startswith("Time per sequence")
     for pin, parts in zip((one, two), times.parts, strict=True):
-        n_sequences = pin.problem.n_sequences
+        n_sequences = pin.problem.step.n_sequences
         assert n_sequences
         assert sum(parts) == pytest.approx(pin.evaluation.real_link_step_time_s / n_sequences)
     assert bar_lines([one, two], 40) == []

@@ -31,6 +31,7 @@ from libra_planner.views.design import (
     optimize_payload,
 )
 from libra_planner.views.terminal import print_catalogue, print_result
+from tests.problems import changed
 
 LISTED = """\
   tiers: [chiplet, package, node, pod]
@@ -192,7 +193,7 @@ def test_rules_over_cost_use_the_options_prices(listed, run) -> None:
 
 
 def test_the_cost_of_an_array_of_designs_is_that_of_each(listed) -> None:
-    problem = replace(lp.load_plan(listed()), fixed_cost_usd=5e6)
+    problem = changed(lp.load_plan(listed()), fixed_cost_usd=5e6)
     designs = np.random.default_rng(0).choice([12.5e9, 25e9, 50e9, 60e9, 200e9], (50, 4))
     each = [float(problem.cost_usd(design)) for design in designs]
     assert problem.cost_usd(designs).tolist() == each
@@ -215,7 +216,7 @@ def test_twenty_options_in_four_dimensions_by_hand() -> None:
     problem = lp.load_plan(lp.example("01_gpt3_4d"), ["constraints=[total <= 500 GB/s]"])
     steps = (20e9, 5e9, 5e9, 1e9)
     options = tuple(tuple(LinkOption(s * k, 1, 1.0) for k in range(1, 21)) for s in steps)
-    design = best_purchasable(replace(problem, options=options))
+    design = best_purchasable(changed(problem, options=options))
     assert design.n_combinations == 160_000
     # dim1 carries 4 times dim2's bytes in the TP collectives; DP waits for dim2, 3 and 4.
     around = [
@@ -335,7 +336,7 @@ def test_more_than_sixty_four_rules_can_conflict(listed) -> None:
 def test_without_a_price_a_rule_over_cost_still_counts_the_options(listed) -> None:
     """The factor of ``cost`` is known even where the price book's price is zero."""
     problem = lp.load_plan(listed(("total <= 500 GB/s", "2 * cost <= 30 M$")))
-    free = replace(
+    free = changed(
         problem,
         price_usd_per_Bps=np.zeros(4),
         rules=tuple(replace(rule, coefficients=(0.0,) * 4) for rule in problem.rules),
@@ -420,7 +421,7 @@ def test_what_cannot_be_ranked_is_refused(listed, monkeypatch) -> None:
     with pytest.raises(SolverFailed, match=r"got 180 combinations, expected at most 100"):
         best_purchasable(problem)
     search = branching._Search(
-        replace(problem, options=(*problem.options[:3], None)), lp.optimize, 1
+        changed(problem, options=(*problem.options[:3], None)), lp.optimize, 1
     )
     with pytest.raises(SolverFailed, match="1 continuous problems do not suffice"):
         search.run()
@@ -439,7 +440,7 @@ def test_options_cheaper_than_the_price_book_can_beat_it(listed) -> None:
     problem = replace(lp.load_plan(listed()), objective="cost", rules=())
     cheap = tuple(tuple(replace(o, cost_usd=1.0) for o in one) for one in problem.options)
     rule = Rule("dim1 >= 250 GB/s", (1.0, 0.0, 0.0, 0.0), ">=", 250e9)
-    design = best_purchasable(replace(problem, options=cheap, rules=(rule,)))
+    design = best_purchasable(changed(problem, options=cheap, rules=(rule,)))
     assert design.bandwidth_GBps == [400, 100, 75, 25]  # All cost the same: the fastest,
     assert design.unique is False  # and of those the first.
     assert design.objective == 4

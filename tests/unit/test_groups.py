@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import libra_planner as lp
+from libra_planner.collectives.algorithms import plain_network
 from libra_planner.evaluation import evaluated
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.group import Member, relative_time, weighted_time
-from libra_planner.problem import Problem
+from libra_planner.group import Member, Step, relative_time, weighted_time
+from libra_planner.problem import Fabric, Prices, Problem
 from libra_planner.timing.expression import (
     Constant,
     Labelled,
@@ -134,7 +135,8 @@ def test_bottlenecks_say_whose_they_are() -> None:
     )
     members = (Member("a", 0.25, FIRST), Member("b", 0.5, SECOND), Member("c", 0.25, nested))
     topology = parse_topology("SW(2)_SW(2)", ["x", "y"])
-    problem = Problem("p", "a + b", topology, weighted_time(members), np.ones(2), members=members)
+    step = Step(members, "a + b", is_group=True)
+    problem = Problem(Fabric(plain_network(topology)), step, Prices((1.0, 1.0)))
     evaluation = evaluated(problem, AT)
     shares = {(share.label, share.dims): share.seconds for share in evaluation.shares}
     assert shares == {
@@ -151,9 +153,13 @@ def test_bottlenecks_say_whose_they_are() -> None:
 def _with_optima(kind: str, objective: str, optima: tuple[float, ...]) -> Problem:
     topology = parse_topology("SW(2)_SW(2)", ["x", "y"])
     return Problem(
-        "p", "a + b", topology, weighted_time(PAIR), np.ones(2), objective=objective,
-        members=PAIR, group_objective=kind, own_optima_s=optima,
-    )  # fmt: skip
+        Fabric(plain_network(topology)),
+        Step(PAIR, "a + b", is_group=True),
+        Prices((1.0, 1.0)),
+        objective=objective,
+        group_objective=kind,
+        own_optima_s=optima,
+    )
 
 
 def test_objective_values_of_groups() -> None:

@@ -11,13 +11,13 @@ from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from tests.problems import Collectives
+from tests.problems import Collectives, changed, plan_of
 
 
 def _problem(*rules: Rule, compute_s: float = 1.0, fixed_cost_usd: float = 0.0) -> Problem:
     """Transfers of 1 and 4 s at 1 byte/s, one after the other; 1 and 2 USD per byte/s."""
     step = Collectives(compute_s, np.array([[1.0, 0.0], [0.0, 4.0]])).expression()
-    return Problem(
+    return plan_of(
         "plan.yaml",
         "two transfers",
         parse_topology("SW(4)_SW(4)"),
@@ -46,11 +46,11 @@ EXACTLY = Rule("total == 10", (1.0, 1.0), "==", 10.0)
         (replace(_problem(AT_MOST), objective="cost"), "without a step-time bound"),
         (replace(_problem(), objective="performance"), "bounds the bandwidth of dim1, dim2"),
         (
-            replace(_problem(FLOOR), price_usd_per_Bps=np.array([1.0, 0.0])),
+            changed(_problem(FLOOR), price_usd_per_Bps=np.array([1.0, 0.0])),
             "bandwidth that costs nothing and that no rule bounds",
         ),
         (
-            replace(
+            changed(
                 _problem(AT_MOST),
                 price_usd_per_Bps=np.zeros(2),
                 step_time_limits=(StepTimeLimit("step_time <= 5 s", 5.0),),

@@ -196,5 +196,5 @@ def test_a_workload_without_a_vocabulary_is_part_of_a_model(tmp_path, plan) -> N
     text = (Path(lp.__file__).parents[1] / "workloads" / "gpt3.yaml").read_text()
     (tmp_path / "own.yaml").write_text(text.replace(", vocabulary: 50257", ""))
     problem = lp.load_plan(plan(("workload: gpt3", "workload: ./own.yaml"), text=GPT3))
-    assert problem.memory is None
+    assert problem.step.memory is None
     assert Workload("bare", ()).memory is None

@@ -13,7 +13,7 @@ from libra_planner.errors import IllPosed, SpecError
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.pareto import pareto
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from tests.problems import Collectives
+from tests.problems import Collectives, plan_of
 
 
 def _one_dimension(*rules: Rule, compute_s: float = 1.0, fixed_cost_usd: float = 0.0) -> Problem:
@@ -21,7 +21,7 @@ def _one_dimension(*rules: Rule, compute_s: float = 1.0, fixed_cost_usd: float =
     step = Collectives(compute_s, np.array([[4.0]])).expression()
     fabric = parse_topology("SW(4)")
     price = np.array([2.0])
-    return Problem("p", "w", fabric, step, price, rules, fixed_cost_usd=fixed_cost_usd)
+    return plan_of("p", "w", fabric, step, price, rules, fixed_cost_usd=fixed_cost_usd)
 
 
 TEN = Rule("total <= 10", (1.0,), "<=", 10.0)

@@ -181,7 +181,7 @@ WITH_LOGITS = GENERATED.replace("128}", "128, vocabulary: 1000}")
 def test_a_transformer_without_embedding_and_logits_is_a_part(own) -> None:
     problem = lp.load_plan(own(GENERATED))
     assert problem.covers == "part"
-    assert "add 'vocabulary' to the architecture" in problem.step_fix
+    assert "add 'vocabulary' to the architecture" in problem.step.fix
     whole = lp.load_plan(own(WITH_LOGITS))
     assert (whole.covers, whole.tokens_per_step) == ("step", 16 * 4 * 128)
     assert lp.load_plan(own(WITH_LOGITS + "covers: part\n")).covers == "part"

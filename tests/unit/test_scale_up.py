@@ -162,7 +162,7 @@ def _counted(parts: DimensionParts) -> Counter[str]:
 
 def _bill(problem: Problem, vector: np.ndarray) -> list[Line]:
     catalogue = load_parts()
-    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.price_parts))
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.prices.parts))
     return list(shop.lines(purchase(problem, vector, catalogue.parts)))
 
 

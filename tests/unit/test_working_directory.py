@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 HOSTILE = 'open("ran.txt", "a").write(f"{__name__}\\n")\n'
 
 LIBRARIES = {"libra_planner", "numpy", "scipy", "pyarrow", "pandas", "duckdb", "cvxpy", "clarabel",
-    "numba", "pydantic", "yaml", "ruamel", "rich", "cloudpickle", "textual", "matplotlib",
+    "numba", "pydantic", "yaml", "ruamel", "rich", "textual", "matplotlib",
     "textual_serve", "jinja2", "xlsxwriter", "sitecustomize", "usercustomize"}  # fmt: skip
 
 SWEEP = {

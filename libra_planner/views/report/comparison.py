@@ -90,7 +90,7 @@ def run_refusal(comparison: Comparison) -> tuple[str, ...]:
     parts = [one for one in comparison.candidates if one.proposal.is_part]
     if not parts:
         return ()
-    fixes = "; ".join(dict.fromkeys(one.proposal.problem.step_fix for one in parts))
+    fixes = "; ".join(dict.fromkeys(one.proposal.problem.step.fix for one in parts))
     return (
         f"Tokens per second, days and dollars of a run are {PART_OF_A_STEP} "
         f"({', '.join(one.letter for one in parts)}). To have them: {fixes}.",

@@ -193,7 +193,7 @@ def _npu_memory(one: Candidate) -> Value:
 
 def _most_GB(one: Candidate, n_bytes: Callable[[ModelStates], float | None]) -> Value:
     """The most of any workload of the plan."""
-    found = [n_bytes(states) for states in one.proposal.problem.memories.values()]
+    found = [n_bytes(states) for states in one.proposal.problem.step.memories.values()]
     return number(max((b / BYTES_PER_GB for b in found if b is not None), default=None), 1)
 
 

@@ -1,0 +1,323 @@
+"""Models of collectives as data: how long a collective takes, as a function of bandwidth (C4).
+
+A plan asks for :class:`Ideal`, :class:`Balanced` or :class:`Pipelined`; a check of links makes
+each of them :class:`Slowed`. What no expression in bandwidth can say has a model at one vector:
+the exact flow shop is neither convex nor monotone in bandwidth, and the best split over orders
+is a linear program, so their times enter a training loop as constants.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.collectives.algorithms import Algorithm, Network, Visit, visits
+from libra_planner.collectives.flowshop import flow_shop
+from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
+from libra_planner.collectives.traffic import full_bytes
+from libra_planner.frozen import Frozen
+from libra_planner.timing.expression import (
+    Array,
+    Constant,
+    Node,
+    Transfer,
+    add,
+    maximum,
+    scale,
+    transfers,
+)
+from libra_planner.workload.operations import Collective, CollectiveKind
+from libra_planner.workload.parallelism import Group
+
+
+class CollectiveModel(ABC):
+    """What a training loop asks of a collective.
+
+    Parameters
+    ----------
+    n_chunks : equal parts that a collective is cut into; ``None`` where they are not modelled.
+    has_own_links : whether partial groups have only their own links (C6).
+    """
+
+    n_chunks: int | None
+    has_own_links: ClassVar[bool] = False
+
+    @abstractmethod
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """How long a collective takes in a group, as a time expression."""
+
+    @abstractmethod
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
+
+
+@dataclass(frozen=True)
+class Ideal(CollectiveModel):
+    """LIBRA's model: every dimension at full bandwidth, the slowest counts (C3, C4)."""
+
+    n_chunks = None
+
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """The slowest dimension."""
+        return transfers(self.traffic(collective, group, network))
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """C3's bytes."""
+        return traffic_bytes(collective, group, network.in_network)
+
+
+@dataclass(frozen=True)
+class Balanced(Ideal):
+    """:class:`Ideal`; the best split over orders of the dimensions is told beside it."""
+
+
+@dataclass(frozen=True)
+class OwnLinks(Ideal):
+    """:class:`Ideal`, but with the real links of partial groups (C6)."""
+
+    has_own_links = True
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """C3's bytes, and as many more as the links that a group lacks would carry."""
+        slowdown = real_link_slowdown(collective, group, network.topology)
+        return super().traffic(collective, group, network) * slowdown
+
+
+@dataclass(frozen=True)
+class Pipelined(CollectiveModel):
+    """The convex model of chunks, latency and real links (C4).
+
+    One chunk passes all its visits; every further chunk costs what the busiest dimension
+    needs for one: with visit v of a_v bytes on dimension d_v in s_v steps,
+
+        time = sum_v t_v + (k - 1) max_d sum_{v on d} t_v,
+        t_v = a_v / (k B_{d_v}) + s_v * hops * latency.
+
+    It is convex and non-increasing in bandwidth. For a reduce-scatter, all-gather or
+    all-to-all it is the exact time; the exact all-reduce
+    (:mod:`libra_planner.collectives.flowshop`) is neither convex nor monotone. Without
+    latency its limit for many chunks is C4's ideal, all-to-alls on rings excepted, which
+    carry hops.
+
+    Parameters
+    ----------
+    n_chunks : chunks k, 1 or more.
+
+    Examples
+    --------
+    An all-reduce of 16 bytes over RI(4): 24 bytes, however it is cut. An all-to-all: 6 steps
+    of 4, hops and all.
+
+    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> ring, group = plain_network(parse_topology("RI(4)")), Group((4,), (1,))
+    >>> Pipelined(4).time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), group, ring)
+    Transfer(n_bytes=24.0, coefficients=(1.0,))
+    >>> Pipelined(4).traffic(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "dp"), group, ring)
+    array([24.])
+    """
+
+    n_chunks: int
+    has_own_links = True
+
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """All visits of one chunk, and the busiest dimension's for every other."""
+        stops = visits(collective, group, network.for_kind(collective.kind))
+        return self.time_of(stops, network)
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Bytes of the visits, at full B_d."""
+        return visit_bytes(visits(collective, group, network.for_kind(collective.kind)), network)
+
+    def time_of(self, stops: Sequence[Visit], network: Network) -> Node:
+        """The time of given visits."""
+        by_dim: dict[int, list[Visit]] = {}
+        for stop in stops:
+            by_dim.setdefault(stop.dim, []).append(stop)
+        first = self._one_chunk(stops, network)
+        if self.n_chunks == 1:
+            return first
+        busiest = maximum(self._one_chunk(part, network) for part in by_dim.values())
+        return add([first, scale(float(self.n_chunks - 1), busiest)])
+
+    def _one_chunk(self, stops: Sequence[Visit], network: Network) -> Node:
+        """Visits of one chunk one after the other."""
+        terms: list[Node] = []
+        for stop in stops:
+            one_hot = tuple(1.0 if i == stop.dim else 0.0 for i in range(network.topology.n_dims))
+            terms.append(Transfer(stop.n_bytes / self.n_chunks, one_hot))
+            terms.append(Constant(stop.n_steps * stop.n_hops * network.latency_s[stop.dim]))
+        return add(terms)
+
+
+@dataclass(frozen=True)
+class Slowdown(Frozen):
+    """How much longer collectives take on their links than a model says.
+
+    Parameters
+    ----------
+    communications : collectives and their groups.
+    factors : on the time of each of them, by dimension; shape (n_communications, n_dims).
+    algorithms : what each of them runs in every dimension; ``None`` for the usual one.
+    """
+
+    communications: tuple[tuple[Collective, Group], ...]
+    factors: tuple[tuple[float, ...], ...]
+    algorithms: tuple[tuple[Algorithm | None, ...], ...]
+
+    @cached_property
+    def _rows(self) -> dict[tuple[Collective, Group], int]:
+        return {pair: i for i, pair in enumerate(self.communications)}
+
+    def factors_of(self, collective: Collective, group: Group) -> Array:
+        """The factors of a collective in a group, shape (n_dims,)."""
+        return np.array(self.factors[self._rows[collective, group]])
+
+    def algorithms_of(self, collective: Collective, group: Group) -> tuple[Algorithm | None, ...]:
+        """What a collective in a group runs, by dimension."""
+        return self.algorithms[self._rows[collective, group]]
+
+
+@dataclass(frozen=True)
+class Slowed(CollectiveModel):
+    """A model with the links' real share of their bandwidth, as a check of them finds it.
+
+    Parameters
+    ----------
+    model : of the plan.
+    slowdown : of every collective of the step.
+    """
+
+    model: Ideal | Pipelined
+    slowdown: Slowdown = field(repr=False)
+    n_chunks: int | None = field(init=False)
+    has_own_links = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_chunks", self.model.n_chunks)
+
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """By the model, of factors times the bytes."""
+        if isinstance(self.model, Pipelined):
+            return self.model.time_of(self._visits(collective, group, network), network)
+        return transfers(self.traffic(collective, group, network))
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Factors times the model's bytes."""
+        if isinstance(self.model, Pipelined):
+            return visit_bytes(self._visits(collective, group, network), network)
+        factors = self.slowdown.factors_of(collective, group)
+        return self.model.traffic(collective, group, network) * factors
+
+    def _visits(self, collective: Collective, group: Group, network: Network) -> Sequence[Visit]:
+        """The visits by the algorithms that are run, with factors times their bytes."""
+        factors = self.slowdown.factors_of(collective, group).tolist()
+        algorithms = self.slowdown.algorithms_of(collective, group)
+        return [
+            replace(stop, message_bytes=tuple(factors[stop.dim] * n for n in stop.message_bytes))
+            for stop in visits(collective, group, replace(network, algorithms=algorithms))
+        ]
+
+
+@dataclass(frozen=True)
+class Simulated(Pipelined):
+    """The exact flow shop at one vector.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims,).
+
+    Examples
+    --------
+    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> ring, group = plain_network(parse_topology("RI(4)")), Group((4,), (1,))
+    >>> Simulated(2, (2.0,)).time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), group, ring)
+    Constant(seconds=12.0)
+    """
+
+    bandwidth_bytes_per_s: tuple[float, ...]
+
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """Until the last chunk is done."""
+        on, bandwidth = network.for_kind(collective.kind), self.bandwidth_bytes_per_s
+        return Constant(flow_shop(collective, group, on, bandwidth, n_chunks=self.n_chunks).time_s)
+
+
+@dataclass(frozen=True)
+class BestSplit(Ideal):
+    """The best split over orders of the dimensions at one vector, each collective alone.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims,).
+
+    Examples
+    --------
+    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
+    >>> reduce, group = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4, 4), (1, 1))
+    >>> best = BestSplit((1.0, 0.01))
+    >>> round(best.time(reduce, group, network).seconds, 6), best.traffic(reduce, group, network)
+    (600.0, array([24.,  6.]))
+    """
+
+    bandwidth_bytes_per_s: tuple[float, ...]
+
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """Ideal time under the best split."""
+        split = self.of_one_byte(collective, group, network)
+        return Constant(full_bytes(collective, group) * split.time_s)
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """What the best split sends."""
+        split = self.of_one_byte(collective, group, network)
+        return full_bytes(collective, group) * np.array(split.traffic_bytes)
+
+    def of_one_byte(
+        self, collective: Collective, group: Group, network: Network
+    ) -> BalancedSchedule:
+        """The split, which is the same for every size."""
+        within = self.bandwidth_bytes_per_s, network.in_network
+        return _split(collective.kind, group.sizes, *within)
+
+
+@dataclass(frozen=True)
+class AggregateBound(BestSplit):
+    """All bandwidth of a collective's dimensions at one vector: no split is faster."""
+
+    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+        """Bytes over the sum of bandwidths."""
+        split = self.of_one_byte(collective, group, network)
+        return Constant(full_bytes(collective, group) * split.aggregate_bound_s)
+
+    def traffic(self, _collective: Collective, _group: Group, network: Network) -> Array:
+        """None: a bound has no contention."""
+        return np.zeros(network.topology.n_dims)
+
+
+@lru_cache(maxsize=64)
+def _split(
+    kind: CollectiveKind,
+    sizes: tuple[int, ...],
+    bandwidth_bytes_per_s: tuple[float, ...],
+    in_network: frozenset[int],
+) -> BalancedSchedule:
+    """The best split of one byte; one linear program serves every size."""
+    whole, byte = Group(sizes, (1,) * len(sizes)), Collective(kind, 1.0, "")
+    return balanced_schedule(byte, whole, np.array(bandwidth_bytes_per_s), in_network)
+
+
+def visit_bytes(stops: Sequence[Visit], network: Network) -> Array:
+    """Bytes of visits by dimension, at full B_d: what contention adds up (C5)."""
+    n_bytes = np.zeros(network.topology.n_dims)
+    for stop in stops:
+        n_bytes[stop.dim] += stop.n_bytes
+    return n_bytes
