@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 import numpy as np
@@ -20,20 +21,12 @@ _LEAST_BYTES_PER_S = 1e3
 """Largest bandwidth of a vector below which it must have been meant in GB/s."""
 
 
-def _performance(step_time_s: float, _cost_usd: float) -> float:
-    return step_time_s
-
-
-def _performance_per_cost(step_time_s: float, cost_usd: float) -> float:
-    return step_time_s * cost_usd
-
-
-def _cost(_step_time_s: float, cost_usd: float) -> float:
-    return cost_usd
-
-
 OBJECTIVES: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
-    {"performance": _performance, "performance_per_cost": _performance_per_cost, "cost": _cost}
+    {
+        "performance": lambda step_time_s, _: step_time_s,
+        "performance_per_cost": lambda step_time_s, cost_usd: step_time_s * cost_usd,
+        "cost": lambda _, cost_usd: cost_usd,
+    }
 )
 """Objective value from step time and cost, by name: s, s*USD or USD (C8, C9)."""
 
@@ -311,3 +304,54 @@ def _equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
         cost_usd=float(problem.cost_usd(equal)),
         feasible=not violations(problem, equal),
     )
+
+
+_TIE = 1e-9
+"""Relative difference below which two times are equal."""
+
+
+class TimeModel(StrEnum):
+    """What a step time is of, from the least to the most that is known of the links."""
+
+    PLAN = "by the plan's model"
+    OWN_LINKS = "on partial groups' own links"
+    CHECKED = "on the links as checked"
+
+
+def order(names: Sequence[str], values: Sequence[float]) -> str:
+    """The names from the least value to the largest; equal ones are joined.
+
+    >>> order("ABC", [2.0, 3.0, 1.0]), order("ABC", [2.0, 1.0, 2.0])
+    ('C, A, B', 'B, A = C')
+    """
+    ranked = sorted(zip(values, names, strict=True), key=lambda pair: pair[0])
+    text, before = "", 0.0
+    for value, name in ranked:
+        joint = " = " if value - before <= _TIE * value else ", "
+        text += f"{joint if text else ''}{name}"
+        before = value
+    return text
+
+
+def order_note(what: str, names: Sequence[str], values: Mapping[TimeModel, Sequence[float]]) -> str:
+    """The orders of models that disagree, in words; empty where all agree.
+
+    Parameters
+    ----------
+    what : whose order, such as ``fastest first``.
+    names : of the designs.
+    values : of every design by each model that is known; the least is the best.
+
+    Examples
+    --------
+    >>> times = {TimeModel.PLAN: [1.0, 2.0], TimeModel.OWN_LINKS: [4.0, 3.0]}
+    >>> order_note("fastest first", "AB", times)
+    "fastest first A, B by the plan's model, but B, A on partial groups' own links"
+    """
+    by_order: dict[str, list[TimeModel]] = {}
+    for model, figures in values.items():
+        by_order.setdefault(order(names, figures), []).append(model)
+    if len(by_order) < 2:
+        return ""
+    clauses = (f"{text} {' and '.join(models)}" for text, models in by_order.items())
+    return f"{what} {', but '.join(clauses)}"

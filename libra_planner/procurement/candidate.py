@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.traffic import traffic_settings
-from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Bill
@@ -19,7 +19,6 @@ from libra_planner.procurement.parts import Assumptions, Part
 from libra_planner.procurement.purchase import Purchase, bisection_Bps, included_faults, purchase
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
-from libra_planner.time_models import TimeModel
 from libra_planner.workload.operations import Covers
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from libra_planner.errors import PlannerError
+from libra_planner.evaluation import TimeModel, order_note
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import Problem, Rule
 from libra_planner.procurement.candidate import Candidate, candidate
 from libra_planner.procurement.parts import Assumptions
 from libra_planner.procurement.run import Run
-from libra_planner.time_models import TimeModel, order_note
 
 SWING_FRACTION = 0.2
 """How far prices and budgets are moved."""

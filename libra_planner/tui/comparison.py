@@ -124,7 +124,7 @@ def _exposed_s(pin: Pin) -> float:
 
 def disagreement(pins: Sequence[Pin]) -> str:
     """The orders of the plan's model and of own links, where they differ; else nothing."""
-    from libra_planner.time_models import TimeModel, order_note
+    from libra_planner.evaluation import TimeModel, order_note
 
     known = any(pin.evaluation.real_link_step_time_s is not None for pin in pins)
     if not known or not _is_same_work(pins):

@@ -22,7 +22,7 @@ LAYERS = [
     ["collectives"],
     ["timing", "costs"],
     ["group", "problem"],
-    ["evaluation", "time_models"],
+    ["evaluation"],
     ["optimizer"],
     ["routing"],
     ["check"],

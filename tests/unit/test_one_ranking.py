@@ -12,8 +12,8 @@ import pytest
 
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
+from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.ranking import ranking, times_s
-from libra_planner.time_models import TimeModel
 from libra_planner.views.report.compose import documents
 from libra_planner.views.report.decision import decision_section
 

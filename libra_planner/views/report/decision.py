@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.time_models import TimeModel
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.cells import Card, Chart, Section
 from libra_planner.views.plan import WARNING, memory_lines

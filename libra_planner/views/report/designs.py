@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.time_models import TimeModel
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.views.cells import (
     PART_OF_A_STEP,
