@@ -18,6 +18,6 @@ def add_settings(parser: argparse.ArgumentParser, subject: str = "the plan") -> 
     add_json(parser)
 
 
-def add_json(parser: argparse._ActionsContainer) -> None:
+def add_json(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")

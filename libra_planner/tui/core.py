@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,12 +19,11 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS
-from libra_planner.tui.dialogs import Palette, Panel, usual
-from libra_planner.tui.painting import Backdrop, ThemedStylesheet, Unheard
+from libra_planner.tui.dialogs import Palette, Panel
+from libra_planner.tui.painting import Backdrop, LastWords, Unheard
 from libra_planner.tui.pane import OwnKey, Pane, commands, pane_class
 from libra_planner.tui.plans import Bandwidth, Reading, read_plan
 from libra_planner.tui.processes import get_ready
-from libra_planner.tui.recent import state_folder
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.widgets.key_bar import KeyBar
@@ -106,7 +104,6 @@ class CockpitCore(App[int]):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.stylesheet: ThemedStylesheet = ThemedStylesheet(variables=self.get_css_variables())
         self.session = Session(path)
         self.workshop = Workshop(self)
         self.evaluation: Evaluation | None = None
@@ -115,6 +112,7 @@ class CockpitCore(App[int]):
         self._progress = ""
         self._holds: Callable[[], bool] = lambda: True
         self.animation_level = "none"
+        self.error_console = LastWords(lambda: self.session.edits.settings)
         get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -138,10 +136,6 @@ class CockpitCore(App[int]):
         self.set_interval(_TICK_S, self._show_status)
         self._show_tabs()
         self.call_after_refresh(self.begin)
-
-    def refresh_css(self, animate: bool = True) -> None:
-        with ThemedStylesheet.at_once():  # Called when the theme changes.
-            super().refresh_css(animate=animate)
 
     def begin(self) -> None:
         """Read the plan once the first picture stands."""
@@ -174,13 +168,6 @@ class CockpitCore(App[int]):
         """Load the other screens, and what comes back to them, while nobody waits for it."""
         call = partial(load, OTHERS)
         self.workshop.start("warm", "", call=call, done=lambda _: None)
-        self.run_worker(self._learn())
-
-    async def _learn(self) -> None:
-        """Parse what panels look like, a little at a time."""
-        for widget in usual():
-            self.stylesheet.learn(widget)
-            await asyncio.sleep(FRAME_S)
 
     async def _make(self, name: str) -> None:
         """Make a screen, unless it is there."""
@@ -299,21 +286,6 @@ class CockpitCore(App[int]):
         """A readable panel; work that failed changes nothing."""
         self.say(f"{title}: failed")
         self.push_screen(Panel(f"{title}: failed", error_text(error), wide=True))
-
-    def _fatal_error(self) -> None:
-        """Leave with words instead of a traceback, which goes to a file."""
-        log = state_folder() / "crash.log"
-        try:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text(traceback.format_exc(), encoding="utf-8")
-            where = f"Details are in {log}."
-        except OSError:
-            where = "Details could not be written down."
-        edits = "".join(f"\n  --set {setting!r}" for setting in self.session.edits.settings)
-        kept = f"\nEdits that were not saved, for the command line:{edits}" if edits else ""
-        message = f"libra-planner tui: stopped by a fault of its own. {where}{kept}"
-        self._exit_renderables.append(Text(message))
-        self._close_messages_no_wait()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every action, keys of the screens, and Textual's own."""

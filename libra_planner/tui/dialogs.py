@@ -9,11 +9,10 @@ from typing import ClassVar, TypeVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.command import CommandInput, CommandList, CommandPalette, SearchIcon
+from textual.command import CommandList, CommandPalette
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.events import Key, Resize, ScreenResume
+from textual.events import Key, Resize
 from textual.screen import ModalScreen
-from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS, shown_keys
@@ -41,11 +40,6 @@ class Dialog(Over, ModalScreen[_Answer]):
     Dialog .wrong { color: $error; }
     Dialog OptionList { height: auto; max-height: 12; border: none; }
     """
-
-    def _on_screen_resume(self, event: ScreenResume) -> None:
-        event.prevent_default()
-        with self.app.batch_update():  # The size comes next, and only then does the panel fit it.
-            super()._on_screen_resume(event)
 
 
 class Palette(Over, CommandPalette):
@@ -248,9 +242,3 @@ class OpenDialog(Dialog[str | None]):
 
     def action_close(self) -> None:
         self.dismiss(None)
-
-
-def usual() -> Iterator[Widget]:
-    """One of each kind of panel, and of what is in them."""
-    yield from (Panel("", ""), Prompt(""), Question("", "", {}), OpenDialog([]), Button())
-    yield from (OptionList(), Palette(), CommandInput(), CommandList(), SearchIcon())

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
 
+from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual.color import Color
-from textual.css.styles import RulesMap
-from textual.css.stylesheet import Stylesheet
-from textual.dom import DOMNode
 from textual.filter import LineFilter
-from textual.geometry import Region
 from textual.reactive import Reactive
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
-from textual.strip import Strip
 from textual.widget import Widget
 
 from libra_planner.plain_text import without_controls
+from libra_planner.tui.recent import state_folder
 
 
 class Backdrop(Screen[None]):
@@ -37,40 +35,35 @@ class Backdrop(Screen[None]):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
 
+class Darker(BackgroundScreen):
+    """What is behind a panel, with its colour mixed in: once for each style and not each piece."""
+
+    @classmethod
+    def process_segments(cls, segments: Iterable[Segment], color: Color) -> Iterator[Segment]:
+        mixed: dict[Style | None, Style | None] = {}
+        for text, style, control in segments:
+            if style not in mixed:
+                one = super().process_segments([Segment("", style)], color)
+                mixed[style] = next(iter(one)).style
+            yield Segment(text, mixed[style], control)
+
+
 class Over:
-    """What is over a screen has that darker behind it.
+    """What is over a screen has that darker behind it, and is painted once when it comes.
 
     Mixed in before a screen, and none itself: Textual takes rules from the first base that is one.
     """
 
-    _behind: tuple[Strip, ...] = ()
+    def on_screen_resume(self: Any) -> None:
+        batch = ExitStack()  # The size comes next, and only then does the panel fit it.
+        batch.enter_context(self.app.batch_update())
+        self.call_next(batch.close)
 
-    def render_lines(self: Any, crop: Region) -> list[Strip]:
-        if self._dirty_regions or not self._behind:
-            self._dirty_regions.clear()
-            behind = self.render()
-            if not isinstance(behind, BackgroundScreen):
-                return [*super().render_lines(crop)]  # type: ignore[misc]
-            self._behind = tuple(darker(behind.screen._compositor.render_strips(), behind.color))
-        shown = [strip.crop(crop.x, crop.right) for strip in self._behind[crop.y : crop.bottom]]
-        if len(shown) == crop.height and shown[0].cell_length == crop.width:
-            return shown
-        self.call_later(self.refresh)  # The screen behind is made wider and higher after this one.
-        shown = [strip.adjust_cell_length(crop.width) for strip in shown]
-        return shown + [Strip.blank(crop.width)] * (crop.height - len(shown))
-
-
-def darker(strips: Iterable[Strip], color: Color) -> Iterator[Strip]:
-    """Lines with a colour mixed into theirs, as Textual does, but once for each style of theirs."""
-    mixed: dict[Style | None, Style | None] = {}
-    for strip in strips:
-        segments = []
-        for text, style, _ in strip:
-            if style not in mixed:
-                one = BackgroundScreen.process_segments([Segment("", style)], color)
-                mixed[style] = next(iter(one)).style
-            segments.append(Segment(text, mixed[style]))
-        yield Strip(segments, strip.cell_length)
+    def render(self) -> RenderableType:
+        behind = super().render()  # type: ignore[misc]
+        return (
+            Darker(behind.screen, behind.color) if isinstance(behind, BackgroundScreen) else behind
+        )
 
 
 class Unheard(LineFilter):
@@ -81,49 +74,32 @@ class Unheard(LineFilter):
         return [Segment(without_controls(one.text), one.style, one.control) for one in segments]
 
 
-class ThemedStylesheet(Stylesheet):
-    """The application's stylesheet, which can change all colours at once.
+class LastWords(Console):
+    """Where Textual prints a fault of the cockpit's own: in a file, and here only that it is.
 
-    Textual marks a node and everything inside it for painting for every colour that becomes
-    another one: some ten thousand marks when the theme changes.
+    Parameters
+    ----------
+    settings : gives the edits that were not saved, as ``--set`` takes them.
     """
 
-    _at_once: ClassVar[bool] = False
+    def __init__(self, settings: Callable[[], Iterable[str]]) -> None:
+        super().__init__(markup=False, highlight=False, stderr=True)
+        self._edits = settings
 
-    @classmethod
-    @contextmanager
-    def at_once(cls) -> Iterator[None]:
-        """A node gets its colours and is marked once; for changes of nothing but colours."""
-        cls._at_once = True
-        try:
-            yield
-        finally:
-            cls._at_once = False
+    def print(self, *objects: Any, **_options: Any) -> None:
+        edits = "".join(f"\n  --set {setting!r}" for setting in self._edits())
+        kept = f"\nEdits that were not saved, for the command line:{edits}" if edits else ""
+        fault = "libra-planner tui: stopped by a fault of its own"
+        super().print(Text(f"{fault}. {_written_down(objects)}{kept}"))
 
-    def learn(self, widget: DOMNode) -> None:
-        """Parse the rules of a kind of widget now, not when the first of its kind is needed."""
-        for place, rules, tie_breaker, scope in widget._get_default_css():
-            self.add_source(
-                rules,
-                read_from=place,
-                is_default_css=True,
-                tie_breaker=tie_breaker,
-                scope=scope,
-            )
-        self.rules_map  # noqa: B018 - Reading it parses what is new.
 
-    @classmethod
-    def replace_rules(cls, node: DOMNode, rules: RulesMap, animate: bool = False) -> None:
-        if not cls._at_once:
-            super().replace_rules(node, rules, animate=animate)
-            return
-        base = node.styles.base
-        for name in base.get_rules().keys() | rules.keys():
-            value = rules.get(name)
-            if isinstance(value, Color):
-                base.set_rule(name, value)
-            else:
-                setattr(base, name, value)
-        node.notify_style_update()
-        if isinstance(node, Widget):
-            node.refresh()
+def _written_down(objects: Iterable[Any]) -> str:
+    """Where what Textual says of a fault is written."""
+    log = state_folder() / "crash.log"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", encoding="utf-8") as file:
+            Console(file=file, color_system=None).print(*objects)
+    except OSError:
+        return "Details could not be written down."
+    return f"Details are in {log}."
