@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any, Protocol
 
 
 def add_settings(parser: argparse.ArgumentParser, subject: str = "the plan") -> None:
@@ -18,6 +19,13 @@ def add_settings(parser: argparse.ArgumentParser, subject: str = "the plan") -> 
     add_json(parser)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+class Takes(Protocol):
+    """A parser, or a group of a parser's arguments."""
+
+    def add_argument(self, *flags: str, action: str, help: str) -> Any:  # noqa: A002
+        """Have one more."""
+
+
+def add_json(parser: Takes) -> None:
     """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
