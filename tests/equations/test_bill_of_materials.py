@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from libra_planner.fabric.realization import realize
 from libra_planner.fabric.topology import Realization, SwitchSettings, parse_topology
 from libra_planner.inputs.parts import load_parts
+from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Bill, Line, discounted_usd
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
@@ -46,12 +47,17 @@ POD = (
     .replace("{switch_radix: 8, port_speed: 400 Gbps}", "{preset: pod-16384}")
 )
 
-WHOLE_STEP = {"covers": Covers.STEP, "tokens_per_step": 1024}
-"""What lets a run be told of LIBRA's tables, which are part of a step."""
+
+def _whole_step(problem: Problem) -> Problem:
+    """As if LIBRA's tables, which are part of a step, were one: runs are told of it."""
+    (one,) = problem.step.members
+    workload = replace(one.training.workload, covers=Covers.STEP, tokens_per_step=1024)
+    member = replace(one, training=replace(one.training, workload=workload))
+    return replace(problem, step=replace(problem.step, members=(member,)))
 
 
 def _quoted(path, bandwidth_GBps: list[float], n_tokens: int = 10**12) -> Candidate:
-    problem, catalogue = replace(load_plan(path), **WHOLE_STEP), load_parts()
+    problem, catalogue = _whole_step(load_plan(path)), load_parts()
     shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.prices.parts))
     vector = np.array(bandwidth_GBps) * 1e9
     proposal = Proposal("A", "a", problem, vector, False, shop, None)
