@@ -26,8 +26,7 @@ from libra_planner.tui.plans import Bandwidth, Reading, read_plan
 from libra_planner.tui.processes import get_ready
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.session import Edits, Session
-from libra_planner.tui.widgets.key_bar import KeyBar
-from libra_planner.tui.widgets.tab_bar import TabBar
+from libra_planner.tui.widgets.bars import KeyBar, TabBar
 from libra_planner.tui.work import (
     FIGURES,
     OTHERS,
@@ -148,7 +147,7 @@ class CockpitCore(App[int]):
         path, settings = self.session.path, self.session.edits.settings
 
         def call(ticket: Ticket) -> tuple[Reading, Bandwidth | None]:
-            from libra_planner.tui.recent import left_with
+            from libra_planner.tui.files import left_with
 
             load(FIGURES, ticket)
             return read_plan(path, settings), left_with(path) if opening else None

@@ -40,7 +40,7 @@ MODULES = (
     "libra_planner.sweeps.results",
     "libra_planner.tui.links",
     "libra_planner.tui.plans",
-    "libra_planner.tui.sweeping",
+    "libra_planner.tui.screens.sweeps",
     "duckdb",
 )
 _POLICIES = ("ecmp", "greedy", "edge_coloring", "two_level_max_min", "annealing")

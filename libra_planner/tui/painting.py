@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from libra_planner.plain_text import without_controls
-from libra_planner.tui.recent import state_folder
+from libra_planner.tui.files import state_folder
 
 
 class Backdrop(Screen[None]):

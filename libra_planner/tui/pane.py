@@ -16,8 +16,8 @@ from textual.keys import format_key
 from textual.widget import Widget
 
 from libra_planner.tui.actions import SCREENS
+from libra_planner.tui.files import working_directory
 from libra_planner.tui.plans import Bandwidth, Pin
-from libra_planner.tui.recent import working_directory
 from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.work import Workshop
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from libra_planner.errors import PlannerError
 from libra_planner.files import read_text
-from libra_planner.tui import recent
+from libra_planner.tui import files as recent
 from libra_planner.tui.core import CockpitCore
 from libra_planner.tui.dialogs import OpenDialog, Prompt, Question
-from libra_planner.tui.recent import real_path, typed_path
+from libra_planner.tui.files import real_path, typed_path
 
 
 class CockpitFiles(CockpitCore):

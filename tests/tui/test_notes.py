@@ -17,7 +17,7 @@ from libra_planner.tui import figures, links
 from libra_planner.tui.plans import MOST_LETTERS, Pin, best_design, read_plan, told_apart
 from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.session import Session
-from libra_planner.tui.widgets.checklist import Checklist
+from libra_planner.tui.widgets.contents import Checklist
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from tests.tui.conftest import Driver, command, drive
 

@@ -15,7 +15,7 @@ from textual.renderables.background_screen import BackgroundScreen
 from libra_planner.tui import core, forks, work
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.painting import Darker
-from libra_planner.tui.widgets.tab_bar import TabBar
+from libra_planner.tui.widgets.bars import TabBar
 from libra_planner.units import format_time, format_usd
 from tests.tui.conftest import Driver, drive
 

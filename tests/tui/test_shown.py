@@ -26,9 +26,9 @@ from libra_planner.tui.comparison import (
     stacked,
 )
 from libra_planner.tui.plans import Pin, read_plan
-from libra_planner.tui.reporting import decision
+from libra_planner.tui.screens.reports import decision
+from libra_planner.tui.screens.sweeps import KNOWN, LAST, best_so_far, columns_of
 from libra_planner.tui.session import Session
-from libra_planner.tui.sweeping import KNOWN, LAST, best_so_far, columns_of
 from tests.tui.conftest import Driver, command, drive
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,7 +13,7 @@ from rich.console import Console
 import libra_planner as lp
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
-from libra_planner.tui.reporting import decision
+from libra_planner.tui.screens.reports import decision
 from libra_planner.views.report.compose import documents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

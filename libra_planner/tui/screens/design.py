@@ -16,7 +16,7 @@ from libra_planner.tui.fields import OPTIONAL, FormField, fault_text, faults_by_
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Reading
 from libra_planner.tui.widgets.bandwidths import Bandwidths, changed
-from libra_planner.tui.widgets.card import Card
+from libra_planner.tui.widgets.contents import Card
 from libra_planner.tui.widgets.plan_form import PlanForm
 
 _CARDS = ("headline", "worth", "waits", "notes")

@@ -19,8 +19,7 @@ from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.processes import apart
-from libra_planner.tui.widgets.card import Card
-from libra_planner.tui.widgets.tables import fill
+from libra_planner.tui.widgets.contents import Card, fill
 
 POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "annealing", "ilp")
 """Policies that find paths by themselves."""

@@ -15,9 +15,8 @@ from textual.widgets import DataTable, Static
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import frontier
 from libra_planner.tui.processes import apart
-from libra_planner.tui.widgets.card import Card
+from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
-from libra_planner.tui.widgets.tables import fill
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint

@@ -14,12 +14,11 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
-from libra_planner.tui import reporting
+from libra_planner.tui.files import typed_path
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
-from libra_planner.tui.recent import typed_path
-from libra_planner.tui.widgets.card import Card
-from libra_planner.tui.widgets.checklist import Checklist
+from libra_planner.tui.screens import reports as reporting
+from libra_planner.tui.widgets.contents import Card, Checklist
 
 _HINT = "Space chooses designs and formats, w writes the report"
 _NO_CHECK = "no"

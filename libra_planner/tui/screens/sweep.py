@@ -1,4 +1,4 @@
-"""Sweep: axes as text, count, run as a child process, pages of results, any row to open."""
+"""The lines around a sweep's table: how far it is, what leads, which page."""
 
 from __future__ import annotations
 
@@ -6,21 +6,46 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
-from libra_planner.tui import sweeping
-from libra_planner.tui import sweeping as sweep_files
+from libra_planner.tui.files import real_path
+from libra_planner.tui.pane import Pane
 from libra_planner.tui.processes import apart, run_apart
-from libra_planner.tui.recent import real_path
-from libra_planner.tui.screens.sweep_lines import SweepLines
+from libra_planner.tui.screens import sweeps as sweep_files
+from libra_planner.tui.screens import sweeps as sweeping
+from libra_planner.tui.screens.sweeps import columns_of
 from libra_planner.tui.session import Edits
-from libra_planner.tui.sweeping import columns_of
-from libra_planner.tui.widgets.tables import fill
+from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket
+
+
+class SweepLines(Pane):
+    """A screen with these lines."""
+
+    def _say(self, text: str) -> None:
+        self.query_one("#sweep-state", Static).update(Text(text))
+
+    def _say_best(self, best: tuple[str, ...], words: str = "Best so far for") -> None:
+        """What leads, in lines that stay while the state goes on."""
+        text = "\n".join(f"{words} {one}" for one in best)
+        self.query_one("#sweep-best", Static).update(Text(text))
+
+    def _failed(self, error: Exception) -> None:
+        from libra_planner.tui.work import error_text
+
+        self._say(error_text(error))
+
+    def _page_line(self, text: str) -> None:
+        self.query_one("#sweep-page", Static).update(Text(text))
+
+    def _runs(self, kind: str) -> bool:
+        return any(ticket.kind == kind for ticket in self.cockpit.workshop.running())
+
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.tui.recent import real_path, typed_path
+from libra_planner.tui.files import real_path, typed_path
 
 NONE = "-"
 
