@@ -21,8 +21,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from libra_planner.fabric.clos import Choice, Clos, Flows
+from libra_planner.routing.assignment import annealing, edge_coloring, greedy, two_level_max_min
 from libra_planner.routing.loads import imbalance
-from libra_planner.routing.routing import annealing, edge_coloring, greedy, two_level_max_min
 
 N_RUNS = 5
 POLICIES: dict[str, Callable[[Clos, Flows], Choice]] = {

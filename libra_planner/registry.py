@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from libra_planner.errors import unknown_name
 
@@ -23,7 +23,7 @@ def load_plugins() -> None:
         import_module(name.strip())
 
 
-class Registry(Generic[Entry]):
+class Registry(Mapping[str, Entry]):
     """Things of one kind by name, in the order in which they were added.
 
     Parameters
@@ -35,8 +35,8 @@ class Registry(Generic[Entry]):
     --------
     >>> colours = Registry[int]("colour")
     >>> colours.add(0xFF0000, "red", "crimson")
-    >>> colours["crimson"] == 0xFF0000, colours.names, colours.spellings
-    (True, ('red',), ('red', 'crimson'))
+    >>> colours["crimson"] == 0xFF0000, list(colours), colours.spellings
+    (True, ['red'], ('red', 'crimson'))
     """
 
     def __init__(self, kind: str, fold: Callable[[str], str] = str) -> None:
@@ -64,22 +64,20 @@ class Registry(Generic[Entry]):
         self._synonyms = {one: of for one, of in self._synonyms.items() if of != name}
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The entries' names."""
-        load_plugins()
-        return tuple(self._entries)
-
-    @property
     def spellings(self) -> tuple[str, ...]:
         """All names, those that are synonyms last."""
-        return (*self.names, *self._synonyms)
+        return (*self, *self._synonyms)
 
-    def __iter__(self) -> Iterator[Entry]:
-        """The entries."""
-        return iter([self._entries[name] for name in self.names])
+    def __iter__(self) -> Iterator[str]:
+        """The entries' names."""
+        load_plugins()
+        return iter(tuple(self._entries))
 
-    def __contains__(self, name: str) -> bool:
-        return any(self._fold(name) == self._fold(one) for one in self.spellings)
+    def __len__(self) -> int:
+        return len(tuple(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return any(self._fold(str(name)) == self._fold(one) for one in self.spellings)
 
     def __getitem__(self, name: str) -> Entry:
         """The entry of a name.

@@ -239,7 +239,7 @@ class Phase:
 
     def is_drawn(self, policy: Policy) -> bool:
         """Whether another seed gives other times: one switch offers nothing to draw."""
-        chosen = policy.is_drawn and self.fabric.n_spines > 0
+        chosen = policy.kind.is_drawn and self.fabric.n_spines > 0
         return chosen or self.is_placed_at_random
 
     @property
@@ -306,7 +306,7 @@ class Phase:
             router, routing = self._routed(flows, policy, seed)
             fabric = self.unit_fabric
             alone = router if self.background is None else Router(fabric, own, policy)
-            whole = policy.keeps_flows_whole
+            whole = policy.kind.keeps_flows_whole
             layers = layer_reports(fabric, routing.counts, whole_flows=whole)
             fim, floor = overall_imbalance(fabric, layers, routing.counts)
             yield RoundReport(
@@ -349,20 +349,20 @@ class Phase:
         group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
         even = sprayed_trees(fabric, host.ravel(), group)
         trees = even
-        if policy.keeps_flows_whole:
+        if policy.kind.keeps_flows_whole:
             root = _roots(fabric, host.ravel(), group, policy, seed)
             trees = reduction_trees(fabric, host.ravel(), group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
-        layers = layer_reports(fabric, trees.counts, whole_flows=policy.keeps_flows_whole)
+        layers = layer_reports(fabric, trees.counts, whole_flows=policy.kind.keeps_flows_whole)
         fim, floor = overall_imbalance(fabric, layers, trees.counts)
         n_groups = even.routes.n_flows
         return RoundReport("trees", 1.0, n_groups, 1 / rate, 1 / best, layers, fim, floor)
 
 
 def _roots(fabric: Clos, host: Indices, group: Indices, policy: Policy, seed: int) -> Indices:
-    """Root of each group's tree: drawn under ECMP, else the groups of a plane take turns."""
+    """Root of each group's tree: drawn where switches decide alone, else a plane's take turns."""
     n_groups = int(group.max()) + 1
-    if policy.name == "ecmp":
+    if policy.kind.is_drawn and not policy.kind.knows_all_flows:
         return np.random.default_rng([seed, 0x54524545]).integers(2**31, size=n_groups)
     plane = np.empty(n_groups, dtype=np.int64)
     plane[group] = fabric.plane_of(host)

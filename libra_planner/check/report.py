@@ -126,7 +126,7 @@ def flow_report(
     """
     router = Router(fabric, flows, policy)
     routing = router.routing(seed)
-    layers = layer_reports(fabric, routing.counts, whole_flows=policy.keeps_flows_whole)
+    layers = layer_reports(fabric, routing.counts, whole_flows=policy.kind.keeps_flows_whole)
     overall, floor = overall_imbalance(fabric, layers, routing.counts)
     nothing = np.zeros(0)
     rate = max_min_rates(routing.routes, routing.capacity_Bps) if with_rates else nothing
@@ -279,7 +279,7 @@ def seed_reports(
     first = flow_report(fabric, flows, policy, seed=int(listed[0]), with_rates=with_rates)
     router = Router(fabric, flows, policy)
     # A policy that draws nothing gives the same paths for every seed.
-    n_runs = len(listed) if policy.is_drawn else 1
+    n_runs = len(listed) if policy.kind.is_drawn else 1
     figures = np.empty((n_runs, 2 + 4 * len(fabric.layers)))
     figures[0] = _figures(fabric, first, first.counts, first.makespan_s)
     for i in range(1, n_runs):

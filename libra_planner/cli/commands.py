@@ -16,6 +16,7 @@ from typing import Any
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import INTERRUPTED, Fault, Place, SpecError
 from libra_planner.plain_text import visible
+from libra_planner.routing.policy import OPTIONS
 
 _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
@@ -62,19 +63,9 @@ def optimize(options: argparse.Namespace) -> None:
 
 def _refuse_without_routing(options: argparse.Namespace) -> None:
     """Refuse settings of a routing policy without one."""
-    usual = {
-        "hash": None,
-        "shared_seed": False,
-        "enhanced": False,
-        "per_collective": False,
-        "time_limit": None,
-        "seeds": None,
-        "seed": None,
-        "queue_pairs": None,
-        "npus_per_address": None,
-        "placement": None,
-    }
-    given = [name for name, value in usual.items() if getattr(options, name) != value]
+    drawn = ("seeds", "seed", "queue_pairs", "npus_per_address", "placement")
+    values = {name: getattr(options, name) for name in (*OPTIONS, *drawn)}
+    given = [name for name, value in values.items() if not (value is None or value is False)]
     if options.policy is None and given:
         got = f"got --{given[0].replace('_', '-')} without --routing"
         place = Place(options.plan)

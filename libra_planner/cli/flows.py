@@ -32,7 +32,7 @@ from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
-from libra_planner.routing.policy import POLICY_OPTIONS, Policy
+from libra_planner.routing.policy import OPTIONS, Policy
 from libra_planner.views.flows import flows_payload, measured_payload, rates_csv
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
@@ -54,7 +54,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
             setattr(options, name, value)
     policy = policy_of(options)
     fabric = load_fabric(options.fabric)
-    flows = read_flows(options.flows, fabric, pinned=policy.name == "pinned")
+    flows = read_flows(options.flows, fabric, pinned=not policy.kind.finds_paths)
     traced = None if options.trace is None else _flow_number(flows.ids, options)
     routed = _Runs(options, fabric, flows, policy).routed()
     if options.rates is not None:
@@ -109,7 +109,7 @@ def _refuse_beside_rates(options: argparse.Namespace) -> None:
 
 def _refuse_routing(options: argparse.Namespace) -> None:
     """Refuse what is about routing: measured hops are routed already."""
-    of_routing = (*_USUAL, "seeds", "seed", *POLICY_OPTIONS, "fim_only", "trace")
+    of_routing = (*_USUAL, "seeds", "seed", *OPTIONS, "fim_only", "trace")
     values = {name: getattr(options, name) for name in of_routing}
     given = [name for name, value in values.items() if not (value is None or value is False)]
     if given:
@@ -166,7 +166,7 @@ class _Runs:
     @property
     def is_drawn(self) -> bool:
         """Whether another seed routes in another way, or lets other links fail."""
-        return self.draws_failures or (self.policy.is_drawn and self.whole.n_spines > 0)
+        return self.draws_failures or (self.policy.kind.is_drawn and self.whole.n_spines > 0)
 
     def _usual_seeds(self) -> range:
         """As many as the flows' number says where something is drawn."""

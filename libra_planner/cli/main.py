@@ -10,7 +10,7 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from libra_planner import __version__
 from libra_planner.cli.arguments import add_json, add_settings
@@ -272,22 +272,20 @@ def _add_flows(commands: _Commands) -> None:
 
 def _add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
     """How flows find their paths."""
-    policies = "ecmp, pinned, spray, greedy, edge_coloring, ilp, two_level_max_min or annealing"
-    default = None if goal else "ecmp"
-    text = f"{goal}{policies}" + ("" if goal else "; default ecmp")
+    from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, Policy, readers
+
+    *names, last = POLICIES
+    default = None if goal else Policy().name
+    text = f"{goal}{', '.join(names)} or {last}" + ("" if goal else f"; default {default}")
     parser.add_argument(name, dest="policy", default=default, metavar="POLICY", help=text)
-    parser.add_argument(
-        "--hash",
-        choices=("murmur", "crc32", "crc16", "xor"),
-        help="of ecmp; crc and xor are linear, so that a seed only shifts them (default murmur)",
-    )
-    for flag, what in (
-        ("--shared-seed", "ecmp: one hash seed for all switches, which polarizes"),
-        ("--enhanced", "ecmp: hash the queue pair too"),
-        ("--per-collective", "greedy, edge_coloring: balance each collective by itself"),
-    ):
-        parser.add_argument(flag, action="store_true", help=what)
-    parser.add_argument("--time-limit", type=float, metavar="S", help="of ilp; default 10 s")
+    kinds: dict[str, dict[str, Any]] = {
+        "hash": {"choices": HASHES},
+        "time_limit": {"type": float, "metavar": "S"},
+    }
+    for option, about in OPTIONS.items():
+        what = about.format(", ".join(readers(option)))
+        kind = kinds.get(option, {"action": "store_true"})
+        parser.add_argument(f"--{option.replace('_', '-')}", help=what, **kind)
 
 
 def _add_report(commands: _Commands) -> None:

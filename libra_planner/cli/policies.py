@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.routing.policy import Policy, policy_with
+from libra_planner.routing.policy import Policy, policy_with, readers
 
 
 def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str = "") -> Policy:
@@ -32,8 +32,8 @@ def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str 
         policy = policy_with(vars(options), said=flag)
     except SpecError as error:
         raise type(error)(*map(placed, error.faults)) from None
-    if policy.name != "ecmp" and getattr(options, "npus_per_address", None) is not None:
-        expected = "expected ecmp: no other policy reads addresses"
+    if not policy.kind.reads_headers and getattr(options, "npus_per_address", None) is not None:
+        expected = f"expected {' or '.join(readers('hash'))}: no other policy reads addresses"
         fault = Fault(f"got {flag} {policy.name}", expected, "leave one out", "npus_per_address")
         raise SpecError(placed(fault))
     return policy

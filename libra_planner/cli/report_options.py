@@ -76,9 +76,10 @@ def policy(options: argparse.Namespace) -> Policy | None:
     if options.check is None:
         return None
     try:
-        if options.check == "pinned":
-            raise SpecError(Fault("got pinned", "expected a policy that finds paths"))
-        return Policy(options.check)
+        policy = Policy(options.check)
+        if not policy.kind.finds_paths:
+            raise SpecError(Fault(f"got {policy.name}", "expected a policy that finds paths"))
+        return policy
     except SpecError as error:
         raise error.located(Place("--check")) from None
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core.core_schema import no_info_plain_validator_function
 
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.reading.document import shown
@@ -183,3 +186,25 @@ Memory: TypeAlias = Annotated[
     WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*B\s*$"}),
 ]
 """An amount of memory, written with its unit, in bytes."""
+
+
+@dataclass(frozen=True)
+class RegisteredName:
+    """Makes a text one of the names of a registry, which is read whenever a text is."""
+
+    registry: Mapping[str, object]
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
+        """A value is what a literal of the names would accept."""
+        return no_info_plain_validator_function(self._known)
+
+    def __get_pydantic_json_schema__(self, _schema: Any, _handler: Any) -> dict[str, Any]:
+        """The names."""
+        return {"enum": list(self.registry), "type": "string"}
+
+    def _known(self, value: Any) -> str:
+        names = list(self.registry)
+        if not isinstance(value, str) or value not in names:
+            *shown, last = map(repr, names)
+            raise PydanticKnownError("literal_error", {"expected": f"{', '.join(shown)} or {last}"})
+        return value

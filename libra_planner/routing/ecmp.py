@@ -8,7 +8,7 @@ queue pair. Each switch has a 32-bit seed of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices
 from libra_planner.fabric.failures import LiveLinks, Mask
-from libra_planner.routing.policy import Policy
+from libra_planner.routing.policy import HASHES, Policy
 
 ROCEV2_PORT = 4791
 """UDP destination port of RoCEv2 (IANA)."""
@@ -204,9 +204,6 @@ def _without_repeats(
             return port
         port[repeats] = rng.integers(0, N_PORTS, repeats.size)
 
-
-HASHES = ("murmur", "crc32", "crc16", "xor")
-"""The hash functions; the first is the default. Only ``murmur`` is not linear (C10)."""
 
 _U32 = NDArray[np.uint32]
 
@@ -438,83 +435,57 @@ def _queue_pairs(flows: Flows, seed: int) -> tuple[Indices, Indices]:
     return local % QUEUE_PAIRS, remote % QUEUE_PAIRS
 
 
-@dataclass(frozen=True)
-class Ecmp:
-    """ECMP on one fabric, for many seeds.
+def ecmp(fabric: Clos, flows: Flows, *, policy: Policy, where: Hops, seed: int) -> Choice:
+    """The path of every flow under ECMP.
 
     Parameters
     ----------
-    fabric, flows, policy : what is routed, and the hash.
+    policy : with the hash.
     where : :func:`~libra_planner.fabric.clos.hops` of the flows.
+    seed : draws source ports and the switches' hash seeds.
     """
+    headers, seeds = drawn_headers(flows, seed), _switch_seeds(fabric, policy, seed)
+    live = LiveLinks(fabric) if fabric.failed.size else None
 
-    fabric: Clos
-    flows: Flows
-    policy: Policy
-    where: Hops
+    def taken(tier: str, switch: Indices, n_choices: int, working: Mask | None) -> Indices:
+        own = seeds[tier] if policy.shared_seed else seeds[tier][switch]
+        hashes = flow_hash(headers, function=policy.hash, seed=own, with_queue_pair=policy.enhanced)
+        return _pick(hashes, n_choices, working)
 
-    def choice(self, seed: int) -> Choice:
-        """The path of every flow; the seed draws source ports and the switches' hash seeds."""
-        fabric, where = self.fabric, self.where
-        none = np.full(self.flows.n_flows, -1, dtype=np.int64)
-        if not where.leaves_leaf.any():
-            return Choice(none, none, none, none)
-        switch = _Hashing(fabric, self.policy, drawn_headers(self.flows, seed), seed)
-        live = None if not fabric.failed.size else LiveLinks(fabric)
-        at_leaf = switch.hashes("leaf", where.src_leaf)
-        uplink = _pick(at_leaf, fabric.n_uplinks, live.uplinks(where) if live else None)
-        spine = uplink // fabric.n_parallel
-        found = Choice(np.where(where.leaves_leaf, uplink, -1), none, none, none)
-        if fabric.n_cores:
-            found = self._over_cores(found, spine, switch, live)
-        if fabric.n_parallel == 1:
-            return replace(found, spine_down=np.where(where.leaves_leaf, 0, -1))
-        last = switch.hashes("spine", where.dst_pod * fabric.n_spines + spine)
-        down = live.spine_down[where.dst_leaf, spine] if live else None
-        return replace(
-            found,
-            spine_down=np.where(where.leaves_leaf, _pick(last, fabric.n_parallel, down), -1),
-        )
-
-    def _over_cores(
-        self, found: Choice, spine: Indices, switch: _Hashing, live: LiveLinks | None
-    ) -> Choice:
-        fabric, where = self.fabric, self.where
-        at_spine = switch.hashes("spine", where.src_pod * fabric.n_spines + spine)
-        up = live.core_links(where, spine) if live else None
-        core_link = _pick(at_spine, fabric.n_core_links, up)
+    core_link = core_down = spine_down = np.zeros(flows.n_flows, dtype=np.int64)
+    alive = None if live is None else live.uplinks(where)
+    uplink = taken("leaf", where.src_leaf, fabric.n_uplinks, alive)
+    spine = uplink // fabric.n_parallel
+    if fabric.n_cores:
+        up = where.src_pod * fabric.n_spines + spine
+        alive = None if live is None else live.core_links(where, spine)
+        core_link = taken("spine", up, fabric.n_core_links, alive)
         core = core_link // fabric.core_parallel
-        plane = where.src_pod // fabric.n_pods
-        at_core = switch.hashes("core", (plane * fabric.n_spines + spine) * fabric.n_cores + core)
-        down = live.core_down[where.dst_pod, spine, core] if live else None
-        core_down = _pick(at_core, fabric.core_parallel, down)
-        return replace(
-            found,
-            core_link=np.where(where.leaves_pod, core_link, -1),
-            core_down=np.where(where.leaves_pod, core_down, -1),
-        )
+        at = (where.src_pod // fabric.n_pods * fabric.n_spines + spine) * fabric.n_cores + core
+        down = None if live is None else live.core_down[where.dst_pod, spine, core]
+        core_down = taken("core", at, fabric.core_parallel, down)
+    if fabric.n_parallel > 1:
+        last = where.dst_pod * fabric.n_spines + spine
+        down = None if live is None else live.spine_down[where.dst_leaf, spine]
+        spine_down = taken("spine", last, fabric.n_parallel, down)
+    inside, between = where.leaves_leaf, where.leaves_pod
+    return Choice(
+        uplink=np.where(inside, uplink, -1),
+        core_link=np.where(between, core_link, -1),
+        core_down=np.where(between, core_down, -1),
+        spine_down=np.where(inside, spine_down, -1),
+    )
 
 
-class _Hashing:
-    """The hash of every flow at a switch, which has a seed of its own unless it is shared."""
-
-    def __init__(self, fabric: Clos, policy: Policy, headers: Headers, seed: int) -> None:
-        self.policy, self.headers = policy, headers
-        rng = _stream(seed, _SWITCHES)
-        shared = rng.integers(2**32, size=1, dtype=np.uint32)
-        self.seeds = {
-            tier: shared if policy.shared_seed else rng.integers(2**32, size=n, dtype=np.uint32)
-            for tier, n in fabric.n_switches.items()
-        }
-
-    def hashes(self, tier: str, switch: Indices) -> NDArray[np.uint32]:
-        seeds = self.seeds[tier]
-        return flow_hash(
-            self.headers,
-            function=self.policy.hash,
-            seed=seeds[0] if self.policy.shared_seed else seeds[switch],
-            with_queue_pair=self.policy.enhanced,
-        )
+def _switch_seeds(fabric: Clos, policy: Policy, seed: int) -> dict[str, _U32]:
+    """The hash seed of every switch of a tier, or the one that all switches share."""
+    rng = _stream(seed, _SWITCHES)
+    shared = rng.integers(2**32, size=1, dtype=np.uint32)
+    if policy.shared_seed:
+        return dict.fromkeys(fabric.n_switches, shared)
+    return {
+        tier: rng.integers(2**32, size=n, dtype=np.uint32) for tier, n in fabric.n_switches.items()
+    }
 
 
 def _pick(hashes: NDArray[np.uint32], n_choices: int, live: Mask | None) -> Indices:

@@ -1,35 +1,121 @@
-"""Routing policies: their names and settings."""
+"""Routing policies: the registry of what they are, and one with its settings.
+
+Commands list policies before they load numpy, so that this module imports nothing of the kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from inspect import signature
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
-from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.errors import Fault, SpecError
+from libra_planner.registry import Registry
 
-POLICIES = (
-    "ecmp",
-    "pinned",
-    "spray",
-    "greedy",
-    "edge_coloring",
-    "ilp",
-    "two_level_max_min",
-    "annealing",
-)
+HASHES = ("murmur", "crc32", "crc16", "xor")
+"""The hash functions of switches; the first is the default. Only ``murmur`` is not linear (C10)."""
 
-POLICY_OPTIONS = MappingProxyType(
+
+@dataclass(frozen=True)
+class PolicyKind:
+    """What a policy is.
+
+    Parameters
+    ----------
+    name : what users write.
+    finder : what finds the paths, or where it is, such as ``package.module:function``. It is
+        called with a fabric, its flows, and by name whichever it takes of ``where`` (the flows'
+        :func:`~libra_planner.fabric.clos.hops`), ``seed``, ``policy`` and each of its settings.
+        It returns a :class:`~libra_planner.fabric.clos.Choice`, with a
+        :class:`~libra_planner.routing.loads.Bound` of it or without one, or
+        :class:`~libra_planner.routing.routes.Sprayed` flows.
+    options : of :data:`OPTIONS`, those that it reads.
+    is_drawn : whether another seed gives other paths.
+    knows_all_flows : whether paths are given with all flows in view; else every switch decides
+        by itself.
+    keeps_flows_whole : whether all packets of a flow take one path, so that FIM has a floor.
+    finds_paths : whether flows do not have to bring their paths.
+    is_search : whether it tries so much that people notice the time.
+    """
+
+    name: str
+    finder: str | Callable[..., Any]
+    options: tuple[str, ...] = ()
+    is_drawn: bool = False
+    knows_all_flows: bool = True
+    keeps_flows_whole: bool = True
+    finds_paths: bool = True
+    is_search: bool = False
+
+    @property
+    def reads_headers(self) -> bool:
+        """Whether addresses and ports decide about paths."""
+        return "hash" in self.options
+
+    @cached_property
+    def _taken(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
+        found = resolve_name(self.finder) if isinstance(self.finder, str) else self.finder
+        return found, tuple(signature(found).parameters)
+
+    def found(self, fabric: Any, flows: Any, known: Mapping[str, Any]) -> Any:
+        """What the finder returns for flows; ``known`` holds what it may take beside them."""
+        finder, names = self._taken
+        return finder(fabric, flows, **{name: known[name] for name in names if name in known})
+
+
+POLICIES: Registry[PolicyKind] = Registry("policy")
+"""Policies by name."""
+
+
+def register(kind: PolicyKind) -> PolicyKind:
+    """Let users name a policy.
+
+    Raises
+    ------
+    ValueError
+        For a name that another policy has.
+    """
+    POLICIES.add(kind, kind.name)
+    return kind
+
+
+_ECMP = ("hash", "shared_seed", "enhanced")
+_ROOM = "libra_planner.routing"
+for _kind in (
+    PolicyKind("ecmp", f"{_ROOM}.ecmp:ecmp", _ECMP, is_drawn=True, knows_all_flows=False),
+    PolicyKind("pinned", f"{_ROOM}.routing:pinned", knows_all_flows=False, finds_paths=False),
+    PolicyKind("spray", f"{_ROOM}.routes:sprayed", knows_all_flows=False, keeps_flows_whole=False),
+    PolicyKind("greedy", f"{_ROOM}.assignment:greedy", ("per_collective",)),
+    PolicyKind("edge_coloring", f"{_ROOM}.assignment:edge_coloring", ("per_collective",)),
+    PolicyKind("ilp", f"{_ROOM}.integer:min_max_ilp", ("time_limit",), is_search=True),
+    PolicyKind("two_level_max_min", f"{_ROOM}.assignment:two_level_max_min", is_search=True),
+    PolicyKind("annealing", f"{_ROOM}.assignment:annealing", is_drawn=True, is_search=True),
+):
+    register(_kind)
+
+OPTIONS = MappingProxyType(
     {
-        "hash": ("ecmp",),
-        "shared_seed": ("ecmp",),
-        "enhanced": ("ecmp",),
-        "per_collective": ("greedy", "edge_coloring"),
-        "time_limit": ("ilp",),
+        "hash": "of {}; crc and xor are linear, so that a seed only shifts them (default murmur)",
+        "shared_seed": "{}: one hash seed for all switches, which polarizes",
+        "enhanced": "{}: hash the queue pair too",
+        "per_collective": "{}: balance each collective by itself",
+        "time_limit": "of {}; default 10 s",
     }
 )
-"""Options beside a policy's name, and the policies that read each."""
+"""Options beside a policy's name, and what each is, for the policies that read it."""
+
+
+def readers(option: str) -> list[str]:
+    """The policies that read an option.
+
+    >>> readers("per_collective")
+    ['greedy', 'edge_coloring']
+    """
+    return [kind.name for kind in POLICIES.values() if option in kind.options]
 
 
 @dataclass(frozen=True)
@@ -67,20 +153,14 @@ class Policy:
     time_limit_s: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.name not in POLICIES:
-            raise unknown_name("policy", self.name, POLICIES)
+        POLICIES[self.name]
         if not self.time_limit_s > 0:
             raise SpecError(Fault(f"got a time limit of {self.time_limit_s:g} s", "expected > 0"))
 
     @property
-    def keeps_flows_whole(self) -> bool:
-        """Whether all packets of a flow take one path, so that FIM has a floor."""
-        return self.name != "spray"
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether another seed gives other paths."""
-        return self.name in ("ecmp", "annealing")
+    def kind(self) -> PolicyKind:
+        """What it is."""
+        return POLICIES[self.name]
 
 
 def policy_with(options: Mapping[str, Any], *, said: str = "policy") -> Policy:
@@ -88,7 +168,7 @@ def policy_with(options: Mapping[str, Any], *, said: str = "policy") -> Policy:
 
     Parameters
     ----------
-    options : ``policy`` and any of :data:`POLICY_OPTIONS`; ``None`` and ``False`` are not given.
+    options : ``policy`` and any of :data:`OPTIONS`; ``None`` and ``False`` are not given.
     said : what users call the policy's own option.
 
     Raises
@@ -104,11 +184,11 @@ def policy_with(options: Mapping[str, Any], *, said: str = "policy") -> Policy:
     """
     name = options["policy"]
     _made("policy", name)
-    given = {key: options.get(key) for key in POLICY_OPTIONS}
+    given = {key: options.get(key) for key in OPTIONS}
     given = {key: value for key, value in given.items() if value is not None and value is not False}
     for key in given:
-        if name not in POLICY_OPTIONS[key]:
-            expected = f"expected {' or '.join(POLICY_OPTIONS[key])}"
+        if key not in POLICIES[name].options:
+            expected = f"expected {' or '.join(readers(key))}"
             raise SpecError(Fault(f"got {said} {name}", expected, "leave one out", key))
     if "time_limit" in given:
         given["time_limit_s"] = given.pop("time_limit")

@@ -12,28 +12,9 @@ import numpy as np
 from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices, hops, links_of
 from libra_planner.fabric.failures import require_connected
-from libra_planner.routing.assignment import (
-    annealing,
-    collective_speeds,
-    edge_coloring,
-    greedy,
-    two_level_max_min,
-)
-from libra_planner.routing.ecmp import Ecmp
-from libra_planner.routing.integer import min_max_ilp
-from libra_planner.routing.loads import Bound, ranks
+from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
-from libra_planner.routing.routes import Routes, single_paths, sprayed
-
-__all__ = [
-    "Bound",
-    "annealing",
-    "collective_speeds",
-    "edge_coloring",
-    "greedy",
-    "min_max_ilp",
-    "two_level_max_min",
-]
+from libra_planner.routing.routes import Routes, Sprayed, single_paths
 
 
 @dataclass(frozen=True)
@@ -97,50 +78,39 @@ class Router:
 
     def routing(self, seed: int) -> Routing:
         """The flows' paths for one seed."""
-        if self.policy.name == "spray":
-            spread = sprayed(self.fabric, self.flows, self.where)
-            return Routing(spread.routes, spread.capacity_Bps, spread.counts, None)
-        chosen, gap = self._choice(seed)
-        links = links_of(self.fabric, self.flows, chosen, self.where)
-        routes = single_paths(links)
-        counts = np.bincount(links[links >= 0], minlength=self.fabric.n_links).astype(np.float64)
-        return Routing(routes, self.fabric.capacity_Bps, counts, links, gap)
+        found, gap = self._found(seed)
+        if isinstance(found, Sprayed):
+            return Routing(found.routes, found.capacity_Bps, found.counts, None)
+        links = links_of(self.fabric, self.flows, found, self.where)
+        counts = _counts(links, self.fabric)
+        return Routing(single_paths(links), self.fabric.capacity_Bps, counts, links, gap)
 
     def counts(self, seed: int) -> Array:
         """Flows on each link for one seed, without more than that."""
-        if self.policy.name == "spray":
-            return self.routing(seed).counts
-        links = links_of(self.fabric, self.flows, self._choice(seed)[0], self.where)
-        return np.bincount(links[links >= 0], minlength=self.fabric.n_links).astype(np.float64)
+        found, _ = self._found(seed)
+        if isinstance(found, Sprayed):
+            return found.counts
+        return _counts(links_of(self.fabric, self.flows, found, self.where), self.fabric)
 
     def sprayed(self) -> Routing:
         """The ideal: the same flows, sprayed."""
         return Router(self.fabric, self.flows, Policy("spray")).routing(seed=0)
 
-    def _choice(self, seed: int) -> tuple[Choice, float | None]:
-        fabric, flows, policy = self.fabric, self.flows, self.policy
-        if not self.where.leaves_leaf.any():
-            none = np.full(flows.n_flows, -1, dtype=np.int64)
+    def _found(self, seed: int) -> tuple[Choice | Sprayed, float | None]:
+        """Paths, or packets over all of them, and the gap that the policy proves."""
+        kind = self.policy.kind
+        if kind.keeps_flows_whole and not self.where.leaves_leaf.any():
+            none = np.full(self.flows.n_flows, -1, dtype=np.int64)
             return Choice(none, none, none, none), None
-        if policy.name == "ecmp":
-            return Ecmp(fabric, flows, policy, self.where).choice(seed), None
-        if policy.name == "pinned":
-            return pinned(fabric, flows, self.where), None
-        return _assigned(fabric, flows, policy, seed)
+        known = vars(self.policy) | {"policy": self.policy, "where": self.where, "seed": seed}
+        found = kind.found(self.fabric, self.flows, known)
+        chosen, bound = found if isinstance(found, tuple) else (found, None)
+        return chosen, bound and bound.gap_fraction
 
 
-def _assigned(fabric: Clos, flows: Flows, policy: Policy, seed: int) -> tuple[Choice, float | None]:
-    """Paths that a policy gives with all flows in view, and the gap that it proves."""
-
-    if policy.name == "ilp":
-        chosen, bound = min_max_ilp(fabric, flows, time_limit_s=policy.time_limit_s)
-        return chosen, bound.gap_fraction
-    if policy.name == "annealing":
-        return annealing(fabric, flows, seed=seed), None
-    if policy.name == "two_level_max_min":
-        return two_level_max_min(fabric, flows), None
-    balanced = greedy if policy.name == "greedy" else edge_coloring
-    return balanced(fabric, flows, per_collective=policy.per_collective), None
+def _counts(links: Indices, fabric: Clos) -> Array:
+    """Flows on each link of a fabric, from the links of each flow."""
+    return np.bincount(links[links >= 0], minlength=fabric.n_links).astype(np.float64)
 
 
 def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:

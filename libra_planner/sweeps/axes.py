@@ -14,12 +14,12 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.reading.document import Document, Key, shown
 from libra_planner.reading.faults import FaultCollector, validated
-from libra_planner.reading.fields import Count, Model, Text
-from libra_planner.routing.ecmp import HASHES
-from libra_planner.routing.policy import POLICIES
+from libra_planner.reading.fields import Count, Model, RegisteredName, Text
+from libra_planner.routing.policy import HASHES, POLICIES, Policy
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
 from libra_planner.timing.expression import Array
 
@@ -88,7 +88,7 @@ class FactorizationsSpec(Model):
 
     npus: Annotated[int, Field(ge=2, le=10**9)]
     dims: Any = Field(description="Number of dimensions, such as 3 or 2..4.")
-    blocks: Annotated[list[Literal["RI", "FC", "SW"]], Field(min_length=1)]
+    blocks: Annotated[list[Annotated[str, RegisteredName(BLOCKS)]], Field(min_length=1)]
     sizes: Any = Field(default=None, description="Allowed sizes, such as 2..64 or [4, 8, 16].")
 
 
@@ -140,7 +140,7 @@ class SampleSpec(Model):
 class CheckSpec(Model):
     """How the links of every optimum are routed: the options of ``check``."""
 
-    policy: Literal[POLICIES] = "ecmp"  # type: ignore[valid-type]
+    policy: Annotated[str, RegisteredName(POLICIES)] = Policy().name
     seeds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     hash: Literal[HASHES] | None = None  # type: ignore[valid-type]

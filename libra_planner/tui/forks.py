@@ -43,9 +43,6 @@ MODULES = (
     "libra_planner.tui.screens.sweeps",
     "duckdb",
 )
-_POLICIES = ("ecmp", "greedy", "edge_coloring", "two_level_max_min", "annealing")
-"""Those that have loops of their own."""
-
 _NICENESS = 5
 """The interface comes first where there are fewer cores than work."""
 
@@ -122,6 +119,7 @@ def _route() -> None:
     import numpy as np
 
     from libra_planner.reading.bundled import example
+    from libra_planner.routing.policy import POLICIES
     from libra_planner.tui.links import check_links
     from libra_planner.tui.plans import equal_split_GBps, read_plan
     from libra_planner.units import BYTES_PER_S_PER_GBPS
@@ -130,8 +128,9 @@ def _route() -> None:
     problem = read_plan(example("07_check"), small).problem
     if problem is not None:
         bandwidth = [each * BYTES_PER_S_PER_GBPS for each in equal_split_GBps(problem)]
-        for policy in _POLICIES:
-            check_links(problem, np.array(bandwidth), policy, 0, lambda *_: None)
+        for kind in POLICIES.values():  # Those that have loops of their own.
+            if kind.finds_paths and kind.keeps_flows_whole and "time_limit" not in kind.options:
+                check_links(problem, np.array(bandwidth), kind.name, 0, lambda *_: None)
 
 
 if os.environ.get(LOADS):

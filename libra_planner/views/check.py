@@ -171,7 +171,7 @@ def routing_keys(report: CheckReport) -> dict[str, Any]:
     policy = report.policy
     return {
         "policy": policy.name,
-        "hash": policy.hash if policy.name == "ecmp" else None,
+        "hash": policy.hash if policy.kind.reads_headers else None,
         "seed": int(report.seeds[0]),
         "n_seeds": len(report.seeds),
         "n_routings": report.n_routings,
@@ -287,7 +287,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             "flow does"
         )
     n_sharing = checked.links.traffic.npus_per_address
-    if n_sharing > 1 and checked.report.policy.name == "ecmp":
+    if n_sharing > 1 and checked.report.policy.kind.reads_headers:
         yield (
             f"{n_sharing} NPUs share an address; each of their queue pairs has a source port of "
             f"its own: other paths are drawn, but under murmur no more flows meet on average"

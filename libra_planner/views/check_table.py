@@ -104,7 +104,7 @@ def routed_by(report: CheckReport) -> str:
     """Policy and seeds in words."""
     policy = report.policy
     hashed = ""
-    if policy.name == "ecmp":
+    if policy.kind.reads_headers:
         extras = ", one seed for all switches" * policy.shared_seed
         extras += ", queue pair hashed too" * policy.enhanced
         hashed = f" ({policy.hash} hash{extras})"

@@ -29,7 +29,7 @@ def flows_payload(
     report, policy = routed.report, routed.report.policy
     payload: dict[str, Any] = {
         "policy": policy.name,
-        "hash": policy.hash if policy.name == "ecmp" else None,
+        "hash": policy.hash if policy.kind.reads_headers else None,
         "seed": report.seed,
         "n_flows": report.n_flows,
     }

@@ -93,7 +93,7 @@ def _headline(routed: RoutedList) -> str:
     report, fabric = routed.report, routed.fabric
     policy = report.policy
     tiers = ", ".join(_counted(n, tier) for tier, n in fabric.n_switches.items())
-    hashed = f" ({policy.hash} hash)" if policy.name == "ecmp" else ""
+    hashed = f" ({policy.hash} hash)" if policy.kind.reads_headers else ""
     seeds = f", seed {report.seed}"
     if not routed.is_drawn:
         seeds = NOTHING_DRAWN

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Choice, Clos, Flows, hops
 from libra_planner.fabric.failures import spine_failures, with_failed
-from libra_planner.routing.assignment import greedy_by_bytes
+from libra_planner.routing.assignment import (
+    annealing,
+    collective_speeds,
+    edge_coloring,
+    greedy,
+    greedy_by_bytes,
+    two_level_max_min,
+)
+from libra_planner.routing.integer import min_max_ilp
 from libra_planner.routing.loads import (
     are_alike,
     busiest_s,
@@ -20,14 +28,6 @@ from libra_planner.routing.loads import (
     imbalance,
     link_counts,
     rank,
-)
-from libra_planner.routing.routing import (
-    annealing,
-    collective_speeds,
-    edge_coloring,
-    greedy,
-    min_max_ilp,
-    two_level_max_min,
 )
 from tests.assignments import (
     check_paths,

@@ -15,14 +15,19 @@ from textual.timer import Timer
 from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.fabric.topology import WIRINGS
+from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.processes import apart
 from libra_planner.tui.widgets.contents import Card, fill
 
-POLICIES = ("ecmp", "spray", "greedy", "edge_coloring", "two_level_max_min", "annealing", "ilp")
-"""Policies that find paths by themselves."""
+
+def policies() -> list[str]:
+    """Policies that find paths by themselves, those that take as long as they may last."""
+    found = [kind for kind in POLICIES.values() if kind.finds_paths]
+    return [kind.name for kind in sorted(found, key=lambda kind: "time_limit" in kind.options)]
+
 
 _TWO_COLUMNS = 150
 
@@ -64,8 +69,8 @@ class FabricPane(Pane):
     def compose(self) -> ComposeResult:
         with Horizontal(id="fabric-bar"):
             yield Label("policy")
-            options = [(name, name) for name in POLICIES]
-            yield Select(options, value="ecmp", allow_blank=False, compact=True, id="policy")
+            options = [(name, name) for name in policies()]
+            yield Select(options, value=Policy().name, allow_blank=False, compact=True, id="policy")
             yield Label("seed")
             yield Input("", placeholder="mean", type="integer", compact=True, id="seed")
             yield Label("wiring")
@@ -207,7 +212,8 @@ class FabricPane(Pane):
     def action_next_policy(self) -> None:
         """The next routing policy."""
         select = self.query_one("#policy", Select)
-        select.value = POLICIES[(POLICIES.index(str(select.value)) + 1) % len(POLICIES)]
+        names = policies()
+        select.value = names[(names.index(str(select.value)) + 1) % len(names)]
 
     def action_next_seed(self, by: int) -> None:
         """Another draw alone; before the first the mean of several."""

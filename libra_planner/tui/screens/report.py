@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
 from libra_planner.tui.files import typed_path
+from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
 from libra_planner.tui.screens import reports as reporting
@@ -59,7 +60,8 @@ class ReportPane(Pane):
             yield Label("folder")
             yield Input("", compact=True, id="report-folder")
             yield Label("check links")
-            names = (_NO_CHECK, "ecmp", "spray", "greedy", "edge_coloring")
+            quick = (x.name for x in POLICIES.values() if x.finds_paths and not x.is_search)
+            names = (_NO_CHECK, *quick)
             options = [(name, name) for name in names]
             yield Select(
                 options, value=_NO_CHECK, allow_blank=False, compact=True, id="report-check"
