@@ -183,7 +183,7 @@ def test_a_transformer_without_embedding_and_logits_is_a_part(own) -> None:
     assert problem.covers == "part"
     assert "add 'vocabulary' to the architecture" in problem.step.fix
     whole = lp.load_plan(own(WITH_LOGITS))
-    assert (whole.covers, whole.tokens_per_step) == ("step", 16 * 4 * 128)
+    assert (whole.covers, whole.step.tokens_per_step) == ("step", 16 * 4 * 128)
     assert lp.load_plan(own(WITH_LOGITS + "covers: part\n")).covers == "part"
 
 

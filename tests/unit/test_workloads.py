@@ -87,4 +87,4 @@ def test_global_batch_overrides_libras_own_batch() -> None:
     half = load_workload(path, PlanSettings(16, 256, 4096))
     assert own.operations == same.operations
     assert half.compute_s == pytest.approx(own.compute_s / 2, rel=1e-4)
-    assert (own.step.n_sequences, half.step.n_sequences) == (8192, 4096)
+    assert (own.n_sequences, half.n_sequences) == (8192, 4096)
