@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from libra_planner.collectives import traffic_bytes
+from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.timing.expression import TimeExpression
 from libra_planner.timing.loop_terms import LOOPS, TrainingLoop

@@ -29,8 +29,8 @@ from libra_planner.check.traffic import (
     stage,
     traffic_settings,
 )
-from libra_planner.collectives import traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network
+from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import DirectBlock, Span
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices

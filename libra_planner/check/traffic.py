@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from libra_planner.collectives import traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_used, visits
+from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension

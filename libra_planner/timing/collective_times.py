@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from libra_planner.collectives import traffic_bytes
 from libra_planner.collectives.algorithms import Network
 from libra_planner.collectives.flowshop import flow_shop
 from libra_planner.collectives.scheduling import aggregate_bound_s
+from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.timing.expression import TimeExpression
 from libra_planner.timing.models import Pipelined
 from libra_planner.workload.operations import Collective

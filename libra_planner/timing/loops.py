@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from libra_planner.collectives import traffic_bytes
+from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.timing.expression import (
     ZERO,

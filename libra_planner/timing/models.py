@@ -16,11 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network, Visit, visits
 from libra_planner.collectives.flowshop import flow_shop
 from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
-from libra_planner.collectives.traffic import full_bytes
+from libra_planner.collectives.traffic import full_bytes, real_link_slowdown, traffic_bytes
 from libra_planner.frozen import Frozen
 from libra_planner.timing.expression import (
     Array,

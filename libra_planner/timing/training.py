@@ -7,8 +7,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import Network
+from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.frozen import Frozen
 from libra_planner.timing.expression import Array, TimeExpression
 from libra_planner.timing.loop_terms import TrainingLoop

@@ -11,8 +11,8 @@ import yaml
 import libra_planner as lp
 from libra_planner.check.links import LinkCheck
 from libra_planner.check.traffic import Members
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import visits
+from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH, DirectBlock
 from libra_planner.fabric.realization import Direct
 from libra_planner.fabric.topology import parse_topology

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
+from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.costs.prices import PriceBook, TierPrice, network_price_usd_per_Bps
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.collectives import real_link_slowdown, traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, Network, plain_network
 from libra_planner.collectives.flowshop import flow_shop
+from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.timing.explanation import COMPUTE, critical_path
 from libra_planner.timing.expression import Maximum, Sum, TimeExpression

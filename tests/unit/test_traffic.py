@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from libra_planner.check import traffic
 from libra_planner.check.traffic import Members, Round, rounds
-from libra_planner.collectives import traffic_bytes
 from libra_planner.collectives.algorithms import Algorithm, plain_network, visits
+from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.topology import parse_topology
