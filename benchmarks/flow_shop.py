@@ -15,14 +15,14 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from libra_planner.collectives.algorithms import plain_network, visits
-from libra_planner.collectives.flowshop import (
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.step.collectives.algorithms import plain_network, visits
+from libra_planner.step.collectives.flowshop import (
     flow_shop,
     one_way_makespan,
     there_and_back_makespan,
     visit_times_ns,
 )
-from libra_planner.fabric.topology import parse_topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.flow_shops import simulated_makespan

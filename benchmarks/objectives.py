@@ -20,7 +20,7 @@ import numpy as np
 import libra_planner as lp
 from libra_planner.optimizer.optimize import solve
 from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
-from libra_planner.timing.lifted import lift
+from libra_planner.step.lifted import lift
 
 N_RUNS = 15
 OBJECTIVES = {

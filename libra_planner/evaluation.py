@@ -11,10 +11,10 @@ import numpy as np
 
 from libra_planner.costs.options import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
-from libra_planner.group import BalancedStep
 from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
-from libra_planner.timing.explanation import Share, critical_path
-from libra_planner.timing.expression import Array
+from libra_planner.step.explanation import Share, critical_path
+from libra_planner.step.expression import Array
+from libra_planner.step.training import BalancedStep
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
 _LEAST_BYTES_PER_S = 1e3

@@ -8,18 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import Network, plain_network
 from libra_planner.costs.options import Options, distinct_options, find_options
 from libra_planner.costs.prices import PricePart, has_nic
 from libra_planner.errors import Place
 from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.frozen import Frozen
-from libra_planner.group import Member, Step, plain_step, relative_time
-from libra_planner.timing.expression import Array, TimeExpression
-from libra_planner.timing.models import Slowdown
+from libra_planner.step.collectives.algorithms import Network, plain_network
+from libra_planner.step.collectives.models import Slowdown
+from libra_planner.step.expression import Array, TimeExpression
+from libra_planner.step.training import Member, Step, plain_step, relative_time
 from libra_planner.units import BYTES_PER_S_PER_GBPS
-from libra_planner.workload.communication import Communication
 from libra_planner.workload.operations import Covers
+from libra_planner.workload.parallelism import Communication
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""

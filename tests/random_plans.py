@@ -8,7 +8,7 @@ import numpy as np
 
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import (
+from libra_planner.step.expression import (
     Constant,
     Maximum,
     Node,

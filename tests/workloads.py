@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.timing.expression import TimeExpression
-from libra_planner.timing.loop_terms import LOOPS, TrainingLoop
-from libra_planner.timing.loops import step_time
+from libra_planner.step.collectives.traffic import traffic_bytes
+from libra_planner.step.expression import TimeExpression
+from libra_planner.step.layers import step_time
+from libra_planner.step.loops import LOOPS, TrainingLoop
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,

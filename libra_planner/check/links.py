@@ -29,8 +29,6 @@ from libra_planner.check.traffic import (
     stage,
     traffic_settings,
 )
-from libra_planner.collectives.algorithms import Algorithm, Network
-from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import DirectBlock, Span
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
@@ -38,11 +36,12 @@ from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, 
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.timing.expression import TimeExpression
-from libra_planner.timing.models import Slowdown
-from libra_planner.workload.communication import Communication
+from libra_planner.step.collectives.algorithms import Algorithm, Network
+from libra_planner.step.collectives.models import Slowdown
+from libra_planner.step.collectives.traffic import traffic_bytes
+from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.operations import Collective
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.parallelism import Communication, Group
 
 
 @dataclass(frozen=True)

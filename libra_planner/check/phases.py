@@ -26,7 +26,6 @@ from libra_planner.check.traffic import (
     placed_npus,
     rounds,
 )
-from libra_planner.collectives.algorithms import Algorithm
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.clos import Clos, Flows, Indices, joined
 from libra_planner.fabric.failures import require_connected
@@ -37,6 +36,7 @@ from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import reduction_trees, sprayed_trees
 from libra_planner.routing.routing import Router, Routing, dealt
+from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.workload.parallelism import Group
 
 Value = TypeVar("Value")

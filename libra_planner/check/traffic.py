@@ -16,17 +16,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import Algorithm, Network, algorithm_used, visits
-from libra_planner.collectives.traffic import traffic_bytes
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import Realization, Topology
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import ranks
-from libra_planner.workload.communication import Communication
+from libra_planner.step.collectives.algorithms import Algorithm, Network, algorithm_used, visits
+from libra_planner.step.collectives.traffic import traffic_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.parallelism import Communication, Group
 
 MOST_MESSAGES = 4_000_000
 """Messages of a round beyond which it is refused: they would take minutes and gigabytes."""
@@ -120,7 +119,7 @@ def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
     Parameters
     ----------
     members : who.
-    algorithm : as :class:`~libra_planner.collectives.algorithms.Algorithm` describes it.
+    algorithm : as :class:`~libra_planner.step.collectives.algorithms.Algorithm` describes it.
 
     Raises
     ------
@@ -254,7 +253,7 @@ def message_flows(
     --------
     >>> from libra_planner.fabric.realization import realize
     >>> from libra_planner.check.traffic import rounds
-    >>> from libra_planner.collectives.algorithms import Algorithm
+    >>> from libra_planner.step.collectives.algorithms import Algorithm
     >>> from libra_planner.fabric.topology import parse_topology
     >>> from libra_planner.workload.parallelism import Group
     >>> fabric = parse_topology("SW(2)")
@@ -337,7 +336,7 @@ def stage(collective: Collective, group: Group, network: Network, dim: int) -> S
 
     Examples
     --------
-    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
     >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 1e9, "dp")
     >>> found = stage(reduce, Group((8,), (1,)), plain_network(parse_topology("SW(8)")), 0)

@@ -11,7 +11,7 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 if TYPE_CHECKING:
     from libra_planner.problem import Problem
-    from libra_planner.timing.expression import Array
+    from libra_planner.step.expression import Array
 
 _LEAST_GBPS, _MOST_GBPS = 1e-12, 1e9
 """Sizes of a bandwidth beyond which a number is a slip of the keyboard."""

@@ -26,7 +26,7 @@ from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.spec.plan import load_plan
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 from libra_planner.views.check import CheckedPlan, check_payload
 from libra_planner.views.failures import study_payload
 from libra_planner.views.hotspot import hotspot_payload

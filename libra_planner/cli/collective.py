@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from libra_planner.cli.streams import print_json
-from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.inputs.collectives import (
     REQUIRED,
@@ -22,7 +21,8 @@ from libra_planner.inputs.collectives import (
     parse_number,
     read_case_file,
 )
-from libra_planner.timing.collective_times import CollectiveTimes, collective_times
+from libra_planner.step.collectives.models import CollectiveTimes, collective_times
+from libra_planner.step.collectives.scheduling import BalancedSchedule, balanced_schedule
 from libra_planner.views.collective import collective_payload
 
 _FLAGS = {

@@ -19,7 +19,7 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import load_plan
 
 if TYPE_CHECKING:
-    from libra_planner.timing.expression import Array
+    from libra_planner.step.expression import Array
 
 _RESULT = ".json"
 _SAME = 1e-9

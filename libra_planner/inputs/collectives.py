@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from libra_planner.collectives.algorithms import (
+from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.fabric.topology import Topology, parse_topology
+from libra_planner.files import read_text
+from libra_planner.step.collectives.algorithms import (
     Algorithm,
     Network,
     algorithm_fault,
     algorithm_named,
     collective_kind,
 )
-from libra_planner.collectives.flowshop import MAX_CHUNKS
-from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.fabric.topology import Topology, parse_topology
-from libra_planner.files import read_text
+from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group

@@ -22,7 +22,7 @@ from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import Key, shape_key
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 CHUNK = 1000
 """Designs solved at a time: their arrays stay in the cache, and memory flat."""

@@ -13,7 +13,7 @@ from libra_planner.optimizer.batch_scaled import (
     taken,
     weighted_value,
 )
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _ACTIVE = 1e-8
 """Slack, in units of the row, below which a rule is held exactly (``feasibility``)."""

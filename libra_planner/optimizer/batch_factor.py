@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _DEPENDENT = 1e-13
 """Pivot, over its own diagonal entry, below which a row depends on those before it."""

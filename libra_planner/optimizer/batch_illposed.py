@@ -9,7 +9,7 @@ import numpy as np
 from libra_planner.optimizer.batch_program import BatchProgram
 from libra_planner.optimizer.batch_setup import Columns
 from libra_planner.problem import Rule
-from libra_planner.timing.expression import Mask
+from libra_planner.step.expression import Mask
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 _FAR = 100.0

@@ -23,7 +23,7 @@ from libra_planner.optimizer.batch_scaled import (
     taken,
     weighted_sum,
 )
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _PRODUCTS = 1e2
 """Products of slacks and multipliers are to be smaller than residuals by this."""

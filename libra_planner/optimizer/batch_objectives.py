@@ -28,7 +28,7 @@ from libra_planner.optimizer.batch_solve import Build, Solved, solve_again, solv
 from libra_planner.optimizer.design import SURE_GAP
 from libra_planner.optimizer.objectives import FLAT
 from libra_planner.problem import RULE_TOLERANCE
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from types import MappingProxyType
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.group import plain_step
 from libra_planner.optimizer.batch_scaled import Index
 from libra_planner.optimizer.batch_structure import (
     Key,
@@ -18,7 +17,8 @@ from libra_planner.optimizer.batch_structure import (
     numbers,
 )
 from libra_planner.problem import Problem, StepTimeLimit
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
+from libra_planner.step.training import plain_step
 
 _MEANING = MappingProxyType(
     {

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.optimizer.batch_structure import LiftedBatch
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 Index: TypeAlias = NDArray[np.intp]

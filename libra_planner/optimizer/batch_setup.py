@@ -9,7 +9,7 @@ import numpy as np
 from libra_planner.optimizer.batch_program import BatchProgram
 from libra_planner.optimizer.batch_scaled import BatchRules, ScaledBatch, scaled_batch
 from libra_planner.optimizer.batch_structure import LiftedBatch
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _ROUNDS = 3
 """Rounds of interval propagation; bounds are proven after each of them."""

@@ -22,7 +22,7 @@ from libra_planner.optimizer.batch_scaled import (
 )
 from libra_planner.optimizer.batch_ties import chosen_among_ties
 from libra_planner.optimizer.design import SURE_GAP
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _GOOD_GAP = 1e-8
 """Gap of a design that is something to go by; the reference solves the others."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from libra_planner.timing.expression import (
+from libra_planner.step.expression import (
     Array,
     Constant,
     Labelled,
@@ -64,7 +64,7 @@ class Structure:
 
     Examples
     --------
-    >>> from libra_planner.timing.expression import add, transfers
+    >>> from libra_planner.step.expression import add, transfers
     >>> step = TimeExpression(add([Constant(1.0), transfers([24.0, 6.0])]), 2)
     >>> shape = Structure(step.merged, 2)
     >>> numbers(step.merged)

@@ -25,7 +25,7 @@ from libra_planner.optimizer.batch_scaled import (
     taken,
     weighted_value,
 )
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _PRICED = 1e-8
 """Share of the value above which a multiplier counts as positive."""

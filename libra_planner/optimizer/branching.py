@@ -41,7 +41,7 @@ from libra_planner.optimizer.combinations import (
 )
 from libra_planner.optimizer.design import Design
 from libra_planner.problem import RULE_TOLERANCE, Prices, Problem, Rule
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _NOISE_USD = 1e-6
 """Rounding of a cost."""
@@ -90,7 +90,7 @@ def relaxation(problem: Problem) -> Problem | None:
     --------
     >>> from libra_planner.costs.options import LinkOption
     >>> from libra_planner.problem import plain_problem
-    >>> from libra_planner.timing.expression import TimeExpression, transfers
+    >>> from libra_planner.step.expression import TimeExpression, transfers
     >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = (LinkOption(1e9, 1, 10.0), LinkOption(2e9, 1, 50.0))
     >>> time = TimeExpression(transfers([9e9, 2e9]), 2)

@@ -26,7 +26,7 @@ from libra_planner.optimizer.combinations import (
 from libra_planner.optimizer.conflict import AnyRule, irreducible
 from libra_planner.optimizer.design import Design
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 MAX_COMBINATIONS = 200_000_000
 """Combinations that are evaluated one by one: about a minute on one core."""
@@ -105,7 +105,7 @@ def best_purchasable(problem: Problem) -> CatalogueDesign:
     Examples
     --------
     >>> from libra_planner.problem import Prices, Rule, plain_problem
-    >>> from libra_planner.timing.expression import TimeExpression, transfers
+    >>> from libra_planner.step.expression import TimeExpression, transfers
     >>> from libra_planner.fabric.topology import parse_topology
     >>> speeds = tuple(LinkOption(25e9, n, 1e6 * n) for n in (1, 2, 4))
     >>> total = Rule("total <= 130 GB/s", (1.0, 1.0), "<=", 130e9)

@@ -12,7 +12,7 @@ from libra_planner.optimizer.convex import ConvexModel, ConvexPoint, convex_mode
 from libra_planner.optimizer.program import Program, Weights, scaled_program
 from libra_planner.optimizer.weighted import interior
 from libra_planner.problem import Problem
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _CENTRINGS = 4
 _FARTHEST = 1e-12

@@ -16,7 +16,7 @@ from libra_planner.optimizer.face import FlatFace, is_flat
 from libra_planner.optimizer.linear import CutModel
 from libra_planner.optimizer.nested_face import NestedFace
 from libra_planner.optimizer.program import Program, size_of, weighted
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _PRICED = 1e-7
 """Share of the time above which a form's multiplier counts as positive."""

@@ -27,7 +27,7 @@ from libra_planner.optimizer.conflict import (
     rule_place,
 )
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 from libra_planner.units import format_time
 
 _N_BLOCK = 1 << 16

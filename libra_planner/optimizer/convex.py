@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.errors import SolverFailed
 from libra_planner.optimizer.program import Program, Weights
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 

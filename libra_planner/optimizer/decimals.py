@@ -28,8 +28,8 @@ from libra_planner.optimizer.solution import Solution
 from libra_planner.optimizer.typical import typical_bandwidth
 from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem
-from libra_planner.timing.expression import Array
-from libra_planner.timing.lifted import lift
+from libra_planner.step.expression import Array
+from libra_planner.step.lifted import lift
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 Exact: TypeAlias = NDArray[np.object_]

@@ -9,7 +9,7 @@ from libra_planner.evaluation import OBJECTIVES, max_violation
 from libra_planner.optimizer.feasibility import restored
 from libra_planner.optimizer.program import Program
 from libra_planner.problem import RULE_TOLERANCE, Problem
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 from libra_planner.units import gigabytes_per_s
 
 CERTIFIED_GAP = 1e-6

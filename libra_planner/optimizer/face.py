@@ -12,7 +12,7 @@ import numpy as np
 from libra_planner.errors import SolverFailed
 from libra_planner.optimizer.linear import OPTIMAL, UNBOUNDED, solve_lp
 from libra_planner.optimizer.program import Program, w_values
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _KEEP = 1e-11
 """Relative cost, or bandwidth, that one step of the choice may give away."""

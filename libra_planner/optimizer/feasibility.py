@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from libra_planner.optimizer.program import Program
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _ACTIVE = 1e-8
 """Slack, in units of the row, below which a rule is held exactly."""

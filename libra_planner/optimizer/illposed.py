@@ -11,7 +11,7 @@ from libra_planner.optimizer.linear import OPTIMAL, solve_lp
 from libra_planner.optimizer.program import rule_rows
 from libra_planner.optimizer.wellposed import bandwidth_bounds, bandwidth_units
 from libra_planner.problem import Problem, Rule
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _NOTHING = 1e-12
 """Least network cost, over the cost at the rules' own sizes, that counts as nothing."""

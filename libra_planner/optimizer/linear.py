@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from libra_planner.errors import SolverFailed
 from libra_planner.optimizer.program import Program, Weights
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _OPTIONS: tuple[dict[str, float | bool], ...] = (
     {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},

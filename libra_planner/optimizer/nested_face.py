@@ -7,7 +7,7 @@ import numpy as np
 from libra_planner.errors import SolverFailed
 from libra_planner.optimizer.linear import OPTIMAL, UNBOUNDED, CutModel
 from libra_planner.optimizer.program import Program, communication, size_of
-from libra_planner.timing.expression import Array, Mask
+from libra_planner.step.expression import Array, Mask
 
 _KEEP = 1e-9
 """Relative communication time, or cost, that one step of the choice may give away."""

@@ -40,7 +40,7 @@ from libra_planner.optimizer.wellposed import (
     step_time_infeasible,
 )
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _ENDLESS = 1e4
 """Bandwidth, over a typical one, that stands for no limit."""

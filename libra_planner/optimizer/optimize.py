@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
-from libra_planner.group import plain_step
 from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import SURE_GAP, Design, checked
@@ -17,7 +16,8 @@ from libra_planner.optimizer.wellposed import (
     check_compute_fits,
 )
 from libra_planner.problem import Problem
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
+from libra_planner.step.training import plain_step
 
 _OBJECTIVES = MappingProxyType(
     {"performance": performance, "performance_per_cost": performance_per_cost, "cost": cost}

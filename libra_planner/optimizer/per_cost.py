@@ -15,12 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import plain_network
 from libra_planner.fabric.blocks import SWITCH
 from libra_planner.fabric.topology import Dimension, Topology
-from libra_planner.group import plain_step
 from libra_planner.problem import Fabric, Prices, Problem, Rule
-from libra_planner.timing.expression import (
+from libra_planner.step.collectives.algorithms import plain_network
+from libra_planner.step.expression import (
     Array,
     Constant,
     Labelled,
@@ -33,6 +32,7 @@ from libra_planner.timing.expression import (
     maximum,
     scale,
 )
+from libra_planner.step.training import plain_step
 
 _SCALE = Dimension(SWITCH, 2, "scale")
 """Stands for s among the dimensions."""

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from libra_planner.optimizer.convex import ConvexPoint
 from libra_planner.optimizer.program import Program, Weights, w_values
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _TRUST = (1e-2, 1e-4, 1e-6, 1e-8)
 """Relative trust-region radii of the successive steps."""

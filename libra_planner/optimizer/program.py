@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from libra_planner.problem import Problem, Rule
-from libra_planner.timing.expression import Array
-from libra_planner.timing.lifted import Lifted, lift
+from libra_planner.step.expression import Array
+from libra_planner.step.lifted import Lifted, lift
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from libra_planner.optimizer.linear import OPTIMAL, solve_lp
 from libra_planner.optimizer.program import rule_rows
 from libra_planner.optimizer.wellposed import bandwidth_units
 from libra_planner.problem import Problem
-from libra_planner.timing.expression import Array
-from libra_planner.timing.lifted import lift
+from libra_planner.step.expression import Array
+from libra_planner.step.lifted import lift
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 _IDLE_SHARE = 1e-4

@@ -11,7 +11,7 @@ from libra_planner.optimizer.feasibility import meets_rules, restored
 from libra_planner.optimizer.linear import CutModel
 from libra_planner.optimizer.polish import polish
 from libra_planner.optimizer.program import Program, Weights, communication, size_of, weighted
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 _GOOD_GAP = 1e-9
 _ROUNDS = 40

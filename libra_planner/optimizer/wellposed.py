@@ -10,7 +10,7 @@ from libra_planner.errors import Infeasible, SolverFailed
 from libra_planner.optimizer.linear import INFEASIBLE, OPTIMAL, solve_lp
 from libra_planner.optimizer.program import RuleRows, rule_rows
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
 
 _POSITIVE = 1e-11

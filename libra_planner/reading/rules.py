@@ -20,7 +20,7 @@ import numpy as np
 from libra_planner.errors import Fault, Place, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Rule, StepTimeLimit
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, EXAMPLE_UNITS, UNITS, unit_kind
 
 STEP_TIME = "step_time"

@@ -14,7 +14,7 @@ from libra_planner.reading.document import Document, Key, shown
 from libra_planner.reading.faults import validated
 from libra_planner.spec.option_models import LinkOptionSpec
 from libra_planner.spec.option_values import port_counts, speed_bytes_per_s, usd_per_npu
-from libra_planner.timing.expression import Array
+from libra_planner.step.expression import Array
 
 MAX_OPTIONS = 10_000
 """Most options of one dimension: entries times port counts."""

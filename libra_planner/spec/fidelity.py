@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from libra_planner.collectives.algorithms import (
+from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.fabric.topology import Topology
+from libra_planner.spec.fidelity_models import AUTO
+from libra_planner.spec.models import CommonSpec
+from libra_planner.step.collectives.algorithms import (
     Algorithm,
     Network,
     algorithm_fault,
     algorithm_named,
 )
-from libra_planner.collectives.flowshop import AUTO_CHUNKS
-from libra_planner.collectives.scheduling import MAX_DIMS
-from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.fabric.topology import Topology
-from libra_planner.spec.fidelity_models import AUTO
-from libra_planner.spec.models import CommonSpec
-from libra_planner.timing.models import Balanced, CollectiveModel, Ideal, Pipelined
+from libra_planner.step.collectives.flowshop import AUTO_CHUNKS
+from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
+from libra_planner.step.collectives.scheduling import MAX_DIMS
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import CollectiveKind
 

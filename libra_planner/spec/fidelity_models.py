@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from libra_planner.collectives.flowshop import MAX_CHUNKS
 from libra_planner.reading.document import shown
 from libra_planner.reading.fields import Model, Text
+from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 
 AUTO = "auto"
 _MOST_NS = 1e12

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.group import Step, member
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading.document import Document
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.spec.group_models import AnyPlanSpec, GroupPlanSpec
 from libra_planner.spec.models import PlanSpec, TrainingSpec
 from libra_planner.spec.training import PlannedTraining
-from libra_planner.timing.models import CollectiveModel
-from libra_planner.timing.training import Training
+from libra_planner.step.collectives.models import CollectiveModel
+from libra_planner.step.training import Step, Training, member
 
 
 def plan_spec(document: Document) -> AnyPlanSpec:

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from libra_planner.errors import SpecError
 from libra_planner.reading.fields import LOOP_NAME, LOOP_TEXT, Model
 from libra_planner.spec.loops import parse_loop
-from libra_planner.timing.loop_terms import LOOPS, TrainingLoop, overlapped
+from libra_planner.step.loops import LOOPS, TrainingLoop, overlapped
 
 Expression: TypeAlias = Annotated[str, Field(min_length=1, max_length=1000)]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, closest
-from libra_planner.timing.loop_terms import (
+from libra_planner.step.loops import (
     NAMES,
     Duration,
     LoopTerm,

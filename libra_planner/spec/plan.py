@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import plain_network
 from libra_planner.costs.options import Options
 from libra_planner.costs.prices import (
     PriceBook,
@@ -20,7 +19,6 @@ from libra_planner.costs.prices import (
 )
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Realization, Topology, parse_topology
-from libra_planner.group import Step
 from libra_planner.problem import (
     Fabric,
     PlanText,
@@ -52,7 +50,9 @@ from libra_planner.spec.loop_spec import loop_settings
 from libra_planner.spec.models import FabricSpec, PlanSpec
 from libra_planner.spec.system import FixedCost, fixed_cost
 from libra_planner.spec.training import PlannedTraining, TrainingBuilder, plan_loop
-from libra_planner.timing.expression import Array
+from libra_planner.step.collectives.algorithms import plain_network
+from libra_planner.step.expression import Array
+from libra_planner.step.training import Step
 from libra_planner.units import format_usd
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from libra_planner.collectives.algorithms import Network
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading import bundled
@@ -17,9 +16,10 @@ from libra_planner.spec.models import CommonSpec, DegreesSpec, TrainingSpec
 from libra_planner.spec.system import compute_rate, npu_memory_bytes
 from libra_planner.spec.system_models import NamedNpuSpec, NpuMemorySpec, NpuSpec
 from libra_planner.spec.workloads import PlanSettings, load_workload
-from libra_planner.timing.loop_terms import TrainingLoop
-from libra_planner.timing.models import Ideal
-from libra_planner.timing.training import Training
+from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.collectives.models import Ideal
+from libra_planner.step.loops import TrainingLoop
+from libra_planner.step.training import Training
 from libra_planner.workload.operations import Phase, Workload
 from libra_planner.workload.parallelism import (
     Communicators,

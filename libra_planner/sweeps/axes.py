@@ -20,8 +20,8 @@ from libra_planner.reading.document import Document, Key, shown
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.reading.fields import Count, Model, RegisteredName, Text
 from libra_planner.routing.policy import HASHES, POLICIES, Policy
+from libra_planner.step.expression import Array
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
-from libra_planner.timing.expression import Array
 
 MOST_SAMPLES = 5_000_000
 """Most designs of a sample: their indices are held in memory."""

@@ -24,6 +24,7 @@ from libra_planner.reading.rules import COST, Names, parse_rule, rule_names
 from libra_planner.spec.groups import plan_spec
 from libra_planner.spec.plan import build_plan
 from libra_planner.spec.system import fixed_cost
+from libra_planner.step.expression import Array
 from libra_planner.sweeps.spec import Chunk
 from libra_planner.sweeps.template import (
     COST_MODEL_KEY,
@@ -33,7 +34,6 @@ from libra_planner.sweeps.template import (
     Text,
     is_numeric,
 )
-from libra_planner.timing.expression import Array
 
 FIXED_COST = "fixed_cost"
 _MOST_PARSED = 50_000

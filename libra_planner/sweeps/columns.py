@@ -18,6 +18,7 @@ from libra_planner.errors import SpecError
 from libra_planner.files import read_text
 from libra_planner.problem import Problem
 from libra_planner.reading import bundled
+from libra_planner.step.expression import Array
 from libra_planner.sweeps.axes import Axis, cell
 from libra_planner.sweeps.expressions import NUMBER, TRUTH
 from libra_planner.sweeps.solver import SolvedChunk
@@ -31,7 +32,6 @@ from libra_planner.sweeps.template import (
     TiersOf,
     named_files,
 )
-from libra_planner.timing.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 if TYPE_CHECKING:

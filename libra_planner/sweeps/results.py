@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
+from libra_planner.step.expression import Array
 from libra_planner.sweeps.axes import CHECK_FIGURES, MEMORY_FIGURES
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
 from libra_planner.sweeps.template import OBJECTIVE
-from libra_planner.timing.expression import Array
 
 
 def connection_to(folder: Path) -> Any:

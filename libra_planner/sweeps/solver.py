@@ -23,9 +23,9 @@ from libra_planner.optimizer.batch import (
 from libra_planner.optimizer.batch_program import BatchProgram
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.spec.plan import build_plan
+from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.cases import Case, Piece, Rows, grouped, merged, pieces
 from libra_planner.sweeps.spec import Checker, CheckSettings, Chunk, Job
-from libra_planner.timing.expression import Array, Mask
 
 
 def equal_step_time_s(problem: Problem, bandwidth_bytes_per_s: Array) -> float:

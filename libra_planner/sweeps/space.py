@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.step.expression import Mask
 from libra_planner.sweeps.axes import Axis, SampleSpec
 from libra_planner.sweeps.expressions import Expression
-from libra_planner.timing.expression import Mask
 
 Digits: TypeAlias = NDArray[np.int32]
 """Index of each axis's value, shape (n_axes, n_designs)."""

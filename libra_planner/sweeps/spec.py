@@ -20,6 +20,7 @@ from libra_planner.reading.document import Document, Key, parse_document, read_d
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.policy import Policy, policy_with
+from libra_planner.step.expression import Array
 from libra_planner.sweeps.axes import (
     CHECK_FIGURES,
     DEFAULT_FIGURES,
@@ -39,7 +40,6 @@ from libra_planner.sweeps.template import (
     base_plan,
     plan_template,
 )
-from libra_planner.timing.expression import Array
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def amount(violation: Violation) -> str:
 
 def waits(problem: Problem, evaluation: Evaluation) -> Table:
     """The operations that the step waits for, longest first, and what each waits on."""
-    from libra_planner.timing.explanation import COMPUTE
+    from libra_planner.step.explanation import COMPUTE
     from libra_planner.units import format_time
 
     table = Table("operation", "waits on", box=None, padding=(0, 1, 0, 0), header_style="dim")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.collectives.algorithms import algorithm_used, visits
+from libra_planner.step.collectives.algorithms import algorithm_used, visits
 from libra_planner.units import NS_PER_S, gigabytes_per_s
 
 if TYPE_CHECKING:
-    from libra_planner.collectives.scheduling import BalancedSchedule
     from libra_planner.inputs.collectives import CollectiveCase
-    from libra_planner.timing.collective_times import CollectiveTimes
+    from libra_planner.step.collectives.models import CollectiveTimes
+    from libra_planner.step.collectives.scheduling import BalancedSchedule
 
 
 def collective_payload(

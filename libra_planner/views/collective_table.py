@@ -11,9 +11,9 @@ from libra_planner.units import NS_PER_S, format_bandwidth, format_bytes, format
 from libra_planner.views.collective import dimension_rows
 
 if TYPE_CHECKING:
-    from libra_planner.collectives.scheduling import BalancedSchedule
     from libra_planner.inputs.collectives import CollectiveCase
-    from libra_planner.timing.collective_times import CollectiveTimes
+    from libra_planner.step.collectives.models import CollectiveTimes
+    from libra_planner.step.collectives.scheduling import BalancedSchedule
 
 _NOTED_ROUNDING = 1e-3
 """Share of the time that rounding may take without a note."""

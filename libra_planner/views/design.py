@@ -10,8 +10,8 @@ import numpy as np
 from libra_planner.costs.options import LinkOption
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
-from libra_planner.timing.explanation import COMPUTE, Share
-from libra_planner.timing.expression import Array
+from libra_planner.step.explanation import COMPUTE, Share
+from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_usd, gigabytes_per_s
 from libra_planner.views.plan import (
     fidelity_payload,

@@ -7,9 +7,9 @@ from typing import Any
 
 from libra_planner.check.links import CheckReport
 from libra_planner.check.traffic import MOST_MESSAGES, Choice
-from libra_planner.collectives.algorithms import Algorithm
+from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.units import format_time
-from libra_planner.workload.communication import Communication
+from libra_planner.workload.parallelism import Communication
 
 
 def labels(users: Sequence[Communication]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
-from libra_planner.workload.memory import MOST_SHARDED, ModelStates
+from libra_planner.workload.operations import MOST_SHARDED, ModelStates
 
 _HOW_TO_SAY = (
     "the NPU's memory is not known; name an NPU of the catalogue or write npu.memory, e.g. 80 GB"

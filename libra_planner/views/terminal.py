@@ -10,7 +10,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from libra_planner.problem import Problem
-from libra_planner.timing.explanation import COMPUTE
+from libra_planner.step.explanation import COMPUTE
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views.cells import escape
 from libra_planner.views.design import binding_rules, catalogue_lines

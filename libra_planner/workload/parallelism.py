@@ -1,4 +1,4 @@
-"""Parallelism to communicators: which NPUs of which dimension form a group (C6)."""
+"""Parallelism: which NPUs form a group (C6), and what a training step communicates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Topology
-from libra_planner.workload.operations import Phase
+from libra_planner.workload.operations import Collective, Phase, Workload
 
 
 @dataclass(frozen=True)
@@ -158,3 +158,46 @@ def _size_faults(topology: Topology, phase: Phase, sizes: tuple[int, ...]) -> li
             fix = f"write at most {size}"
             faults.append(Fault(f"got a group of {own}", expected, fix, f"{path}.{i}"))
     return faults
+
+
+@dataclass(frozen=True)
+class Communication:
+    """A collective of a training step.
+
+    Parameters
+    ----------
+    phase : part of the step.
+    collective : pattern, size and parallel group.
+    group : the communicator.
+    count : how often it runs in a step.
+    """
+
+    phase: Phase
+    collective: Collective
+    group: Group
+    count: int
+
+    @property
+    def label(self) -> str:
+        """Such as ``weight grad all-reduce, dp``."""
+        phase = self.phase.value.replace("_", " ")
+        return f"{phase} {self.collective.kind.value}, {self.collective.group}"
+
+
+def communications(workload: Workload, communicators: Communicators) -> tuple[Communication, ...]:
+    """The collectives of a step; those that are alike in all but their layer are one.
+
+    Examples
+    --------
+    >>> from libra_planner.workload.operations import CollectiveKind, Operation
+    >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
+    >>> layers = [Operation(name, Phase.WEIGHT_GRAD, 1.0, gradient, 3) for name in ("a", "b")]
+    >>> pair = Communicators({(Phase.WEIGHT_GRAD, "dp"): Group((2,), (1,))})
+    >>> [found] = communications(Workload("w", tuple(layers)), pair)
+    >>> found.label, found.count
+    ('weight grad all-reduce, dp', 6)
+    """
+    return tuple(
+        Communication(phase, collective, communicators.group(phase, collective.group), count)
+        for phase, collective, count in workload.collectives
+    )

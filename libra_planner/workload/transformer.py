@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.units import NS_PER_S
-from libra_planner.workload.memory import ModelStates
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
     Covers,
+    ModelStates,
     Operation,
     Phase,
     Workload,

@@ -19,9 +19,8 @@ LAYERS = [
     ["errors", "frozen", "units", "files", "outputs", "plain_text", "processes", "registry"],
     ["fabric"],
     ["workload"],
-    ["collectives"],
-    ["timing", "costs"],
-    ["group", "problem"],
+    ["step", "costs"],
+    ["problem"],
     ["evaluation"],
     ["optimizer"],
     ["routing"],
@@ -35,9 +34,9 @@ LAYERS = [
     ["views"],
     ["cli", "tui"],
 ]
-CORE = {name for layer in LAYERS[:11] for name in layer}
+CORE = {name for layer in LAYERS[:10] for name in layer}
 _CROWDED = {
-    "libra_planner": 16,
+    "libra_planner": 12,
     "cli": 24,
     "optimizer": 39,
     "views": 19,

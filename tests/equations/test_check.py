@@ -11,14 +11,14 @@ import yaml
 import libra_planner as lp
 from libra_planner.check.links import LinkCheck
 from libra_planner.check.traffic import Members
-from libra_planner.collectives.algorithms import visits
-from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH, DirectBlock
 from libra_planner.fabric.realization import Direct
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s
 from libra_planner.routing.routes import single_paths
+from libra_planner.step.collectives.algorithms import visits
+from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.checked_plans import checked, loaded, operation

@@ -7,12 +7,12 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.costs.prices import PriceBook, TierPrice, network_price_usd_per_Bps
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Rule
-from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
+from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
+from libra_planner.step.expression import Constant, TimeExpression, add, transfers
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.problems import plan_of

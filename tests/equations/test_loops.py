@@ -11,8 +11,8 @@ import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.spec.loops import parse_loop
-from libra_planner.timing.explanation import Share, critical_path
-from libra_planner.timing.expression import (
+from libra_planner.step.explanation import Share, critical_path
+from libra_planner.step.expression import (
     Constant,
     Labelled,
     Maximum,
@@ -20,8 +20,8 @@ from libra_planner.timing.expression import (
     Sum,
     TimeExpression,
 )
-from libra_planner.timing.loop_terms import LOOPS, TrainingLoop
-from libra_planner.timing.loops import step_time
+from libra_planner.step.layers import step_time
+from libra_planner.step.loops import LOOPS, TrainingLoop
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.collectives.algorithms import Algorithm, Network, plain_network
-from libra_planner.collectives.flowshop import flow_shop
-from libra_planner.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.timing.explanation import COMPUTE, critical_path
-from libra_planner.timing.expression import Maximum, Sum, TimeExpression
-from libra_planner.timing.loops import step_time
-from libra_planner.timing.models import Pipelined
+from libra_planner.step.collectives.algorithms import Algorithm, Network, plain_network
+from libra_planner.step.collectives.flowshop import flow_shop
+from libra_planner.step.collectives.models import Pipelined
+from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
+from libra_planner.step.explanation import COMPUTE, critical_path
+from libra_planner.step.expression import Maximum, Sum, TimeExpression
+from libra_planner.step.layers import step_time
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,

@@ -30,8 +30,8 @@ from libra_planner.optimizer.design import Design
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.wellposed import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Constant, TimeExpression, add, transfers
-from libra_planner.timing.lifted import lift
+from libra_planner.step.expression import Constant, TimeExpression, add, transfers
+from libra_planner.step.lifted import lift
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 from tests.random_plans import random_plan
 

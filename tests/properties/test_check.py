@@ -9,10 +9,10 @@ import pytest
 
 from libra_planner.check.rerouted import MAX_ROUNDS, routed_optimum
 from libra_planner.errors import SpecError
-from libra_planner.group import plain_step
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import slowed
 from libra_planner.routing.policy import Policy
+from libra_planner.step.training import plain_step
 from libra_planner.workload.operations import CollectiveKind
 from tests.checked_plans import checked, loaded, operation
 

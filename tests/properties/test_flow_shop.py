@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.collectives.algorithms import Network, visits
-from libra_planner.collectives.flowshop import (
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.step.collectives.algorithms import Network, visits
+from libra_planner.step.collectives.flowshop import (
     AUTO_CHUNKS,
     flow_shop,
     one_way_makespan,
     there_and_back_makespan,
     visit_times_ns,
 )
-from libra_planner.fabric.topology import parse_topology
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 from tests.flow_shops import simulated_makespan

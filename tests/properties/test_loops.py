@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libra_planner.timing.explanation import COMPUTE, critical_path
-from libra_planner.timing.expression import (
+from libra_planner.step.explanation import COMPUTE, critical_path
+from libra_planner.step.expression import (
     Labelled,
     Maximum,
     Node,
     Scaled,
     Sum,
 )
-from libra_planner.timing.lifted import lift
-from libra_planner.timing.loop_terms import LOOPS, TrainingLoop
+from libra_planner.step.lifted import lift
+from libra_planner.step.loops import LOOPS, TrainingLoop
 from libra_planner.workload.operations import Workload
 from tests.workloads import Step, steps
 

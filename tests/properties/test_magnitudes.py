@@ -11,7 +11,7 @@ from libra_planner.optimizer.batch import batch_optimize
 from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.optimizer.shadow import shadow_prices
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import (
+from libra_planner.step.expression import (
     Constant,
     Node,
     TimeExpression,

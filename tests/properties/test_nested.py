@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule
-from libra_planner.timing.expression import (
+from libra_planner.step.expression import (
     Constant,
     TimeExpression,
     Transfer,

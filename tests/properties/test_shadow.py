@@ -15,7 +15,7 @@ from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.optimizer.shadow import ShadowPrice, price_sensitivity, shadow_prices
 from libra_planner.problem import Problem, Rule, StepTimeLimit
-from libra_planner.timing.expression import Constant, TimeExpression, add, maximum, transfers
+from libra_planner.step.expression import Constant, TimeExpression, add, maximum, transfers
 from tests.exact import NotSolved, Optimum, bounds, exact_optimum
 from tests.problems import Collectives, changed, plan_of, problems
 

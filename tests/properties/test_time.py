@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.timing.explanation import critical_path
-from libra_planner.timing.expression import (
+from libra_planner.step.explanation import critical_path
+from libra_planner.step.expression import (
     Constant,
     Labelled,
     Sum,
@@ -18,7 +18,7 @@ from libra_planner.timing.expression import (
     scale,
     transfers,
 )
-from libra_planner.timing.lifted import lift
+from libra_planner.step.lifted import lift
 from tests.problems import Collectives, collectives
 
 seeds = st.integers(0, 2**32 - 1)

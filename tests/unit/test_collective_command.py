@@ -12,7 +12,7 @@ from rich.console import Console
 
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import COLUMNS, Given, parse_case
-from libra_planner.timing.collective_times import collective_times
+from libra_planner.step.collectives.models import collective_times
 from libra_planner.views.collective_table import print_collective
 from tests.oracles.test_astra import ALGORITHMS, KINDS, ROWS
 

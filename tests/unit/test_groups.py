@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import libra_planner as lp
-from libra_planner.collectives.algorithms import plain_network
 from libra_planner.evaluation import evaluated
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.group import Member, Step, relative_time, weighted_time
 from libra_planner.problem import Fabric, Prices, Problem
-from libra_planner.timing.expression import (
+from libra_planner.step.collectives.algorithms import plain_network
+from libra_planner.step.expression import (
     Constant,
     Labelled,
     Scaled,
@@ -26,6 +25,7 @@ from libra_planner.timing.expression import (
     maximum,
     transfers,
 )
+from libra_planner.step.training import Member, Step, relative_time, weighted_time
 from tests.problems import collectives
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "03_group.yaml"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
 from libra_planner.spec.loops import MAX_NESTING, parse_loop
-from libra_planner.timing.loop_terms import (
+from libra_planner.step.loops import (
     LOOPS,
     NAMES,
     Duration,

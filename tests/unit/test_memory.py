@@ -19,8 +19,7 @@ from libra_planner.sweeps.store import RunDirectory
 from libra_planner.tui.figures import headline
 from libra_planner.views.renderers.text import markdown
 from libra_planner.views.report.compose import report
-from libra_planner.workload.memory import ModelStates
-from libra_planner.workload.operations import Workload
+from libra_planner.workload.operations import ModelStates, Workload
 
 GPT3 = """\
 workload: gpt3

@@ -14,8 +14,8 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
-from libra_planner.tui.files import typed_path
 from libra_planner.routing.policy import POLICIES
+from libra_planner.tui.files import typed_path
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
 from libra_planner.tui.screens import reports as reporting

@@ -31,7 +31,7 @@ from libra_planner.views.cells import (
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.views.report.comparison import Comparison, time_basis
-from libra_planner.workload.memory import ModelStates
+from libra_planner.workload.operations import ModelStates
 
 Figure = Callable[[Candidate], Value]
 

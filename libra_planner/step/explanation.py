@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from libra_planner.timing.expression import (
+from libra_planner.step.expression import (
     Array,
     Labelled,
     Maximum,
@@ -63,7 +63,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
 
     Examples
     --------
-    >>> from libra_planner.timing.expression import Constant, add, transfers
+    >>> from libra_planner.step.expression import Constant, add, transfers
     >>> tree = add([Constant(1.0), Labelled("dp all-reduce", transfers([200.0, 50.0]))])
     >>> critical_path(TimeExpression(tree, 2), np.array([100.0, 25.0]))[0]
     Share(label='dp all-reduce', dims=(0, 1), seconds=2.0)

@@ -5,23 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+
+import numpy as np
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
-from libra_planner.timing.expression import (
-    Array,
-    Labelled,
-    Maximum,
-    Node,
-    Scaled,
-    Sum,
-    TimeExpression,
-    add,
-    maximum,
-    scale,
-)
-from libra_planner.timing.models import (
+from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.collectives.models import (
     AggregateBound,
     Balanced,
     BestSplit,
@@ -33,10 +24,91 @@ from libra_planner.timing.models import (
     Slowdown,
     Slowed,
 )
-from libra_planner.timing.training import Training
-from libra_planner.workload.communication import Communication
-from libra_planner.workload.memory import ModelStates
-from libra_planner.workload.operations import Covers, Workload
+from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
+from libra_planner.step.expression import (
+    Array,
+    Labelled,
+    Maximum,
+    Node,
+    Scaled,
+    Sum,
+    TimeExpression,
+    add,
+    maximum,
+    scale,
+)
+from libra_planner.step.layers import step_time
+from libra_planner.step.loops import TrainingLoop
+from libra_planner.workload.operations import Collective, Covers, ModelStates, Workload
+from libra_planner.workload.parallelism import Communication, Communicators, Group, communications
+
+
+@dataclass(frozen=True)
+class Training(Frozen):
+    """One workload on a fabric.
+
+    Parameters
+    ----------
+    workload : its operations.
+    communicators : who communicates.
+    network : the fabric as its collectives meet it.
+    loop : how compute and communication follow one another.
+    """
+
+    workload: Workload = field(repr=False)
+    communicators: Communicators
+    network: Network
+    loop: TrainingLoop
+
+    @cached_property
+    def communications(self) -> tuple[Communication, ...]:
+        """The distinct collectives of a step."""
+        return communications(self.workload, self.communicators)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.workload, self.communications, self.network, self.loop))
+
+    def __hash__(self) -> int:
+        """By what it holds, found once."""
+        return self._hash
+
+    @property
+    def has_partial_groups(self) -> bool:
+        """Whether real links slow down any of its collectives (C6)."""
+        topology = self.network.topology
+        return any(
+            (real_link_slowdown(one.collective, one.group, topology) > 1).any()
+            for one in self.communications
+        )
+
+    def step_time(self, model: CollectiveModel) -> TimeExpression:
+        """T(B) under a model of collectives, seconds.
+
+        Raises
+        ------
+        SpecError
+            For a loop that the workload does not fit, or an algorithm that cannot run.
+        """
+        return step_time(
+            self.workload,
+            self.communicators,
+            self.network.topology.n_dims,
+            loop=self.loop,
+            time=partial(model.time, network=self.network),
+            traffic=partial(self._traffic, model),
+        )
+
+    def _traffic(self, model: CollectiveModel, collective: Collective, group: Group) -> Array:
+        """What a collective occupies the dimensions with when it competes with another."""
+        sent = model.traffic(collective, group, self.network)
+        if not model.has_own_links or self.communicators.explicit:
+            return sent
+        # TP and DP of given degrees have links of their own in a fully connected dimension.
+        dimensions = self.network.topology.dimensions
+        own = np.array([one.block.groups_have_own_links for one in dimensions])
+        return np.where(own, traffic_bytes(collective, group), sent)
+
 
 GROUP_OBJECTIVES = ("weighted", "relative", "worst_case")
 """What a group minimises: sum w_i T_i, sum w_i T_i / T_i* or max T_i / T_i* (C8)."""
@@ -249,7 +321,7 @@ def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> Tim
     Examples
     --------
     >>> import numpy as np
-    >>> from libra_planner.timing.expression import transfers
+    >>> from libra_planner.step.expression import transfers
     >>> times = [TimeExpression(transfers([n_bytes]), 1) for n_bytes in (100.0, 400.0)]
     >>> group = [Member("a", 0.5, times[0]), Member("b", 0.5, times[1])]
     >>> float(weighted_time(group).seconds(np.array([50.0])))  # 2 s and 8 s
@@ -283,7 +355,7 @@ def relative_time(
     Examples
     --------
     >>> import numpy as np
-    >>> from libra_planner.timing.expression import transfers
+    >>> from libra_planner.step.expression import transfers
     >>> times = [TimeExpression(transfers([n_bytes]), 1) for n_bytes in (100.0, 400.0)]
     >>> group = [Member("a", 0.75, times[0]), Member("b", 0.25, times[1])]
     >>> bandwidth = np.array([50.0])  # 2 s and 8 s

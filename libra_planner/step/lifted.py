@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from libra_planner.timing.expression import (
+from libra_planner.step.expression import (
     Array,
     Constant,
     Labelled,
@@ -124,7 +124,7 @@ def lift(step: TimeExpression) -> Lifted:
 
     Examples
     --------
-    >>> from libra_planner.timing.expression import transfers
+    >>> from libra_planner.step.expression import transfers
     >>> lifted = lift(TimeExpression(transfers([24.0, 6.0]), 2))
     >>> lifted.objective, lifted.rows.tolist()
     (array([0., 0., 1.]), [[24.0, 0.0, -1.0], [0.0, 6.0, -1.0]])

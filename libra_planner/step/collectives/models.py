@@ -16,15 +16,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import Algorithm, Network, Visit, visits
-from libra_planner.collectives.flowshop import flow_shop
-from libra_planner.collectives.scheduling import BalancedSchedule, balanced_schedule
-from libra_planner.collectives.traffic import full_bytes, real_link_slowdown, traffic_bytes
 from libra_planner.frozen import Frozen
-from libra_planner.timing.expression import (
+from libra_planner.step.collectives.algorithms import Algorithm, Network, Visit, visits
+from libra_planner.step.collectives.flowshop import flow_shop
+from libra_planner.step.collectives.scheduling import (
+    BalancedSchedule,
+    aggregate_bound_s,
+    balanced_schedule,
+)
+from libra_planner.step.collectives.traffic import full_bytes, real_link_slowdown, traffic_bytes
+from libra_planner.step.expression import (
     Array,
     Constant,
     Node,
+    TimeExpression,
     Transfer,
     add,
     maximum,
@@ -100,7 +105,7 @@ class Pipelined(CollectiveModel):
 
     It is convex and non-increasing in bandwidth. For a reduce-scatter, all-gather or
     all-to-all it is the exact time; the exact all-reduce
-    (:mod:`libra_planner.collectives.flowshop`) is neither convex nor monotone. Without
+    (:mod:`libra_planner.step.collectives.flowshop`) is neither convex nor monotone. Without
     latency its limit for many chunks is C4's ideal, all-to-alls on rings excepted, which
     carry hops.
 
@@ -113,7 +118,7 @@ class Pipelined(CollectiveModel):
     An all-reduce of 16 bytes over RI(4): 24 bytes, however it is cut. An all-to-all: 6 steps
     of 4, hops and all.
 
-    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
     >>> ring, group = plain_network(parse_topology("RI(4)")), Group((4,), (1,))
     >>> Pipelined(4).time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), group, ring)
@@ -234,7 +239,7 @@ class Simulated(Pipelined):
 
     Examples
     --------
-    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
     >>> ring, group = plain_network(parse_topology("RI(4)")), Group((4,), (1,))
     >>> Simulated(2, (2.0,)).time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), group, ring)
@@ -259,7 +264,7 @@ class BestSplit(Ideal):
 
     Examples
     --------
-    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
     >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
     >>> reduce, group = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4, 4), (1, 1))
@@ -320,3 +325,82 @@ def visit_bytes(stops: Sequence[Visit], network: Network) -> Array:
     for stop in stops:
         n_bytes[stop.dim] += stop.n_bytes
     return n_bytes
+
+
+@dataclass(frozen=True)
+class CollectiveTimes:
+    """Times of one collective at one bandwidth vector.
+
+    Parameters
+    ----------
+    time_s : exact, by the flow shop.
+    continuous_time_s : the same without rounding to a clock.
+    model_time_s : by the convex model that the optimizer uses, with the same chunks.
+    ideal_time_s : C4's ideal: no latency, endlessly many chunks.
+    aggregate_bound_s : bytes over the bandwidth of all dimensions; see
+        :func:`~libra_planner.step.collectives.scheduling.aggregate_bound_s`.
+    n_chunks : chunks used.
+    traffic_bytes : C3's bytes, shape (n_dims,).
+    busy_s : time that each dimension serves, shape (n_dims,).
+    """
+
+    time_s: float
+    continuous_time_s: float
+    model_time_s: float
+    ideal_time_s: float
+    aggregate_bound_s: float | None
+    n_chunks: int
+    traffic_bytes: tuple[float, ...] = field(repr=False)
+    busy_s: tuple[float, ...] = field(repr=False)
+
+    @property
+    def model_gap(self) -> float:
+        """Exact time over the model's (C9)."""
+        return self.time_s / self.model_time_s
+
+
+def collective_times(
+    collective: Collective,
+    group: Group,
+    network: Network,
+    bandwidth_bytes_per_s: Sequence[float],
+    *,
+    n_chunks: int | None = 1,
+    clock_ns: float = 0.0,
+) -> CollectiveTimes:
+    """All times of a collective; parameters as in
+    :func:`~libra_planner.step.collectives.flowshop.flow_shop`.
+
+    Examples
+    --------
+    >>> from libra_planner.step.collectives.algorithms import plain_network
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.workload.operations import CollectiveKind
+    >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
+    >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 64.0, "dp")
+    >>> times = collective_times(reduce, Group((4, 4), (1, 1)), network, [1.0, 1.0], n_chunks=2)
+    >>> times.time_s, times.model_time_s, times.ideal_time_s, times.aggregate_bound_s
+    (96.0, 108.0, 96.0, 60.0)
+    """
+    bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+    run = flow_shop(
+        collective, group, network, bandwidth.tolist(), n_chunks=n_chunks, clock_ns=clock_ns
+    )
+    continuous = run
+    if clock_ns:
+        continuous = flow_shop(
+            collective, group, network, bandwidth.tolist(), n_chunks=run.n_chunks
+        )
+    model = Pipelined(run.n_chunks).time(collective, group, network)
+    traffic = traffic_bytes(collective, group, network.in_network)
+    used = traffic > 0
+    return CollectiveTimes(
+        time_s=run.time_s,
+        continuous_time_s=continuous.time_s,
+        model_time_s=float(TimeExpression(model, len(bandwidth)).seconds(bandwidth)),
+        ideal_time_s=float((traffic[used] / bandwidth[used]).max(initial=0.0)),
+        aggregate_bound_s=aggregate_bound_s(collective, group, bandwidth, network.in_network),
+        n_chunks=run.n_chunks,
+        traffic_bytes=tuple(traffic.tolist()),
+        busy_s=run.busy_s,
+    )

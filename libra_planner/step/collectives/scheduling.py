@@ -17,8 +17,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.collectives.traffic import full_bytes, traffic_bytes
 from libra_planner.errors import Fault, SolverFailed, SpecError
+from libra_planner.step.collectives.traffic import full_bytes, traffic_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 

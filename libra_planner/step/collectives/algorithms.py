@@ -16,10 +16,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from libra_planner.collectives.traffic import full_bytes
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.blocks import Algorithm, Span
 from libra_planner.fabric.topology import Dimension, Topology
+from libra_planner.step.collectives.traffic import full_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
@@ -152,7 +152,7 @@ def visits(collective: Collective, group: Group, network: Network) -> tuple[Visi
     """The visits of the whole vector, in order; dimensions that the group spans only.
 
     Groups that span part of a dimension have their own links only (C6,
-    :func:`~libra_planner.collectives.traffic.real_link_slowdown`).
+    :func:`~libra_planner.step.collectives.traffic.real_link_slowdown`).
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The exact time of a collective: a re-entrant flow shop of chunks over dimensions (C4).
 
 Every dimension serves one chunk at a time, in the order of arrival; every chunk makes
-the visits of :mod:`libra_planner.collectives.algorithms`; all chunks are there at time 0.
+the visits of :mod:`libra_planner.step.collectives.algorithms`; all chunks are there at time 0.
 This is the behaviour of ASTRA-sim 2 with its analytical network and one active chunk per
 dimension, which ``tests/oracles`` compares to the nanosecond.
 
@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from libra_planner.collectives.algorithms import Network, Visit, visits
 from libra_planner.errors import Fault, SpecError
+from libra_planner.step.collectives.algorithms import Network, Visit, visits
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
@@ -86,7 +86,7 @@ def flow_shop(
     --------
     One ring of 4 at 2 bytes/s: 2 * 3 steps of 16/4 bytes.
 
-    >>> from libra_planner.collectives.algorithms import plain_network
+    >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
     >>> network = plain_network(parse_topology("RI(4)"))
     >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp")

@@ -1,1 +1,0 @@
-"""Collectives: bytes per dimension, algorithms, pipelining by chunks, orders of dimensions."""

@@ -1,0 +1,1 @@
+"""The time of a training step as a function of bandwidth."""

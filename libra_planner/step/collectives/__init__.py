@@ -1,0 +1,1 @@
+"""Collectives: bytes per dimension, algorithms, models, orders of dimensions."""
