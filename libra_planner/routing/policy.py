@@ -27,7 +27,7 @@ class PolicyKind:
     Parameters
     ----------
     name : what users write.
-    finder : what finds the paths, or where it is, such as ``package.module:function``. It is
+    finder : where what finds the paths is, such as ``package.module:function``. It is
         called with a fabric, its flows, and by name whichever it takes of ``where`` (the flows'
         :func:`~libra_planner.fabric.clos.hops`), ``seed``, ``policy`` and each of its settings.
         It returns a :class:`~libra_planner.fabric.clos.Choice`, with a
@@ -43,7 +43,7 @@ class PolicyKind:
     """
 
     name: str
-    finder: str | Callable[..., Any]
+    finder: str
     options: tuple[str, ...] = ()
     is_drawn: bool = False
     knows_all_flows: bool = True
@@ -58,7 +58,7 @@ class PolicyKind:
 
     @cached_property
     def _taken(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        found = resolve_name(self.finder) if isinstance(self.finder, str) else self.finder
+        found = resolve_name(self.finder)
         return found, tuple(signature(found).parameters)
 
     def found(self, fabric: Any, flows: Any, known: Mapping[str, Any]) -> Any:
