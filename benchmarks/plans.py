@@ -23,7 +23,7 @@ from objectives import plain_solve
 
 import libra_planner as lp
 from libra_planner.errors import SpecError
-from libra_planner.spec.plan import build_plan
+from libra_planner.plan.problem import build_plan
 from libra_planner.sweeps.solver import Solver
 from libra_planner.sweeps.spec import Sweep, chunk_between, job_of, load_sweep
 

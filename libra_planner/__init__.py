@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.batch import batch_optimize
     from libra_planner.optimizer.design import Design
     from libra_planner.optimizer.optimize import optimize
+    from libra_planner.plan.problem import load_plan
     from libra_planner.problem import Problem
     from libra_planner.reading.bundled import example
     from libra_planner.routing.policy import Policy
-    from libra_planner.spec.plan import load_plan
 
 __version__ = "0.1.0"
 
@@ -48,7 +48,7 @@ _HOMES = {
     "evaluate": "libra_planner.evaluation",
     "example": "libra_planner.reading.bundled",
     "link_check": "libra_planner.check.links",
-    "load_plan": "libra_planner.spec.plan",
+    "load_plan": "libra_planner.plan.problem",
     "optimize": "libra_planner.optimizer.optimize",
     "routed_optimum": "libra_planner.check.rerouted",
 }

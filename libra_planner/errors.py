@@ -2,7 +2,7 @@
 
 Every message that reaches a user has the form
 ``file:line:column: path: got X, expected Y; fix`` and all faults of a file are
-reported together. Code below :mod:`libra_planner.spec` knows no files: it raises
+reported together. Code below :mod:`libra_planner.reading` knows no files: it raises
 a :class:`SpecError` with unlocated faults and the boundary adds the place.
 """
 

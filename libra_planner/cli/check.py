@@ -23,9 +23,9 @@ from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of,
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
+from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.spec.plan import load_plan
 from libra_planner.step.expression import Array
 from libra_planner.views.check import CheckedPlan, check_payload
 from libra_planner.views.failures import study_payload

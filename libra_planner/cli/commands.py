@@ -26,7 +26,7 @@ def optimize(options: argparse.Namespace) -> None:
     """``libra-planner optimize``."""
     with _uncollected():
         from libra_planner.evaluation import evaluated
-        from libra_planner.spec.plan import load_plan
+        from libra_planner.plan.problem import load_plan
 
     _refuse_without_routing(options)
     problem = load_plan(options.plan, options.settings)
@@ -100,8 +100,8 @@ def evaluate(options: argparse.Namespace) -> None:
     with _uncollected():
         from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
         from libra_planner.evaluation import evaluated
+        from libra_planner.plan.problem import load_plan
         from libra_planner.problem import fastest_alternative
-        from libra_planner.spec.plan import load_plan
 
     problem = load_plan(options.plan, options.settings)
     place = Place(f"{options.plan}: --bandwidth")

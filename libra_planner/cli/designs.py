@@ -15,8 +15,8 @@ import numpy as np
 from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 from libra_planner.files import read_json
+from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.spec.plan import load_plan
 
 if TYPE_CHECKING:
     from libra_planner.step.expression import Array

@@ -23,7 +23,7 @@ _DISPENSABLE = ("product", "ratio")
 def run(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     """Print the frontier of ``options.plan``."""
     from libra_planner.optimizer.pareto import pareto
-    from libra_planner.spec.plan import load_plan
+    from libra_planner.plan.problem import load_plan
     from libra_planner.views.plan import memory_payload
 
     if options.csv and options.json:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from libra_planner.check.report import asked_seeds
 from libra_planner.check.traffic import TrafficSettings, traffic_settings
 from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.plan.realization import KEY
 from libra_planner.problem import Problem
 from libra_planner.reading.document import Document, Key, read_document
-from libra_planner.spec.realization import KEY
 
 _BUILT = re.compile(r"fabric\.realization \((?P<label>\w+)\)(\.(?P<key>\w+))?")
 """Path of a fault of a dimension that cannot be built."""

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from libra_planner.inputs.parts import npu_part
+from libra_planner.plan.models import PlanSpec
+from libra_planner.plan.system import BUNDLED_CATALOGUE, FixedCostParts, NamedNpuSpec, catalogue_npu
+from libra_planner.plan.training import plan_spec
 from libra_planner.procurement.parts import Part
 from libra_planner.reading import bundled
 from libra_planner.reading.document import apply_settings, read_document
 from libra_planner.reading.faults import validated
 from libra_planner.reading.prices import PriceBookSpec
-from libra_planner.spec.groups import plan_spec
-from libra_planner.spec.models import PlanSpec
-from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
-from libra_planner.spec.system_models import FixedCostParts, NamedNpuSpec
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def plan_context(
 
     Parameters
     ----------
-    path, settings : as :func:`~libra_planner.spec.plan.load_plan` takes them.
+    path, settings : as :func:`~libra_planner.plan.problem.load_plan` takes them.
     npu_spare_fraction : spares of the NPU over those in use.
     shown : what to call the plan's file, if not by its path.
 

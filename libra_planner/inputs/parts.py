@@ -13,6 +13,8 @@ from pydantic import Field, model_validator
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.topology import TOP_OF_RACK
+from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.system import BUNDLED_CATALOGUE, CatalogueNpuSpec, catalogue_npu
 from libra_planner.procurement.parts import (
     NIC,
     NPU,
@@ -35,9 +37,6 @@ from libra_planner.reading.document import Document, Key, read_document
 from libra_planner.reading.faults import validated
 from libra_planner.reading.fields import Count, Model, Text
 from libra_planner.reading.fields import Price as Amount
-from libra_planner.spec.option_values import speed_bytes_per_s
-from libra_planner.spec.system import BUNDLED_CATALOGUE, catalogue_npu
-from libra_planner.spec.system_models import CatalogueNpuSpec
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Power = Annotated[float, Field(ge=0, le=1e9)]

@@ -7,15 +7,15 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from libra_planner.inputs.parts import PartsSpec
-from libra_planner.reading.prices import PriceBookSpec
-from libra_planner.spec.group_models import GroupPlanSpec
-from libra_planner.spec.models import (
+from libra_planner.plan.models import (
+    GroupPlanSpec,
     PlanSpec,
     TableSpec,
     TrainingSpec,
     TransformerSpec,
 )
-from libra_planner.spec.system_models import NpuCatalogueSpec
+from libra_planner.plan.system import NpuCatalogueSpec
+from libra_planner.reading.prices import PriceBookSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),

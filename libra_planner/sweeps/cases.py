@@ -16,14 +16,14 @@ from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.batch_program import BatchProgram, rest_of_key
 from libra_planner.optimizer.batch_structure import Key as ShapeKey
 from libra_planner.optimizer.batch_structure import numbers, shape_key
+from libra_planner.plan.problem import build_plan
+from libra_planner.plan.system import fixed_cost
+from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.prices import load_price_book
 from libra_planner.reading.rules import COST, Names, parse_rule, rule_names
-from libra_planner.spec.groups import plan_spec
-from libra_planner.spec.plan import build_plan
-from libra_planner.spec.system import fixed_cost
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.spec import Chunk
 from libra_planner.sweeps.template import (

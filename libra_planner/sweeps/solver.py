@@ -21,8 +21,8 @@ from libra_planner.optimizer.batch import (
     optimize_program,
 )
 from libra_planner.optimizer.batch_program import BatchProgram
+from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.spec.plan import build_plan
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.cases import Case, Piece, Rows, grouped, merged, pieces
 from libra_planner.sweeps.spec import Checker, CheckSettings, Chunk, Job

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 from libra_planner.reading import bundled
 from libra_planner.reading.document import (
     Document,
@@ -28,8 +29,6 @@ from libra_planner.reading.document import (
     shown,
 )
 from libra_planner.reading.faults import FaultCollector
-from libra_planner.spec.group_models import GroupPlanSpec
-from libra_planner.spec.models import PlanSpec
 from libra_planner.sweeps.axes import Axis, SweepFile, cell
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of

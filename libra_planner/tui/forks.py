@@ -35,7 +35,7 @@ MODULES = (
     "libra_planner.check.links",
     "libra_planner.views.check",
     "libra_planner.check.hotspot",
-    "libra_planner.spec.plan",
+    "libra_planner.plan.problem",
     "libra_planner.sweeps.runner",
     "libra_planner.sweeps.results",
     "libra_planner.tui.links",

@@ -110,8 +110,7 @@ def settings_between(
 
 def _defaults() -> dict[str, Any]:
     """What a plan means that does not say a key."""
-    from libra_planner.spec.group_models import GroupPlanSpec
-    from libra_planner.spec.models import PlanSpec
+    from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 
     fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
     return {key: one.default for key, one in fields.items() if not one.is_required()}
@@ -120,7 +119,7 @@ def _defaults() -> dict[str, Any]:
 def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
     """Read a plan as every command does, and keep its faults instead of raising them."""
     from libra_planner.errors import Fault, PlannerError, SpecError
-    from libra_planner.spec.plan import load_plan
+    from libra_planner.plan.problem import load_plan
 
     try:
         problem, document = load_plan(path, settings), plan_document(path, settings)

@@ -27,7 +27,7 @@ LAYERS = [
     ["check"],
     ["procurement"],
     ["reading"],
-    ["spec"],
+    ["plan"],
     ["inputs"],
     ["sweeps"],
     ["interop"],
@@ -40,7 +40,6 @@ _CROWDED = {
     "cli": 24,
     "optimizer": 39,
     "views": 19,
-    "spec": 19,
     "tui": 20,
 }
 """Folders that still hold more modules than 14: so many, and never more."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from libra_planner.fabric.realization import realize
 from libra_planner.fabric.topology import Realization, SwitchSettings, parse_topology
 from libra_planner.inputs.parts import load_parts
+from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Bill, Line, discounted_usd
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
@@ -28,7 +29,6 @@ from libra_planner.procurement.run import (
     training_run,
     young_interval_s,
 )
-from libra_planner.spec.plan import load_plan
 from libra_planner.workload.operations import Covers
 
 SMALL = """\

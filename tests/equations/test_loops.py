@@ -10,7 +10,7 @@ import pytest
 import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.spec.loops import parse_loop
+from libra_planner.plan.loops import parse_loop
 from libra_planner.step.explanation import Share, critical_path
 from libra_planner.step.expression import (
     Constant,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import libra_planner as lp
-from libra_planner.spec import loops
+from libra_planner.plan import loops
 from libra_planner.step.loops import LOOPS
 
 ROOT = Path(__file__).parents[2]

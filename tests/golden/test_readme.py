@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from libra_planner.cli.main import _parser
-from libra_planner.spec.plan import load_plan
+from libra_planner.plan.problem import load_plan
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

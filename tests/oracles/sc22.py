@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
-from libra_planner.spec.plan import load_plan
 from tests.oracles.libra_tables import HERE, TABLES, Table
 
 MODELS = {"17b": "Turing_NLG", "175b": "GPT_3", "1t": "MSFT_1T"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.optimizer.batch import batch_optimize
+from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
-from libra_planner.spec.plan import load_plan
 from tests.oracles.libra_tables import optima, write_files
 
 ROWS = optima()

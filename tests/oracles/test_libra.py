@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from libra_planner.spec.plan import load_plan
-from libra_planner.spec.workloads import PlanSettings, load_workload
+from libra_planner.plan.problem import load_plan
+from libra_planner.plan.workloads import PlanSettings, load_workload
 from libra_planner.workload.operations import CollectiveKind, Operation, Phase
 from tests.oracles.libra_tables import TABLES, optima, write_files
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import libra_planner as lp
 from libra_planner.errors import PlannerError
+from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem
 from libra_planner.reading.bundled import folder
 from libra_planner.reading.document import parse_document
-from libra_planner.spec.plan import build_plan
 from libra_planner.step import layers as loops
 from libra_planner.step.loops import LOOPS, TrainingLoop
 from libra_planner.step.training import Training
@@ -131,8 +131,8 @@ def _write(file: Path, text: str) -> None:
 
 
 def test_what_is_kept_cannot_be_changed_by_its_users() -> None:
+    from libra_planner.plan.system import catalogue_npu
     from libra_planner.reading.prices import load_price_book
-    from libra_planner.spec.system import catalogue_npu
 
     def npu() -> dict[str, float]:
         return catalogue_npu("h100-sxm", None, None, path="npu").peak_TFLOPps

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
+from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
 from libra_planner.reading.document import apply_settings, parse_document
-from libra_planner.spec.plan import load_plan
 from libra_planner.tui.fields import edited_text, faults_by_key, form_fields, save_plan
 from libra_planner.tui.files import RecentPlan, left_with, recent_plans, remember
 from libra_planner.tui.plans import best_design, read_plan

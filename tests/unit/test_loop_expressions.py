@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
-from libra_planner.spec.loops import MAX_NESTING, parse_loop
+from libra_planner.plan.loops import MAX_NESTING, parse_loop
 from libra_planner.step.loops import (
     LOOPS,
     NAMES,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from libra_planner.errors import SpecError
+from libra_planner.plan.models import NpuSpec
+from libra_planner.plan.workloads import PlanSettings, load_workload
 from libra_planner.reading.document import read_document
-from libra_planner.spec.models import NpuSpec
-from libra_planner.spec.workloads import PlanSettings, load_workload
 from libra_planner.workload.operations import Phase
 from libra_planner.workload.transformer import Architecture
 

@@ -19,6 +19,25 @@ from libra_planner.costs.prices import (
 )
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Realization, Topology, parse_topology
+from libra_planner.plan import options as catalogue
+from libra_planner.plan import realization
+from libra_planner.plan.fidelity import Fidelity, build_fidelity
+from libra_planner.plan.loops import loop_settings
+from libra_planner.plan.models import AnyPlanSpec, FabricSpec, PlanSpec
+from libra_planner.plan.system import FixedCost, fixed_cost
+from libra_planner.plan.training import (
+    PlannedTraining,
+    TrainingBuilder,
+    check_group,
+    check_rules,
+    entries,
+    group_objective,
+    plan_loop,
+    plan_spec,
+    planned_step,
+    step_notes,
+    step_settings,
+)
 from libra_planner.problem import (
     Fabric,
     PlanText,
@@ -33,23 +52,6 @@ from libra_planner.reading.document import Document, apply_settings, dotted_key,
 from libra_planner.reading.faults import FaultCollector
 from libra_planner.reading.prices import load_price_book
 from libra_planner.reading.rules import parse_rule, rule_names
-from libra_planner.spec import catalogue, realization
-from libra_planner.spec.fidelity import Fidelity, build_fidelity
-from libra_planner.spec.group_models import AnyPlanSpec
-from libra_planner.spec.groups import (
-    check_group,
-    check_rules,
-    entries,
-    group_objective,
-    plan_spec,
-    planned_step,
-    step_notes,
-    step_settings,
-)
-from libra_planner.spec.loop_spec import loop_settings
-from libra_planner.spec.models import FabricSpec, PlanSpec
-from libra_planner.spec.system import FixedCost, fixed_cost
-from libra_planner.spec.training import PlannedTraining, TrainingBuilder, plan_loop
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
 from libra_planner.step.training import Step

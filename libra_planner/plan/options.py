@@ -1,20 +1,165 @@
-"""``fabric.link_options`` of a plan into the options of each dimension."""
+"""Purchasable links of a plan: speeds, port counts and prices into options of dimensions."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from libra_planner.costs.options import LinkOption, Options
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document, Key, shown
 from libra_planner.reading.faults import validated
-from libra_planner.spec.option_models import LinkOptionSpec
-from libra_planner.spec.option_values import port_counts, speed_bytes_per_s, usd_per_npu
 from libra_planner.step.expression import Array
+from libra_planner.units import UNITS, unit_kind
+
+MAX_PORTS = 10_000
+"""Most ports per NPU; beyond it a number is a slip of the keyboard."""
+
+_SPEEDS = (1e3, 1e18)
+_MAX_USD = 1e12
+_QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*)", re.ASCII)
+_RANGE = re.compile(r"([0-9]{1,9})\s*\.\.\s*([0-9]{1,9})", re.ASCII)
+
+
+def speed_bytes_per_s(value: Any) -> float:
+    """A speed such as ``400 Gbit/s``.
+
+    Raises
+    ------
+    SpecError
+        For anything else: no unit, one that is no bandwidth, zero, negative, no number.
+
+    Examples
+    --------
+    >>> speed_bytes_per_s("400 Gbit/s")
+    50000000000.0
+    """
+    expected = "expected a speed with its unit"
+    if _is_number(value) and math.isfinite(value):
+        fix = f"write {value:g} GB/s or {value:g} Gbit/s"
+        raise UnitError(Fault(f"got {value:g} without a unit", expected, fix))
+    match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise SpecError(Fault(f"got {shown(value)}", expected, "write e.g. 400 Gbit/s"))
+    number, unit = float(match[1]), match[2]
+    if not unit:
+        fix = f"write {number:g} GB/s or {number:g} Gbit/s"
+        raise UnitError(Fault(f"got {value!r} without a unit", expected, fix))
+    speed = number * _factor(unit)
+    if not _SPEEDS[0] <= speed <= _SPEEDS[1]:
+        sizes = f"from {_SPEEDS[0]:g} to {_SPEEDS[1]:g} bytes/s"
+        raise SpecError(Fault(f"got {value!r}", f"expected a speed {sizes}"))
+    return speed
+
+
+def _factor(unit: str) -> float:
+    try:
+        kind, factor = unit_kind(unit)
+    except UnitError as error:
+        bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
+        fix = error.faults[0].fix if bits else closest(unit, UNITS["bandwidth"])
+        raise UnitError(Fault(f"got the unit {unit!r}", "expected GB/s or Gbit/s", fix)) from None
+    if kind != "bandwidth":
+        raise UnitError(Fault(f"got a {kind} in {unit}", "expected GB/s or Gbit/s"))
+    return factor
+
+
+def port_counts(value: Any) -> list[int]:
+    """Port counts from a number, a list or a range.
+
+    Raises
+    ------
+    SpecError
+        For counts below 1, far too many, or a range that runs backwards.
+
+    Examples
+    --------
+    >>> port_counts(2), port_counts([1, 2, 4]), port_counts("1..4")
+    ([2], [1, 2, 4], [1, 2, 3, 4])
+    """
+    match = _RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is not None:
+        first, last = _port_count(int(match[1])), _port_count(int(match[2]))
+        if first > last:
+            fix = f"write {last}..{first}"
+            raise SpecError(Fault(f"got {value!r}", "expected a range that goes up", fix))
+        return list(range(first, last + 1))
+    if isinstance(value, list):
+        if not value:
+            raise SpecError(Fault("got an empty list", "expected port counts", "write e.g. 1..4"))
+        return [_port_count(one) for one in value]
+    return [_port_count(value)]
+
+
+def _port_count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PORTS:
+        expected = f"expected whole numbers of ports from 1 to {MAX_PORTS:,}"
+        raise SpecError(Fault(f"got {shown(value)}", expected, "write e.g. 2, 1..4 or [1, 2, 4]"))
+    return value
+
+
+def usd_per_npu(value: Any, n_ports: list[int]) -> list[float]:
+    """Volume prices, one for each port count.
+
+    Raises
+    ------
+    SpecError
+        For another number of prices, or one that is negative or no number.
+    """
+    prices = value if isinstance(value, list) else [value]
+    if len(prices) != len(n_ports):
+        expected = f"expected {len(n_ports)}, one for each port count"
+        fix = f"write usd_per_npu: [..] for ports {', '.join(map(str, n_ports[:9]))}"
+        raise SpecError(Fault(f"got {len(prices)} prices", expected, fix))
+    for price in prices:
+        if not _is_number(price) or not 0 <= price <= _MAX_USD:
+            raise SpecError(Fault(f"got {shown(price)}", f"expected USD from 0 to {_MAX_USD:g}"))
+    return [float(price) for price in prices]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_Usd: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+
+
+class LinkOptionSpec(BaseModel):
+    """A port that can be bought, how many of it an NPU may have, and what they cost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    # What is skipped here is read below, whose messages name the fix.
+    speed: SkipValidation[str] = Field(
+        description="Bandwidth of one port, one direction, such as 400 Gbit/s or 50 GB/s."
+    )
+    ports: SkipValidation[int | str | list[int]] = Field(
+        default=1, description="Ports per NPU: a number, a list, or a range such as 1..4."
+    )
+    usd_per_port: _Usd | None = Field(
+        default=None,
+        description="Price of a port for one NPU: NIC, cable, optics and its share of the switch.",
+    )
+    usd_per_npu: SkipValidation[float | list[float] | None] = Field(
+        default=None, description="Volume prices: of all ports of one NPU, one for each count."
+    )
+    name: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="What the supplier calls it."
+    )
+
+
+LinkOptionsSpec: TypeAlias = dict[
+    Annotated[str, Field(min_length=1)], SkipValidation[list[str | LinkOptionSpec]]
+]
+"""Options by dimension; each entry is read on its own below."""
+
 
 MAX_OPTIONS = 10_000
 """Most options of one dimension: entries times port counts."""

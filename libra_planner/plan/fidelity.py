@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.topology import Topology
-from libra_planner.spec.fidelity_models import AUTO
-from libra_planner.spec.models import CommonSpec
+from libra_planner.plan.models import AUTO, CommonSpec
 from libra_planner.step.collectives.algorithms import (
     Algorithm,
     Network,

@@ -4,18 +4,91 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, SkipValidation, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    SkipValidation,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
-from libra_planner.reading.fields import DEGREES, GROUPS, Bytes, Count, Duration, Rate, Text
-from libra_planner.reading.fields import Model as _Model
-from libra_planner.spec.fidelity_models import FidelitySpec, Latencies
-from libra_planner.spec.loop_spec import BubbleFraction, LoopSpec
-from libra_planner.spec.option_models import LinkOptionsSpec
-from libra_planner.spec.realization_models import RealizationSpec
-from libra_planner.spec.system_models import AnyNpuSpec, FixedCostSpec, NpuSpec
+from libra_planner.plan.loops import BubbleFraction, LoopSpec
+from libra_planner.plan.options import LinkOptionsSpec
+from libra_planner.plan.realization import RealizationSpec
+from libra_planner.plan.system import AnyNpuSpec, FixedCostSpec, NpuSpec
+from libra_planner.reading.document import shown
+from libra_planner.reading.fields import DEGREES, GROUPS, Bytes, Count, Duration, Model, Rate, Text
+from libra_planner.step.collectives.flowshop import MAX_CHUNKS
+
+AUTO = "auto"
+_MOST_NS = 1e12
 
 
-class FabricSpec(_Model):
+def _chunks(value: Any) -> int | str:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value == AUTO or (whole and 1 <= value <= MAX_CHUNKS):
+        return value  # type: ignore[no-any-return]
+    expected = f"expected a whole number from 1 to {MAX_CHUNKS:,}, or auto"
+    raise ValueError(f"got {shown(value)}, {expected}")
+
+
+def _latencies(value: Any) -> tuple[float, ...]:
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        number = isinstance(one, int | float) and not isinstance(one, bool)
+        if not number or not 0 <= one <= _MOST_NS:
+            expected = f"expected ns from 0 to {_MOST_NS:g}, or a list with one per dimension"
+            raise ValueError(f"got {shown(one)}, {expected}")
+    return tuple(float(one) for one in values)
+
+
+Chunks: TypeAlias = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_chunks),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CHUNKS}, {"const": AUTO}]}
+    ),
+]
+"""Chunks of every collective: a number, or the best of the powers of two."""
+
+Latencies: TypeAlias = Annotated[
+    tuple[float, ...],
+    BeforeValidator(_latencies),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]}),
+]
+"""Latency of a hop in ns, for all dimensions or for each."""
+
+
+class FidelitySpec(Model):
+    """How closely collectives are modelled (C4); part of every plan."""
+
+    fidelity: Literal["ideal", "pipelined"] = Field(
+        default="ideal",
+        description="ideal: bytes over bandwidth, as LIBRA; pipelined: chunks that fill and "
+        "drain the dimensions, a latency per step, the real links of partial groups.",
+    )
+    chunks: Chunks | None = Field(
+        default=None,
+        description="pipelined: equal parts that each collective is cut into, or auto (default).",
+    )
+    algorithms: list[Text] | None = Field(
+        default=None,
+        description="pipelined and check: ring, direct, direct1, halving_doubling or default, "
+        "for each dimension.",
+    )
+    in_network_reduction: list[Text] = Field(
+        default=[], description="Switches that reduce, by dimension (dim4) or tier."
+    )
+    scheduler: Literal["hierarchical", "balanced"] = Field(
+        default="hierarchical",
+        description="hierarchical: dimensions in order; balanced: also what the best split "
+        "over orders of the dimensions would give (ideal only).",
+    )
+
+
+class FabricSpec(Model):
     """The topology and the price tier of every dimension."""
 
     topology: Text = Field(
@@ -32,19 +105,19 @@ class FabricSpec(_Model):
         default=None, description="Latency of a hop, for all dimensions or for each; a switch is 2."
     )
     realization: SkipValidation[RealizationSpec | None] = Field(
-        default=None,  # Read in spec.realization, which knows the names of the dimensions.
+        default=None,  # Read in plan.realization, which knows the names of the dimensions.
         description="How the dimensions are built from whole links, for check.",
     )
 
 
-class DegreesSpec(_Model):
+class DegreesSpec(Model):
     """Degrees of parallelism; they fill the dimensions from the innermost."""
 
     tp: Count = Field(default=1, description="Tensor parallelism, innermost.")
     dp: Count = Field(description="Data parallelism, outermost.")
 
 
-class GroupsSpec(_Model):
+class GroupsSpec(Model):
     """Group sizes per phase, one per dimension; 1 where a dimension is not used."""
 
     forward: list[Count]
@@ -65,7 +138,7 @@ ParallelismSpec: TypeAlias = Annotated[
 ]
 
 
-class TrainingSpec(_Model):
+class TrainingSpec(Model):
     """What is trained, and how it is spread over the NPUs."""
 
     workload: Text = Field(description="A bundled workload's name, or a path to a workload file.")
@@ -113,7 +186,7 @@ class PlanSpec(CommonSpec, TrainingSpec):
     """A plan: what is trained, on what fabric, at what prices, under which rules."""
 
 
-class ArchitectureSpec(_Model):
+class ArchitectureSpec(Model):
     """Shape of a decoder-only transformer."""
 
     n_layers: Count
@@ -124,7 +197,7 @@ class ArchitectureSpec(_Model):
     ffn_multiple: Count = 4
 
 
-class ComputeSpec(_Model):
+class ComputeSpec(Model):
     """Compute rate a workload assumes: MACs per second, or an NPU and its efficiency."""
 
     macs_per_s: Rate | None = None
@@ -146,7 +219,7 @@ CoversSpec: TypeAlias = Annotated[
 ]
 
 
-class TransformerSpec(_Model):
+class TransformerSpec(Model):
     """A workload generated from a transformer's architecture."""
 
     kind: Literal["transformer"]
@@ -164,7 +237,7 @@ class TransformerSpec(_Model):
     assumptions: list[Text] = Field(default=[])
 
 
-class CollectiveSpec(_Model):
+class CollectiveSpec(Model):
     """One collective; an all-gather says shard_bytes or full_bytes, the others size_bytes."""
 
     kind: Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
@@ -188,7 +261,7 @@ class CollectiveSpec(_Model):
         return self
 
 
-class OperationSpec(_Model):
+class OperationSpec(Model):
     """One phase of one operator: compute time in one of four units, a collective, or both."""
 
     layer: Text
@@ -211,7 +284,7 @@ class OperationSpec(_Model):
         return self
 
 
-class TableSpec(_Model):
+class TableSpec(Model):
     """A workload that lists its operations outright."""
 
     kind: Literal["table"]
@@ -222,3 +295,30 @@ class TableSpec(_Model):
         default=None, description="Tokens of a step over the whole cluster, for runs."
     )
     assumptions: list[Text] = Field(default=[])
+
+
+class MemberSpec(TrainingSpec):
+    """One workload of a group."""
+
+    weight: Annotated[float, Field(ge=1e-6, le=1e6)] = Field(
+        default=1.0, description="Its share of the group; shares are divided by their sum."
+    )
+    name: Text | None = Field(
+        default=None, description="What reports call it; by default the workload's name."
+    )
+
+
+class GroupPlanSpec(CommonSpec):
+    """A plan for several workloads on one fabric."""
+
+    workloads: Annotated[list[MemberSpec], Field(min_length=1, max_length=100)] = Field(
+        description="Instead of workload: what the fabric is for, each with its parallelism."
+    )
+    group_objective: Literal["weighted", "relative", "worst_case"] = Field(
+        default="weighted",
+        description="weighted: the mean step time; relative, worst_case: the mean or the "
+        "largest of step time over each workload's own optimum.",
+    )
+
+
+AnyPlanSpec: TypeAlias = PlanSpec | GroupPlanSpec

@@ -1,0 +1,1 @@
+"""Plan files into trainings, fabrics, prices and problems; only reading, no physics."""

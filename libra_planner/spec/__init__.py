@@ -1,1 +1,0 @@
-"""The boundary: plan, workload and price-book files into the core's frozen types."""
