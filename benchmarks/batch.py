@@ -21,9 +21,9 @@ import numpy as np
 
 import libra_planner as lp
 from libra_planner.optimizer.batch import BatchResult, optimize_program
-from libra_planner.optimizer.batch_program import BatchProgram
 from libra_planner.optimizer.per_cost import per_cost_problem, to_per_cost
-from libra_planner.optimizer.program import Program, scaled_program
+from libra_planner.optimizer.plans import BatchProgram, scaled_program
+from libra_planner.optimizer.program import Program
 
 N_BATCH, N_REBUILT, N_COMPILED, N_ROUNDS = 10_000, 10, 40, 9
 _SOLVERS_OWN = 1e-5
@@ -58,15 +58,16 @@ def model(problem: lp.Problem) -> Model:
     share = TYPICAL / TYPICAL.sum()
     rules = [share @ b[:4] == (budget * b[4] if per_cost else budget)]
     if per_cost:
-        rules.append(program.rules.equal[-1:] @ b == program.rules.target[-1:])
-    objective = cp.Minimize(program.time @ w + program.constant_s / program.time_unit_s)
+        rules.append(program.equal[-1:, :, 0] @ b == program.target[-1:, 0])
+    unit = float(program.time_unit_s[0])
+    objective = cp.Minimize(program.time[:, 0] @ w + float(program.constant_s[0]) / unit)
     rows = [*_time_rows(program, b, w), *rules]
-    return Model(cp.Problem(objective, rows), budget, program.time_unit_s)
+    return Model(cp.Problem(objective, rows), budget, unit)
 
 
 def _time_rows(program: Program, b: cp.Variable, w: cp.Variable) -> list[cp.Constraint]:
-    reciprocals = w[: program.n_forms] >= cp.inv_pos(program.forms @ b)
-    return [reciprocals, program.rows @ w + program.offsets <= 0]
+    reciprocals = w[: program.n_forms] >= cp.inv_pos(program.forms[..., 0] @ b)
+    return [reciprocals, program.rows[..., 0] @ w + program.offsets[:, 0] <= 0]
 
 
 def seconds_each(call: Callable[[], object], n_designs: int) -> float:

@@ -11,8 +11,8 @@ from libra_planner.check.links import CheckMemo, CheckReport, LinkCheck, link_ch
 from libra_planner.check.traffic import TrafficSettings
 from libra_planner.errors import Fault, PlannerError, SpecError
 from libra_planner.fabric.clos import Array
+from libra_planner.optimizer.design import Solution
 from libra_planner.optimizer.optimize import solve
-from libra_planner.optimizer.solution import Solution
 from libra_planner.problem import RULE_TOLERANCE, Problem, slowed
 from libra_planner.routing.policy import Policy
 

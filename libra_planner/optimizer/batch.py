@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
-from libra_planner.optimizer.batch_objectives import BatchDesigns, no_figures, solve_designs
-from libra_planner.optimizer.batch_program import BatchProgram, fits_a_batch, rest_of_key
-from libra_planner.optimizer.batch_scaled import Index
-from libra_planner.optimizer.batch_structure import Key, shape_key
+from libra_planner.optimizer.objectives import Designs, no_figures, solve_designs
 from libra_planner.optimizer.optimize import optimize
+from libra_planner.optimizer.plans import BatchProgram, Plans, fits_a_batch, rest_of_key
+from libra_planner.optimizer.program import Index
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.step.expression import Array, Mask
+from libra_planner.step.lifted import Key, shape_key
 
 CHUNK = 1000
 """Designs solved at a time: their arrays stay in the cache, and memory flat."""
@@ -175,14 +175,14 @@ def _solve(
     problem: Callable[[int], Problem],
 ) -> None:
     """Solve a batch into some rows of a result; ``problem`` gives design i's problem."""
-    designs = solve_designs(program)
+    designs = solve_designs(Plans.of(program))
     n_dims = len(designs.bandwidth_bytes_per_s)
     _put(result, rows, designs, n_dims)
     for i in np.flatnonzero(~(designs.certified | designs.infeasible | designs.ill_posed)):
         _resolve(result, int(rows[i]), problem(int(i)))
 
 
-def _put(result: BatchResult, rows: Index, designs: BatchDesigns, n_dims: int) -> None:
+def _put(result: BatchResult, rows: Index, designs: Designs, n_dims: int) -> None:
     fine = designs.certified
     found = rows[fine]
     result.bandwidth_bytes_per_s[found, :n_dims] = designs.bandwidth_bytes_per_s.T[fine]

@@ -27,8 +27,6 @@ import numpy as np
 from libra_planner.costs.options import Options, nearest_options
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.evaluation import max_violation
-from libra_planner.optimizer.batch_scaled import BatchRules
-from libra_planner.optimizer.batch_setup import interval_bounds
 from libra_planner.optimizer.combinations import (
     Best,
     Block,
@@ -40,6 +38,8 @@ from libra_planner.optimizer.combinations import (
     tie_breaker,
 )
 from libra_planner.optimizer.design import Design
+from libra_planner.optimizer.plans import interval_bounds
+from libra_planner.optimizer.program import RuleRows
 from libra_planner.problem import RULE_TOLERANCE, Prices, Problem, Rule
 from libra_planner.step.expression import Array
 
@@ -66,7 +66,7 @@ def least_objectives(problem: Problem, block: Block) -> Array:
     table, room = np.array(rows)[:, continuous, None], np.array(limits)
     broken = ((table == 0).all(axis=1) & (room < 0)).any(axis=0)
     none = np.empty((0, len(continuous), n))
-    rules = BatchRules(np.broadcast_to(table, (*table.shape[:2], n)), room, none, none[:, 0])
+    rules = RuleRows(np.broadcast_to(table, (*table.shape[:2], n)), room, none, none[:, 0])
     lower, upper = interval_bounds(rules, len(continuous))
     broken |= (lower > upper * (1 + RULE_TOLERANCE)).any(axis=0)
     fastest = np.empty((n, n_dims))

@@ -21,12 +21,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.optimizer.design import Design, exact_design
+from libra_planner.optimizer.design import Design, Solution, exact_design
 from libra_planner.optimizer.per_cost import per_cost_problem
-from libra_planner.optimizer.program import scaled_program
-from libra_planner.optimizer.solution import Solution
-from libra_planner.optimizer.typical import typical_bandwidth
-from libra_planner.optimizer.wellposed import bandwidth_bounds
+from libra_planner.optimizer.plans import scaled_program, typical_bandwidth
+from libra_planner.optimizer.posedness import bandwidth_bounds
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.step.lifted import lift

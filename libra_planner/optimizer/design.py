@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from libra_planner.errors import SolverFailed
 from libra_planner.evaluation import OBJECTIVES, max_violation
-from libra_planner.optimizer.feasibility import restored
+from libra_planner.optimizer.certificate import restored
 from libra_planner.optimizer.program import Program
 from libra_planner.problem import RULE_TOLERANCE, Problem
 from libra_planner.step.expression import Array
@@ -14,9 +14,6 @@ from libra_planner.units import gigabytes_per_s
 
 CERTIFIED_GAP = 1e-6
 """Largest optimality gap that counts as certified (C9)."""
-
-SURE_GAP = 5e-10
-"""Gap above which a second engine is asked: two engines then agree to 1e-9."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,23 @@ class Design:
 
 
 @dataclass(frozen=True)
+class Solution:
+    """A certified design and the problem it answers.
+
+    Parameters
+    ----------
+    design : the optimum.
+    problem : with a group's own optima and the number of chunks that were found on the way.
+    has_neighbors : whether problems nearby have optima of the same kind; not so for a step
+        without traffic, a catalogue or a relative group.
+    """
+
+    design: Design
+    problem: Problem
+    has_neighbors: bool = False
+
+
+@dataclass(frozen=True)
 class FrontierPoint:
     """A design that none is both cheaper and faster than.
 
@@ -74,7 +88,12 @@ def exact_design(
 
     ``b`` has shape (n_dims,) in the program's units, ``lower_bound`` the objective's unit.
     """
-    bandwidth = restored(program, b) * program.bandwidth_unit
+    bandwidth = (restored(program, b[:, None]) * program.bandwidth_unit)[:, 0]
+    return design_at(problem, bandwidth, lower_bound, unique=unique)
+
+
+def design_at(problem: Problem, bandwidth: Array, lower_bound: float, *, unique: bool) -> Design:
+    """The design at a vector in bytes/s, shape (n_dims,), evaluated in NumPy (C9)."""
     step_time_s = float(problem.step_time.seconds(bandwidth))
     objective = OBJECTIVES[problem.objective](step_time_s, float(problem.cost_usd(bandwidth)))
     return Design(

@@ -1,254 +1,370 @@
-"""The three objectives: least step time, least cost, least product of both (C8)."""
+"""The three objectives: least step time, least cost, least product of both (C8).
+
+Programs are solved, made feasible, certified and freed of ties, n plans of one structure at once;
+one plan is a batch of one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from libra_planner.errors import IllPosed, Infeasible, SolverFailed
-from libra_planner.evaluation import OBJECTIVES, max_violation
-from libra_planner.optimizer.centred import Centred, centred
-from libra_planner.optimizer.cheapest import Choice, cheapest
-from libra_planner.optimizer.design import Design, exact_design
-from libra_planner.optimizer.feasibility import restored
-from libra_planner.optimizer.illposed import (
-    affordable,
+from libra_planner.optimizer.certificate import SURE_GAP, lower_bound, restored
+from libra_planner.optimizer.engines.batch import solve_interior
+from libra_planner.optimizer.per_cost import from_per_cost, per_cost_plans
+from libra_planner.optimizer.plans import Plans, program_near, typical_designs
+from libra_planner.optimizer.posedness import (
     attains_product,
-    check_bounded,
-    check_product,
-    check_time_limited,
+    has_no_end,
+    is_well_posed,
+    with_caps,
 )
-from libra_planner.optimizer.linear import CutModel
-from libra_planner.optimizer.per_cost import from_per_cost, per_cost_problem, to_per_cost
 from libra_planner.optimizer.program import (
-    CHEAPEST,
-    FASTEST,
-    Weights,
+    Engine,
+    Point,
+    Program,
     communication,
-    scaled_program,
+    lanes,
+    put,
     size_of,
-    weighted,
+    some_of,
+    taken,
+    weighted_value,
 )
-from libra_planner.optimizer.solution import Solution
-from libra_planner.optimizer.typical import typical_bandwidth
-from libra_planner.optimizer.weighted import Optimum, certified, interior
-from libra_planner.optimizer.wellposed import (
-    bandwidth_bounds,
-    step_time_infeasible,
-)
-from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
-from libra_planner.step.expression import Array
+from libra_planner.optimizer.ties import chosen_among_ties
+from libra_planner.problem import RULE_TOLERANCE
+from libra_planner.step.expression import Array, Mask
 
-_ENDLESS = 1e4
-"""Bandwidth, over a typical one, that stands for no limit."""
+_GOOD_GAP = 1e-8
+"""Gap of a design that is something to go by; decimals solve the others."""
 
-_LEAST_TILT = 1e-8
-_GIVEN_AWAY = 1e-7
-"""Weight of cost that breaks a tie, and what that may cost of the objective (relative)."""
+_GIVEN_AWAY = 1e-9
+"""Share of the value that a choice among ties may give away."""
 
-_DOUBTFUL = 1e-15, 1e-4
-"""Shares of what is minimised between which a transfer is there, but not to many digits."""
+_TILT = 1e-7
+"""Weight of cost that breaks ties where the set of optima is no polyhedron."""
 
-FLAT = 1e-6
-"""Share of step time x cost that bandwidth has a say in, below which decimals decide."""
-
-_SLACK = 1e-9
-_TILTS = (1e-2, 1e-4, 1e-6)
+_TILTED_AWAY = 1e-7
+_TIME_TILTS = (1e-2, 1e-4, 1e-6)
 """Weights of time beside cost, tried in turn, that find the fastest of the cheapest designs."""
 
+_FARTHEST, _FARTHEST_ALONE = 1e4, 1e12
+"""Factor by which a further attempt may move a typical bandwidth, in a batch and alone."""
 
-def performance(problem: Problem, lower: Array, upper: Array) -> Solution:
-    """The least step time."""
-    check_bounded(problem, upper)
-    typical = typical_bandwidth(problem, lower, upper)
-    if len(problem.step_time.forms):
-        start = centred(problem, typical, upper, lambda _: FASTEST)
-        best = certified(start.program, FASTEST, start.point.b)
-        choice = _tie_broken(start, best)
-        bound = start.program.constant_s + start.program.time_unit_s * best.bound
-        design = exact_design(problem, start.program, choice.b, bound, unique=choice.unique)
-        solution = Solution(design, problem, has_neighbors=True, settled=choice.settled)
-    else:
-        solution = _without_traffic(problem, typical, upper)
-    for limit in problem.step_time_limits:
-        if solution.design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
-            raise _too_slow(problem, limit, solution.design)
-    return solution
+_FLAT = 1e-6
+"""Share of step time x cost that bandwidth has a say in, below which decimals decide."""
 
 
-def cost(problem: Problem, lower: Array, upper: Array) -> Solution:
-    """The least cost within the step-time bounds; of the cheapest designs the fastest."""
-    check_time_limited(problem)
-    start = _limited_program(problem, lower, upper)
-    if start is None:
-        return _without_traffic(problem, typical_bandwidth(problem, lower, upper), upper)
-    program = start.program
-    best = certified(program, CHEAPEST, start.point.b)
-    bound = problem.fixed_cost_usd + program.cost_unit_usd * best.bound
-    if communication(program, best.b) < program.time_limit * (1 - _SLACK):
-        best = _fastest_of_the_cheapest(start, best.value) or best
-    choice = _tie_broken(start, best)
-    design = exact_design(problem, program, choice.b, bound, unique=choice.unique)
-    return Solution(design, problem, has_neighbors=True, settled=choice.settled)
+@dataclass(frozen=True)
+class Designs:
+    """Designs of n plans, on the last axis.
 
-
-def performance_per_cost(problem: Problem, lower: Array, upper: Array) -> Solution:
-    """The least product of step time and cost.
-
-    It is quasi-convex (see ``per_cost``): where its optimum is slower than a step-time
-    bound, the best design within the bound is on it, hence the cheapest one there.
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims, n).
+    objective, lower_bound, step_time_s, cost_usd : shape (n,), exact at the vector (C9).
+    unique : no other design ties.
+    certified : no rule broken by more than 1e-9, and nothing in doubt: a gap of at most 5e-10,
+        the choice among ties exact.
+    infeasible : proven: no design meets all rules.
+    ill_posed : proven: the optimum is not attained (C8).
     """
-    check_product(problem, upper)
-    limit = _tightest(problem)
-    if limit is None:
-        return _least_product(problem, lower, upper)
-    within = cost(replace(problem, objective="cost"), lower, upper)
-    free = replace(problem, step_time_limits=())
-    if attains_product(free, upper):
-        solution = _least_product(free, lower, upper)
-        bandwidth = solution.design.bandwidth_bytes_per_s
-        if float(problem.step_time.seconds(bandwidth)) <= limit.limit_s * (1 + RULE_TOLERANCE):
-            violation = max_violation(problem, bandwidth)
-            design = replace(solution.design, max_violation=violation)
-            return replace(solution, design=design, problem=problem)
-    return _at_the_limit(problem, limit, within)
+
+    bandwidth_bytes_per_s: Array
+    objective: Array
+    lower_bound: Array
+    step_time_s: Array
+    cost_usd: Array
+    unique: Mask
+    certified: Mask
+    infeasible: Mask
+    ill_posed: Mask
 
 
-def _at_the_limit(problem: Problem, limit: StepTimeLimit, within: Solution) -> Solution:
-    """The cheapest design within a step-time bound as the one with the least product."""
-    design = within.design
-    step_time_s = float(problem.step_time.seconds(design.bandwidth_bytes_per_s))
-    product = step_time_s * design.objective
-    bound = min(limit.limit_s * design.lower_bound, product)
-    design = replace(design, objective=product, lower_bound=bound)
-    return replace(within, design=design, problem=problem)
+def solve_designs(plans: Plans) -> Designs:
+    """All designs of a batch; those with nothing certified or proven need to be solved alone."""
+    if plans.n == 1:  # See ``lanes``.
+        return some_of(solve_designs(plans.take(lanes(np.ones(1, dtype=bool)))), np.arange(1))
+    hopeless = plans.empty | (plans.limit_s < plans.compute_s)
+    sound = is_well_posed(plans)
+    ready = lanes(~hopeless & sound)
+    endless = lanes(~hopeless & ~sound & has_no_end(plans))
+    designs = _nothing(plans)
+    designs.infeasible[hopeless] = True
+    if len(endless):
+        capped = with_caps(plans.take(endless))
+        designs.ill_posed[endless] = _performance(capped).certified  # Then a design is known.
+    if len(ready):
+        part = plans.take(ready)
+        put(designs, ready, best_designs(part, attains=attains_product(part)))
+    return designs
 
 
-def _least_product(problem: Problem, lower: Array, upper: Array) -> Solution:
-    """The least T C without a step-time bound: a problem of performance over (B/C, 1/C)."""
-    other = per_cost_problem(problem)
-    _, other_upper = bandwidth_bounds(other)
-    if np.isinf(other_upper[other.step_time.dims_with_traffic]).any():
-        raise IllPosed(
-            f"{problem.at('constraints')}got bandwidth that costs nothing and "
-            "that no rule bounds, expected a price or a bound for each dimension with traffic (C8)"
-        )
-    typical = to_per_cost(problem, typical_bandwidth(problem, lower, upper))
-    start = centred(other, typical, other_upper, lambda _: FASTEST)
-    best = certified(start.program, FASTEST, start.point.b)
-    choice = _tie_broken(start, best)
-    b = from_per_cost(restored(start.program, choice.b) * start.program.bandwidth_unit)
-    program = scaled_program(problem, np.where(b > 0, b, b.max() or 1.0), upper)
-    bound = start.program.constant_s + start.program.time_unit_s * best.bound
-    design = exact_design(problem, program, b / program.bandwidth_unit, bound, unique=choice.unique)
-    # Beside so much compute and fixed cost the rest is lost to rounding.
-    moved = design.objective - problem.compute_s * problem.fixed_cost_usd
-    settled = choice.settled and moved > FLAT * design.objective
-    return Solution(design, problem, has_neighbors=True, settled=settled)
+def best_designs(plans: Plans, *, attains: Mask, engine: Engine | None = None) -> Designs:
+    """The designs of plans that are well-posed.
 
-
-def _tightest(problem: Problem) -> StepTimeLimit | None:
-    return min(problem.step_time_limits, key=lambda limit: limit.limit_s, default=None)
-
-
-def _limited_program(problem: Problem, lower: Array, upper: Array) -> Centred | None:
-    """The program with its step-time limit, centred at low cost; ``None`` without any traffic.
-
-    Where rules leave a bandwidth without a bound, the cost of a design that is known
-    gives one: dearer designs cannot be better.
+    Parameters
+    ----------
+    plans : two or more (see ``lanes``).
+    attains : whether T C has a minimum without a step-time bound, shape (n,).
+    engine : asked first where given, for optima that the batch engine refines.
     """
-    if not len(problem.step_time.forms):
-        return None
-    limit = min(problem.step_time_limits, key=lambda limit: limit.limit_s)
-    fast = typical_bandwidth(replace(problem, objective="performance"), lower, upper)
-    _check_reachable(problem, fast, upper, limit)
-    typical = typical_bandwidth(problem, lower, upper)
-    start = centred(problem, typical, upper, lambda _: CHEAPEST, limit_s=limit.limit_s)
-    used = problem.step_time.dims_with_traffic
-    if np.isfinite(upper[used]).all():
-        return start
-    bandwidth = start.point.b * start.program.bandwidth_unit
-    capped, upper = affordable(problem, float(problem.cost_usd(bandwidth)))
-    typical = np.where(bandwidth > 0, bandwidth, start.program.bandwidth_unit)
-    return centred(capped, typical, upper, lambda _: CHEAPEST, limit_s=limit.limit_s)
+    if plans.objective == "performance_per_cost":
+        return _per_cost(plans, attains, engine)
+    return _cost(plans, engine) if plans.objective == "cost" else _performance(plans, engine)
 
 
-def _check_reachable(problem: Problem, typical: Array, upper: Array, limit: StepTimeLimit) -> None:
-    """Refuse a step-time bound that the fastest design misses."""
-    cap = _ENDLESS * float(typical.max())
-    if np.isfinite(upper[problem.step_time.dims_with_traffic]).all():
-        start = centred(problem, typical, upper, lambda _: FASTEST)
-        bandwidth = start.point.b * start.program.bandwidth_unit
-        if float(problem.step_time.seconds(bandwidth)) <= limit.limit_s:
-            return
-        cap = _ENDLESS * float(bandwidth.max())
-    best_s = _least_time_s(problem, cap, problem.rules)
-    if best_s > limit.limit_s * (1 + RULE_TOLERANCE):
-        raise step_time_infeasible(problem, limit, best_s, partial(_least_time_s, problem, cap))
+def no_figures(n: int) -> dict[str, Any]:
+    """Figures of n designs of which nothing is known yet, by field."""
+    names = ("objective", "lower_bound", "step_time_s", "cost_usd")
+    return {name: np.full(n, np.nan) for name in names} | {"unique": np.zeros(n, dtype=bool)}
 
 
-def endless_time_s(problem: Problem) -> float:
-    """Least step time when bandwidth that no rule bounds is practically endless, seconds."""
-    lower, upper = bandwidth_bounds(problem)
-    cap = _ENDLESS * float(typical_bandwidth(problem, lower, upper).max())
-    return _least_time_s(problem, cap, problem.rules)
+def _nothing(plans: Plans) -> Designs:
+    masks = {name: np.zeros(plans.n, bool) for name in ("certified", "infeasible", "ill_posed")}
+    return Designs(np.full_like(plans.price_usd_per_Bps, np.nan), **no_figures(plans.n), **masks)
 
 
-def _least_time_s(problem: Problem, cap_bytes_per_s: float, rules: Sequence[Rule]) -> float:
-    """Least step time under some of the rules and a cap, so large that it takes no time."""
-    axes = np.eye(problem.topology.n_dims)
-    endless = [Rule("", tuple(map(float, axis)), "<=", cap_bytes_per_s) for axis in axes]
-    loosened = replace(
-        problem, rules=(*rules, *endless), step_time_limits=(), objective="performance"
+def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
+    solved = _Task(plans, typical_designs(plans), engine).solved()
+    constant_s = plans.structure.lift(plans.time_numbers).constant_s
+    designs = _exact(plans, solved, constant_s + solved.scale * solved.bound)
+    allowed = plans.limit_s * (1 + RULE_TOLERANCE)
+    late = designs.certified & (designs.lower_bound > allowed)
+    certified = designs.certified & (designs.step_time_s <= allowed)
+    return replace(designs, certified=certified, infeasible=late)
+
+
+def _cost(plans: Plans, engine: Engine | None = None) -> Designs:
+    task = _Task(plans, typical_designs(plans), engine, limited=True)
+    solved, late = task.first(), np.zeros(plans.n, dtype=bool)
+    unsolved = lanes(~solved.good)
+    if len(unsolved):
+        late[unsolved] = _too_slow(plans.take(unsolved))
+    task.solve_again(solved, ~late)
+    bound = plans.fixed_cost_usd + solved.scale * solved.bound
+    return replace(_exact(plans, solved, bound), infeasible=late)
+
+
+def _too_slow(plans: Plans) -> Mask:
+    """Which step-time bounds are proven to be missed by every design, shape (n,)."""
+    bounded = np.isfinite(plans.upper[plans.used]).all(axis=0)
+    return np.asarray(bounded & _performance(replace(plans, objective="performance")).infeasible)
+
+
+def _per_cost(plans: Plans, attains: Mask, engine: Engine | None) -> Designs:
+    """The least T C; where that is too slow or not attained, the cheapest within the limit."""
+    designs, attained = _nothing(plans), lanes(attains)
+    if len(attained):
+        put(designs, attained, _least_product(plans.take(attained), engine))
+    slow = ~attains | (designs.step_time_s > plans.limit_s * (1 + RULE_TOLERANCE))
+    limited = lanes(slow)
+    if len(limited):
+        put(designs, limited, _at_the_limit(plans.take(limited), engine))
+    return designs
+
+
+def _least_product(plans: Plans, engine: Engine | None) -> Designs:
+    """The least T C without a step-time bound: performance over (B/C, 1/C)."""
+    typical = typical_designs(plans)
+    point = np.concatenate([typical, np.ones((1, plans.n))]) / plans.cost_usd(typical)
+    solved = _Task(per_cost_plans(plans), point, engine).solved()
+    with np.errstate(all="ignore"):
+        found = replace(solved, bandwidth=from_per_cost(solved.bandwidth))
+    designs = _exact(plans, found, solved.scale * solved.bound)
+    # Beside this much compute and fixed cost the rest is lost to rounding.
+    moved = designs.objective - plans.compute_s * plans.fixed_cost_usd
+    return replace(designs, certified=designs.certified & (moved > _FLAT * designs.objective))
+
+
+def _at_the_limit(plans: Plans, engine: Engine | None) -> Designs:
+    """Where the least product is too slow, the cheapest design within the limit.
+
+    The product is quasi-convex (see ``per_cost``): the best design within the bound is on it.
+    """
+    designs = _cost(replace(plans, objective="cost"), engine)
+    product = designs.step_time_s * designs.cost_usd
+    bound = np.minimum(plans.limit_s * designs.lower_bound, product)
+    certified = designs.certified & (product - bound <= SURE_GAP * bound)
+    return replace(designs, objective=product, lower_bound=bound, certified=certified)
+
+
+def _exact(plans: Plans, solved: _Solved, lower_bound: Array) -> Designs:
+    """The designs evaluated in NumPy at their vectors, and judged (C9)."""
+    bandwidth = solved.bandwidth
+    with np.errstate(all="ignore"):
+        step_time_s = plans.structure.seconds(plans.time_numbers, bandwidth)
+        cost_usd = plans.cost_usd(bandwidth)
+        objective = {
+            "performance": step_time_s,
+            "cost": cost_usd,
+            "performance_per_cost": step_time_s * cost_usd,
+        }[plans.objective]
+        bound = np.minimum(lower_bound, objective)
+        certified = solved.settled & (objective - bound <= SURE_GAP * bound) & (bound > 0)
+        certified &= _violation(plans, bandwidth) <= RULE_TOLERANCE
+        if plans.objective == "cost":
+            certified &= step_time_s <= plans.limit_s * (1 + RULE_TOLERANCE)
+    return replace(
+        _nothing(plans),
+        bandwidth_bytes_per_s=bandwidth,
+        objective=objective,
+        lower_bound=bound,
+        step_time_s=step_time_s,
+        cost_usd=cost_usd,
+        unique=solved.unique,
+        certified=certified,
     )
-    return performance(loosened, *bandwidth_bounds(loosened)).design.objective
 
 
-def _too_slow(problem: Problem, limit: StepTimeLimit, design: Design) -> Infeasible:
-    cap = _ENDLESS * float(design.bandwidth_bytes_per_s.max())
-    least = partial(_least_time_s, problem, cap)
-    return step_time_infeasible(problem, limit, design.objective, least)
+def _violation(plans: Plans, bandwidth: Array) -> Array:
+    """Largest relative violation of a linear rule (``Rule.relative_excess``), shape (n,)."""
+    rules = plans.rules
+    rows = np.concatenate([rules.upper, rules.equal])
+    bounds = np.concatenate([rules.limit, rules.target])
+    excess = (rows * bandwidth).sum(axis=1) - bounds
+    n_upper = len(rules.upper)
+    excess = np.concatenate([np.maximum(excess[:n_upper], 0), np.abs(excess[n_upper:])])
+    size = np.maximum(np.abs(bounds), (np.abs(rows) * bandwidth).sum(axis=1))
+    worst: Array = (excess / np.where(size > 0, size, 1.0)).max(axis=0, initial=0.0)
+    return worst
 
 
-def _fastest_of_the_cheapest(start: Centred, cheapest_cost: float) -> Optimum | None:
-    """The optimum with a little weight on time, so little that its cost is the least."""
-    for tilt in _TILTS:
-        weights = Weights(tilt, 1.0)
-        point = interior(start.program, weights, start.model)
-        if float(start.program.price @ point.b) <= cheapest_cost * (1 + _SLACK):
-            return certified(start.program, weights, point.b)
-    return None
+@dataclass(frozen=True)
+class _Solved:
+    """Designs of n programs, on the last axis.
 
-
-def _tie_broken(start: Centred, best: Optimum) -> Choice:
-    """The cheapest, then lexicographically first, of the optima (C9).
-
-    Where times inside a maximum dwarf every transfer the set of optima cannot be walked
-    exactly; then a very small weight on cost finds the cheapest within rounding.
+    Parameters
+    ----------
+    bandwidth : shape (n_dims, n), in the unit of the typical designs.
+    bound : proven bound on what is minimised, in units of the program, shape (n,).
+    scale : that unit, seconds or USD.
+    gap : relative, shape (n,).
+    unique : no other design ties.
+    settled : the choice among designs that tie is exact.
     """
-    program, weights = start.program, best.model.weights
-    try:
-        choice = cheapest(program, best.model, best.b, best.form_weights)
-    except SolverFailed:
-        tilted = Weights(weights.time, weights.cost + _LEAST_TILT)
-        choice = Choice(interior(program, tilted, start.model).b, unique=False, settled=False)
-    worse, size = weighted(program, weights, choice.b) - best.value, size_of(best.value)
-    if not worse <= _GIVEN_AWAY * size:
-        return Choice(best.b, choice.unique, settled=False)
-    share = best.form_weights / (program.forms @ best.b) / size
-    doubtful = ((share > _DOUBTFUL[0]) & (share < _DOUBTFUL[1])).any()
-    return replace(choice, settled=choice.settled and not doubtful)
+
+    bandwidth: Array
+    bound: Array
+    scale: Array
+    gap: Array
+    unique: Mask
+    settled: Mask
+
+    @property
+    def good(self) -> Mask:
+        """Solved to 1e-8; the others are nothing to go by."""
+        return np.asarray(self.gap <= _GOOD_GAP)
+
+    @property
+    def open(self) -> Mask:
+        """Designs that another attempt may improve, shape (n,)."""
+        return np.asarray(~(self.gap <= SURE_GAP))
 
 
-def _without_traffic(problem: Problem, typical: Array, upper: Array) -> Solution:
-    """The cheapest design of a step that only computes."""
-    program = scaled_program(problem, typical, upper)
-    choice = cheapest(program, CutModel(program, FASTEST, 0.0), np.ones(len(typical)), np.empty(0))
-    model = CutModel(program, CHEAPEST, float(program.price @ choice.b))
-    least_usd = problem.fixed_cost_usd + program.cost_unit_usd * model.lower_bound()[0]
-    bound = OBJECTIVES[problem.objective](program.constant_s, least_usd)
-    design = exact_design(problem, program, choice.b, bound, unique=choice.unique)
-    return Solution(design, problem)
+@dataclass(frozen=True)
+class _Task:
+    """Programs to solve, from typical designs, bytes/s, shape (n_dims, n).
+
+    Another engine, where there is one, is asked first; then every design is solved again.
+    """
+
+    plans: Plans
+    typical: Array
+    engine: Engine | None
+    limited: bool = False
+
+    def solved(self) -> _Solved:
+        """Every program solved."""
+        solved = self.first()
+        self.solve_again(solved, np.ones(self.plans.n, dtype=bool))
+        return solved
+
+    def first(self) -> _Solved:
+        """Every program solved once; what another engine finds is not yet freed of ties."""
+        program = program_near(self.plans, self.typical, limited=self.limited)
+        return _attempt(program, self.engine or solve_interior, chosen=self.engine is None)
+
+    def solve_again(self, solved: _Solved, among: Mask) -> None:
+        """Solve what is left in units of where it ended, into ``solved`` where that is better.
+
+        In long steps first, what is left then in careful ones.
+        """
+        alone = self.engine is not None
+        farthest = _FARTHEST_ALONE if alone else _FARTHEST
+        which = lanes(among & (solved.open | alone))
+        for careful in (False, True):
+            if not len(which):
+                return
+            start = taken(self.typical, which)
+            moved = np.clip(taken(solved.bandwidth, which) / start, 1 / farthest, farthest)
+            moved = np.where(np.isfinite(moved), moved, 1.0)
+            near = program_near(self.plans.take(which), start * moved, limited=self.limited)
+            again = _attempt(near, partial(solve_interior, careful=careful, thorough=alone))
+            better = ~(taken(solved.gap, which) <= again.gap) | ~again.open
+            put(solved, which[better], some_of(again, np.flatnonzero(better)))
+            which = which[lanes(taken(solved.open, which))]
+
+
+def _attempt(program: Program, engine: Engine, *, chosen: bool = True) -> _Solved:
+    with np.errstate(all="ignore"):
+        point = engine(program)
+        b = restored(program, point.b)
+        value, bound = weighted_value(program, b), lower_bound(program, point, b)
+        gap = np.abs(value - bound) / size_of(value)
+        unique, settled = np.zeros((2, program.n), dtype=bool)
+        sound = lanes((gap <= _GOOD_GAP) & chosen)
+        if len(sound):
+            choice = _choice(program.take(sound), some_of(point, sound), taken(b, sound))
+            b[:, sound], unique[sound], settled[sound] = choice
+    scale = np.where(program.time_weight > 0, program.time_unit_s, program.cost_unit_usd)
+    return _Solved(b * program.bandwidth_unit, bound, scale, gap, unique, settled)
+
+
+def _choice(program: Program, point: Point, b: Array) -> tuple[Array, Mask, Mask]:
+    """The design to print among those as good as b, whether it is the only one, and sure."""
+    if not program.time_weight.any():
+        program, point, b = _fastest_of_the_cheapest(program, point, b)
+    choice, value = chosen_among_ties(program, point, b), weighted_value(program, b)
+    lost = weighted_value(program, choice.b) - value
+    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * size_of(value))
+    rest = lanes(open_)
+    if len(rest):
+        choice.b[:, rest] = _tilted(program.take(rest), taken(b, rest))
+    return choice.b, choice.unique & ~open_, ~(open_ | choice.doubtful)
+
+
+def _fastest_of_the_cheapest(
+    program: Program, point: Point, b: Array
+) -> tuple[Program, Point, Array]:
+    """Where the step-time limit has room, optima with a little weight on time.
+
+    The largest weight that leaves the cost as it is; their weights, points and vectors.
+    """
+    weights, b = program.time_weight.copy(), b.copy()
+    open_ = communication(program, b) < program.time_limit * (1 - _GIVEN_AWAY)
+    for weight in _TIME_TILTS:
+        which = lanes(open_)
+        if not len(which):
+            break
+        tilted = program.take(which).weighted(weight, 1.0)
+        found = solve_interior(tilted)
+        faster, cost = restored(tilted, found.b), (program.price * b).sum(axis=0)[which]
+        value, bound = weighted_value(tilted, faster), lower_bound(tilted, found, faster)
+        cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
+        fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)
+        done = which[fine]
+        put(point, done, some_of(found, np.flatnonzero(fine)))
+        b[:, done], weights[done], open_[done] = faster[:, fine], weight, False
+    return replace(program, time_weight=weights), point, b
+
+
+def _tilted(program: Program, b: Array) -> Array:
+    """Optima with a little weight on cost: the cheapest of the optima to about 1e-7."""
+    tilted = replace(program, cost_weight=program.cost_weight + _TILT)
+    cheaper = restored(tilted, solve_interior(tilted).b)
+    lost = weighted_value(program, cheaper) - weighted_value(program, b)
+    return np.where(lost <= _TILTED_AWAY * size_of(weighted_value(program, b)), cheaper, b)

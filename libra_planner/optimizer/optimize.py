@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
+from functools import partial
+
+import numpy as np
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
+from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.catalogue import optimize_catalogue
+from libra_planner.optimizer.certificate import SURE_GAP
 from libra_planner.optimizer.decimals import certain_solution
-from libra_planner.optimizer.design import SURE_GAP, Design, checked
-from libra_planner.optimizer.objectives import cost, performance, performance_per_cost
-from libra_planner.optimizer.solution import Solution
-from libra_planner.optimizer.wellposed import (
+from libra_planner.optimizer.design import Design, Solution, checked, design_at
+from libra_planner.optimizer.engines.cvxpy import solve_convex
+from libra_planner.optimizer.objectives import Designs, best_designs
+from libra_planner.optimizer.plans import BatchProgram, Plans, typical_bandwidth
+from libra_planner.optimizer.posedness import (
+    Openness,
     bandwidth_bounds,
+    check_affordable,
     check_compute_fits,
+    check_posed,
+    lacks_product,
+    openness,
+    step_time_infeasible,
 )
-from libra_planner.problem import Problem
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Array
 from libra_planner.step.training import plain_step
 
-_OBJECTIVES = MappingProxyType(
-    {"performance": performance, "performance_per_cost": performance_per_cost, "cost": cost}
+_ENDLESS = 1e4
+"""Bandwidth, over a typical one, that stands for no limit."""
+
+_NO_DOUBT = 1e-11
+"""Gap of a plan alone above which decimals are asked."""
+
+_STUCK = (
+    "no engine found a usable point; check for rules, step-time bounds or traffic many orders of "
+    "magnitude apart"
 )
 
 
@@ -67,28 +86,116 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
 
     The certificate judges both.
     """
-    try:
-        first = _OBJECTIVES[problem.objective](problem, lower, upper)
-        checked(first.design)
-    except SolverFailed:
-        solution = certain_solution(problem, lower, upper)
-        if solution is None:
-            raise
-        return solution
-    if first.settled and first.design.optimality_gap <= SURE_GAP:
-        return first
-    second = certain_solution(problem, lower, upper) or first
-    return min(first, second, key=lambda solution: solution.design.optimality_gap)
+    plans, left = Plans.of(BatchProgram.repeated(problem, 2)), openness(problem, upper)
+    check_posed(problem, plans, left, upper)
+    if not len(problem.step_time.forms):
+        return _idle_solution(problem, lower, upper)
+    if problem.objective == "performance":  # A limit only judges the fastest design.
+        plans = replace(plans, limit_s=np.full(plans.n, np.inf))
+    attains = np.broadcast_to(~lacks_product(plans, left), plans.n)
+    found = best_designs(plans, attains=attains, engine=solve_convex)
+    solution, sure = _solution(problem, found), bool(found.certified[0])
+    if problem.objective != "performance" and (solution is None or not sure or left.gift.any()):
+        _check_attainable(problem, left, lower, upper)
+    if solution is None or not sure or solution.design.optimality_gap > _NO_DOUBT:
+        solution = _surer(solution, certain_solution(problem, lower, upper), sure=sure)
+    for limit in problem.step_time_limits if problem.objective == "performance" else ():
+        if solution.design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
+            raise _too_slow(problem, limit, solution.design)
+    return solution
+
+
+def _solution(problem: Problem, found: Designs) -> Solution | None:
+    """The design that the engines found, proven or not; ``None`` without one."""
+    bandwidth, bound = found.bandwidth_bytes_per_s[:, 0], float(found.lower_bound[0])
+    if not np.isfinite([*bandwidth, bound]).all():
+        return None
+    design = design_at(problem, bandwidth, bound, unique=bool(found.unique[0]))
+    return Solution(design, problem, has_neighbors=True)
+
+
+def _surer(first: Solution | None, second: Solution | None, *, sure: bool) -> Solution:
+    """Whichever has the smaller gap, or decimals that are sure where ``first`` is not."""
+    known = [solution for solution in (second, first) if solution is not None]
+    if not known:
+        raise SolverFailed(_STUCK)
+    if not sure and known[0].design.optimality_gap <= SURE_GAP:
+        return known[0]
+    return min(known, key=lambda solution: solution.design.optimality_gap)
+
+
+def _idle_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
+    """The cheapest design of a step that only computes."""
+    alone = replace(problem, objective="cost", step_time_limits=())
+    cheapest = certain_solution(alone, lower, upper)
+    if cheapest is None:
+        raise SolverFailed(_STUCK)
+    design = cheapest.design
+    bound = OBJECTIVES[problem.objective](problem.compute_s, design.lower_bound)
+    bandwidth = design.bandwidth_bytes_per_s
+    return Solution(design_at(problem, bandwidth, bound, unique=design.unique), problem)
+
+
+def _check_attainable(problem: Problem, left: Openness, lower: Array, upper: Array) -> None:
+    """Refuse a step-time bound that the fastest design misses, then what costs nothing (C8)."""
+    limit = min(problem.step_time_limits, key=lambda limit: limit.limit_s, default=None)
+    if limit is not None:
+        _check_reachable(problem, limit, lower, upper)
+    check_affordable(problem, left)
+    if not problem.fixed_cost_usd and not problem.price_usd_per_Bps.any():
+        raise _costs_nothing(problem)
+
+
+def _check_reachable(problem: Problem, limit: StepTimeLimit, lower: Array, upper: Array) -> None:
+    """Refuse a step-time bound that the fastest design misses."""
+    free = replace(problem, objective="performance", step_time_limits=())
+    bandwidth = typical_bandwidth(free, lower, upper)
+    if np.isfinite(upper[problem.step_time.dims_with_traffic]).all():
+        design = _surest_solution(free, lower, upper).design
+        if design.objective <= limit.limit_s:
+            return
+        bandwidth = design.bandwidth_bytes_per_s
+    least = partial(_least_time_s, problem, _ENDLESS * float(bandwidth.max()))
+    best_s = least(problem.rules)
+    if best_s > limit.limit_s * (1 + RULE_TOLERANCE):
+        raise step_time_infeasible(problem, limit, best_s, least)
+
+
+def _too_slow(problem: Problem, limit: StepTimeLimit, design: Design) -> Infeasible:
+    cap = _ENDLESS * float(design.bandwidth_bytes_per_s.max())
+    least = partial(_least_time_s, problem, cap)
+    return step_time_infeasible(problem, limit, design.objective, least)
+
+
+def endless_time_s(problem: Problem) -> float:
+    """Least step time when bandwidth that no rule bounds is practically endless, seconds."""
+    lower, upper = bandwidth_bounds(problem)
+    cap = _ENDLESS * float(typical_bandwidth(problem, lower, upper).max())
+    return _least_time_s(problem, cap, problem.rules)
+
+
+def _least_time_s(problem: Problem, cap_bytes_per_s: float, rules: Sequence[Rule]) -> float:
+    """Least step time under some of the rules and a cap, so large that it takes no time."""
+    axes = np.eye(problem.topology.n_dims)
+    endless = [Rule("", tuple(map(float, axis)), "<=", cap_bytes_per_s) for axis in axes]
+    loosened = replace(
+        problem, rules=(*rules, *endless), step_time_limits=(), objective="performance"
+    )
+    return _surest_solution(loosened, *bandwidth_bounds(loosened)).design.objective
 
 
 def _refuse_free(problem: Problem, design: Design) -> None:
     """Refuse an objective of zero: it does not tell designs apart (C8)."""
     if design.objective <= 0 and problem.objective != "performance":
-        raise IllPosed(
-            f"{problem.at('objective')}got a network that costs nothing and meets every rule: "
-            f"{problem.objective} is zero (C8); use objective performance, or add prices or "
-            f"fixed_cost"
-        )
+        raise _costs_nothing(problem)
+
+
+def _costs_nothing(problem: Problem) -> IllPosed:
+    return IllPosed(
+        f"{problem.at('objective')}got a network that costs nothing and meets every rule: "
+        f"{problem.objective} is zero (C8); use objective performance, or add prices or "
+        f"fixed_cost"
+    )
 
 
 def _best_alternative(problem: Problem) -> Solution:

@@ -17,21 +17,22 @@ import numpy as np
 
 from libra_planner.fabric.blocks import SWITCH
 from libra_planner.fabric.topology import Dimension, Topology
+from libra_planner.optimizer.plans import Plans, interval_bounds
+from libra_planner.optimizer.program import RuleRows
 from libra_planner.problem import Fabric, Prices, Problem, Rule
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import (
     Array,
     Constant,
     Labelled,
+    Maximum,
     Node,
     Scaled,
     Sum,
     TimeExpression,
     Transfer,
-    add,
-    maximum,
-    scale,
 )
+from libra_planner.step.lifted import Structure
 from libra_planner.step.training import plain_step
 
 _SCALE = Dimension(SWITCH, 2, "scale")
@@ -44,7 +45,7 @@ def per_cost_problem(problem: Problem) -> Problem:
     Examples
     --------
     >>> from libra_planner.fabric.topology import parse_topology
-    >>> step = TimeExpression(add([Constant(3.0), Transfer(8.0, (1.0,))]), 1)
+    >>> step = TimeExpression(Sum((Constant(3.0), Transfer(8.0, (1.0,)))), 1)
     >>> budget = Rule("total <= 4", (1.0,), "<=", 4.0)
     >>> from libra_planner.problem import plain_problem
     >>> one = plain_problem(parse_topology("SW(2)"), step, Prices((2.0,)), (budget,))
@@ -72,6 +73,33 @@ def per_cost_problem(problem: Problem) -> Problem:
     )
 
 
+def per_cost_plans(plans: Plans) -> Plans:
+    """:func:`per_cost_problem` of n plans at once."""
+    rules, price, n_dims = plans.rules, plans.price_usd_per_Bps, plans.structure.n_dims + 1
+    cost = np.concatenate([price, plans.fixed_cost_usd[None]])
+    equal = np.concatenate([rules.equal, -rules.target[:, None]], axis=1)
+    unit = np.ones((1, plans.n))
+    rows = RuleRows(
+        upper=np.concatenate([rules.upper, -rules.limit[:, None]], axis=1),
+        limit=np.zeros_like(rules.limit),
+        equal=np.concatenate([equal, cost[None]]),
+        target=np.concatenate([np.zeros_like(rules.target), unit]),
+    )
+    lower, upper = interval_bounds(rows, n_dims)
+    return replace(
+        plans,
+        structure=Structure(_per_cost(plans.structure.root, n_dims), n_dims),
+        objective="performance",
+        rules=rows,
+        price_usd_per_Bps=np.concatenate([np.zeros_like(price), -unit]),
+        fixed_cost_usd=np.zeros(plans.n),
+        limit_s=np.full(plans.n, np.inf),
+        compute_s=np.zeros(plans.n),
+        lower=lower,
+        upper=upper,
+    )
+
+
 def to_per_cost(problem: Problem, bandwidth_bytes_per_s: Array) -> Array:
     """(y, s) of a bandwidth vector."""
     cost_usd = float(problem.cost_usd(bandwidth_bytes_per_s))
@@ -79,21 +107,20 @@ def to_per_cost(problem: Problem, bandwidth_bytes_per_s: Array) -> Array:
 
 
 def from_per_cost(point: Array) -> Array:
-    """The bandwidth vector of (y, s)."""
+    """The bandwidths, shape (n_dims, ...), of (y, s)."""
     bandwidth: Array = point[:-1] / point[-1]
     return bandwidth
 
 
 def _per_cost(node: Node, n_dims: int) -> Node:
-    """The tree with every constant over s and every linear form widened by s."""
+    """The tree, number by number, with constants over s and every linear form widened by s."""
     if isinstance(node, Constant):
-        over_s = tuple(float(i == n_dims - 1) for i in range(n_dims))
-        return Transfer(node.seconds, over_s) if node.seconds else node
+        return Transfer(node.seconds, (*(0.0,) * (n_dims - 1), 1.0))
     if isinstance(node, Transfer):
         return Transfer(node.n_bytes, (*node.coefficients, 0.0))
     if isinstance(node, Scaled):
-        return scale(node.factor, _per_cost(node.term, n_dims))
+        return Scaled(node.factor, _per_cost(node.term, n_dims))
     if isinstance(node, Labelled):
         return _per_cost(node.term, n_dims)
-    combine = add if isinstance(node, Sum) else maximum
-    return combine(_per_cost(term, n_dims) for term in node.terms)
+    kind = Sum if isinstance(node, Sum) else Maximum
+    return kind(tuple(_per_cost(term, n_dims) for term in node.terms))

@@ -1,96 +1,119 @@
-"""The dimensionless convex program that every solver works on.
+"""Dimensionless convex programs of one structure: what every solver works on.
 
-Bandwidths, reciprocals and times are divided by typical values, so that the same
-tolerances hold from 1 to 100,000 GB/s and from microseconds to hours.
+Bandwidths, reciprocals and times are divided by typical values, so that the same tolerances
+hold from 1 to 100,000 GB/s and from microseconds to hours. Every array has the designs on its
+last axis; one plan is a batch of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from libra_planner.problem import Problem, Rule
-from libra_planner.step.expression import Array
-from libra_planner.step.lifted import Lifted, lift
+from libra_planner.step.expression import Array, Mask
+from libra_planner.step.lifted import LiftedBatch
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_Arrays = TypeVar("_Arrays", bound=Any)
+Index: TypeAlias = NDArray[np.intp]
+
+
+def lanes(mask: Mask) -> Index:
+    """Where a mask holds; one design twice, since NumPy adds up a single column in another order.
+
+    So a design's digits do not depend on what else is in its batch (C12).
+
+    >>> lanes(np.array([False, True])).tolist()
+    [1, 1]
+    """
+    index = np.flatnonzero(mask)
+    return np.repeat(index, 2) if len(index) == 1 else index
+
+
+def taken(array: NDArray[_Scalar], which: Index) -> NDArray[_Scalar]:
+    """Some designs of an array; an index in brackets would leave the designs on the first axis."""
+    return np.take(array, which, axis=-1)
+
+
+def some_of(arrays: _Arrays, which: Index) -> _Arrays:
+    """Some designs of a dataclass of arrays, copied."""
+    values = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
+    found = {name: taken(x, which) for name, x in values.items() if isinstance(x, np.ndarray)}
+    rules = {name: some_of(x, which) for name, x in values.items() if isinstance(x, RuleRows)}
+    return replace(arrays, **found, **rules)
+
+
+def put(arrays: object, which: Index, others: object) -> None:
+    """Replace some designs of a dataclass of arrays, in place."""
+    for name, values in vars(arrays).items():
+        values[..., which] = getattr(others, name)
 
 
 @dataclass(frozen=True)
 class RuleRows:
-    """Linear rules over dimensionless bandwidths b: ``upper b <= limit``, ``equal b == target``.
-
-    Every row is scaled so that its largest coefficient is 1.
-    """
+    """``upper b <= limit`` and ``equal b == target``; shapes (n_rows, n_dims, n), (n_rows, n)."""
 
     upper: Array
     limit: Array
     equal: Array
     target: Array
 
+    @classmethod
+    def of(cls, senses: Sequence[str], coefficients: Array, bounds: Array) -> RuleRows:
+        """Rules ``coefficients b (sense) bound``, shapes (n_rules, n_dims, n), (n_rules, n).
 
-def rule_rows(rules: Sequence[Rule], bandwidth_unit: Array) -> RuleRows:
-    """Rows of ``rules`` over bandwidths divided by ``bandwidth_unit``, shape (n_dims,).
+        Examples
+        --------
+        >>> rows = RuleRows.of([">="], np.array([[[1.0], [-2.0]]]), np.zeros((1, 1)))
+        >>> rows.upper[..., 0], rows.limit[..., 0], rows.equal.shape
+        (array([[-1.,  2.]]), array([-0.]), (0, 2, 1))
+        """
+        equal = np.array([sense == "==" for sense in senses], dtype=bool)
+        sign = np.array([-1.0 if sense == ">=" else 1.0 for sense in senses])[~equal]
+        upper, limit = coefficients[~equal] * sign[:, None, None], bounds[~equal] * sign[:, None]
+        return cls(upper, limit, coefficients[equal], bounds[equal])
 
-    Examples
-    --------
-    >>> rows = rule_rows([Rule("dim1 >= 2 dim2", (1.0, -2.0), ">=", 0.0)], np.ones(2))
-    >>> rows.upper, rows.limit, rows.equal.shape
-    (array([[-0.5,  1. ]]), array([-0.]), (0, 2))
-    """
-    upper: list[Array] = []
-    equal: list[Array] = []
-    for rule in rules:
-        row = np.array([*(rule.coefficients * bandwidth_unit), rule.bound])
-        row /= np.abs(row[:-1]).max() or 1.0
-        (equal if rule.sense == "==" else upper).append(-row if rule.sense == ">=" else row)
-    n = len(bandwidth_unit) + 1
-    upper_rows = np.array(upper).reshape(-1, n)
-    equal_rows = np.array(equal).reshape(-1, n)
-    return RuleRows(upper_rows[:, :-1], upper_rows[:, -1], equal_rows[:, :-1], equal_rows[:, -1])
-
-
-@dataclass(frozen=True)
-class Weights:
-    """What is minimised: ``time`` * communication + ``cost`` * network cost, in a program's units.
-
-    (1, 0) is performance, (0, 1) is cost; in between are the supporting lines of the
-    time/cost frontier.
-    """
-
-    time: float
-    cost: float
-
-
-FASTEST = Weights(1.0, 0.0)
-CHEAPEST = Weights(0.0, 1.0)
+    def scaled(self, unit: Array) -> RuleRows:
+        """The rows over b / ``unit``, shape (n_dims, n), each with a largest coefficient of 1."""
+        upper, limit = _scaled_rows(self.upper * unit, self.limit)
+        return RuleRows(upper, limit, *_scaled_rows(self.equal * unit, self.target))
 
 
 @dataclass(frozen=True)
 class Program:
-    """Designs (b, w): rules over b, ``rows w + offsets <= 0``, w_f >= 1/(forms_f b).
+    """n designs (b, w): rules over b, ``rows w + offsets <= 0``, w_f >= 1/(forms_f b).
 
     Parameters
     ----------
-    bandwidth_unit : bytes/s of b = 1, shape (n_dims,).
-    time_unit_s : seconds of communication 1.
-    constant_s : step time at infinite bandwidth, not in ``time``.
-    cost_unit_usd : network cost at b = 1 (1 where everything is free).
-    rules : linear rules over b.
-    forms : shape (n_forms, n_dims).
-    time, floors, hidden : shape (n_w,); communication = time . w >= floors_j w_j - hidden_j.
-    rows, offsets : epigraph rows.
-    price : cost per unit of b over the cost at b = 1, shape (n_dims,).
-    b_upper : proven upper bounds of b, infinite where there is none.
-    time_limit : most communication that is allowed, infinite without a limit.
+    bandwidth_unit : bytes/s of b = 1, shape (n_dims, n).
+    time_unit_s : seconds of communication 1, shape (n,).
+    constant_s : step time at infinite bandwidth, not in ``time``, shape (n,).
+    cost_unit_usd : network cost at b = 1 (1 where everything is free), shape (n,).
+    upper, limit, equal, target : rules over b (:class:`RuleRows`), every row scaled to a
+        largest coefficient of 1.
+    forms : shape (n_forms, n_dims, n).
+    time, floors, hidden : shape (n_w, n); communication = time . w >= floors_j w_j - hidden_j.
+    rows, offsets : epigraph rows, shapes (n_rows, n_w, n) and (n_rows, n); the time limit is
+        the last of them where there is one.
+    price : cost per unit of b over the cost at b = 1, shape (n_dims, n).
+    b_upper : proven upper bounds of b, shape (n_dims, n), infinite where there is none.
+    time_limit : most communication that is allowed, shape (n,), infinite without a limit.
+    time_weight, cost_weight : what is minimised is ``time_weight`` * communication +
+        ``cost_weight`` * network cost, shape (n,): (1, 0) is performance, (0, 1) is cost.
     """
 
     bandwidth_unit: Array
-    time_unit_s: float
-    constant_s: float
-    cost_unit_usd: float
-    rules: RuleRows
+    time_unit_s: Array
+    constant_s: Array
+    cost_unit_usd: Array
+    upper: Array
+    limit: Array
+    equal: Array
+    target: Array
     forms: Array
     time: Array
     floors: Array
@@ -99,7 +122,9 @@ class Program:
     offsets: Array
     price: Array
     b_upper: Array
-    time_limit: float = np.inf
+    time_limit: Array
+    time_weight: Array
+    cost_weight: Array
 
     @property
     def n_dims(self) -> int:
@@ -111,109 +136,167 @@ class Program:
         """Reciprocals among the variables w."""
         return len(self.forms)
 
-    @cached_property
-    def n_variables(self) -> int:
-        """Length of (b, w)."""
-        return self.n_dims + len(self.time)
+    @property
+    def n(self) -> int:
+        """Designs."""
+        return int(self.bandwidth_unit.shape[1])
 
-    @cached_property
-    def w_rows(self) -> tuple[Array, Array]:
-        """All rows over w, ``rows w + offsets <= 0``: epigraph and, last, the time limit."""
-        if np.isinf(self.time_limit):
-            return self.rows, self.offsets
-        return np.vstack([self.rows, self.time]), np.append(self.offsets, -self.time_limit)
+    def take(self, which: Index) -> Program:
+        """Some of the programs."""
+        return some_of(self, which)
+
+    def weighted(self, time: float, cost: float) -> Program:
+        """The programs with other weights."""
+        ones = np.ones(self.n)
+        return replace(self, time_weight=time * ones, cost_weight=cost * ones)
 
 
-def scaled_program(
-    problem: Problem, typical: Array, upper: Array, *, limit_s: float = np.inf
+def dimensionless_program(
+    lifted: LiftedBatch,
+    rules: RuleRows,
+    price_usd_per_Bps: Array,
+    typical: Array,
+    upper: Array,
+    limit_s: Array,
 ) -> Program:
-    """The problem in units of a typical design, shapes (n_dims,), bytes/s.
+    """Programs in units of typical designs, bytes/s, shape (n_dims, n).
 
-    ``limit_s`` bounds the step time of the designs.
+    Parameters
+    ----------
+    lifted : the linear forms of the times, SI.
+    rules : in bytes/s.
+    price_usd_per_Bps : shape (n_dims, n).
+    upper : proven upper bounds, bytes/s, shape (n_dims, n).
+    limit_s : bounds on step time, shape (n,); infinite where there is none.
     """
-    lifted = lift(problem.step_time)
-    form_unit = lifted.forms @ typical
-    w_unit = _w_unit(1 / form_unit, lifted.rows, lifted.offsets)
-    time_unit_s = float(lifted.objective @ w_unit) or 1.0
-    price = problem.price_usd_per_Bps * typical
-    cost_unit_usd = float(np.abs(price).sum()) or 1.0
+    form_values = (lifted.forms[:, :, None] * typical).sum(axis=1)
+    w_unit = _w_unit(1 / form_values, lifted.rows, lifted.offsets)
+    time_unit_s = _or_one((lifted.objective * w_unit).sum(axis=0))
+    price = price_usd_per_Bps * typical
+    cost_unit_usd = _or_one(np.abs(price).sum(axis=0))
+    rows_over_b = rules.scaled(typical)
+    time = lifted.objective * w_unit / time_unit_s
+    rows, offsets = _scaled_epigraph(lifted, w_unit)
+    time_limit = (limit_s - lifted.constant_s) / time_unit_s
+    if np.isfinite(time_limit).any():
+        rows = np.concatenate([rows, time[None]])
+        offsets = np.concatenate([offsets, -time_limit[None]])
+    n = typical.shape[1]
     return Program(
         bandwidth_unit=typical,
         time_unit_s=time_unit_s,
         constant_s=lifted.constant_s,
         cost_unit_usd=cost_unit_usd,
-        rules=_without_redundant(rule_rows(problem.rules, typical), upper / typical),
-        forms=lifted.forms * typical / form_unit[:, None],
+        upper=rows_over_b.upper,
+        limit=rows_over_b.limit,
+        equal=rows_over_b.equal,
+        target=rows_over_b.target,
+        forms=lifted.forms[:, :, None] * typical / form_values[:, None],
+        time=time,
+        floors=lifted.floors * w_unit / time_unit_s,
+        hidden=lifted.hidden_s / time_unit_s,
+        rows=rows,
+        offsets=offsets,
         price=price / cost_unit_usd,
         b_upper=upper / typical,
-        time_limit=(limit_s - lifted.constant_s) / time_unit_s,
-        **_scaled_time(lifted, w_unit, time_unit_s),
+        time_limit=time_limit,
+        time_weight=np.ones(n),
+        cost_weight=np.zeros(n),
     )
 
 
-def _without_redundant(rules: RuleRows, b_upper: Array) -> RuleRows:
-    """Leave out rows that the upper bounds of b imply with room to spare.
+def _or_one(values: Array) -> Array:
+    return np.where(values == 0, 1.0, values)
 
-    They cannot bind, and a bound of 1e9 GB/s beside one of 1 GB/s unsettles solvers.
-    """
-    positive = rules.upper > 0
-    reach = np.where(positive, rules.upper, 0.0) * np.where(positive, b_upper, 0.0)
-    needed = ~(reach.sum(axis=1) < rules.limit * (1 - 1e-6))
-    return replace(rules, upper=rules.upper[needed], limit=rules.limit[needed])
+
+def _scaled_rows(rows: Array, bounds: Array) -> tuple[Array, Array]:
+    size = _or_one(np.abs(rows).max(axis=1, initial=0.0))
+    return rows / size[:, None], bounds / size
+
+
+def _scaled_epigraph(lifted: LiftedBatch, w_unit: Array) -> tuple[Array, Array]:
+    """Epigraph rows, each in units of its own maximum or of its offset."""
+    own = [int(np.flatnonzero(row[:, 0] < 0)[0]) for row in lifted.rows]
+    row_unit = np.maximum(w_unit[own], -lifted.offsets)
+    return lifted.rows * w_unit / row_unit[:, None], lifted.offsets / row_unit
 
 
 def _w_unit(reciprocals: Array, rows: Array, offsets: Array) -> Array:
-    """Typical w: maxima as long as what in them is not hidden or, where all is, as the rest."""
-    unit = np.concatenate([reciprocals, np.zeros(rows.shape[1] - len(reciprocals))])
-    for k in range(len(reciprocals), len(unit)):
-        own = rows[:, k] < 0
-        lengths = rows[own] @ unit
-        seen = lengths[offsets[own] == 0].max()
-        unit[k] = max(seen, float((lengths + offsets[own]).max())) if seen else lengths.max()
+    """Typical w, (n_w, n): maxima as long as what in them is not hidden ."""
+    n_forms, n_w = len(reciprocals), rows.shape[1]
+    unit = np.zeros((n_w, reciprocals.shape[1]))
+    unit[:n_forms] = reciprocals
+    for k in range(n_forms, n_w):
+        own = rows[:, k, 0] < 0
+        lengths = (rows[own] * unit).sum(axis=1)
+        seen = np.where(offsets[own] == 0, lengths, 0.0).max(axis=0)
+        beyond = (lengths + offsets[own]).max(axis=0)
+        unit[k] = np.where(seen > 0, np.maximum(seen, beyond), lengths.max(axis=0))
     return unit
 
 
-def _scaled_time(lifted: Lifted, w_unit: Array, time_unit_s: float) -> dict[str, Array]:
-    """Everything over w in units of w; each epigraph row in units of its maximum or offset."""
-    own = [int(np.flatnonzero(row < 0)[0]) for row in lifted.rows]
-    row_unit = np.maximum(w_unit[own], -lifted.offsets)
-    return {
-        "time": lifted.objective * w_unit / time_unit_s,
-        "floors": lifted.floors * w_unit / time_unit_s,
-        "hidden": lifted.hidden_s / time_unit_s,
-        "rows": lifted.rows * w_unit / row_unit[:, None],
-        "offsets": lifted.offsets / row_unit,
-    }
+def least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:
+    """Smallest w, (n_w, n), of reciprocals (n_forms, n): maxima in the order they nest.
 
-
-def w_values(program: Program, b: Array) -> Array:
-    """Smallest w that goes with b: reciprocals, then maxima in the order they nest."""
-    return _least_w(1 / (program.forms @ b), program.rows, program.offsets)
-
-
-def _least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:
-    """Reciprocals, then each maximum from its rows (own coefficient negative, others before it)."""
+    Rows without a maximum of their own (the time limit) are passed over.
+    """
     n_forms, n_w = len(reciprocals), rows.shape[1]
-    w = np.concatenate([reciprocals, np.zeros(n_w - n_forms)])
+    w = np.zeros((n_w, reciprocals.shape[1]))
+    w[:n_forms] = reciprocals
     for k in range(n_forms, n_w):
-        own = rows[:, k] < 0
-        w[k] = np.max((rows[own] @ w + offsets[own]) / -rows[own, k])
+        for row, offset in zip(rows, offsets, strict=True):
+            if row[k, 0] < 0:
+                length = ((row[:k] * w[:k]).sum(axis=0) + offset) / -row[k]
+                np.maximum(w[k], length, out=w[k])
     return w
 
 
-def communication(program: Program, b: Array) -> float:
-    """Communication time at b, in time units; infinite where a form is zero."""
-    if not (program.forms @ b > 0).all():
-        return np.inf
-    return float(program.time @ w_values(program, b))
+def form_values(batch: Program, b: Array) -> Array:
+    """forms . b, shape (n_forms, n)."""
+    values: Array = (batch.forms * b).sum(axis=1)
+    return values
 
 
-def size_of(value: float) -> float:
-    """What differences of a weighted sum are relative to: where all time is hidden, the unit."""
-    return value if value > 0 else 1.0
+def communication(batch: Program, b: Array) -> Array:
+    """Communication time at b, in time units, shape (n,)."""
+    w = least_w(1 / form_values(batch, b), batch.rows, batch.offsets)
+    total: Array = (batch.time * w).sum(axis=0)
+    return total
 
 
-def weighted(program: Program, weights: Weights, b: Array) -> float:
-    """What is minimised, at b; time counts only where it has a weight."""
-    cost = weights.cost * float(program.price @ b)
-    return cost + (weights.time * communication(program, b) if weights.time else 0.0)
+def weighted_value(batch: Program, b: Array) -> Array:
+    """What is minimised, at b, shape (n,)."""
+    cost = batch.cost_weight * (batch.price * b).sum(axis=0)
+    total: Array = cost + batch.time_weight * communication(batch, b)
+    return total
+
+
+def size_of(value: Array) -> Array:
+    """What differences of weighted values are relative to: where all time is hidden, the unit."""
+    return np.where(value > 0, value, 1.0)
+
+
+def weighted_sum(rows: Array, weights: Array) -> Array:
+    """sum_j weights_j rows_j of shapes (m, k, n) and (m, n)."""
+    total: Array = (rows * weights[:, None]).sum(axis=0)
+    return total
+
+
+@dataclass
+class Point:
+    """What an engine finds for n programs; whether it is good the certificate tells.
+
+    Parameters
+    ----------
+    b : shape (n_dims, n).
+    dual : multipliers of the epigraph rows, then of the rules, shape (n_rows, n).
+    equal_dual : of the equalities, shape (n_equal, n).
+    """
+
+    b: Array
+    dual: Array
+    equal_dual: Array
+
+
+Engine: TypeAlias = Callable[[Program], Point]
+"""Solves programs."""

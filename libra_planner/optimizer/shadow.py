@@ -27,8 +27,7 @@ from libra_planner.optimizer.decimals import (
     Neighborhood,
     exact,
 )
-from libra_planner.optimizer.design import CERTIFIED_GAP, Design
-from libra_planner.optimizer.solution import Solution
+from libra_planner.optimizer.design import CERTIFIED_GAP, Design, Solution
 from libra_planner.problem import Problem, Rule
 from libra_planner.step.expression import Array
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.batch_program import BatchProgram, rest_of_key
-from libra_planner.optimizer.batch_structure import Key as ShapeKey
-from libra_planner.optimizer.batch_structure import numbers, shape_key
+from libra_planner.optimizer.plans import BatchProgram, rest_of_key
 from libra_planner.plan.problem import build_plan
 from libra_planner.plan.system import fixed_cost
 from libra_planner.plan.training import plan_spec
@@ -25,6 +23,8 @@ from libra_planner.reading.document import Document, Key
 from libra_planner.reading.prices import load_price_book
 from libra_planner.reading.rules import COST, Names, parse_rule, rule_names
 from libra_planner.step.expression import Array
+from libra_planner.step.lifted import Key as ShapeKey
+from libra_planner.step.lifted import numbers, shape_key
 from libra_planner.sweeps.spec import Chunk
 from libra_planner.sweeps.template import (
     COST_MODEL_KEY,

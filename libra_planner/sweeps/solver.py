@@ -20,7 +20,7 @@ from libra_planner.optimizer.batch import (
     batch_optimize,
     optimize_program,
 )
-from libra_planner.optimizer.batch_program import BatchProgram
+from libra_planner.optimizer.plans import BatchProgram
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.step.expression import Array, Mask
@@ -69,7 +69,7 @@ def total_bytes_per_s(program: BatchProgram) -> Array:
     even &= np.array([rule.unit == "GB/s" for rule in program.template.rules], dtype=bool)
     with np.errstate(all="ignore"):
         totals = program.bounds / first[:, :, 0]
-    senses = np.array(program.senses)
+    senses = np.array([rule.sense for rule in program.template.rules])
     least = {
         sense: np.where(even & (senses == sense), totals, np.inf).min(axis=1, initial=np.inf)
         for sense in ("==", "<=")

@@ -19,19 +19,16 @@ from libra_planner.optimizer.batch import (
     optimize_program,
     reason,
 )
-from libra_planner.optimizer.batch_certificate import lower_bound, restored
-from libra_planner.optimizer.batch_factor import factored, solved
-from libra_planner.optimizer.batch_interior import solve_interior
-from libra_planner.optimizer.batch_program import BatchProgram
-from libra_planner.optimizer.batch_scaled import weighted_value
-from libra_planner.optimizer.batch_setup import columns, fast_typical, time_program
-from libra_planner.optimizer.batch_structure import Structure, numbers
+from libra_planner.optimizer.certificate import lower_bound, restored
 from libra_planner.optimizer.design import Design
+from libra_planner.optimizer.engines.batch import factored, solve_interior, solved
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.wellposed import bandwidth_bounds
+from libra_planner.optimizer.plans import BatchProgram, Plans, program_near, typical_designs
+from libra_planner.optimizer.posedness import bandwidth_bounds
+from libra_planner.optimizer.program import weighted_value
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
-from libra_planner.step.lifted import lift
+from libra_planner.step.lifted import Structure, lift, numbers
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 from tests.random_plans import random_plan
 
@@ -343,7 +340,7 @@ def test_interval_bounds_contain_those_of_the_linear_programs(
 ) -> None:
     problem, _ = case
     lower, upper = bandwidth_bounds(problem)
-    found = columns(BatchProgram.of([problem]))
+    found = Plans.of(BatchProgram.of([problem]))
     assert not found.empty[0]
     assert (found.lower[:, 0] <= lower + 1e-6 * np.abs(upper)).all()
     assert (found.upper[:, 0] >= upper * (1 - 1e-9)).all()
@@ -357,9 +354,8 @@ def test_the_bound_holds_for_any_multipliers(case: tuple[Problem, Collectives], 
     if not len(problem.step_time.forms):
         return
     rng = np.random.default_rng(seed)
-    program = BatchProgram.of([problem] * 3)
-    found = columns(program)
-    batch = time_program(program, found, fast_typical(program, found), limited=False)
+    plans = Plans.of(BatchProgram.of([problem] * 3))
+    batch = program_near(plans, typical_designs(plans))
     point = solve_interior(batch)
     point.dual *= rng.uniform(0, 2, point.dual.shape) * np.array([1.0, 1.0, 0.1])
     point.equal_dual *= rng.uniform(-2, 2, point.equal_dual.shape)

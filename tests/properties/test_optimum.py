@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.optimizer.convex import convex_model
+from libra_planner.optimizer.engines.cvxpy import convex_model
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.program import (
-    communication,
-    scaled_program,
-    w_values,
-)
-from libra_planner.optimizer.typical import typical_bandwidth
-from libra_planner.optimizer.wellposed import bandwidth_bounds
+from libra_planner.optimizer.plans import scaled_program, typical_bandwidth
+from libra_planner.optimizer.posedness import bandwidth_bounds
+from libra_planner.optimizer.program import communication, form_values, least_w
 from libra_planner.problem import Problem, Rule
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 
@@ -102,12 +98,14 @@ def test_cvxpy_value_equals_numpy_value_at_the_same_point(
     program = scaled_program(problem, typical_bandwidth(problem, lower, upper), upper)
     b = np.random.default_rng(seed).uniform(0.01, 3.0, problem.topology.n_dims)
     model = convex_model(program)
-    model.b.value, model.w.value = b, w_values(program, b)
-    exact = float(problem.step_time.seconds(b * program.bandwidth_unit))
-    value = program.constant_s + program.time_unit_s * float(model.problem.objective.value)
+    column = b[:, None]
+    w = least_w(1 / form_values(program, column), program.rows, program.offsets)
+    model.b.value, model.w.value = b, w[:, 0]
+    exact = float(problem.step_time.seconds(b * program.bandwidth_unit[:, 0]))
+    value = program.constant_s[0] + program.time_unit_s[0] * float(model.problem.objective.value)
     assert value == pytest.approx(exact, rel=1e-9)
     assert np.max(model.reciprocal.violation(), initial=0.0) <= 1e-9
-    assert communication(program, b) == pytest.approx(float(model.problem.objective.value))
+    assert communication(program, column) == pytest.approx(float(model.problem.objective.value))
 
 
 @settings(max_examples=60)

@@ -1,4 +1,4 @@
-"""Among equally good designs the cheapest, then the lexicographically first (C9), in a batch.
+"""Among equally good designs the cheapest, then the lexicographically first (C9), over all plans.
 
 The set of optima is a polyhedron (``cheapest``, ``face``): every form with a positive
 multiplier has one value in it, and the others must keep up with the maxima they are in. It
@@ -14,14 +14,15 @@ from math import comb
 
 import numpy as np
 
-from libra_planner.optimizer.batch_newton import BatchPoint
-from libra_planner.optimizer.batch_scaled import (
+from libra_planner.optimizer.program import (
     Index,
-    ScaledBatch,
+    Point,
+    Program,
     form_values,
     lanes,
     least_w,
     size_of,
+    some_of,
     taken,
     weighted_value,
 )
@@ -49,11 +50,15 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class TieChoice:
-    """Chosen vectors (n_dims, n), whether each is unique, and which remain undecided."""
+    """Chosen vectors (n_dims, n), whether each is unique, and which remain undecided.
+
+    Where a multiplier is ``doubtful`` another choice could have been the right one.
+    """
 
     b: Array
     unique: Mask
     undecided: Mask
+    doubtful: Mask
 
 
 @dataclass(frozen=True)
@@ -68,78 +73,75 @@ class _Face:
     undecided: Mask
 
 
-def chosen_among_ties(batch: ScaledBatch, point: BatchPoint, b: Array) -> TieChoice:
+def chosen_among_ties(program: Program, point: Point, b: Array) -> TieChoice:
     """The cheapest, then lexicographically first, of designs as good as b, shape (n_dims, n)."""
-    pull = multipliers(batch, point)
-    share = pull[: batch.n_forms] / form_values(batch, b) / size_of(weighted_value(batch, b))
+    pull = multipliers(program, point)
+    share = pull[: program.n_forms] / form_values(program, b) / size_of(weighted_value(program, b))
     priced, doubtful = share > _PRICED, (share > _DOUBTFUL[0]) & (share < _DOUBTFUL[1])
-    alone = (batch.forms > 0).sum(axis=1) == 1
-    fixed = ((priced & alone)[:, None] & (batch.forms > 0)).any(axis=0)
+    alone = (program.forms > 0).sum(axis=1) == 1
+    fixed = ((priced & alone)[:, None] & (program.forms > 0)).any(axis=0)
     free = ~fixed.all(axis=0)
-    choice = TieChoice(b.copy(), ~free, np.zeros(batch.n, dtype=bool))
-    codes = (fixed.T @ (1 << np.arange(batch.n_dims))) * free
+    choice = TieChoice(
+        b.copy(), ~free, np.zeros(program.n, dtype=bool), np.asarray(doubtful.any(axis=0))
+    )
+    codes = (fixed.T @ (1 << np.arange(program.n_dims))) * free
     for code in np.unique(codes[free]):
         which = lanes(free & (codes == code))
-        part = batch.take(which)
+        part = program.take(which)
         near = taken(b, which)
-        face = _face(part, point.take(which), near, taken(fixed, which))
+        face = _face(part, some_of(point, which), near, taken(fixed, which))
         chosen = _first_vertex(part, face, near)
-        for target, found in zip(
-            (choice.b, choice.unique, choice.undecided),
-            (chosen.b, chosen.unique, chosen.undecided),
-            strict=True,
-        ):
-            target[..., which] = found
-    return TieChoice(choice.b, choice.unique, choice.undecided | doubtful.any(axis=0))
+        choice.b[:, which], choice.unique[which], choice.undecided[which] = chosen
+    return choice
 
 
-def multipliers(batch: ScaledBatch, point: BatchPoint) -> Array:
+def multipliers(program: Program, point: Point) -> Array:
     """What a unit of each w costs, shape (n_w, n); for a maximum what its own rows are worth."""
-    n_forms, row_dual = batch.n_forms, np.maximum(point.dual[: len(batch.rows)], 0.0)
-    pull: Array = batch.time_weight * batch.time
-    for row, dual in zip(batch.rows, row_dual, strict=True):
+    n_forms, row_dual = program.n_forms, np.maximum(point.dual[: len(program.rows)], 0.0)
+    pull: Array = program.time_weight * program.time
+    for row, dual in zip(program.rows, row_dual, strict=True):
         own = row[n_forms:] < 0
         share = np.concatenate([row[:n_forms], np.where(own, 0.0, row[n_forms:])])
         pull = pull + share * dual
     return pull
 
 
-def _face(batch: ScaledBatch, point: BatchPoint, b: Array, fixed: Mask) -> _Face:
-    values = form_values(batch, b)
-    w = least_w(1 / values, batch.rows, batch.offsets)
-    priced = multipliers(batch, point) * w > _PRICED * size_of(weighted_value(batch, b))
-    n_forms = batch.n_forms
-    settled = ~((batch.forms > 0) & ~fixed).any(axis=1)
+def _face(program: Program, point: Point, b: Array, fixed: Mask) -> _Face:
+    values = form_values(program, b)
+    w = least_w(1 / values, program.rows, program.offsets)
+    priced = multipliers(program, point) * w > _PRICED * size_of(weighted_value(program, b))
+    n_forms = program.n_forms
+    settled = ~((program.forms > 0) & ~fixed).any(axis=1)
     known = np.concatenate([priced[:n_forms] | settled, priced[n_forms:]])
-    required, undecided = _required(batch, w, known)
+    required, undecided = _required(program, w, known)
     required = np.minimum(required, values)
     kept = priced[:n_forms] & ~settled
     loose = ~known[:n_forms]
-    axes = np.repeat(np.eye(batch.n_dims)[:, :, None], batch.n, axis=2)
-    upper = [batch.upper, -batch.forms * loose[:, None], -axes]
-    limit = [batch.limit, np.where(loose, -required, 0.0), np.zeros_like(b)]
-    equal = [batch.equal, batch.forms * kept[:, None]]
+    axes = np.repeat(np.eye(program.n_dims)[:, :, None], program.n, axis=2)
+    upper = [program.upper, -program.forms * loose[:, None], -axes]
+    limit = [program.limit, np.where(loose, -required, 0.0), np.zeros_like(b)]
+    equal = [program.equal, program.forms * kept[:, None]]
     return _Face(
         np.concatenate(upper),
         np.concatenate(limit),
         np.concatenate(equal),
-        np.concatenate([batch.target, np.where(kept, values, 0.0)]),
+        np.concatenate([program.target, np.where(kept, values, 0.0)]),
         fixed,
         undecided,
     )
 
 
-def _required(batch: ScaledBatch, w: Array, known: Mask) -> tuple[Array, Mask]:
+def _required(program: Program, w: Array, known: Mask) -> tuple[Array, Mask]:
     """Least values of the forms that keep every known maximum; where that is no simple bound.
 
     From the outermost maximum inwards: a row with one unknown bounds it, one with several
     trades them off, which no vertex of a polyhedron can express.
     """
-    n_forms = batch.n_forms
+    n_forms = program.n_forms
     most = np.where(known, w, np.inf)
-    undecided = np.zeros(batch.n, dtype=bool)
+    undecided = np.zeros(program.n, dtype=bool)
     for row, offset in sorted(
-        zip(batch.rows, batch.offsets, strict=True), key=lambda pair: -_own(pair[0], n_forms)
+        zip(program.rows, program.offsets, strict=True), key=lambda pair: -_own(pair[0], n_forms)
     ):
         own = _own(row, n_forms)
         unknown = (row > 0) & ~known
@@ -159,8 +161,8 @@ def _own(row: Array, n_forms: int) -> int:
     return n_forms + int(negative[0]) if len(negative) else len(row)
 
 
-def _first_vertex(batch: ScaledBatch, face: _Face, b: Array) -> TieChoice:
-    """The lexicographically first vertex by cost, then bandwidth in order."""
+def _first_vertex(program: Program, face: _Face, b: Array) -> tuple[Array, Mask, Mask]:
+    """The lexicographically first vertex by cost, then bandwidth in order; as in TieChoice."""
     free = np.flatnonzero(~face.fixed[:, 0])
     rows = np.concatenate([face.equal, face.upper])
     bounds = np.concatenate([face.target, face.limit])
@@ -172,19 +174,19 @@ def _first_vertex(batch: ScaledBatch, face: _Face, b: Array) -> TieChoice:
     size = np.where(size > 0, size, 1.0)
     rows, bounds = (rows / size[:, None])[useful], (bounds / size)[useful]
     if comb(len(rows), len(free)) > _MOST_VERTICES:
-        return TieChoice(b, np.zeros(batch.n, dtype=bool), np.ones(batch.n, dtype=bool))
+        return b, np.zeros(program.n, dtype=bool), np.ones(program.n, dtype=bool)
     x, feasible = _vertices(rows, bounds, n_equal, len(free))
     settled = _determined(rows, n_equal, len(free))
-    pick, unique = _lexicographic(batch.price[free], x, feasible, _sizes(batch, b)[free])
+    pick, unique = _lexicographic(program.price[free], x, feasible, _sizes(program, b)[free])
     best = np.take_along_axis(x, pick[None, None], axis=0)[0]
     chosen = b.copy()
     chosen[free] = best
     same = np.isclose(chosen, b, rtol=_SAME, atol=0.0).all(axis=0)
     chosen[:, same] = b[:, same]
     undecided = ~settled & (face.undecided | ~feasible.any(axis=0))
-    endless = (np.isinf(batch.b_upper[free]) & (batch.price[free] <= 0)).any(axis=0)
+    endless = (np.isinf(program.b_upper[free]) & (program.price[free] <= 0)).any(axis=0)
     alone = settled | (unique & ~endless)
-    return TieChoice(np.where(settled | undecided, b, chosen), alone, undecided)
+    return np.where(settled | undecided, b, chosen), alone, undecided
 
 
 def _determined(rows: Array, n_equal: int, k: int) -> Mask:
@@ -209,13 +211,13 @@ def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, 
     return np.maximum(x, 0.0), regular & (over <= _MET * scale).all(axis=1)
 
 
-def _sizes(batch: ScaledBatch, b: Array) -> Array:
+def _sizes(program: Program, b: Array) -> Array:
     """What spreads are relative to, in each dimension's unit: the largest bandwidth, (n_dims, n).
 
     1/C of a problem over (B/C, 1/C), which has a negative price, is relative to itself.
     """
-    bandwidth = np.where(batch.price < 0, 0.0, b * batch.bandwidth_unit)
-    return np.where(batch.price < 0, b, bandwidth.max(axis=0) / batch.bandwidth_unit)
+    bandwidth = np.where(program.price < 0, 0.0, b * program.bandwidth_unit)
+    return np.where(program.price < 0, b, bandwidth.max(axis=0) / program.bandwidth_unit)
 
 
 def _lexicographic(price: Array, x: Array, feasible: Mask, sizes: Array) -> tuple[Index, Mask]:

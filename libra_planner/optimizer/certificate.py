@@ -1,13 +1,13 @@
-"""What has to be true of a batch of interior points: rules met, and a proven bound (C9)."""
+"""What has to be true of what an engine finds: rules met, and a proven bound (C9)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from libra_planner.optimizer.batch_factor import factored, solved
-from libra_planner.optimizer.batch_newton import BatchPoint
-from libra_planner.optimizer.batch_scaled import (
-    ScaledBatch,
+from libra_planner.optimizer.engines.batch import factored, solved
+from libra_planner.optimizer.program import (
+    Point,
+    Program,
     form_values,
     lanes,
     taken,
@@ -16,45 +16,52 @@ from libra_planner.optimizer.batch_scaled import (
 from libra_planner.step.expression import Array, Mask
 
 _ACTIVE = 1e-8
-"""Slack, in units of the row, below which a rule is held exactly (``feasibility``)."""
+"""Slack, in units of the row, below which a rule is held exactly."""
 
 _ZERO, _DUST = 1e-10, 1e-6
 """Bandwidth below which a dimension is unused, and the same for one without traffic."""
 
+SURE_GAP = 5e-10
+"""Gap above which decimals are asked: what is printed is then the optimum to 1e-9."""
+
 _MET = 1e-10
-_CORRECTIONS, _NOISE = 3, 1e-16
+"""Violation, in units of the row, up to which a rule counts as met."""
+
+_CORRECTIONS, _NOISE = 5, 1e-16
+
 _SLOPE_NOISE = 1e-13
+"""Slope that is rounding where nothing bounds a bandwidth."""
 
 
-def restored(batch: ScaledBatch, b: Array) -> Array:
+def restored(program: Program, b: Array) -> Array:
     """The nearest vectors, (n_dims, n), on which active rules hold to rounding.
 
-    As ``feasibility.restored``: violated or nearly tight rows become equalities and the
+    Violated or nearly tight rows become equalities and the
     smallest relative correction is taken; dust on idle dimensions is swept where it may be.
     """
-    used = batch.forms > 0
+    used = program.forms > 0
     alone = (used & (used.sum(axis=1, keepdims=True) == 1)).any(axis=0)
     least = np.where(used.any(axis=0), np.where(alone, 0.0, _ZERO), _DUST)
     swept = np.where(b < least, 0.0, b)
-    result = _corrected(batch, swept)
-    unmet = lanes(~meets_rules(batch, result))
+    result = _corrected(program, swept)
+    unmet = lanes(~meets_rules(program, result))
     if len(unmet):
-        result[:, unmet] = _corrected(batch.take(unmet), np.maximum(taken(b, unmet), 0.0))
+        result[:, unmet] = _corrected(program.take(unmet), np.maximum(taken(b, unmet), 0.0))
     return result
 
 
-def meets_rules(batch: ScaledBatch, b: Array) -> Mask:
+def meets_rules(program: Program, b: Array) -> Mask:
     """Which of the vectors meet the rules, in units of each row, shape (n,)."""
-    over = (batch.upper * b).sum(axis=1) - batch.limit
-    off = np.abs((batch.equal * b).sum(axis=1) - batch.target)
+    over = (program.upper * b).sum(axis=1) - program.limit
+    off = np.abs((program.equal * b).sum(axis=1) - program.target)
     worst = np.maximum(over.max(axis=0, initial=0.0), off.max(axis=0, initial=0.0))
     return np.asarray(worst <= _MET)
 
 
-def _corrected(batch: ScaledBatch, b: Array) -> Array:
-    point, n_equal = b.copy(), len(batch.equal)
-    rows = np.concatenate([batch.equal, batch.upper])
-    bounds = np.concatenate([batch.target, batch.limit])
+def _corrected(program: Program, b: Array) -> Array:
+    point, n_equal = b.copy(), len(program.equal)
+    rows = np.concatenate([program.equal, program.upper])
+    bounds = np.concatenate([program.target, program.limit])
     diagonal = np.arange(len(rows))
     for _ in range(_CORRECTIONS):
         gap = bounds - (rows * point).sum(axis=1)
@@ -71,32 +78,32 @@ def _corrected(batch: ScaledBatch, b: Array) -> Array:
     return point
 
 
-def lower_bound(batch: ScaledBatch, point: BatchPoint, b: Array) -> Array:
-    """Proven: no design minimises further, in the batch's units, shape (n,).
+def lower_bound(program: Program, point: Point, b: Array) -> Array:
+    """Proven: no design minimises further, in the program's units, shape (n,).
 
     Weak duality with any multipliers of 0 or more: with tangents ``2/p - x/p^2`` of the
     reciprocals 1/x at p = forms . b the Lagrangian is linear, and its minimum over the box
     of all designs as good as b is a bound, whatever the solver's accuracy (the linear
     program of ``linear.CutModel`` with one tangent per form).
     """
-    n_rows, n_forms = len(batch.rows), batch.n_forms
+    n_rows, n_forms = len(program.rows), program.n_forms
     dual = np.maximum(point.dual, 0.0)
     row_dual, rule_dual = dual[:n_rows], dual[n_rows:]
-    pull = batch.time_weight * batch.time + (batch.rows * row_dual[:, None]).sum(axis=0)
-    at = form_values(batch, b)
+    pull = program.time_weight * program.time + (program.rows * row_dual[:, None]).sum(axis=0)
+    at = form_values(program, b)
     constant = (
         2 * (pull[:n_forms] / at).sum(axis=0)
-        + (row_dual * batch.offsets).sum(axis=0)
-        - (rule_dual * batch.limit).sum(axis=0)
-        - (point.equal_dual * batch.target).sum(axis=0)
+        + (row_dual * program.offsets).sum(axis=0)
+        - (rule_dual * program.limit).sum(axis=0)
+        - (point.equal_dual * program.target).sum(axis=0)
     )
     slope = (
-        batch.cost_weight * batch.price
-        + (batch.upper * rule_dual[:, None]).sum(axis=0)
-        + (batch.equal * point.equal_dual[:, None]).sum(axis=0)
-        - (batch.forms * (pull[:n_forms] / at**2)[:, None]).sum(axis=0)
+        program.cost_weight * program.price
+        + (program.upper * rule_dual[:, None]).sum(axis=0)
+        + (program.equal * point.equal_dual[:, None]).sum(axis=0)
+        - (program.forms * (pull[:n_forms] / at**2)[:, None]).sum(axis=0)
     )
-    b_upper, t_upper = _box(batch, weighted_value(batch, b))
+    b_upper, t_upper = _box(program, weighted_value(program, b))
     bound: Array = constant + _least(slope, b_upper) + _least(pull[n_forms:], t_upper)
     return bound
 
@@ -108,14 +115,14 @@ def _least(slope: Array, upper: Array) -> Array:
     return total
 
 
-def _box(batch: ScaledBatch, incumbent: Array) -> tuple[Array, Array]:
+def _box(program: Program, incumbent: Array) -> tuple[Array, Array]:
     """Upper bounds of b and of the maxima over designs no worse than the incumbent."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        priced = batch.cost_weight * batch.price
+        priced = program.cost_weight * program.price
         affordable = np.where(priced > 0, incumbent / priced, np.inf)
-        slowest = np.where(batch.time_weight > 0, incumbent / batch.time_weight, np.inf)
-        slowest = np.minimum(slowest, batch.time_limit)
-        floors, hidden = batch.floors[batch.n_forms :], batch.hidden[batch.n_forms :]
+        slowest = np.where(program.time_weight > 0, incumbent / program.time_weight, np.inf)
+        slowest = np.minimum(slowest, program.time_limit)
+        floors, hidden = program.floors[program.n_forms :], program.hidden[program.n_forms :]
         longest = np.where(floors > 0, (slowest + hidden) / floors, np.inf)
     wider = 1 + 1e-9
-    return np.minimum(batch.b_upper, affordable) * wider, longest * wider
+    return np.minimum(program.b_upper, affordable) * wider, longest * wider

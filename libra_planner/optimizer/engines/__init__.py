@@ -1,0 +1,1 @@
+"""Solvers of dimensionless programs: a convex modelling language, and thousands at once."""

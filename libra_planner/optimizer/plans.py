@@ -1,0 +1,420 @@
+"""Plans of one structure as arrays, and what their programs need: bounds, typical designs.
+
+A plan alone is a batch of one (:func:`scaled_program`, :func:`typical_bandwidth`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.optimizer.program import (
+    Index,
+    Program,
+    RuleRows,
+    dimensionless_program,
+    some_of,
+)
+from libra_planner.problem import Problem, StepTimeLimit
+from libra_planner.step.expression import Array, Mask
+from libra_planner.step.lifted import Key, Structure, is_transfer, numbers
+from libra_planner.step.training import plain_step
+from libra_planner.units import BYTES_PER_S_PER_GBPS
+
+_IDLE_SHARE = 1e-4
+"""Traffic, over the largest, that a dimension without any is scaled for."""
+
+_ROUNDS = 5
+"""Rounds of interval propagation; bounds are proven after each of them."""
+
+_FREE_SHARE = 1e-3
+"""Price, over the largest, that something free is scaled for."""
+
+_MEANING = MappingProxyType(
+    {
+        "time_numbers": "bytes above 0, seconds and factors of 0 or more, all finite",
+        "coefficients": "finite numbers",
+        "bounds": "finite numbers",
+        "price_usd_per_Bps": "finite prices of 0 or more",
+        "fixed_cost_usd": "finite costs of 0 or more",
+        "limit_s": "times above 0, infinite for none",
+    }
+)
+"""The arrays of a batch, and what they may hold."""
+
+
+@dataclass(frozen=True)
+class BatchProgram:
+    """n designs of one structure: one problem's names and shape, and the numbers of each design.
+
+    Every array has the designs on its first axis; broadcast views are welcome.
+
+    Parameters
+    ----------
+    template : names, topology, senses of the rules, objective, and the tree of the step time.
+    time_numbers : numbers of the merged tree (``template.step_time.merged``) in its order:
+        bytes of transfers, seconds of constants, factors; shape (n, n_numbers).
+    coefficients : left sides of the rules, shape (n, n_rules, n_dims), per byte/s. Rules over
+        cost hold prices: :meth:`priced` changes both.
+    bounds : their right sides, shape (n, n_rules), SI.
+    price_usd_per_Bps : shape (n, n_dims).
+    fixed_cost_usd : shape (n,).
+    limit_s : the tightest bound on step time, shape (n,); infinite where there is none.
+
+    Examples
+    --------
+    A sweep over the total bandwidth:
+
+    >>> import libra_planner as lp
+    >>> base = lp.load_plan(lp.example("01_gpt3_4d"))
+    >>> program = BatchProgram.repeated(base, 3)
+    >>> program = replace(program, bounds=np.array([[3e11], [4e11], [5e11]]))
+    >>> program.problem(2).rules[0].bound
+    500000000000.0
+    """
+
+    template: Problem
+    time_numbers: Array
+    coefficients: Array
+    bounds: Array
+    price_usd_per_Bps: Array
+    fixed_cost_usd: Array
+    limit_s: Array
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not fit the template or hold numbers without a meaning."""
+        if not fits_a_batch(self.template):
+            got = "got purchasable options, an open number of chunks or a relative group"
+            raise SpecError(Fault(got, "expected none of these in a batch", "use batch_optimize"))
+        faults = self._shape_faults() or self._number_faults()
+        if faults:
+            raise SpecError(*faults)
+
+    @property
+    def n(self) -> int:
+        """Designs."""
+        return len(self.bounds)
+
+    @property
+    def structure(self) -> Structure:
+        """The shape of the step time."""
+        return Structure(self.template.step_time.merged, self.template.topology.n_dims)
+
+    @classmethod
+    def repeated(cls, problem: Problem, n: int) -> BatchProgram:
+        """One problem n times, for ``dataclasses.replace`` to vary its numbers."""
+        one = cls.of([problem])
+        return one._changed(lambda array: np.broadcast_to(array, (n, *array.shape[1:])))
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> BatchProgram:
+        """Problems of one structure: equal :func:`shape_key` and :func:`rest_of_key`."""
+        template, n = problems[0], len(problems)
+        n_dims, n_rules = template.topology.n_dims, len(template.rules)
+        coefficients = [[rule.coefficients for rule in problem.rules] for problem in problems]
+        bounds = [[rule.bound for rule in problem.rules] for problem in problems]
+        trees = {id(p.step_time): p.step_time.merged for p in problems}
+        found = {key: numbers(tree) for key, tree in trees.items()}
+        limits = [[limit.limit_s for limit in problem.step_time_limits] for problem in problems]
+        return cls(
+            template=template,
+            time_numbers=np.array([found[id(p.step_time)] for p in problems], dtype=np.float64),
+            coefficients=np.array(coefficients, dtype=np.float64).reshape(n, n_rules, n_dims),
+            bounds=np.array(bounds, dtype=np.float64).reshape(n, n_rules),
+            price_usd_per_Bps=np.array([p.price_usd_per_Bps for p in problems], dtype=np.float64),
+            fixed_cost_usd=np.array([p.fixed_cost_usd for p in problems], dtype=np.float64),
+            limit_s=np.array([min(limit, default=np.inf) for limit in limits]),
+        )
+
+    def part(self, which: slice | Index) -> BatchProgram:
+        """Some of the designs."""
+        return self._changed(lambda array: array[which])
+
+    def priced(self, price_usd_per_Bps: Array, fixed_cost_usd: Array) -> BatchProgram:
+        """The designs at other prices, shapes (n, n_dims) and (n,), rules over cost included."""
+        coefficients, bounds = np.array(self.coefficients), np.array(self.bounds)
+        for k, rule in enumerate(self.template.rules):
+            if rule.cost_factor:
+                coefficients[:, k] = rule.cost_factor * price_usd_per_Bps
+                bounds[:, k] -= rule.cost_factor * (fixed_cost_usd - self.fixed_cost_usd)
+        return replace(
+            self,
+            coefficients=coefficients,
+            bounds=bounds,
+            price_usd_per_Bps=price_usd_per_Bps,
+            fixed_cost_usd=fixed_cost_usd,
+        )
+
+    def problem(self, i: int) -> Problem:
+        """Design i's problem."""
+        template, limit_s = self.template, float(self.limit_s[i])
+        rules = tuple(
+            replace(rule, coefficients=tuple(map(float, row)), bound=float(bound))
+            for rule, row, bound in zip(
+                template.rules, self.coefficients[i], self.bounds[i], strict=True
+            )
+        )
+        limit = min(
+            template.step_time_limits,
+            key=lambda limit: limit.limit_s,
+            default=StepTimeLimit("step_time", limit_s),
+        )
+        time = self.structure.expression(self.time_numbers[i])
+        return replace(
+            template,
+            step=plain_step(time, template.workload_name),
+            rules=rules,
+            prices=replace(
+                template.prices,
+                usd_per_Bps=tuple(self.price_usd_per_Bps[i].tolist()),
+                fixed_usd=float(self.fixed_cost_usd[i]),
+            ),
+            step_time_limits=(replace(limit, limit_s=limit_s),) if np.isfinite(limit_s) else (),
+        )
+
+    def _changed(self, change: Callable[[Array], Array]) -> BatchProgram:
+        return BatchProgram(self.template, *(change(getattr(self, name)) for name in _MEANING))
+
+    def _shape_faults(self) -> list[Fault]:
+        n, n_dims, n_rules = self.n, self.template.topology.n_dims, len(self.template.rules)
+        expected: dict[str, tuple[int, ...]] = {
+            "time_numbers": (n, len(numbers(self.template.step_time.merged))),
+            "coefficients": (n, n_rules, n_dims),
+            "bounds": (n, n_rules),
+            "price_usd_per_Bps": (n, n_dims),
+            "fixed_cost_usd": (n,),
+            "limit_s": (n,),
+        }
+        shapes = {name: getattr(self, name).shape for name in expected}
+        return [
+            Fault(f"got an array of shape {shapes[name]}", f"expected {shape}", path=name)
+            for name, shape in expected.items()
+            if shapes[name] != shape
+        ]
+
+    def _number_faults(self) -> list[Fault]:
+        moved = np.array(is_transfer(self.template.step_time.merged), dtype=bool)
+        finite = {name: bool(np.isfinite(getattr(self, name)).all()) for name in _MEANING}
+        least = {name: float(getattr(self, name).min(initial=np.inf)) for name in _MEANING}
+        fine = {name: finite[name] and least[name] >= 0 for name in _MEANING}
+        fine |= {"coefficients": finite["coefficients"], "bounds": finite["bounds"]}
+        fine["limit_s"] = least["limit_s"] > 0
+        fine["time_numbers"] &= bool((self.time_numbers[:, moved] > 0).all())
+        return [
+            Fault("got a number out of range", f"expected {_MEANING[name]}", path=name)
+            for name in _MEANING
+            if not fine[name]
+        ]
+
+
+def fits_a_batch(problem: Problem) -> bool:
+    """Whether a problem is one convex program with no choice outside of it."""
+    return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
+
+
+def rest_of_key(problem: Problem) -> Key:
+    """The structure but for the step time's."""
+    return (
+        problem.topology.n_dims,
+        problem.objective,
+        bool(problem.step_time_limits),
+        tuple(rule.sense for rule in problem.rules),
+    )
+
+
+@dataclass(frozen=True)
+class Plans:
+    """n plans of one structure in numbers, the designs on the last axis.
+
+    Parameters
+    ----------
+    structure : shape of the step time.
+    objective : what is minimised.
+    time_numbers : numbers of the step time's tree, shape (n_numbers, n).
+    rules : over bandwidths in bytes/s.
+    price_usd_per_Bps : shape (n_dims, n).
+    fixed_cost_usd, limit_s, compute_s : shape (n,).
+    lower, upper : proven bounds of bandwidth under the linear rules, bytes/s, (n_dims, n).
+    """
+
+    structure: Structure
+    objective: str
+    time_numbers: Array
+    rules: RuleRows
+    price_usd_per_Bps: Array
+    fixed_cost_usd: Array
+    limit_s: Array
+    compute_s: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, batch: BatchProgram) -> Plans:
+        """The numbers of a batch, and the bounds that interval propagation proves."""
+        template, time_numbers = batch.template, np.ascontiguousarray(batch.time_numbers.T)
+        structure = batch.structure
+        rows = np.ascontiguousarray(batch.coefficients.transpose(1, 2, 0))
+        senses = [rule.sense for rule in template.rules]
+        rules = RuleRows.of(senses, rows, np.ascontiguousarray(batch.bounds.T))
+        lower, upper = interval_bounds(rules, structure.n_dims)
+        return cls(
+            structure=structure,
+            objective=template.objective,
+            time_numbers=time_numbers,
+            rules=rules,
+            price_usd_per_Bps=np.ascontiguousarray(batch.price_usd_per_Bps.T),
+            fixed_cost_usd=np.ascontiguousarray(batch.fixed_cost_usd),
+            limit_s=np.ascontiguousarray(batch.limit_s),
+            compute_s=structure.least_s(time_numbers) * np.ones(batch.n),
+            lower=lower,
+            upper=upper,
+        )
+
+    @property
+    def n(self) -> int:
+        """Designs."""
+        return len(self.limit_s)
+
+    @property
+    def used(self) -> Mask:
+        """Whether any transfer uses a dimension, shape (n_dims,)."""
+        return self.structure.dims_with_traffic
+
+    @property
+    def empty(self) -> Mask:
+        """Proven: no bandwidth vector meets the rules, shape (n,)."""
+        room = np.where(np.isfinite(self.upper), self.upper, np.abs(self.lower) + 1.0)
+        none = (self.lower > self.upper + 1e-6 * room) | (self.used[:, None] & (self.upper <= 0))
+        return np.asarray(none.any(axis=0))
+
+    def take(self, which: Index) -> Plans:
+        """Some of the plans."""
+        if np.array_equal(which, np.arange(self.n)):
+            return self
+        return some_of(self, which)
+
+    def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Network and fixed cost, shape (n,), of bandwidths (n_dims, n)."""
+        network_usd = (self.price_usd_per_Bps * bandwidth_bytes_per_s).sum(axis=0)
+        total: Array = self.fixed_cost_usd + network_usd
+        return total
+
+
+def interval_bounds(rules: RuleRows, n_dims: int) -> tuple[Array, Array]:
+    """Bounds that the rules imply for each bandwidth, shapes (n_dims, n), in turn.
+
+    Every row bounds each bandwidth by the others' bounds; what comes out is proven (to
+    rounding) but not always tight.
+
+    Examples
+    --------
+    >>> rows = np.array([[[1.0], [1.0]], [[-1.0], [1.0]]])  # b1 + b2 <= 6, b2 <= b1
+    >>> none = np.empty((0, 2, 1))
+    >>> interval_bounds(RuleRows(rows, np.array([[6.0], [0.0]]), none, none[:, 0]), 2)[1]
+    array([[6.],
+           [6.]])
+    """
+    rows = np.concatenate([rules.upper, rules.equal, -rules.equal])
+    limits = np.concatenate([rules.limit, rules.target, -rules.target])
+    lower = np.zeros((n_dims, rows.shape[2]))
+    upper = np.full((n_dims, rows.shape[2]), np.inf)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        for _ in range(_ROUNDS):
+            before = lower.copy(), upper.copy()
+            for row, limit in zip(rows, limits, strict=True):
+                _tighten(row, limit, lower, upper)
+            if np.array_equal(before, (lower, upper)):
+                break
+    return lower, upper
+
+
+def _tighten(row: Array, limit: Array, lower: Array, upper: Array) -> None:
+    """Bounds, in place, after ``row . b <= limit``."""
+    least = np.where(row == 0, 0.0, np.where(row > 0, row * lower, row * upper))
+    endless = np.isinf(least)
+    finite = np.where(endless, 0.0, least)
+    others_endless = endless.sum(axis=0) - endless
+    rest = np.where(others_endless > 0, -np.inf, finite.sum(axis=0) - finite)
+    size = np.abs(limit) + np.abs(finite).sum(axis=0)
+    reach = (limit - rest + 1e-15 * size) / row
+    np.minimum(upper, np.where(row > 0, reach, np.inf), out=upper)
+    np.maximum(lower, np.where(row < 0, reach, 0.0), out=lower)
+
+
+def program_near(plans: Plans, typical: Array, *, limited: bool = False) -> Program:
+    """Least time, or with ``limited`` least cost within the step-time limit, near ``typical``.
+
+    ``typical`` has shape (n_dims, n), bytes/s.
+    """
+    program = dimensionless_program(
+        plans.structure.lift(plans.time_numbers),
+        plans.rules,
+        plans.price_usd_per_Bps,
+        typical,
+        plans.upper,
+        plans.limit_s if limited else np.full(plans.n, np.inf),
+    )
+    return program.weighted(0.0, 1.0) if limited else program
+
+
+def typical_designs(plans: Plans) -> Array:
+    """Designs of the right order of magnitude, bytes/s, shape (n_dims, n).
+
+    For objective cost, or where nothing bounds a dimension with traffic, what the step-time
+    limit asks of every dimension at the least cost; else a split of the largest budget.
+    """
+    lifted = plans.structure.lift(plans.time_numbers)
+    carried = (lifted.forms > 0)[:, :, None] * lifted.floors[: len(lifted.forms), None]
+    traffic = carried.sum(axis=0)  # Bytes that each dimension carries alone.
+    most = traffic.max(axis=0, initial=0.0)
+    traffic = np.where(traffic > 0, traffic, np.where(most > 0, most * _IDLE_SHARE, 1.0))
+    cheap = np.isinf(plans.upper[plans.used]).any(axis=0) | (plans.objective == "cost")
+    guess = np.where(cheap, _cheap_split(plans, traffic), _fast_split(plans, traffic))
+    guess = np.clip(guess, plans.lower, np.maximum(plans.upper, plans.lower))
+    return np.where(guess > 0, guess, np.maximum(guess.max(axis=0), 1.0))
+
+
+def _fast_split(plans: Plans, traffic: Array) -> Array:
+    """Under one budget and one transfer per dimension the optimum splits as sqrt(traffic)."""
+    rules, share = plans.rules, np.sqrt(traffic)
+    bounds = np.abs(np.concatenate([rules.limit, rules.target]))
+    largest = np.abs(np.concatenate([rules.upper, rules.equal])).max(axis=1, initial=0.0)
+    sizes = np.where(largest > 0, bounds / np.where(largest > 0, largest, 1.0), 0.0)
+    budget = sizes.max(axis=0, initial=BYTES_PER_S_PER_GBPS)
+    budget = np.maximum(budget, plans.lower.max(axis=0))
+    reach = np.where(np.isfinite(plans.upper), plans.upper, budget)
+    split: Array = reach * share / share.sum(axis=0)
+    return split
+
+
+def _cheap_split(plans: Plans, traffic: Array) -> Array:
+    """Least cost of sum traffic_i / B_i = seconds has B_i ~ sqrt(traffic_i / price_i)."""
+    limit_s = np.where(np.isfinite(plans.limit_s), plans.limit_s, 2 * plans.compute_s)
+    seconds = limit_s - plans.compute_s
+    price = plans.price_usd_per_Bps
+    price = np.maximum(price, _FREE_SHARE * price.max(axis=0))
+    price = np.where(price > 0, price, 1.0)
+    spread = np.sqrt(traffic * price).sum(axis=0)
+    needed: Array = np.sqrt(traffic / price) * spread / np.where(seconds > 0, seconds, 1.0)
+    return needed
+
+
+def _alone(problem: Problem, upper: Array, lower: Array | None = None) -> Plans:
+    """One problem with known bounds of its bandwidths, bytes/s, shape (n_dims,)."""
+    plans = Plans.of(BatchProgram.of([problem]))
+    lower = plans.lower if lower is None else lower[:, None]
+    return replace(plans, lower=lower, upper=upper[:, None])
+
+
+def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
+    """A design of the right order of magnitude, bytes/s, shape (n_dims,)."""
+    return typical_designs(_alone(problem, upper, lower))[:, 0]
+
+
+def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
+    """One problem for performance in units of a typical design, shapes (n_dims,), bytes/s."""
+    return program_near(_alone(problem, upper), typical[:, None])

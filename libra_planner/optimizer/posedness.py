@@ -1,0 +1,432 @@
+"""Does a problem have an optimum? Infeasible and ill-posed plans, explained (C8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from types import MappingProxyType
+
+import numpy as np
+from scipy.optimize import linprog
+
+from libra_planner.errors import IllPosed, Infeasible, SolverFailed
+from libra_planner.optimizer.plans import Plans, interval_bounds
+from libra_planner.optimizer.program import RuleRows
+from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
+from libra_planner.step.expression import Array, Mask
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
+
+_POSITIVE = 1e-11
+"""Share of what rules let a dimension have above which it counts as usable."""
+
+_SMALL = 1e-3
+"""Share of its unit below which a dimension's upper bound asks for a smaller unit."""
+
+_NOTHING = 1e-12
+"""Least network cost, over the cost at the rules' own sizes, that counts as nothing."""
+
+_FAR = 100.0
+"""Cap over the largest bandwidth that a rule speaks of: only to find a vector at all."""
+
+_OPTIONS: tuple[dict[str, float | bool], ...] = (
+    {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "presolve": False},
+    {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9, "presolve": False},
+)
+"""HiGHS settings, tried in turn: its presolve misjudges some sets that are very thin."""
+
+_OPTIMAL, _INFEASIBLE = 0, 2
+_PRODUCT = "performance_per_cost"
+
+_OBJECTIONS = MappingProxyType(
+    {
+        "more_is_faster": (
+            "got no rule that bounds the bandwidth of {dims}, expected one for each dimension "
+            "with traffic (more is always faster, C8); add e.g. 'total <= 500 GB/s' or "
+            "'cost <= 20 M$'"
+        ),
+        "no_limit": (
+            "got objective cost without a step-time bound, expected one (less bandwidth is always "
+            "cheaper, C8); add e.g. 'step_time <= 900 ms'"
+        ),
+        "pays": (
+            "got a fixed cost but no rule that bounds the bandwidth of {dims}, expected one for "
+            "each dimension with traffic (upward, C8: beside a fixed cost ever more bandwidth can "
+            "pay); add e.g. 'total <= 500 GB/s'"
+        ),
+        "scale_free": (
+            "got neither compute nor a fixed cost: step time x cost is scale-free, designs of all "
+            "sizes tie (C8); fix the size, e.g. with 'total == 500 GB/s'"
+        ),
+        "vanishes": (
+            "got performance_per_cost under rules that a network of no cost meets, with neither a "
+            "fixed cost nor a step-time bound (downward, C8: step time x cost goes on falling as "
+            "all bandwidths shrink); add e.g. 'total == 500 GB/s', 'step_time <= 900 ms' or "
+            "fixed_cost"
+        ),
+        "gift": (
+            "got bandwidth{of_dims} that costs nothing and that no rule bounds, expected a price "
+            "or a bound for each dimension with traffic (C8)"
+        ),
+    }
+)
+"""Why an optimum is not attained, and what to add."""
+
+
+@dataclass(frozen=True)
+class Openness:
+    """What the rules of n plans leave open; each has shape (n,).
+
+    Parameters
+    ----------
+    endless : some dimension with traffic has no upper bound.
+    free : a network of no cost meets the linear rules.
+    gift : some bandwidth with traffic costs nothing and has no upper bound.
+    """
+
+    endless: Mask
+    free: Mask
+    gift: Mask
+
+
+def objections(plans: Plans, left: Openness) -> dict[str, Mask]:
+    """Which plans have no optimum for which reason (C8), shape (n,) each."""
+    limited, fixed = np.isfinite(plans.limit_s), plans.fixed_cost_usd > 0
+    if plans.objective == "performance":
+        return {"more_is_faster": left.endless}
+    if plans.objective == "cost":
+        return {"no_limit": ~limited, "gift": left.gift}
+    loose, computes = ~fixed & ~limited, plans.compute_s > 0
+    return {
+        "pays": fixed & left.endless,
+        "scale_free": loose & ~computes & (left.endless | left.free),
+        "vanishes": loose & left.free,
+        "gift": left.gift,
+    }
+
+
+def is_well_posed(plans: Plans) -> Mask:
+    """Which plans surely have an optimum, and for T C surely within or at a limit, (n,)."""
+    fine = ~_any(objections(plans, _perhaps_open(plans))) & bool(plans.used.any())
+    if plans.objective == _PRODUCT:
+        fine &= attains_product(plans) | has_no_end(_unlimited(plans))
+    return np.asarray(fine)
+
+
+def attains_product(plans: Plans) -> Mask:
+    """Which plans surely have a least T C without a step-time bound, shape (n,)."""
+    return ~lacks_product(plans, _perhaps_open(plans))
+
+
+def lacks_product(plans: Plans, left: Openness) -> Mask:
+    """Which plans have no least T C without a step-time bound, shape (n,)."""
+    return _any(objections(replace(_unlimited(plans), objective=_PRODUCT), left))
+
+
+def has_no_end(plans: Plans) -> Mask:
+    """Which plans surely have no optimum if any vector meets their rules, shape (n,).
+
+    Upward where no rule can ever stop a dimension with traffic, downward where nothing
+    holds the bandwidths up.
+    """
+    return _any(objections(plans, _surely_open(plans))) & bool(plans.used.any())
+
+
+def with_caps(plans: Plans) -> Plans:
+    """The plans for performance, without a bound on step time, every bandwidth capped."""
+    n_dims, rules = plans.structure.n_dims, plans.rules
+    sizes = np.abs(np.concatenate([rules.limit, rules.target])).max(axis=0, initial=0.0)
+    largest = np.abs(np.concatenate([rules.upper, rules.equal])).max(axis=(0, 1), initial=0.0)
+    size = np.maximum(sizes / np.where(largest > 0, largest, 1.0), BYTES_PER_S_PER_GBPS)
+    cap = np.broadcast_to(_FAR * np.maximum(size, plans.lower.max(axis=0)), (n_dims, plans.n))
+    axes = np.broadcast_to(np.eye(n_dims)[:, :, None], (n_dims, n_dims, plans.n))
+    capped = replace(
+        rules,
+        upper=np.concatenate([rules.upper, axes]),
+        limit=np.concatenate([rules.limit, cap]),
+    )
+    upper = np.minimum(plans.upper, cap)
+    return replace(_unlimited(plans), objective="performance", rules=capped, upper=upper)
+
+
+def _any(found: dict[str, Mask]) -> Mask:
+    return np.asarray(reduce(np.logical_or, found.values()))
+
+
+def _unlimited(plans: Plans) -> Plans:
+    return replace(plans, limit_s=np.full(plans.n, np.inf))
+
+
+def _perhaps_open(plans: Plans) -> Openness:
+    """What may be left open, for all that interval propagation proves."""
+    rules, price = plans.rules, plans.price_usd_per_Bps
+    endless = np.asarray(np.isinf(plans.upper) & plans.used[:, None])
+    rows = np.concatenate([-rules.upper, rules.equal, -rules.equal])
+    asked = np.concatenate([-rules.limit, rules.target, -rules.target])
+    unpriced = ((rows > 0) & ~(price > 0)).any(axis=1)
+    # A rule that asks for bandwidth, and for bandwidth that costs something only.
+    costs = ((asked > 0) & ~unpriced).any(axis=0)
+    gifts = endless & ~(price > 0)
+    return Openness(*map(np.asarray, (endless.any(axis=0), ~costs, gifts.any(axis=0))))
+
+
+def _surely_open(plans: Plans) -> Openness:
+    rules = plans.rules
+    endless = (rules.upper <= 0).all(axis=0) & (rules.equal == 0).all(axis=0)
+    free = (rules.limit >= 0).all(axis=0) & (rules.target == 0).all(axis=0)
+    none = np.zeros(plans.n, dtype=bool)
+    return Openness(*map(np.asarray, (endless[plans.used].any(axis=0), free, none)))
+
+
+def openness(problem: Problem, upper: Array) -> Openness:
+    """What one problem's rules leave open, by linear programs; ``upper`` are bounds, bytes/s."""
+    endless = _endless(problem, upper).any()
+    product = problem.objective == _PRODUCT
+    facts = endless, product and _may_be_free(problem), endless and _gifts(problem).any()
+    return Openness(*(np.array([fact], dtype=bool) for fact in facts))
+
+
+def check_posed(problem: Problem, plans: Plans, left: Openness, upper: Array) -> None:
+    """Refuse a problem without an optimum, but for bandwidth that costs nothing.
+
+    Raises
+    ------
+    IllPosed
+        Upward, downward or scale-free.
+    """
+    for name, found in objections(plans, left).items():
+        if found.any() and name != "gift":
+            raise _ill_posed(problem, name, _endless(problem, upper))
+
+
+def check_affordable(problem: Problem, left: Openness) -> None:
+    """Refuse a problem with bandwidth that costs nothing and has no limit.
+
+    Raises
+    ------
+    IllPosed
+        For the objectives about cost.
+    """
+    if left.gift.any() and problem.objective != "performance":
+        raise _ill_posed(problem, "gift", _gifts(problem))
+
+
+def _ill_posed(problem: Problem, name: str, dims: Mask) -> IllPosed:
+    names = ", ".join(np.array(problem.topology.labels)[dims])
+    of_dims = f" of {names}" if problem.step_time_limits else ""
+    text = _OBJECTIONS[name].format(dims=names, of_dims=of_dims)
+    return IllPosed(f"{problem.at('constraints')}{text}")
+
+
+def _endless(problem: Problem, upper: Array) -> Mask:
+    return np.isinf(upper) & problem.step_time.dims_with_traffic
+
+
+def _may_be_free(problem: Problem) -> bool:
+    """Whether some vector under the linear rules costs nothing."""
+    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
+    price = problem.price_usd_per_Bps * unit
+    status, value = _least(_lp_rows(problem.rules, unit), price / (price.sum() or 1.0))
+    return status == _OPTIMAL and value <= _NOTHING
+
+
+def _gifts(problem: Problem) -> Mask:
+    """Dimensions with traffic that can be widened without end at no cost."""
+    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
+    price = Rule("cost", tuple(map(float, problem.price_usd_per_Bps)), "<=", 0.0)
+    directions = [replace(rule, bound=0.0) for rule in (*problem.rules, price)]
+    _, upper = _extremes(directions, unit)
+    return _endless(problem, upper)
+
+
+def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
+    """Least and greatest bandwidth of each dimension under the linear rules, bytes/s.
+
+    Returns
+    -------
+    Two arrays of shape (n_dims,); the upper one is infinite where no rule bounds it.
+
+    Raises
+    ------
+    Infeasible
+        When no vector meets the rules and gives every used dimension bandwidth;
+        names an irreducible set of conflicting rules.
+    """
+    if not _meets(problem, problem.rules):
+        conflict = irreducible(problem.rules, lambda rules: _meets(problem, rules))
+        raise _infeasible(problem, conflict)
+    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
+    lower, upper = _extremes(problem.rules, unit)
+    if (upper[upper > 0] < _SMALL).any():
+        # Some rules bound a dimension far more tightly than each by itself does.
+        unit = unit * np.where(np.isfinite(upper) & (upper > 0), upper, 1.0)
+        lower, upper = _extremes(problem.rules, unit)
+    return np.maximum(lower, 0.0) * unit, upper * unit
+
+
+def bandwidth_units(rules: Sequence[Rule], n_dims: int) -> Array:
+    """Bandwidth of the right size for each dimension, bytes/s, shape (n_dims,).
+
+    The least upper bound that single rules give, by interval propagation; where none
+    does, the largest that the others have, or 1 GB/s.
+
+    Examples
+    --------
+    >>> total = Rule("total == 500 GB/s", (1.0, 1.0), "==", 5e11)
+    >>> bandwidth_units([total, Rule("dim2 <= 1 kB/s", (0.0, 1.0), "<=", 1e3)], 2)
+    array([5.e+11, 1.e+03])
+    """
+    upper = interval_bounds(_rule_rows(rules, n_dims), n_dims)[1][:, 0]
+    usable = np.isfinite(upper) & (upper > 0)
+    return np.where(usable, upper, upper[usable].max() if usable.any() else BYTES_PER_S_PER_GBPS)
+
+
+def _rule_rows(rules: Sequence[Rule], n_dims: int) -> RuleRows:
+    """Rules of one problem, in bytes/s."""
+    coefficients = np.array([rule.coefficients for rule in rules], dtype=np.float64)
+    bounds = np.array([rule.bound for rule in rules], dtype=np.float64)
+    senses = [rule.sense for rule in rules]
+    return RuleRows.of(senses, coefficients.reshape(-1, n_dims, 1), bounds[:, None])
+
+
+def _lp_rows(rules: Sequence[Rule], unit: Array) -> RuleRows:
+    """Rules of one problem over bandwidths in ``unit``, without the axis of designs."""
+    rows = _rule_rows(rules, len(unit)).scaled(unit[:, None])
+    return RuleRows(*(array[..., 0] for array in (rows.upper, rows.limit, rows.equal, rows.target)))
+
+
+def irreducible(rules: Sequence[Rule], meets: Callable[[Sequence[Rule]], bool]) -> tuple[Rule, ...]:
+    """Conflicting rules of which none can be left out (deletion filter).
+
+    The parts of a chain ``a <= x <= b`` are one rule: they are kept or left out together.
+    """
+    kept = list(rules)
+    for key in dict.fromkeys(map(_key, rules)):
+        without = [rule for rule in kept if _key(rule) != key]
+        if not meets(without):
+            kept = without
+    return tuple(kept)
+
+
+def _key(rule: Rule) -> tuple[str, int | None]:
+    return rule.text, rule.line
+
+
+def check_compute_fits(problem: Problem) -> None:
+    """Refuse a step-time rule that is shorter than the compute of a step.
+
+    Raises
+    ------
+    Infeasible
+        No bandwidth can help there.
+    """
+    for limit in problem.step_time_limits:
+        if limit.limit_s < problem.compute_s:
+            compute = format_time(problem.compute_s, round_up=True)
+            message = (
+                f"{_place(problem, limit)}constraints: got '{limit.text}', but compute alone "
+                f"takes {compute} a step; allow more, or change the workload, its parallelism "
+                f"or the NPU"
+            )
+            raise Infeasible(message, (limit.text,))
+
+
+def step_time_infeasible(
+    problem: Problem,
+    limit: StepTimeLimit,
+    best_s: float,
+    least_time_s: Callable[[Sequence[Rule]], float],
+) -> Infeasible:
+    """The error for a step-time rule that even the fastest design misses.
+
+    ``least_time_s`` gives the least step time under some of the rules: with it the
+    conflict is reduced to rules of which none can be left out.
+    """
+    try:
+        conflict = irreducible(problem.rules, lambda kept: least_time_s(kept) <= limit.limit_s)
+        alone_s = least_time_s(conflict)
+    except SolverFailed:  # Some subset of the rules is too hard: then all of them are named.
+        conflict, alone_s = problem.rules, best_s
+    allow = f"allow at least {format_time(best_s, round_up=True)}"
+    if alone_s < best_s * (1 - RULE_TOLERANCE):
+        allow += " (the least under all the rules)"
+    message = (
+        f"{_place(problem, limit)}constraints: got '{limit.text}', but {_named(conflict)} alone "
+        f"allows no less than {format_time(alone_s, round_up=True)}; {allow}, or loosen the rules"
+    )
+    return Infeasible(message, (limit.text, *(rule.text for rule in conflict)))
+
+
+def _meets(problem: Problem, rules: Sequence[Rule]) -> bool:
+    """Whether some vector meets ``rules`` with bandwidth wherever there is traffic.
+
+    max t subject to the rules and form_f . b >= t, t <= 1: met when t > 0.
+    """
+    unit = bandwidth_units(rules, problem.topology.n_dims)
+    rows = _lp_rows(rules, unit)
+    forms = problem.step_time.forms * unit
+    forms = forms / forms.sum(axis=1, keepdims=True)
+    widened = RuleRows(
+        upper=np.vstack([_with_column(rows.upper, 0.0), _with_column(-forms, 1.0)]),
+        limit=np.concatenate([rows.limit, np.zeros(len(forms))]),
+        equal=_with_column(rows.equal, 0.0),
+        target=rows.target,
+    )
+    status, value = _least(widened, np.append(np.zeros(len(unit)), -1.0), last_upper=1.0)
+    return status == _OPTIMAL and -value > _POSITIVE
+
+
+def _with_column(rows: Array, value: float) -> Array:
+    return np.hstack([rows, np.full((len(rows), 1), value)])
+
+
+def _extremes(rules: Sequence[Rule], unit: Array) -> tuple[Array, Array]:
+    """Least and greatest bandwidth of each dimension in ``unit``, shapes (n_dims,)."""
+    rows, identity = _lp_rows(rules, unit), np.eye(len(unit))
+    found = [_least(rows, cost) for cost in (*identity, *-identity)]
+    # The rules are known to be feasible here, so "infeasible" is HiGHS's dual verdict.
+    least = [value if status == _OPTIMAL else -np.inf for status, value in found]
+    return np.array(least[: len(unit)]), -np.array(least[len(unit) :])
+
+
+def _least(rows: RuleRows, cost: Array, *, last_upper: float | None = None) -> tuple[int, float]:
+    """Status and least cost.x over x of 0 or more under the rows, by HiGHS."""
+    system = (rows.upper, rows.limit, rows.equal, rows.target)
+    bounds = [(0.0, None)] * (len(cost) - 1) + [(0.0, last_upper)]
+    for options in _OPTIONS:
+        result = linprog(cost, *system, bounds, "highs", options=options)
+        if result.status == _OPTIMAL:
+            return _OPTIMAL, float(result.fun)
+    return int(result.status), np.nan
+
+
+def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
+    met = _meets_without_traffic(problem, conflict)
+    starved = " while every dimension with traffic has bandwidth" if met else ""
+    several = len(set(map(_key, conflict))) > 1
+    about_cost = problem.fixed_cost_usd and any(rule.cost_factor for rule in conflict)
+    fixed = f" (fixed cost {format_usd(problem.fixed_cost_usd)})" if about_cost else ""
+    got = "rules that no bandwidth vector meets together" if several else "a rule none can meet"
+    message = (
+        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}"
+        f"{fixed}; loosen or remove {'one of them' if several else 'it'}"
+    )
+    return Infeasible(message, tuple(rule.text for rule in conflict))
+
+
+def _named(rules: Sequence[Rule]) -> str:
+    """Rules by text and line, a chain once."""
+    lines = dict.fromkeys(map(_key, rules))
+    names = [f"'{text}'" + (f" (line {line})" if line else "") for text, line in lines]
+    return " and ".join(names)
+
+
+def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:
+    unit = bandwidth_units(rules, problem.topology.n_dims)
+    return _least(_lp_rows(rules, unit), np.zeros(len(unit)))[0] != _INFEASIBLE
+
+
+def _place(problem: Problem, rule: Rule | StepTimeLimit) -> str:
+    position = [str(n) for n in (rule.line, rule.column) if n is not None]
+    return ":".join([problem.source, *position]) + ": "
