@@ -129,7 +129,7 @@ def _nothing(plans: Plans) -> Designs:
 
 
 def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
-    solved = _Task(plans, typical_designs(plans), engine).solved()
+    solved = _Task(plans, typical_designs(plans), engine is not None).solved(engine)
     constant_s = plans.structure.lift(plans.time_numbers).constant_s
     designs = _exact(plans, solved, constant_s + solved.scale * solved.bound)
     allowed = plans.limit_s * (1 + RULE_TOLERANCE)
@@ -139,8 +139,8 @@ def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
 
 
 def _cost(plans: Plans, engine: Engine | None = None) -> Designs:
-    task = _Task(plans, typical_designs(plans), engine, limited=True)
-    solved, late = task.first(), np.zeros(plans.n, dtype=bool)
+    task = _Task(plans, typical_designs(plans), engine is not None, limited=True)
+    solved, late = task.first(engine), np.zeros(plans.n, dtype=bool)
     unsolved = lanes(~solved.good)
     if len(unsolved):
         late[unsolved] = _too_slow(plans.take(unsolved))
@@ -171,7 +171,7 @@ def _least_product(plans: Plans, engine: Engine | None) -> Designs:
     """The least T C without a step-time bound: performance over (B/C, 1/C)."""
     typical = typical_designs(plans)
     point = np.concatenate([typical, np.ones((1, plans.n))]) / plans.cost_usd(typical)
-    solved = _Task(per_cost_plans(plans), point, engine).solved()
+    solved = _Task(per_cost_plans(plans), point, engine is not None).solved(engine)
     with np.errstate(all="ignore"):
         found = replace(solved, bandwidth=from_per_cost(solved.bandwidth))
     designs = _exact(plans, found, solved.scale * solved.bound)
@@ -269,33 +269,32 @@ class _Solved:
 class _Task:
     """Programs to solve, from typical designs, bytes/s, shape (n_dims, n).
 
-    Another engine, where there is one, is asked first; then every design is solved again.
+    Plans that stand ``alone`` are solved again whatever was found first, to more digits.
     """
 
     plans: Plans
     typical: Array
-    engine: Engine | None
+    alone: bool
     limited: bool = False
 
-    def solved(self) -> _Solved:
+    def solved(self, engine: Engine | None) -> _Solved:
         """Every program solved."""
-        solved = self.first()
+        solved = self.first(engine)
         self.solve_again(solved, np.ones(self.plans.n, dtype=bool))
         return solved
 
-    def first(self) -> _Solved:
+    def first(self, engine: Engine | None) -> _Solved:
         """Every program solved once; what another engine finds is not yet freed of ties."""
         program = program_near(self.plans, self.typical, limited=self.limited)
-        return _attempt(program, self.engine or solve_interior, chosen=self.engine is None)
+        return _attempt(program, engine or solve_interior, chosen=engine is None)
 
     def solve_again(self, solved: _Solved, among: Mask) -> None:
         """Solve what is left in units of where it ended, into ``solved`` where that is better.
 
         In long steps first, what is left then in careful ones.
         """
-        alone = self.engine is not None
-        farthest = _FARTHEST_ALONE if alone else _FARTHEST
-        which = lanes(among & (solved.open | alone))
+        farthest = _FARTHEST_ALONE if self.alone else _FARTHEST
+        which = lanes(among & (solved.open | self.alone))
         for careful in (False, True):
             if not len(which):
                 return
@@ -303,7 +302,7 @@ class _Task:
             moved = np.clip(taken(solved.bandwidth, which) / start, 1 / farthest, farthest)
             moved = np.where(np.isfinite(moved), moved, 1.0)
             near = program_near(self.plans.take(which), start * moved, limited=self.limited)
-            again = _attempt(near, partial(solve_interior, careful=careful, thorough=alone))
+            again = _attempt(near, partial(solve_interior, careful=careful, thorough=self.alone))
             better = ~(taken(solved.gap, which) <= again.gap) | ~again.open
             put(solved, which[better], some_of(again, np.flatnonzero(better)))
             which = which[lanes(taken(solved.open, which))]
