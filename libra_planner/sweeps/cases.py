@@ -280,21 +280,20 @@ def grouped(codes: NDArray[np.intp]) -> list[Rows]:
     return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
 
 
-def pieces(case: Case, chunk: Chunk, rows: Rows, failed: dict[int, str]) -> Iterator[Piece]:
-    """The designs ``rows`` of a chunk as batches; what is wrong goes into ``failed``."""
+def pieces(case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_]) -> Iterator[Piece]:
+    """The designs ``rows`` of a chunk as batches; what is wrong goes into ``wrong``, shape (n,)."""
     fixed_usd = np.full(chunk.n, case.base.fixed_cost_usd)
     for same in _by_values(chunk, rows, case.fixed_cost_axes):
         usd = case.fixed_cost_usd(_values(chunk, case.fixed_cost_axes, same[0]))
         if isinstance(usd, SpecError):
-            failed |= dict.fromkeys(map(int, same), str(usd))
+            wrong[same] = str(usd)
         else:
             fixed_usd[same] = usd
     lines: list[list[ParsedLine]] = []
     codes = np.zeros((len(case.lines), chunk.n), dtype=np.intp)
     for i in range(len(case.lines)):
-        found = _line(case, chunk, rows, i, fixed_usd, codes[i], failed)
-        lines.append(found)
-    fine = np.array([row for row in rows if int(row) not in failed], dtype=np.intp)
+        lines.append(_line(case, chunk, rows, i, fixed_usd, codes[i], wrong))
+    fine = rows[wrong[rows] == ""]
     shapes = [_shape_codes(line, codes[i, fine]) for i, line in enumerate(lines)]
     for same in grouped(np.array(shapes).reshape(len(lines), len(fine))) if len(fine) else ():
         yield _piece(case, fine[same], fixed_usd, lines, codes)
@@ -318,7 +317,7 @@ def _line(
     i: int,
     fixed_usd: Array,
     codes: Rows,
-    failed: dict[int, str],
+    wrong: NDArray[np.object_],
 ) -> list[ParsedLine]:
     """Line i for all designs: its distinct readings, and in ``codes`` which one each has."""
     found: list[ParsedLine] = []
@@ -327,8 +326,8 @@ def _line(
         values = _values(chunk, names, same[0])
         line = case.line(i, values, float(fixed_usd[same[0]]))
         if isinstance(line, SpecError):
-            for row in map(int, same):
-                failed[row] = "\n".join(filter(None, [failed.get(row), str(line)]))
+            for row in same:
+                wrong[row] = "\n".join(filter(None, [wrong[row], str(line)]))
         else:
             codes[same] = len(found)
             found.append(line)

@@ -1,267 +1,404 @@
-"""The columns of results, and solved chunks as tables of them."""
+"""The columns of a sweep's results: one table, which files, answers, screens and docs derive from.
+
+A column that :func:`register` adds from outside is computed, written, shown by ``sweep show`` and
+by the cockpit like those that are here.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
-from collections.abc import Iterator
-from importlib.metadata import version
-from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from libra_planner import __version__
-from libra_planner.errors import SpecError
-from libra_planner.files import read_text
-from libra_planner.problem import Problem
-from libra_planner.reading import bundled
-from libra_planner.step.expression import Array
-from libra_planner.sweeps.axes import Axis, cell
-from libra_planner.sweeps.expressions import NUMBER, TRUTH
-from libra_planner.sweeps.solver import SolvedChunk
-from libra_planner.sweeps.spec import AxisColumn, Job, Sweep, job_of
-from libra_planner.sweeps.store import FORMAT, SWEEP_HASH, manifest_hash
-from libra_planner.sweeps.template import (
-    OBJECTIVE,
-    OBJECTIVE_KEY,
-    AxisValue,
-    Slot,
-    TiersOf,
-    named_files,
+from libra_planner.errors import Fault, SpecError
+from libra_planner.units import (
+    BYTES_PER_S_PER_GBPS,
+    format_bandwidth,
+    format_bytes,
+    format_time,
+    format_usd,
 )
-from libra_planner.units import BYTES_PER_S_PER_GBPS
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+ROW, OBJECTIVE, STATUS = "row", "objective", "status"
+ALWAYS, DEFAULT, ASKED, CHECKED = "always", "default", "asked", "checked"
+"""When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
+so, or in sweeps whose links are checked."""
 
-_FLAGS = ("unique", "resolved")
-_TEXTS = ("message", "check_message")
+HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
+"""Places of a column in answers of ``sweep show``; the last one only where any design has it."""
+
+_LONGEST = 48
+"""Letters of a message on screen before it is cut."""
+
+NONE = "-"
 
 
-def schema_of(job: Job) -> pa.Schema:
-    """Names and types of the columns.
+def _plain(value: Any) -> str:
+    """What has no unit: six digits.
 
-    Examples
-    --------
-    >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweeps.spec import job_of
-    >>> from libra_planner.sweeps.spec import load_sweep
-    >>> job = job_of(load_sweep(folder("examples") / "10_budgets.yaml"))
-    >>> schema_of(job).names[:5]
-    ['row', 'budget', 'objective', 'status', 'objective_value']
+    >>> _plain(0.703430123), _plain(True), _plain(12)
+    ('0.70343', 'yes', '12')
     """
-    import pyarrow as pa
-
-    axes = [(name, _axis_type(job, name)) for name in job.axes if name != OBJECTIVE]
-    figures = [(name, _figure_type(name)) for name in _figure_names(job)]
-    first = [("row", pa.int64())]
-    return pa.schema([*first, *axes, (OBJECTIVE, pa.string()), ("status", pa.string()), *figures])
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _axis_type(job: Job, name: str) -> pa.DataType:
-    import pyarrow as pa
+def _as_in_file(value: Any) -> str:
+    """A value of an axis, with all the digits that a file gives.
 
-    kind, is_whole = job.axes[name]
-    if kind == NUMBER:
-        return pa.int64() if is_whole else pa.float64()
-    return pa.bool_() if kind == TRUTH else pa.string()
-
-
-def _figure_names(job: Job) -> list[str]:
-    names: list[str] = []
-    for figure in job.figures:
-        names += bandwidth_columns(job.n_dims) if figure == "bandwidth" else [figure]
-    return names
-
-
-def bandwidth_columns(n_dims: int) -> list[str]:
-    """Columns of the bandwidths.
-
-    >>> bandwidth_columns(2)
-    ['bandwidth_dim1_GBps', 'bandwidth_dim2_GBps']
+    >>> _as_in_file(1234567.5), _as_in_file("SW(8)"), _as_in_file(0.30000000000000004)
+    ('1234567.5', 'SW(8)', '0.3')
     """
-    return [f"bandwidth_dim{i}_GBps" for i in range(1, n_dims + 1)]
+    return f"{value:.12g}" if isinstance(value, float) else _plain(value)
 
 
-def _figure_type(name: str) -> pa.DataType:
-    import pyarrow as pa
-
-    if name in _TEXTS:
-        return pa.string()
-    return pa.bool_() if name in _FLAGS else pa.float64()
+def _cut(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
-    """A solved chunk as rows; figures of designs without an optimum are null."""
-    import pyarrow as pa
+def _short_objective(value: str) -> str:
+    """As on the first screen."""
+    return {"performance": "perf", "performance_per_cost": "perf/cost"}.get(value, value)
 
-    schema = schema_of(job)
-    figures = _figures(solved, job)
-    axes = {column.name: column for column in solved.chunk.columns}
-    arrays = [
-        _axis_array(axes[field.name], field.type)
-        if field.name in axes and field.name != OBJECTIVE
-        else _array(figures[field.name], field.type)
-        for field in schema
+
+def _gigabytes_per_s(value: float) -> str:
+    return format_bandwidth(value * BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How numbers of a unit are shown.
+
+    Parameters
+    ----------
+    ending : of names of columns that have the unit.
+    text : a number for people.
+    n_cells : the least width, so that columns stay where they are from page to page.
+    in_heading : the unit, where ``text`` leaves it out.
+    """
+
+    ending: str
+    text: Callable[[Any], str]
+    n_cells: int
+    in_heading: str = ""
+
+
+UNITS: Final = {
+    "USD": Unit("_usd", format_usd, 8),
+    "s": Unit("_s", format_time, 10),
+    "GB/s": Unit("_GBps", _gigabytes_per_s, 8, " GB/s"),
+    "bytes": Unit("_bytes", format_bytes, 10),
+    "%": Unit("_percent", "{:.2f}".format, 7),
+    "times": Unit("_vs_equal", "{:.3f}x".format, 7),
+    "": Unit("", _plain, 6),
+}
+"""Units of columns: without one of its own, a column has what the end of its name says."""
+
+
+def _itself(values: Any) -> Any:
+    return values
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of results.
+
+    Parameters
+    ----------
+    name : in files and SQL; of one per dimension, with ``{dim}`` for the dimension's number.
+    meaning : for the handbook.
+    of : what it is computed from, if not from its namesake: attributes of
+        :class:`~libra_planner.sweeps.solver.SolvedChunk`.
+    values : what makes an array, shape (n,), of these; of one per dimension shape (n_dims, n). It
+        has to be importable by its name, so that other processes have it.
+    dtype : ``double``, ``int64``, ``bool`` or ``string``.
+    kept : one of :data:`ALWAYS`, :data:`DEFAULT`, :data:`ASKED`, :data:`CHECKED`.
+    asked_as : what ``columns`` of a sweep file calls it, if not by its name.
+    is_late : directories of earlier versions do not have it.
+    shown : its place in answers of ``sweep show``, such as :data:`FIRST`.
+    unit : a key of :data:`UNITS`; without one, what the end of the name says.
+    heading : on screen; without one, the name without the unit.
+    screen : its place on screen, smaller ones first; messages come last.
+    in_words : whether the line about the best design names it.
+    text : a value for people, if not as its unit says.
+    n_cells : the least width on screen, if not its unit's.
+    """
+
+    name: str
+    meaning: str = ""
+    of: tuple[str, ...] = ()
+    values: Callable[..., Any] = _itself
+    dtype: str = "double"
+    kept: str = ASKED
+    asked_as: str = ""
+    is_late: bool = False
+    shown: int = FIRST
+    unit: str = ""
+    heading: str = ""
+    screen: int = 50
+    in_words: bool = False
+    text: Callable[[Any], str] | None = None
+    n_cells: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What ``columns`` of a sweep file calls it."""
+        return self.asked_as or self.name
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What it is computed from."""
+        return self.of or (self.name,)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is aligned at the left."""
+        return self.dtype == "string"
+
+    @property
+    def _unit(self) -> Unit:
+        if self.unit or self.is_text:
+            return UNITS[self.unit]
+        return next(unit for unit in UNITS.values() if self.name.endswith(unit.ending))
+
+    @property
+    def label(self) -> str:
+        """Its heading on screen."""
+        unit = self._unit
+        name = self.name.removesuffix(unit.ending).replace("_", " ")
+        return self.heading or name + unit.in_heading
+
+    def cell(self, value: Any) -> str:
+        """A value for people, or nothing; numbers with their unit, whatever else as it is."""
+        if value is None:
+            return NONE
+        text = self.text or (self._unit.text if isinstance(value, float) else _plain)
+        return text(value)
+
+    def padded(self, text: str) -> str:
+        """At least as wide as the column."""
+        own = self._unit.n_cells if self.n_cells is None else self.n_cells
+        width = max(own, len(self.label))
+        return text.ljust(width) if self.is_text else text.rjust(width)
+
+    def in_dimension(self, dim: int) -> Column:
+        """Of a column per dimension, that of dimension ``dim``, from 1."""
+        return replace(self, name=self.name.format(dim=dim), heading=f"dim{dim}")
+
+    def names(self, n_dims: int) -> list[str]:
+        """Its names in the results of a sweep with so many dimensions.
+
+        >>> column("bandwidth").names(2)
+        ['bandwidth_dim1_GBps', 'bandwidth_dim2_GBps']
+        """
+        if "{dim}" not in self.name:
+            return [self.name]
+        return [self.name.format(dim=dim) for dim in range(1, n_dims + 1)]
+
+    def arrays(self, solved: object, n_dims: int) -> Iterator[tuple[str, Any]]:
+        """Names and values, shape (n,) each."""
+        found = self.values(*(getattr(solved, name) for name in self.inputs))
+        rows = found if "{dim}" in self.name else [found]
+        return zip(self.names(n_dims), rows, strict=True)
+
+
+def _gap(objective: Any, lower_bound: Any) -> Any:
+    return (objective - lower_bound) / lower_bound
+
+
+def _ratio(numerator: Any, denominator: Any) -> Any:
+    return numerator / denominator
+
+
+def _finite_ratio(numerator: Any, denominator: Any) -> Any:
+    ratio = numerator / denominator
+    ratio[abs(ratio) == math.inf] = math.nan
+    return ratio
+
+
+def _of_optima(status: Any, flags: Any) -> list[bool | None]:
+    return [
+        bool(flag) if one == "optimal" else None for one, flag in zip(status, flags, strict=True)
     ]
-    table = pa.table(arrays, schema=schema)
-    return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash})
 
 
-def _axis_array(column: AxisColumn, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    text = pa.types.is_string(kind)
-    values = [cell(value) if text else value for value in column.values]
-    return pa.array(values, type=kind).take(pa.array(column.codes))
+def _text_or_null(texts: Any) -> list[str | None]:
+    return [text or None for text in texts]
 
 
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    """Values with NaN as null."""
-    import pyarrow as pa
-
-    return pa.array(values, type=kind, from_pandas=True)
+def _by_dimension(bandwidth_bytes_per_s: Any) -> Any:
+    return bandwidth_bytes_per_s.T / BYTES_PER_S_PER_GBPS
 
 
-def _figures(solved: SolvedChunk, job: Job) -> dict[str, Any]:
-    n, first = solved.chunk.n, solved.chunk.first_row
-    optimal = solved.status == "optimal"
-    with np.errstate(all="ignore"):
-        gap = (solved.objective - solved.lower_bound) / solved.lower_bound
-        figures: dict[str, Any] = {
-            "row": np.arange(first, first + n),
-            OBJECTIVE: _kinds(solved, job),
-            "status": solved.status,
-            "objective_value": solved.objective,
-            "lower_bound": solved.lower_bound,
-            "optimality_gap": gap,
-            "step_time_s": solved.step_time_s,
-            "seconds_per_sequence": solved.step_time_s / solved.n_sequences,
-            "cost_usd": solved.cost_usd,
-            "unique": _where(optimal, solved.unique),
-            "resolved": solved.resolved,
-            "speedup_vs_equal": _finite(solved.equal_step_time_s / solved.step_time_s),
-            "message": _messages(solved.messages, n),
-            "memory_bytes": solved.memory_bytes,
-            "sharded_memory_bytes": solved.sharded_memory_bytes,
-            "fim_percent": solved.fim_percent,
-            "fim_floor_percent": solved.fim_floor_percent,
-            "effective_step_time_s": solved.effective_step_time_s,
-            "effective_seconds_per_sequence": solved.effective_step_time_s / solved.n_sequences,
-            "check_message": _messages(solved.check_messages, n),
-        }
-    bandwidth = solved.bandwidth_bytes_per_s.T / BYTES_PER_S_PER_GBPS
-    return figures | dict(zip(bandwidth_columns(len(bandwidth)), bandwidth, strict=True))
+_COLUMNS: Final[dict[str, Column]] = {}
 
 
-def _finite(values: Array) -> Array:
-    return np.where(np.isfinite(values), values, np.nan)
+def register(*columns: Column) -> None:
+    """Add columns to those that sweeps can have.
+
+    Raises
+    ------
+    SpecError
+        For a name that a column has already, or one that is no name.
+    """
+    for one in columns:
+        taken = {other.name for other in _COLUMNS.values()}
+        if one.key in _COLUMNS or one.name in taken or not one.key.isidentifier():
+            expected = "expected a name of letters, digits and _ that no other column has"
+            raise SpecError(Fault(f"got the column {one.key!r}", expected, "rename it"))
+        _COLUMNS[one.key] = one
 
 
-def _where(fine: NDArray[np.bool_], flags: NDArray[np.bool_]) -> list[bool | None]:
-    return [bool(flag) if known else None for known, flag in zip(fine, flags, strict=True)]
+def unregister(key: str) -> None:
+    """Take away a column that :func:`register` added."""
+    del _COLUMNS[key]
 
 
-def _messages(by_design: dict[int, str], n: int) -> list[str | None]:
-    return [by_design.get(i) for i in range(n)] if by_design else [None] * n
+def column(key: str) -> Column:
+    """A column by what ``columns`` of a sweep file calls it."""
+    return _COLUMNS[key]
 
 
-def _kinds(solved: SolvedChunk, job: Job) -> list[str | None]:
-    """Objective of every design; of one that is no plan, the axis's or the base's."""
-    columns = [column for column in solved.chunk.columns if column.name == OBJECTIVE]
-    if not columns:
-        written = job.template.document.value.get(OBJECTIVE, Problem.objective)
-        given = None if OBJECTIVE_KEY in job.template.slots else cell(written)
-        return [kind or given for kind in solved.kinds]
-    (axis,) = columns
-    return [cell(axis.values[code]) for code in axis.codes]
+def columns(*kept: str) -> tuple[Column, ...]:
+    """The columns that results have at some times (all without any), in their order in files."""
+    return tuple(one for one in _COLUMNS.values() if not kept or one.kept in kept)
 
 
-_MOST_FILES = 10_000
+def figure_names() -> list[str]:
+    """What ``columns`` of a sweep file may name."""
+    return [one.key for one in columns(DEFAULT, ASKED)]
 
 
-def manifest_of(sweep: Sweep) -> dict[str, Any]:
-    """The manifest of a sweep.
+def is_taken(name: str) -> bool:
+    """Whether a column has a name in small letters, or could have it in another dimension."""
+    starts = (one.name.partition("{dim}") for one in _COLUMNS.values())
+    per_dim = any(dim and name.startswith(before) for before, dim, _ in starts)
+    return per_dim or name in {key.lower() for key in _COLUMNS}
+
+
+def column_named(name: str) -> Column:
+    """The column of a name in results; one that nobody told of is what its name says."""
+    for one in _COLUMNS.values():
+        before, per_dim, after = one.name.partition("{dim}")
+        if name == one.name:
+            return one
+        number = name.removeprefix(before).removesuffix(after)
+        if per_dim and number.isdigit() and name == f"{before}{number}{after}":
+            return one.in_dimension(int(number))
+    return Column(name)
+
+
+def shown_first(names: Sequence[str], known: Iterable[str]) -> list[str]:
+    """What people want to see of a design, of the names of results.
+
+    Parameters
+    ----------
+    names : of the results, axes left out.
+    known : names that any design has a value of.
+    """
+    listed = {one.key: i for i, one in enumerate(_COLUMNS.values())}
+    found = [(column_named(name), name) for name in names]
+    fine = [
+        (one.shown, listed.get(one.key, len(listed)), name)
+        for one, name in found
+        if one.shown != HIDDEN and (one.shown != WHERE_KNOWN or name in known)
+    ]
+    return [name for *_, name in sorted(fine, key=lambda triple: triple[:2])]
+
+
+def on_screen(names: Sequence[str], axes: Sequence[str]) -> list[Column]:
+    """Columns of results in the order of the screen: each of ``names`` once.
+
+    Parameters
+    ----------
+    names : of the results.
+    axes : those of them that the sweep varies, shown as they were given.
 
     Examples
     --------
-    >>> from libra_planner.reading.bundled import folder
-    >>> from libra_planner.sweeps.spec import load_sweep
-    >>> manifest = manifest_of(load_sweep(folder("examples") / "10_budgets.yaml"))
-    >>> manifest["n_designs"], manifest["spec"]["where"]
-    (74, [])
+    >>> found = on_screen(["row", "step_time_s", "bandwidth_dim1_GBps", "tp", "x_usd"], ["tp"])
+    >>> [one.label for one in found]
+    ['row', 'tp', 'step time', 'dim1', 'x']
     """
-    template = sweep.template
-    spec = {
-        "base": template.document.value,
-        "slots": [[list(key), *_slot(slot)] for key, slot in template.slots.items()],
-        "axes": [[axis.name, list(axis.values), _tiers(axis)] for axis in sweep.axes],
-        "where": list(sweep.where),
-        "sample": sweep.sample.model_dump() if sweep.sample else None,
-        "seed": sweep.seed,
-        "columns": list(sweep.figures),
-        "designs_per_part": sweep.designs_per_part,
-        "files": dict(_files(sweep)),
-    }
-    if sweep.check:
-        spec["check"] = sweep.check.recorded()
-    spec = json.loads(json.dumps(spec))
-    schema = schema_of(job_of(sweep))
-    return {
-        "format": FORMAT,
-        "hash": manifest_hash(spec),
-        "version": __version__,
-        "versions": {name: version(name) for name in ("numpy", "scipy", "cvxpy", "pyarrow")}
-        | {"python": platform.python_version()},
-        "source": sweep.source,
-        "beside": str(template.beside.resolve()),
-        "n_designs": sweep.space.n,
-        "n_parts": sweep.n_parts,
-        "schema": {field.name: str(field.type) for field in schema},
-        "spec": spec,
-    }
+    varied = [name for name in (ROW, *axes) if name in names and name != OBJECTIVE]
+    others = [column_named(name) for name in names if name not in varied]
+    return [*map(_axis, varied), *sorted(others, key=lambda one: one.screen)]
 
 
-def _slot(slot: Slot) -> tuple[str, str | None]:
-    """What fills a slot: text as written, an axis's value, or its topology's tiers."""
-    if isinstance(slot, AxisValue):
-        return "axis", slot.axis
-    return ("tiers", slot.axis) if isinstance(slot, TiersOf) else ("text", None)
+def _axis(name: str) -> Column:
+    return Column(name, heading=name, text=_as_in_file, n_cells=4)
 
 
-def _tiers(axis: Axis) -> dict[str, list[str]]:
-    return {str(n_dims): list(tiers) for n_dims, tiers in axis.tiers.items()}
-
-
-def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
-    """Users' own files that plans of the sweep name, with a hash of their content."""
-    for name in sorted(set(islice(_file_names(sweep), _MOST_FILES))):
-        try:
-            text = read_text(sweep.template.beside / name)
-        except SpecError:  # A design that names it is invalid, and says so in its row.
-            continue
-        yield name, hashlib.sha256(text.encode()).hexdigest()
-
-
-def _file_names(sweep: Sweep) -> Iterator[str]:
-    axes = {axis.name: axis.values for axis in sweep.axes}
-    for key, value in named_files(sweep.template.document.value, ()):
-        slot = sweep.template.slots.get(key)
-        if slot is None:
-            values: Iterator[Any] = iter([value])
-        else:
-            names = sorted(slot.names)
-            combinations = product(*(axes[name] for name in names))
-            values = (slot.filled(dict(zip(names, one, strict=True))) for one in combinations)
-        yield from filter(_is_own_file, values)
-    for slot in sweep.template.slots.values():
-        if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
-            found = (named_files(value, ()) for value in axes[slot.axis])
-            yield from (name for one in found for _, name in one if _is_own_file(name))
-
-
-def _is_own_file(name: Any) -> bool:
-    return isinstance(name, str) and bundled.is_path(name)
+_always = partial(Column, kept=ALWAYS, shown=HIDDEN)
+_hidden = partial(Column, kept=DEFAULT, shown=HIDDEN)
+_shown = partial(Column, kept=DEFAULT)
+_memory = partial(_shown, is_late=True, shown=WHERE_KNOWN)
+_checked = partial(Column, kept=CHECKED)
+_message = partial(_hidden, values=_text_or_null, dtype="string", screen=99, text=_cut, n_cells=0)
+register(
+    _always(ROW, "number of the design", dtype="int64"),
+    _always(
+        OBJECTIVE, "what is optimised", ("kinds",), _text_or_null, "string",
+        screen=1, text=_short_objective, n_cells=9,
+    ),
+    _always(STATUS, "how the design came out", dtype="string", screen=11, n_cells=10),
+    _hidden("objective_value", "what was minimised, SI", ("objective",)),
+    _hidden("lower_bound", "proven bound of it (C9)"),
+    _hidden(
+        "optimality_gap", "between the two, relative", ("objective", "lower_bound"), _gap,
+        heading="gap", screen=14, text="{:.1e}".format, n_cells=7,
+    ),
+    _shown("step_time_s", "by the plan's model", screen=2, in_words=True),
+    _shown(
+        "seconds_per_sequence", "step time over the sequences of a step (C6)",
+        ("step_time_s", "n_sequences"), _ratio, unit="s", heading="time/seq.", screen=9,
+    ),
+    _shown("cost_usd", "of the network, with the fixed cost", screen=4, in_words=True),
+    _shown(
+        "bandwidth_dim{dim}_GBps", "of each dimension, per NPU", ("bandwidth_bytes_per_s",),
+        _by_dimension, asked_as="bandwidth", shown=BANDWIDTHS, screen=8, n_cells=7,
+    ),
+    _hidden(
+        "unique", "whether no other design is as good", (STATUS, "unique"), _of_optima, "bool"
+    ),
+    _hidden("resolved", "whether the single-plan optimizer solved it", dtype="bool"),
+    Column(
+        "speedup_vs_equal", "over equal bandwidth (C9)", ("equal_step_time_s", "step_time_s"),
+        _finite_ratio, heading="speedup", screen=5, in_words=True,
+    ),
+    _message("message", "why there is no optimum"),
+    _memory("memory_bytes", "weights, gradients and optimizer states per NPU (C19)", screen=12),
+    _memory(
+        "sharded_memory_bytes", "the least that ZeRO can need of it", heading="sharded", screen=13
+    ),
+    _checked(
+        "fim_percent",
+        "FIM of the most unbalanced dimension, mean over the seeds; null where no flow crosses "
+        "switches",
+        heading="FIM %", screen=6, in_words=True, n_cells=6,
+    ),
+    _checked(
+        "fim_floor_percent",
+        "the least that any routing of whole flows can reach; null for `spray`, and as above",
+        heading="floor %", screen=7,
+    ),
+    _checked(
+        "effective_step_time_s",
+        "of the step on the whole links under the policy, mean over the seeds",
+        heading="effective", screen=3, in_words=True,
+    ),
+    _checked(
+        "effective_seconds_per_sequence", "that over the sequences of a step",
+        ("effective_step_time_s", "n_sequences"), _ratio,
+        unit="s", heading="eff./seq.", screen=10,
+    ),
+    _message(
+        "check_message",
+        "why the links cannot be built or routed; the row stays optimal, the four above are null",
+        kept=CHECKED,
+    ),
+)  # fmt: skip

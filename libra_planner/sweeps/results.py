@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.files import is_unicode
 from libra_planner.step.expression import Array
-from libra_planner.sweeps.axes import CHECK_FIGURES, MEMORY_FIGURES
+from libra_planner.sweeps.columns import (
+    CHECKED,
+    OBJECTIVE,
+    ROW,
+    WHERE_KNOWN,
+    column_named,
+    shown_first,
+)
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
-from libra_planner.sweeps.template import OBJECTIVE
 
 
 def connection_to(folder: Path) -> Any:
@@ -157,10 +163,6 @@ def _put(costs: list[float], fims: list[float], cost: float, fim: float) -> None
     costs[first:last] = [cost]
     fims[first:last] = [fim]
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 BY = ("ideal", "effective")
 """What time ranks designs: by the plan's model, or on their links under the sweep's policy."""
@@ -314,7 +316,7 @@ class Results:
         if column in self.columns:
             return column
         fix = closest(column, self.columns)
-        if column in CHECK_FIGURES:
+        if column_named(column).kept == CHECKED:
             fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory"
         where = Place(place) if place else self.directory.place
         got = f"got no column {column!r}"
@@ -372,8 +374,6 @@ class Results:
         cost, and beats others as one of FIM 0. Designs whose links could not be checked have no
         place.
         """
-        import numpy as np
-
         fim = self.need("fim_percent", "--fim")
         time, cost = self.time_column, self.need("cost_usd")
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
@@ -427,19 +427,19 @@ class Results:
     def _shown(self) -> str:
         """Columns that people want to see of a design."""
         axes = [name for name in self.axes if name != OBJECTIVE]
-        known = ["step_time_s", "seconds_per_sequence", "cost_usd", "speedup_vs_equal"]
-        known += [name for name in CHECK_FIGURES if name != "check_message"]
-        bandwidths = [name for name in self.columns if name.startswith("bandwidth_dim")]
-        memory = MEMORY_FIGURES if self._knows_memory else ()
-        names = ["row", *axes, OBJECTIVE, *known, *bandwidths, *memory]
-        return ", ".join(quoted(name) for name in names if name in self.columns)
+        others = [name for name in self.columns if name not in axes]
+        names = [ROW, *axes, OBJECTIVE, *shown_first(others, self._known)]
+        return ", ".join(map(quoted, names))
 
     @cached_property
-    def _knows_memory(self) -> bool:
-        """Whether any design knows what its model needs on an NPU (C19)."""
-        (column, *_) = MEMORY_FIGURES
-        query = f"SELECT count({column}) FROM designs"
-        return column in self.columns and bool(self._own(query).rows[0][0])
+    def _known(self) -> list[str]:
+        """Columns of which some are shown only where any design has a value, and has one."""
+        names = [name for name in self.columns if column_named(name).shown == WHERE_KNOWN]
+        if not names:
+            return []
+        counts = ", ".join(f"count({quoted(name)})" for name in names)
+        (found,) = self._own(f"SELECT {counts} FROM designs").rows
+        return [name for name, n in zip(names, found, strict=True) if n]
 
 
 def _said(error: Exception) -> str:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import platform
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from itertools import islice, product
 from pathlib import Path
 from statistics import mean, median
 from time import monotonic, perf_counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from libra_planner import __version__
 from libra_planner.errors import SpecError
-from libra_planner.sweeps.axes import DEFAULT_FIGURES, MEMORY_FIGURES
+from libra_planner.files import read_text
+from libra_planner.reading import bundled
+from libra_planner.sweeps.axes import Axis
 from libra_planner.sweeps.cases import grouped
-from libra_planner.sweeps.columns import manifest_of
-from libra_planner.sweeps.solver import Solver, plan_of
+from libra_planner.sweeps.columns import DEFAULT, columns
+from libra_planner.sweeps.solver import Solver, plan_of, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
-from libra_planner.sweeps.store import RunDirectory
+from libra_planner.sweeps.store import FORMAT, RunDirectory, manifest_hash
+from libra_planner.sweeps.template import AxisValue, Slot, TiersOf, named_files
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solved_part
 
 _FIRST, _MORE = 20, 1000
@@ -267,11 +276,12 @@ def run_sweep(
 
 def _as_begun(sweep: Sweep, directory: RunDirectory) -> Sweep:
     """The sweep with the columns of its directory, if an earlier version began it with fewer."""
-    if sweep.figures[: len(DEFAULT_FIGURES)] != DEFAULT_FIGURES or not directory.is_begun:
+    default = columns(DEFAULT)
+    if sweep.columns[: len(default)] != default or not directory.is_begun:
         return sweep
-    fewer = tuple(name for name in sweep.figures if name not in MEMORY_FIGURES)
+    fewer = tuple(one for one in sweep.columns if not one.is_late)
     begun = directory.manifest().get("spec", {}).get("columns")
-    return replace(sweep, figures=fewer) if begun == list(fewer) else sweep
+    return replace(sweep, columns=fewer) if begun == [one.key for one in fewer] else sweep
 
 
 def _progress(sweep: Sweep, done: set[int]) -> Progress:
@@ -322,3 +332,90 @@ def probe(sweep: Sweep, job: Job) -> None:
             return
     if faults is not None:
         raise faults
+
+
+_MOST_FILES = 10_000
+
+
+def manifest_of(sweep: Sweep) -> dict[str, Any]:
+    """The manifest of a sweep.
+
+    Examples
+    --------
+    >>> from libra_planner.reading.bundled import folder
+    >>> from libra_planner.sweeps.spec import load_sweep
+    >>> manifest = manifest_of(load_sweep(folder("examples") / "10_budgets.yaml"))
+    >>> manifest["n_designs"], manifest["spec"]["where"]
+    (74, [])
+    """
+    template = sweep.template
+    spec = {
+        "base": template.document.value,
+        "slots": [[list(key), *_slot(slot)] for key, slot in template.slots.items()],
+        "axes": [[axis.name, list(axis.values), _tiers(axis)] for axis in sweep.axes],
+        "where": list(sweep.where),
+        "sample": sweep.sample.model_dump() if sweep.sample else None,
+        "seed": sweep.seed,
+        "columns": [one.key for one in sweep.columns],
+        "designs_per_part": sweep.designs_per_part,
+        "files": dict(_files(sweep)),
+    }
+    if sweep.check:
+        spec["check"] = sweep.check.recorded()
+    spec = json.loads(json.dumps(spec))
+    schema = schema_of(job_of(sweep))
+    return {
+        "format": FORMAT,
+        "hash": manifest_hash(spec),
+        "version": __version__,
+        "versions": {name: version(name) for name in ("numpy", "scipy", "cvxpy", "pyarrow")}
+        | {"python": platform.python_version()},
+        "source": sweep.source,
+        "beside": str(template.beside.resolve()),
+        "n_designs": sweep.space.n,
+        "n_parts": sweep.n_parts,
+        "schema": {field.name: str(field.type) for field in schema},
+        "spec": spec,
+    }
+
+
+def _slot(slot: Slot) -> tuple[str, str | None]:
+    """What fills a slot: text as written, an axis's value, or its topology's tiers."""
+    if isinstance(slot, AxisValue):
+        return "axis", slot.axis
+    return ("tiers", slot.axis) if isinstance(slot, TiersOf) else ("text", None)
+
+
+def _tiers(axis: Axis) -> dict[str, list[str]]:
+    return {str(n_dims): list(tiers) for n_dims, tiers in axis.tiers.items()}
+
+
+def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
+    """Users' own files that plans of the sweep name, with a hash of their content."""
+    for name in sorted(set(islice(_file_names(sweep), _MOST_FILES))):
+        try:
+            text = read_text(sweep.template.beside / name)
+        except SpecError:  # A design that names it is invalid, and says so in its row.
+            continue
+        yield name, hashlib.sha256(text.encode()).hexdigest()
+
+
+def _file_names(sweep: Sweep) -> Iterator[str]:
+    axes = {axis.name: axis.values for axis in sweep.axes}
+    for key, value in named_files(sweep.template.document.value, ()):
+        slot = sweep.template.slots.get(key)
+        if slot is None:
+            values: Iterator[Any] = iter([value])
+        else:
+            names = sorted(slot.names)
+            combinations = product(*(axes[name] for name in names))
+            values = (slot.filled(dict(zip(names, one, strict=True))) for one in combinations)
+        yield from filter(_is_own_file, values)
+    for slot in sweep.template.slots.values():
+        if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
+            found = (named_files(value, ()) for value in axes[slot.axis])
+            yield from (name for one in found for _, name in one if _is_own_file(name))
+
+
+def _is_own_file(name: Any) -> bool:
+    return isinstance(name, str) and bundled.is_path(name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,16 @@ from libra_planner.optimizer.plans import BatchProgram
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.step.expression import Array, Mask
+from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.cases import Case, Piece, Rows, grouped, merged, pieces
-from libra_planner.sweeps.spec import Checker, CheckSettings, Chunk, Job
+from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
+from libra_planner.sweeps.expressions import NUMBER, TRUTH
+from libra_planner.sweeps.spec import AxisColumn, Checker, CheckSettings, Chunk, Job
+from libra_planner.sweeps.store import SWEEP_HASH
+from libra_planner.sweeps.template import OBJECTIVE_KEY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def equal_step_time_s(problem: Problem, bandwidth_bytes_per_s: Array) -> float:
@@ -94,9 +103,12 @@ _MOST_CASES = 64
 """Cases that a solver keeps."""
 
 
+Texts: TypeAlias = NDArray[np.object_]
+
+
 @dataclass(frozen=True)
 class SolvedChunk:
-    """Optima of a chunk's designs; shape (n,) unless noted, NaN where there is none.
+    """Optima of a chunk's designs; shape (n,) unless noted, NaN and "" where there is none.
 
     Parameters
     ----------
@@ -106,13 +118,13 @@ class SolvedChunk:
     n_sequences : sequences per step, NaN where nobody knows.
     memory_bytes, sharded_memory_bytes : what weights, gradients and optimizer states need on an
         NPU, and the least that ZeRO can need (C19); the most of any workload.
-    equal_step_time_s : step time at equal bandwidth (C9).
+    equal_step_time_s : step time at equal bandwidth (C9); only where a column needs it.
+    fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
     unique, resolved : as ``BatchResult``.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
-    kinds : objective of each design.
-    messages : why there is no optimum, by design.
-    fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
-    check_messages : why the links of an optimum could not be checked, by design.
+    kinds : objective of each design; of one that is no plan, the axis's or the base's.
+    message : why there is no optimum.
+    check_message : why the links of an optimum could not be checked.
     """
 
     chunk: Chunk
@@ -125,39 +137,95 @@ class SolvedChunk:
     memory_bytes: Array
     sharded_memory_bytes: Array
     equal_step_time_s: Array
-    unique: Mask
-    resolved: Mask
-    status: NDArray[np.object_]
-    kinds: NDArray[np.object_]
     fim_percent: Array
     fim_floor_percent: Array
     effective_step_time_s: Array
-    messages: dict[int, str] = field(default_factory=dict)
-    check_messages: dict[int, str] = field(default_factory=dict)
+    unique: Mask
+    resolved: Mask
+    status: Texts
+    kinds: Texts
+    message: Texts
+    check_message: Texts
 
     @classmethod
-    def empty(cls, chunk: Chunk, n_dims: int) -> SolvedChunk:
+    def empty(cls, chunk: Chunk, job: Job) -> SolvedChunk:
         """Nothing solved yet."""
-        n = chunk.n
-        return cls(
-            chunk=chunk,
-            bandwidth_bytes_per_s=np.full((n, n_dims), np.nan),
-            objective=np.full(n, np.nan),
-            lower_bound=np.full(n, np.nan),
-            step_time_s=np.full(n, np.nan),
-            cost_usd=np.full(n, np.nan),
-            n_sequences=np.full(n, np.nan),
-            memory_bytes=np.full(n, np.nan),
-            sharded_memory_bytes=np.full(n, np.nan),
-            equal_step_time_s=np.full(n, np.nan),
-            unique=np.zeros(n, dtype=bool),
-            resolved=np.zeros(n, dtype=bool),
-            status=np.full(n, INVALID, dtype=object),
-            kinds=np.full(n, "", dtype=object),
-            fim_percent=np.full(n, np.nan),
-            fim_floor_percent=np.full(n, np.nan),
-            effective_step_time_s=np.full(n, np.nan),
-        )
+        n, blank = chunk.n, {"Array": np.nan, "Mask": False, "Texts": ""}
+        own: dict[str, Any] = {
+            one.name: np.full(n, blank[str(one.type)], object if one.type == "Texts" else None)
+            for one in fields(cls)[2:]
+        }
+        own["status"][:] = INVALID
+        own["kinds"][:] = _written_objectives(chunk, job)
+        return cls(chunk, np.full((n, job.n_dims), np.nan), **own)
+
+    @property
+    def row(self) -> NDArray[np.intp]:
+        """Numbers of the designs."""
+        return np.arange(self.chunk.first_row, self.chunk.first_row + self.chunk.n)
+
+
+def _written_objectives(chunk: Chunk, job: Job) -> Any:
+    """The axis's values, or what the base plan says; nothing where a placeholder says it."""
+    for axis in chunk.columns:
+        if axis.name == OBJECTIVE:
+            return [cell(axis.values[code]) for code in axis.codes]
+    written = job.template.document.value.get(OBJECTIVE, Problem.objective)
+    return "" if OBJECTIVE_KEY in job.template.slots else cell(written)
+
+
+def schema_of(job: Job) -> pa.Schema:
+    """Names and types of the columns.
+
+    Examples
+    --------
+    >>> from libra_planner.reading.bundled import folder
+    >>> from libra_planner.sweeps.spec import job_of, load_sweep
+    >>> job = job_of(load_sweep(folder("examples") / "10_budgets.yaml"))
+    >>> schema_of(job).names[:5]
+    ['row', 'budget', 'objective', 'status', 'objective_value']
+    """
+    import pyarrow as pa
+
+    row, *others = (*columns(ALWAYS), *job.columns)
+    axes = [(name, _axis_dtype(*kind)) for name, kind in job.axes.items() if name != OBJECTIVE]
+    figures = [(name, one.dtype) for one in others for name in one.names(job.n_dims)]
+    names = [(row.name, row.dtype), *axes, *figures]
+    return pa.schema([(name, pa.type_for_alias(dtype)) for name, dtype in names])
+
+
+def _axis_dtype(kind: str, is_whole: bool) -> str:
+    if kind == NUMBER:
+        return "int64" if is_whole else "double"
+    return "bool" if kind == TRUTH else "string"
+
+
+def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
+    """A solved chunk as rows; figures of designs without an optimum are null."""
+    import pyarrow as pa
+
+    schema = schema_of(job)
+    figures: dict[str, Any] = {}
+    with np.errstate(all="ignore"):
+        for one in (*columns(ALWAYS), *job.columns):
+            figures |= one.arrays(solved, job.n_dims)
+    axes = {axis.name: axis for axis in solved.chunk.columns if axis.name != OBJECTIVE}
+    arrays = [
+        _axis_array(axes[field.name], field.type)
+        if field.name in axes
+        else pa.array(figures[field.name], type=field.type, from_pandas=True)  # NaN is null.
+        for field in schema
+    ]
+    table = pa.table(arrays, schema=schema)
+    return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash})
+
+
+def _axis_array(axis: AxisColumn, dtype: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    text = pa.types.is_string(dtype)
+    values = [cell(value) if text else value for value in axis.values]
+    return pa.array(values, type=dtype).take(pa.array(axis.codes))
 
 
 @dataclass
@@ -187,7 +255,7 @@ class Solver:
         >>> result.step_time_s[[0, 16]].round(4).tolist()
         [0.8743, 0.7224]
         """
-        result = SolvedChunk.empty(chunk, self.job.n_dims)
+        result = SolvedChunk.empty(chunk, self.job)
         found: list[Piece] = []
         single: dict[int, Problem] = {}
         for rows in self.by_structure(chunk):
@@ -221,11 +289,10 @@ class Solver:
             try:
                 links = self.checker.checked(settings, problem, bandwidth)
             except SpecError as error:
-                result.check_messages[int(row)] = str(error)
+                result.check_message[row] = str(error)
                 continue
-            result.fim_percent[row] = links.fim_percent
-            result.fim_floor_percent[row] = links.fim_floor_percent
-            result.effective_step_time_s[row] = links.effective_step_time_s
+            for name, value in vars(links).items():
+                getattr(result, name)[row] = value
 
     def _pieces(
         self, chunk: Chunk, rows: Rows, result: SolvedChunk, single: dict[int, Problem]
@@ -233,7 +300,7 @@ class Solver:
         """The batches of one structure; what no batch holds is solved at once, into ``single``."""
         case = self.case(chunk, int(rows[0]))
         if isinstance(case, SpecError):
-            result.messages.update(dict.fromkeys(map(int, rows), str(case)))
+            result.message[rows] = str(case)
             return []
         result.kinds[rows] = case.base.objective
         result.n_sequences[rows] = case.base.step.n_sequences or np.nan
@@ -244,7 +311,7 @@ class Solver:
         if not case.is_batched:
             single |= self._one_by_one(chunk, rows, result)
             return []
-        return list(pieces(case, chunk, rows, result.messages))
+        return list(pieces(case, chunk, rows, result.message))
 
     def case(self, chunk: Chunk, row: int) -> Case | SpecError:
         """The case of a design, from the last ones if it is there."""
@@ -285,7 +352,7 @@ class Solver:
                 problem = plan_of(self.job, chunk, row)
                 solved = batch_optimize([problem])
             except SpecError as error:
-                result.messages[row] = str(error)
+                result.message[row] = str(error)
                 continue
             bandwidth = solved.bandwidth_bytes_per_s[0]
             fastest = fastest_alternative(problem, bandwidth)  # Of the chunks left open, if any.
@@ -304,7 +371,7 @@ class Solver:
         for i, message in solved.messages.items():
             solved.messages[i] = _translated(message, texts[i])
         equal = np.full(len(rows), np.nan)
-        if "speedup_vs_equal" in self.job.figures:
+        if "equal_step_time_s" in self.job.inputs:
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
         _put(result, rows, solved, equal)
 
@@ -329,7 +396,7 @@ def _put(result: SolvedChunk, rows: Rows, solved: BatchResult, equal_step_time_s
     result.equal_step_time_s[rows] = equal_step_time_s
     for i in np.flatnonzero(solved.status != OPTIMAL):
         said = _REASONS.get(str(solved.status[i]), "not certified")
-        result.messages[int(rows[i])] = solved.messages.get(int(i), said)
+        result.message[rows[i]] = solved.messages.get(int(i), said)
 
 
 def _own_texts(parts: Sequence[Piece], solved: BatchResult) -> Iterator[tuple[int, dict[str, str]]]:

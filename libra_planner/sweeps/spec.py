@@ -22,19 +22,25 @@ from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.axes import (
-    CHECK_FIGURES,
-    DEFAULT_FIGURES,
     Axis,
     CheckSpec,
     SampleSpec,
     SweepFile,
     read_axis,
 )
+from libra_planner.sweeps.columns import (
+    CHECKED,
+    DEFAULT,
+    OBJECTIVE,
+    Column,
+    column,
+    columns,
+    is_taken,
+)
 from libra_planner.sweeps.expressions import OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.space import Space, build_space
 from libra_planner.sweeps.store import Layout
 from libra_planner.sweeps.template import (
-    OBJECTIVE,
     PlanTemplate,
     apply_set,
     base_plan,
@@ -119,11 +125,8 @@ class Checker:
         )
 
 
-RESERVED = frozenset({"row", "status", *DEFAULT_FIGURES, "speedup_vs_equal", *CHECK_FIGURES})
-"""Columns of results; no axis may be called like one, in small letters or capitals."""
-
-_RESERVED_STARTS = ("bandwidth_dim", "best_", "n_designs", "n_optimal", "ranked_")
-"""Of columns of results and of what ``sweep show`` says of them."""
+_RESERVED_STARTS = ("best_", "n_designs", "n_optimal", "ranked_")
+"""Of what ``sweep show`` says of columns."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Sweep:
     source : the file, for messages.
     template : the plan with placeholders.
     space : which combinations of the axes' values are designs, and their order.
-    figures : columns of results to keep.
+    columns : of results to keep, beside those that all sweeps have.
     designs_per_part : designs that are solved and written together.
     where, sample, seed : as in the file.
     check : how the links of every optimum are routed; ``None`` for no check.
@@ -144,7 +147,7 @@ class Sweep:
     source: str
     template: PlanTemplate
     space: Space
-    figures: tuple[str, ...]
+    columns: tuple[Column, ...]
     designs_per_part: int
     where: tuple[str, ...] = ()
     sample: SampleSpec | None = None
@@ -202,7 +205,10 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
         source=document.file,
         template=template,
         space=faults.required(space),
-        figures=(*(spec.columns or DEFAULT_FIGURES), *(CHECK_FIGURES if check else ())),
+        columns=(
+            *(map(column, spec.columns) if spec.columns else columns(DEFAULT)),
+            *(columns(CHECKED) if check else ()),
+        ),
         designs_per_part=spec.designs_per_part,
         where=tuple(spec.where),
         sample=spec.sample,
@@ -259,8 +265,8 @@ def _check_names(axes: Mapping[str, Axis], faults: FaultCollector) -> None:
     for name in axes:
         dotted, small = name.split("."), name.lower()
         plain = all(part.isidentifier() or part.isdigit() for part in dotted)
-        reserved = small in RESERVED | seen or small.startswith(_RESERVED_STARTS)
-        reserved |= small == OBJECTIVE != name
+        reserved = small in seen or small.startswith(_RESERVED_STARTS)
+        reserved |= is_taken(small) and name != OBJECTIVE
         seen.add(small)
         if plain and not reserved and not dotted[0].isdigit():
             continue
@@ -353,7 +359,7 @@ class Job:
     template : the plan with placeholders.
     axes : name to kind of values and whether they are whole numbers, for the columns.
     n_dims : most dimensions of any design's fabric.
-    figures : columns of results to keep.
+    columns : of results to keep, beside those that all sweeps have.
     check : how the links of every optimum are routed; ``None`` for no check.
     version : of the program that made it.
     sweep_hash : of the run's manifest, which its parts carry.
@@ -362,10 +368,15 @@ class Job:
     template: PlanTemplate
     axes: Mapping[str, tuple[str, bool]]
     n_dims: int
-    figures: tuple[str, ...]
+    columns: tuple[Column, ...]
     check: CheckSettings | None = None
     version: str = __version__
     sweep_hash: str = ""
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """What its columns are computed from."""
+        return frozenset(name for one in self.columns for name in one.inputs)
 
     @cached_property
     def structural(self) -> frozenset[str]:
@@ -409,7 +420,7 @@ def _column(axis: Axis, digits: NDArray[np.int32]) -> AxisColumn:
 def job_of(sweep: Sweep) -> Job:
     """What the chunks of a sweep have in common."""
     axes = {axis.name: (axis.kind, axis.is_whole) for axis in sweep.axes}
-    return Job(sweep.template, axes, most_dims(sweep), sweep.figures, sweep.check)
+    return Job(sweep.template, axes, most_dims(sweep), sweep.columns, sweep.check)
 
 
 def most_dims(sweep: Sweep) -> int:

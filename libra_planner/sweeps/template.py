@@ -30,6 +30,7 @@ from libra_planner.reading.document import (
 )
 from libra_planner.reading.faults import FaultCollector
 from libra_planner.sweeps.axes import Axis, SweepFile, cell
+from libra_planner.sweeps.columns import OBJECTIVE
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
 
@@ -243,7 +244,6 @@ def named_files(value: Any, key: Key) -> Iterator[tuple[Key, Any]]:
             yield from named_files(inner, (*key, part))
 
 
-OBJECTIVE = "objective"
 TOPOLOGY: Key = ("fabric", "topology")
 TIERS: Key = ("fabric", "tiers")
 

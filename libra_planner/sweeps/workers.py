@@ -26,8 +26,7 @@ from typing import Any
 from libra_planner import __version__
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
 from libra_planner.processes import same_imports, variables
-from libra_planner.sweeps.columns import table_of
-from libra_planner.sweeps.solver import Solver
+from libra_planner.sweeps.solver import Solver, table_of
 from libra_planner.sweeps.spec import Chunk, Job
 from libra_planner.sweeps.store import RunDirectory, parquet_bytes
 

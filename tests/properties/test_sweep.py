@@ -18,9 +18,8 @@ from libra_planner.reading.bundled import folder
 from libra_planner.sweeps import cases as cases_module
 from libra_planner.sweeps import space as space_module
 from libra_planner.sweeps.axes import Axis
-from libra_planner.sweeps.columns import table_of
 from libra_planner.sweeps.expressions import parse_expression
-from libra_planner.sweeps.solver import Solver, plan_of
+from libra_planner.sweeps.solver import Solver, plan_of, table_of
 from libra_planner.sweeps.space import Space
 from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from textual.widgets import DataTable, TextArea
 
 from libra_planner.reading.bundled import example, folder
+from libra_planner.sweeps.columns import columns, on_screen
 from libra_planner.tui.comparison import (
     BarGroup,
     bar_groups,
@@ -27,7 +28,7 @@ from libra_planner.tui.comparison import (
 )
 from libra_planner.tui.plans import Pin, read_plan
 from libra_planner.tui.screens.reports import decision
-from libra_planner.tui.screens.sweeps import KNOWN, LAST, best_so_far, columns_of
+from libra_planner.tui.screens.sweeps import best_so_far
 from libra_planner.tui.session import Session
 from tests.tui.conftest import Driver, command, drive
 
@@ -51,7 +52,8 @@ def assert_shows(text: str, value: float) -> None:
     assert decimals is None or "e" in number or len(decimals) >= 1
 
 
-FIGURES = [one.name for one in (*KNOWN, *LAST) if not one.is_text]
+KNOWN = [one for one in columns() if 0 < one.screen < 50 and "{dim}" not in one.name]
+FIGURES = [one.name for one in KNOWN if not one.is_text]
 
 
 @given(
@@ -59,13 +61,13 @@ FIGURES = [one.name for one in (*KNOWN, *LAST) if not one.is_text]
     st.floats(1e-9, 1e12),
 )
 def test_a_figure_is_shown_to_the_digits_it_has(name: str, value: float) -> None:
-    (column,) = columns_of([name], [])
-    assert_shows(column.shown(value), value)
+    (column,) = on_screen([name], [])
+    assert_shows(column.cell(value), value)
 
 
 @given(st.lists(st.sampled_from([*FIGURES, "row", "tp", "x", "message", "status"]), unique=True))
 def test_every_column_is_shown_once_and_axes_come_first(names: list[str]) -> None:
-    shown = [one.name for one in columns_of(names, ["tp", "x"])]
+    shown = [one.name for one in on_screen(names, ["tp", "x"])]
     assert sorted(shown) == sorted(names)
     first = [name for name in ("row", "tp", "x") if name in names]
     assert shown[: len(first)] == first
@@ -73,21 +75,21 @@ def test_every_column_is_shown_once_and_axes_come_first(names: list[str]) -> Non
 
 def test_columns_nobody_told_of_are_shown_by_their_unit() -> None:
     names = ["new_usd", "new_time_s", "new_GBps", "new_count", "new_flag", "check_message", "gpu_s"]
-    shown = {one.name: one for one in columns_of(names, ["gpu_s"])}
-    assert shown["new_usd"].shown(2.5e6) == "$2.50M"
-    assert shown["new_time_s"].shown(0.25) == "250.000 ms"
-    assert (shown["new_GBps"].heading, shown["new_GBps"].shown(12.5)) == ("new GB/s", "12.50")
-    assert [shown["new_count"].shown(value) for value in (7, 0.1, None)] == ["7", "0.1", "-"]
-    assert shown["new_flag"].shown(value=True) == "yes"
-    assert shown["gpu_s"].shown(1234567.5) == "1234567.5"  # An axis, as the file gives it.
+    shown = {one.name: one for one in on_screen(names, ["gpu_s"])}
+    assert shown["new_usd"].cell(2.5e6) == "$2.50M"
+    assert shown["new_time_s"].cell(0.25) == "250.000 ms"
+    assert (shown["new_GBps"].label, shown["new_GBps"].cell(12.5)) == ("new GB/s", "12.50")
+    assert [shown["new_count"].cell(value) for value in (7, 0.1, None)] == ["7", "0.1", "-"]
+    assert shown["new_flag"].cell(True) == "yes"
+    assert shown["gpu_s"].cell(1234567.5) == "1234567.5"  # An axis, as the file gives it.
     assert [*shown][-1] == "check_message"
-    assert len(shown["check_message"].shown("a long story " * 20)) == 48
+    assert len(shown["check_message"].cell("a long story " * 20)) == 48
 
 
 def test_the_handbook_says_which_column_is_which() -> None:
     text = (Path(__file__).parents[2] / "docs" / "tui.md").read_text()
-    for one in (*KNOWN, *LAST):
-        assert re.search(rf"\| {re.escape(one.heading)} \| `{one.name}` \|", text), one.name
+    for one in KNOWN:
+        assert re.search(rf"\| {re.escape(one.label)} \| `{one.name}` \|", text), one.name
 
 
 SWEEP = """\
@@ -146,7 +148,7 @@ def test_the_table_shows_the_figures_of_the_parquet_files(plan_file: Path) -> No
     drive(plan_file, walk)
 
 
-HEADINGS = [(one.heading, one.name) for one in (*KNOWN, *LAST) if not one.is_text] + [
+HEADINGS = [(one.label, one.name) for one in KNOWN if not one.is_text] + [
     (f"dim{i}", f"bandwidth_dim{i}_GBps") for i in range(1, 5)
 ]
 

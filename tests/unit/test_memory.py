@@ -11,9 +11,8 @@ import yaml
 import libra_planner as lp
 from libra_planner.cli.main import _parser
 from libra_planner.cli.report import compared
-from libra_planner.sweeps.columns import manifest_of
 from libra_planner.sweeps.results import Results
-from libra_planner.sweeps.runner import run_sweep
+from libra_planner.sweeps.runner import manifest_of, run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.sweeps.store import RunDirectory
 from libra_planner.tui.figures import headline

@@ -25,9 +25,8 @@ import yaml
 from libra_planner.errors import DataNotFound, SpecError
 from libra_planner.reading.bundled import folder as bundled_folder
 from libra_planner.sweeps import workers as pool
-from libra_planner.sweeps.columns import manifest_of
 from libra_planner.sweeps.results import Results
-from libra_planner.sweeps.runner import Progress, run_sweep
+from libra_planner.sweeps.runner import Progress, manifest_of, run_sweep
 from libra_planner.sweeps.spec import Sweep, load_sweep
 from libra_planner.sweeps.store import RunDirectory
 from libra_planner.sweeps.template import design_plan

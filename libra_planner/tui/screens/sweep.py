@@ -13,12 +13,12 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
+from libra_planner.sweeps.columns import on_screen
 from libra_planner.tui.files import real_path
 from libra_planner.tui.pane import Pane
 from libra_planner.tui.processes import apart, run_apart
 from libra_planner.tui.screens import sweeps as sweep_files
 from libra_planner.tui.screens import sweeps as sweeping
-from libra_planner.tui.screens.sweeps import columns_of
 from libra_planner.tui.session import Edits
 from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket
@@ -316,9 +316,9 @@ class SweepPane(SweepLines):
     def _show_page(self, folder: Path, page: sweeping.Page) -> None:
         self._page, self._number, self._shown = page, page.number, folder
         rows, table = page.answer.dicts(), self.query_one(DataTable)
-        columns = columns_of(page.answer.columns, page.axes)
-        headings = [one.padded(one.heading) for one in columns]
-        cells = [[one.padded(one.shown(row[one.name])) for one in columns] for row in rows]
+        columns = on_screen(page.answer.columns, page.axes)
+        headings = [one.padded(one.label) for one in columns]
+        cells = [[one.padded(one.cell(row[one.name])) for one in columns] for row in rows]
         fill(table, headings, cells, justify="left")
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
