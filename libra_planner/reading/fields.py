@@ -188,7 +188,7 @@ Memory: TypeAlias = Annotated[
 """An amount of memory, written with its unit, in bytes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RegisteredName:
     """Makes a text one of the names of a registry, which is read whenever a text is."""
 

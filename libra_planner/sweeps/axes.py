@@ -11,25 +11,17 @@ from itertools import islice, product
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    WithJsonSchema,
-)
-from pydantic_core import PydanticKnownError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.reading.document import Document, Key, shown
 from libra_planner.reading.faults import FaultCollector, validated
-from libra_planner.reading.fields import Count, Model, Text
-from libra_planner.routing.ecmp import HASHES
-from libra_planner.routing.policy import POLICIES
-from libra_planner.sweeps.columns import figure_names
+from libra_planner.reading.fields import Count, Model, RegisteredName, Text
+from libra_planner.routing.policy import HASHES, POLICIES, Policy
+from libra_planner.step.expression import Array
+from libra_planner.sweeps.columns import FIGURES
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
 
 MOST_SAMPLES = 5_000_000
@@ -128,22 +120,7 @@ class CheckSpec(Model):
     time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
-def _figure(value: Any) -> str:
-    names = figure_names()
-    if value not in names:
-        expected = f"{', '.join(map(repr, names[:-1]))} or {names[-1]!r}"
-        raise PydanticKnownError("literal_error", {"expected": expected})
-    return str(value)
-
-
-class _FigureSchema:
-    """The columns that a file may choose: those there are, not those of when this was loaded."""
-
-    def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
-        return {"enum": figure_names(), "type": "string"}
-
-
-_Figure: TypeAlias = Annotated[Any, PlainValidator(_figure), _FigureSchema()]
+_Figure: TypeAlias = Annotated[str, RegisteredName(FIGURES)]
 
 
 class SweepFile(Model):
@@ -166,7 +143,9 @@ class SweepFile(Model):
         Field(min_length=1),
         BeforeValidator(_listed),
     ] = Field(default=[], description="Objectives; without them the plan's own.")
-    columns: Annotated[list[_Figure], Field(min_length=1)] | None = Field(
+    columns: (
+        Annotated[list[Annotated[str, RegisteredName(FIGURES)]], Field(min_length=1)] | None
+    ) = Field(
         default=None, description="Columns of results to keep, beside axes, objective and status."
     )
     check: CheckSpec | None = Field(

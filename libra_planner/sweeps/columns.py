@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.registry import Registry
 from libra_planner.units import (
     BYTES_PER_S_PER_GBPS,
     format_bandwidth,
@@ -192,7 +192,7 @@ class Column:
     def names(self, n_dims: int) -> list[str]:
         """Its names in the results of a sweep with so many dimensions.
 
-        >>> column("bandwidth").names(2)
+        >>> COLUMNS["bandwidth"].names(2)
         ['bandwidth_dim1_GBps', 'bandwidth_dim2_GBps']
         """
         if "{dim}" not in self.name:
@@ -234,55 +234,44 @@ def _by_dimension(bandwidth_bytes_per_s: Any) -> Any:
     return bandwidth_bytes_per_s.T / BYTES_PER_S_PER_GBPS
 
 
-_COLUMNS: Final[dict[str, Column]] = {}
+COLUMNS: Final = Registry[Column]("column", str.lower)
+"""All columns by what ``columns`` of a sweep file calls them, in their order in files."""
+
+FIGURES: Final = Registry[Column]("column", str.lower)
+"""Those that a sweep file may name."""
 
 
-def register(*columns: Column) -> None:
+def register(*added: Column) -> None:
     """Add columns to those that sweeps can have.
 
     Raises
     ------
-    SpecError
-        For a name that a column has already, or one that is no name.
+    ValueError
+        For a name that a column has already, or that SQL would have to quote.
     """
-    for one in columns:
-        taken = {other.name for other in _COLUMNS.values()}
-        if one.key in _COLUMNS or one.name in taken or not one.key.isidentifier():
-            expected = "expected a name of letters, digits and _ that no other column has"
-            raise SpecError(Fault(f"got the column {one.key!r}", expected, "rename it"))
-        _COLUMNS[one.key] = one
-
-
-def unregister(key: str) -> None:
-    """Take away a column that :func:`register` added."""
-    del _COLUMNS[key]
-
-
-def column(key: str) -> Column:
-    """A column by what ``columns`` of a sweep file calls it."""
-    return _COLUMNS[key]
+    for one in added:
+        if not one.key.isidentifier():
+            raise ValueError(f"got the column {one.key!r}, expected letters, digits and _")
+        COLUMNS.add(one, one.key)
+        if one.kept in (DEFAULT, ASKED):
+            FIGURES.add(one, one.key)
 
 
 def columns(*kept: str) -> tuple[Column, ...]:
     """The columns that results have at some times (all without any), in their order in files."""
-    return tuple(one for one in _COLUMNS.values() if not kept or one.kept in kept)
-
-
-def figure_names() -> list[str]:
-    """What ``columns`` of a sweep file may name."""
-    return [one.key for one in columns(DEFAULT, ASKED)]
+    return tuple(one for one in COLUMNS.values() if not kept or one.kept in kept)
 
 
 def is_taken(name: str) -> bool:
     """Whether a column has a name in small letters, or could have it in another dimension."""
-    starts = (one.name.partition("{dim}") for one in _COLUMNS.values())
+    starts = (one.name.partition("{dim}") for one in COLUMNS.values())
     per_dim = any(dim and name.startswith(before) for before, dim, _ in starts)
-    return per_dim or name in {key.lower() for key in _COLUMNS}
+    return per_dim or name in {key.lower() for key in COLUMNS}
 
 
 def column_named(name: str) -> Column:
     """The column of a name in results; one that nobody told of is what its name says."""
-    for one in _COLUMNS.values():
+    for one in COLUMNS.values():
         before, per_dim, after = one.name.partition("{dim}")
         if name == one.name:
             return one
@@ -300,7 +289,7 @@ def shown_first(names: Sequence[str], known: Iterable[str]) -> list[str]:
     names : of the results, axes left out.
     known : names that any design has a value of.
     """
-    listed = {one.key: i for i, one in enumerate(_COLUMNS.values())}
+    listed = {one.key: i for i, one in enumerate(COLUMNS.values())}
     found = [(column_named(name), name) for name in names]
     fine = [
         (one.shown, listed.get(one.key, len(listed)), name)

@@ -30,10 +30,10 @@ from libra_planner.sweeps.axes import (
 )
 from libra_planner.sweeps.columns import (
     CHECKED,
+    COLUMNS,
     DEFAULT,
     OBJECTIVE,
     Column,
-    column,
     columns,
     is_taken,
 )
@@ -206,7 +206,7 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
         template=template,
         space=faults.required(space),
         columns=(
-            *(map(column, spec.columns) if spec.columns else columns(DEFAULT)),
+            *((COLUMNS[key] for key in spec.columns) if spec.columns else columns(DEFAULT)),
             *(columns(CHECKED) if check else ()),
         ),
         designs_per_part=spec.designs_per_part,

@@ -17,12 +17,13 @@ from libra_planner.sweeps.columns import (
     ALWAYS,
     ASKED,
     CHECKED,
+    COLUMNS,
     DEFAULT,
+    FIGURES,
     Column,
     columns,
     on_screen,
     register,
-    unregister,
 )
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import run_sweep
@@ -56,7 +57,8 @@ def sweep_text(kept: str) -> str:
 def power() -> Iterator[None]:
     register(POWER)
     yield
-    unregister(POWER.key)
+    COLUMNS.remove(POWER.key)
+    FIGURES.remove(POWER.key)
 
 
 def test_the_handbook_lists_the_columns_of_the_table() -> None:
@@ -107,7 +109,7 @@ def test_show_has_columns_from_outside_before_the_bandwidths(run: Run, tmp_path:
 
 @pytest.mark.usefixtures("power")
 def test_no_axis_and_no_other_column_has_its_name(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="network_power_W"):
+    with pytest.raises(ValueError, match="network_power_W"):
         register(POWER)
     file = tmp_path / "sweep.yaml"
     file.write_text("base: 01_gpt3_4d\naxes: {network_power_W: [1, 2]}\n")
