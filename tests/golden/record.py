@@ -7,7 +7,8 @@ Before and after a rebuild, to see that nothing that anybody reads has changed::
     python -m tests.golden.record --out new
     python -m tests.golden.record --compare old new
 
-Elapsed times, speeds and temporary paths are masked, nothing else. Workbooks are recorded as their
+Elapsed times, what an estimate looks at while its time lasts, and temporary paths are masked,
+nothing else. Workbooks are recorded as their
 XML and parquet files as their rows, so that a difference can be read.
 """
 
@@ -35,7 +36,11 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS")
 _MASKS = (
-    (re.compile(r"^(About )[^ ]+ \S+(?= on one core)", re.M), r"\1<time>"),
+    (re.compile(r"^(About )\S+ \S+(?= on one core| in [\d,]+ files)", re.M), r"\1<estimate>"),
+    (re.compile(r"^Tried: .*", re.M), "Tried: <as many as time allows>"),
+    (re.compile(r"about [\d,]+ different designs"), "about <estimate> different designs"),
+    (re.compile(r'"(size_bytes|n_routed)": [^,}\n]+'), r'"\1": "<estimate>"'),
+    (re.compile(r'"statuses": \{\n[^}]*\}'), '"statuses": "<as many as time allows>"'),
     (re.compile(r"^([\d,]+) in \S+ \S+, [\d,]+ designs/s$", re.M), r"\1 in <time>, <speed>"),
     (
         re.compile(r'"(core_s|elapsed_s|designs_per_s|left_s)": [^,}\n]+'),
