@@ -27,10 +27,15 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.batch import batch_optimize
     from libra_planner.optimizer.design import Design
     from libra_planner.optimizer.optimize import optimize
+    from libra_planner.optimizer.pareto import pareto
     from libra_planner.plan.problem import load_plan
     from libra_planner.problem import Problem
     from libra_planner.reading.bundled import example
     from libra_planner.routing.policy import Policy
+    from libra_planner.studies.collectives import collective
+    from libra_planner.studies.flow_lists import flows
+    from libra_planner.studies.reports import report
+    from libra_planner.studies.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -45,12 +50,17 @@ _HOMES = {
     "SolverFailed": "libra_planner.errors",
     "SpecError": "libra_planner.errors",
     "batch_optimize": "libra_planner.optimizer.batch",
+    "collective": "libra_planner.studies.collectives",
     "evaluate": "libra_planner.evaluation",
     "example": "libra_planner.reading.bundled",
+    "flows": "libra_planner.studies.flow_lists",
     "link_check": "libra_planner.check.links",
     "load_plan": "libra_planner.plan.problem",
     "optimize": "libra_planner.optimizer.optimize",
+    "pareto": "libra_planner.optimizer.pareto",
+    "report": "libra_planner.studies.reports",
     "routed_optimum": "libra_planner.check.rerouted",
+    "sweep": "libra_planner.studies.sweeps",
 }
 """Public name -> module it is loaded from when first used (``--help`` loads none)."""
 
@@ -65,12 +75,17 @@ __all__ = [
     "SolverFailed",
     "SpecError",
     "batch_optimize",
+    "collective",
     "evaluate",
     "example",
+    "flows",
     "link_check",
     "load_plan",
     "optimize",
+    "pareto",
+    "report",
     "routed_optimum",
+    "sweep",
 ]
 
 

@@ -17,9 +17,8 @@ from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flo
 from libra_planner.check.jobs import JobReport, SharedFabric, shared_fabric
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.traffic import TrafficSettings
-from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
 from libra_planner.cli.policies import policy_of
-from libra_planner.cli.routing import placed, progress_of, seeds_of, traffic_of, wants_statistics
+from libra_planner.cli.routing import progress_of, seeds_of, traffic_of, wants_statistics
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import evaluated
@@ -27,6 +26,8 @@ from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.step.expression import Array
+from libra_planner.studies.designs import bandwidth_bytes_per_s
+from libra_planner.studies.places import placed
 from libra_planner.views.check import CheckedPlan, check_payload
 from libra_planner.views.failures import study_payload
 from libra_planner.views.hotspot import hotspot_payload

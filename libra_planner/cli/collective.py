@@ -8,21 +8,17 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.inputs.collectives import (
     REQUIRED,
     CaseFile,
-    CollectiveCase,
     Given,
     parse_case,
     parse_number,
     read_case_file,
 )
-from libra_planner.step.collectives.models import CollectiveTimes, collective_times
-from libra_planner.step.collectives.scheduling import BalancedSchedule, balanced_schedule
+from libra_planner.studies.collectives import SolvedCollective, solved_collective
 from libra_planner.views.collective import collective_payload
 
 _FLAGS = {
@@ -52,13 +48,13 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
         place = Place("libra-planner collective")
         raise SpecError(Fault(f"got no {', '.join(missing)}", "", fix, "", place))
     case = parse_case(given, in_network=options.in_network)
-    times, balanced = _solved(case, options, clock_ns)
+    solved = solved_collective(case, clock_ns=clock_ns, balanced=options.scheduler == "balanced")
     if options.json:
-        print_json(collective_payload(case, times, balanced))
+        print_json(collective_payload(case, solved.times, solved.schedule))
         return
     from libra_planner.views.collective_table import print_collective
 
-    print_collective(console(), case, times, balanced)
+    print_collective(console(), case, solved.times, solved.schedule)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Given]:
@@ -74,45 +70,23 @@ def _given(options: argparse.Namespace) -> dict[str, Given]:
     }
 
 
-def _solved(
-    case: CollectiveCase, options: argparse.Namespace, clock_ns: float
-) -> tuple[CollectiveTimes, BalancedSchedule | None]:
-    times = collective_times(
-        case.collective,
-        case.group,
-        case.network,
-        case.bandwidth_bytes_per_s,
-        n_chunks=case.n_chunks,
-        clock_ns=clock_ns,
-    )
-    if options.scheduler != "balanced":
-        return times, None
-    bandwidth = np.array(case.bandwidth_bytes_per_s)
-    schedule = balanced_schedule(case.collective, case.group, bandwidth, case.network.in_network)
-    return times, schedule
-
-
 def _answer_file(options: argparse.Namespace, given: dict[str, Given], clock_ns: float) -> None:
     added = _ADDED + (_ADDED_BALANCED if options.scheduler == "balanced" else ())
     file = read_case_file(options.csv, given, in_network=options.in_network, reserved=added)
-    solved = [_solved(case, options, clock_ns) for case in file.cases]
+    balanced = options.scheduler == "balanced"
+    solved = [solved_collective(one, clock_ns=clock_ns, balanced=balanced) for one in file.cases]
     if options.json:
-        pairs = zip(file.cases, solved, strict=True)
-        cases = [collective_payload(case, times, schedule) for case, (times, schedule) in pairs]
+        cases = [collective_payload(one.case, one.times, one.schedule) for one in solved]
         print_json({"cases": cases})
         return
     _print_csv(file, added, solved)
 
 
-def _print_csv(
-    file: CaseFile,
-    added: tuple[str, ...],
-    solved: list[tuple[CollectiveTimes, BalancedSchedule | None]],
-) -> None:
+def _print_csv(file: CaseFile, added: tuple[str, ...], solved: list[SolvedCollective]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*file.columns, *added])
-    for cells, (times, schedule) in zip(file.rows, solved, strict=True):
-        figures: list[Any] = [times.time_s, times.ideal_time_s]
-        if schedule is not None:
-            figures += [schedule.time_s, schedule.gain, schedule.aggregate_bound_s]
+    for cells, one in zip(file.rows, solved, strict=True):
+        figures: list[Any] = [one.times.time_s, one.times.ideal_time_s]
+        if one.schedule is not None:
+            figures += [one.schedule.time_s, one.schedule.gain, one.schedule.aggregate_bound_s]
         writer.writerow([*cells, *map(repr, figures)])

@@ -98,10 +98,10 @@ def _leave(_signal: int, _frame: object) -> None:
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
     with _uncollected():
-        from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
         from libra_planner.evaluation import evaluated
         from libra_planner.plan.problem import load_plan
         from libra_planner.problem import fastest_alternative
+        from libra_planner.studies.designs import bandwidth_bytes_per_s
 
     problem = load_plan(options.plan, options.settings)
     place = Place(f"{options.plan}: --bandwidth")

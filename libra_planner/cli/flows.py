@@ -6,33 +6,21 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from libra_planner.check.flow_lists import FlowList, RoutedList
 from libra_planner.check.measured import measured_report
-from libra_planner.check.report import (
-    FlowReport,
-    SeedReports,
-    asked_seeds,
-    flow_report,
-    gathered,
-    n_routings,
-    seed_reports,
-)
 from libra_planner.cli.policies import flag_of, policy_of
 from libra_planner.cli.streams import print_json
-from libra_planner.errors import Disconnected, Fault, Place, SpecError, unknown_name
+from libra_planner.errors import Fault, Place, SpecError, unknown_name
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.failures import fail
 from libra_planner.files import write_text
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.routing.policy import OPTIONS, Policy
+from libra_planner.studies.flow_lists import ListRuns, Watchers
 from libra_planner.views.flows import flows_payload, measured_payload, rates_csv
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
@@ -56,7 +44,7 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     fabric = load_fabric(options.fabric)
     flows = read_flows(options.flows, fabric, pinned=not policy.kind.finds_paths)
     traced = None if options.trace is None else _flow_number(flows.ids, options)
-    routed = _Runs(options, fabric, flows, policy).routed()
+    routed = _routed(options, fabric, flows, policy)
     if options.rates is not None:
         _write_rates(options, routed)
     if options.rates == STDOUT:
@@ -129,133 +117,19 @@ def _flow_number(ids: Any, options: argparse.Namespace) -> int:
     return found[0]
 
 
-class _Runs:
-    """The routings that the options ask for; failures are drawn anew for every seed."""
-
-    def __init__(
-        self, options: argparse.Namespace, fabric: Clos, flows: FlowList, policy: Policy
-    ) -> None:
-        self.options, self.whole, self.listed, self.policy = options, fabric, flows, policy
-        self.draws_failures = bool(options.fail_links or options.fail_spines)
-        self.seeds = asked_seeds(options.seeds, options.seed) or self._usual_seeds()
-        self.with_rates = not options.fim_only
-        self.progress = _progress if sys.stderr.isatty() else None
-
-    def routed(self) -> RoutedList:
-        """The flow list routed with one seed or with many."""
-        if len(self.seeds) == 1:
-            report = self.report(self.seeds[0])
-            return RoutedList(self.fabric(report.seed), self.listed, report, is_drawn=self.is_drawn)
-        if self.draws_failures:
-            return self._failure_reports(self.seeds)
-        found = self._seed_reports(self.seeds)
-        return RoutedList(
-            self.whole,
-            self.listed,
-            found.first,
-            found,
-            self.statistics,
-            is_drawn=self.is_drawn,
-        )
-
-    @property
-    def statistics(self) -> bool:
-        """Whether a number of seeds is asked for."""
-        return self.options.seeds is not None
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether another seed routes in another way, or lets other links fail."""
-        return self.draws_failures or (self.policy.kind.is_drawn and self.whole.n_spines > 0)
-
-    def _usual_seeds(self) -> range:
-        """As many as the flows' number says where something is drawn."""
-        return range(n_routings(self.listed.flows.n_flows if self.is_drawn else 0))
-
-    def fabric(self, seed: int) -> Clos:
-        """The fabric with the failures of a seed."""
-        n_links, n_spines = self.options.fail_links, self.options.fail_spines
-        if not self.draws_failures:
-            return self.whole
-        try:
-            return fail(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
-        except SpecError as error:
-            raise error.located(
-                Place(f"{self.options.fabric}: --fail-links, --fail-spines")
-            ) from None
-
-    def report(self, seed: int) -> FlowReport:
-        """One routing."""
-        alone = len(self.seeds) == 1 and sys.stderr.isatty()
-        drawn = "" if len(self.seeds) == 1 else f": seed {seed}"
-        try:
-            return flow_report(
-                self.fabric(seed),
-                self.listed.flows,
-                self.policy,
-                seed=seed,
-                with_rates=self.with_rates,
-                progress=_flow_progress if alone else None,
-            )
-        except SpecError as error:
-            raise self._named(error, drawn) from None
-
-    def _seed_reports(self, seeds: range) -> SeedReports:
-        try:
-            return seed_reports(
-                self.whole,
-                self.listed.flows,
-                self.policy,
-                seeds=seeds,
-                with_rates=self.with_rates,
-                progress=self.progress,
-            )
-        except SpecError as error:
-            raise self._named(error) from None
-
-    def _named(self, error: SpecError, drawn: str = "") -> SpecError:
-        """The error with the file, and flows by their line and flow_id."""
-        file, faults = self.options.flows, []
-        for fault in error.faults:
-            place, path = Place(f"{file}{drawn}"), fault.path
-            if path.startswith("flow "):
-                i = int(path.removeprefix("flow "))
-                path = f"flow {self.listed.ids[i]!r}{drawn}"
-                place = Place(f"{file}", self.listed.lines[i])
-            faults.append(replace(fault, path=path, place=fault.place or place))
-        return type(error)(*faults)
-
-    def _failure_reports(self, seeds: range) -> RoutedList:
-        """All draws of failures but those that cut hosts off, which are named."""
-        reports: list[FlowReport] = []
-        cut_off: list[int] = []
-        for seed in seeds:
-            try:
-                report = self.report(seed)
-                reports.append(_without_flows(report) if reports else report)
-            except Disconnected as error:
-                cut_off.append(seed)
-                if len(cut_off) == len(seeds):
-                    raise
-                print(error, file=sys.stderr)
-            if self.progress is not None:
-                self.progress(seed - seeds[0] + 1, len(seeds))
-        first = reports[0]
-        return RoutedList(
-            fabric=self.fabric(first.seed),
-            flows=self.listed,
-            report=first,
-            seeds=gathered(reports),
-            statistics=self.statistics,
-            draws=tuple(reports),
-            disconnected_seeds=tuple(cut_off),
-        )
-
-
-def _without_flows(report: FlowReport) -> FlowReport:
-    """A report without what it says of single flows, which a thousand of could not be kept."""
-    nothing = np.zeros(0)
-    return replace(report, rate_Bps=nothing, finish_s=nothing, counts=nothing, links=None)
+def _routed(
+    options: argparse.Namespace, fabric: Clos, flows: FlowList, policy: Policy
+) -> RoutedList:
+    shown = sys.stderr.isatty()
+    watchers = Watchers(
+        seeds=_progress if shown else None,
+        flows=_flow_progress if shown else None,
+        cut_off=lambda error: print(error, file=sys.stderr),
+    )
+    failures = (options.fail_links, options.fail_spines)
+    files = (options.fabric, options.flows)
+    runs = ListRuns(fabric, flows, policy, failures, not options.fim_only, files, watchers)
+    return runs.routed(options.seeds, options.seed)
 
 
 def _progress(done: int, n_seeds: int) -> None:

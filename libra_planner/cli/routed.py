@@ -10,11 +10,12 @@ from typing import Any
 from libra_planner.check.rerouted import routed_optimum
 from libra_planner.cli.given import given
 from libra_planner.cli.policies import policy_of
-from libra_planner.cli.routing import placed, seeds_of, traffic_of, wants_statistics
+from libra_planner.cli.routing import seeds_of, traffic_of, wants_statistics
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.studies.places import placed
 from libra_planner.views.plan import as_checked
 from libra_planner.views.routed import routed_payload
 

@@ -111,7 +111,7 @@ class Cockpit(CockpitFiles):
 
     def _typed(self, text: str, dim: int) -> Bandwidth:
         """A whole vector, or one number in the place of the dimension's."""
-        from libra_planner.cli.bandwidths import bandwidth_bytes_per_s
+        from libra_planner.studies.designs import bandwidth_bytes_per_s
         from libra_planner.units import gigabytes_per_s
 
         session = self.session

@@ -32,6 +32,7 @@ LAYERS = [
     ["sweeps"],
     ["interop"],
     ["views"],
+    ["studies"],
     ["cli", "tui"],
 ]
 CORE = {name for layer in LAYERS[:10] for name in layer}

@@ -11,13 +11,12 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from libra_planner.cli.main import _parser
-from libra_planner.cli.report import compared
 from libra_planner.errors import SpecError
 from libra_planner.inputs.parts import load_parts
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.reading.bundled import folder
 from libra_planner.views.report.comparison import Comparison
+from tests.comparisons import compared_by
 
 PARTS = (folder("parts") / "parts.yaml").read_text()
 SCALE_UP = (
@@ -39,7 +38,7 @@ SMALL = PLAN.replace("SW(2048)", "SW(16)").replace("dp: 2048", "dp: 16")
 
 
 def _compared(path: Path, *options: str) -> Comparison:
-    return compared(_parser().parse_args(["report", str(path), "-o", "x", *options]))
+    return compared_by(str(path), *options)
 
 
 def _one(path: Path, *options: str) -> Candidate:

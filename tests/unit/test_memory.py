@@ -9,8 +9,6 @@ import pytest
 import yaml
 
 import libra_planner as lp
-from libra_planner.cli.main import _parser
-from libra_planner.cli.report import compared
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import manifest_of, run_sweep
 from libra_planner.sweeps.spec import load_sweep
@@ -19,6 +17,7 @@ from libra_planner.tui.figures import headline
 from libra_planner.views.renderers.text import markdown
 from libra_planner.views.report.compose import report
 from libra_planner.workload.operations import ModelStates, Workload
+from tests.comparisons import compared_by
 
 GPT3 = """\
 workload: gpt3
@@ -106,8 +105,7 @@ def test_the_cockpit_and_reports_warn(plan) -> None:
     table = headline(problem, lp.evaluate(problem, [450e9, 50e9]))
     cells = [str(cell) for column in table.columns for cell in column.cells]
     assert "392.860 GB of 85.900 GB per NPU: needs ZeRO 2" in cells
-    options = _parser().parse_args(["report", f"{path}@450,50", "-o", "unused"])
-    text = markdown(report(compared(options), ()))
+    text = markdown(report(compared_by(f"{path}@450,50"), ()))
     assert "Design A: the model needs ZeRO: 392.860 GB exceed the 85.900 GB" in text
     assert "| Memory of the NPU, GB | 85.9 |" in text
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from libra_planner.cli.main import _parser
-from libra_planner.cli.report import compared
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.ranking import ranking, times_s
 from libra_planner.views.report.compose import documents
 from libra_planner.views.report.decision import decision_section
+from tests.comparisons import compared_by
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIAL = [
@@ -32,7 +31,7 @@ OWN_MS = [796.875, 786.176, 779.575]
 
 
 def _compared(*arguments: str):
-    return compared(_parser().parse_args(["report", *arguments, "-o", "unused"]))
+    return compared_by(*arguments)
 
 
 @pytest.fixture(scope="module")

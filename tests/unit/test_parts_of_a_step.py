@@ -11,10 +11,9 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
-from libra_planner.cli.main import _parser
-from libra_planner.cli.report import compared
 from libra_planner.tui.screens.reports import decision
 from libra_planner.views.report.compose import documents
+from tests.comparisons import compared_by
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PART, WHOLE = str(EXAMPLES / "01_gpt3_4d.yaml"), str(EXAMPLES / "reports" / "one_nic.yaml")
@@ -69,7 +68,7 @@ def test_no_view_tells_a_run_of_a_part(run, tmp_path) -> None:
 
 
 def test_a_report_of_parts_alone_holds_no_figure_of_a_run() -> None:
-    found = compared(_parser().parse_args(["report", PART, "-o", "unused"]))
+    found = compared_by(PART)
     made = documents(found, ("md", "csv"))
     run_table = made["report-run.csv"].split("\r\n")[1:-1]
     assert [line.endswith(SAID) for line in run_table] == [True, True]

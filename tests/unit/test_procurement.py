@@ -15,8 +15,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from libra_planner.cli.main import _parser, main
-from libra_planner.cli.report import compared
+from libra_planner.cli.main import main
 from libra_planner.inputs.parts import load_parts
 from libra_planner.procurement.ranking import run_swings
 from libra_planner.reading.bundled import folder
@@ -25,6 +24,7 @@ from libra_planner.views.renderers.html import html as page
 from libra_planner.views.renderers.text import csv_text, escaped, markdown
 from libra_planner.views.renderers.workbook import workbook
 from libra_planner.views.report.compose import documents, report
+from tests.comparisons import compared_by
 from tests.conftest import PLAN
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -47,8 +47,7 @@ SHOWN = [printable(text) for text in HOSTILE]
 
 
 def _compared(*arguments: str):
-    options = _parser().parse_args(["report", *arguments, "-o", "unused"])
-    return compared(options)
+    return compared_by(*arguments)
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from libra_planner.cli.main import _parser, main
-from libra_planner.cli.report import compared
+from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.inputs.parts import load_parts
 from libra_planner.views.cells import Section
 from libra_planner.views.report.compose import documents
 from libra_planner.views.report.decision import decision_section
+from tests.comparisons import compared_by
 from tests.unit.test_procurement_workbook import EXAMPLES, Sheets, _cell_of, _same, _stored
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ ONE, TWO, THIN = (
 
 
 def _compared(*arguments: str):
-    return compared(_parser().parse_args(["report", *arguments, "-o", "unused"]))
+    return compared_by(*arguments)
 
 
 def _repriced(text: str, name: str, usd: float) -> str:

@@ -14,10 +14,9 @@ import openpyxl
 import pytest
 from openpyxl.utils import get_column_letter, range_boundaries
 
-from libra_planner.cli.main import _parser
-from libra_planner.cli.report import compared
 from libra_planner.views.renderers import workbook as writer
 from libra_planner.views.report.compose import documents
+from tests.comparisons import compared_by
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REFERENCE = re.compile(r"(?:'([^']+)'!)?(\$?[A-Z]{1,2}\$?\d+(?::\$?[A-Z]{1,2}\$?\d+)?)")
@@ -88,7 +87,7 @@ def _comparison(*arguments: str):
         str(EXAMPLES / "01_gpt3_4d.yaml"),
         f"{EXAMPLES / '02_performance_per_cost.yaml'}@300,100,75,25",
     ]
-    return compared(_parser().parse_args(["report", *designs, "-o", "unused", *arguments]))
+    return compared_by(*designs, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +171,7 @@ def test_titles_say_that_words_are_of_the_prices_before(data) -> None:
 def test_the_verdict_follows_the_prices() -> None:
     """The oversubscribed design is cheaper; where all is free the first of equals is named."""
     plans = [str(EXAMPLES / "reports" / f"{x}.yaml") for x in ("one_nic", "oversubscribed")]
-    found = compared(_parser().parse_args(["report", *plans, "-o", "unused"]))
+    found = compared_by(*plans)
     sheets = Sheets(documents(found, ("xlsx",))["report.xlsx"])
     (row,) = [c.row for c in sheets.book["Decision"]["A"] if "At the prices" in str(c.value)]
     text = "At the prices of this workbook: cheapest {}, best per dollar {}"
@@ -189,7 +188,7 @@ def test_the_verdict_follows_the_prices() -> None:
 def test_the_run_follows_the_prices() -> None:
     """Hardware of a run is paid by the time that it takes."""
     plan = str(EXAMPLES / "reports" / "one_nic.yaml")
-    (one,) = (found := compared(_parser().parse_args(["report", plan, "-o", "x"]))).candidates
+    (one,) = (found := compared_by(plan)).candidates
     data = documents(found, ("xlsx",))["report.xlsx"]
     sheets, stored = Sheets(data), _stored(data)
     price = _cell_of(sheets, "Prices", "nic-400g", "D")
@@ -228,9 +227,7 @@ def test_a_missing_price_can_be_written_in(tmp_path) -> None:
 def test_a_bill_that_is_the_baselines_changes_nothing() -> None:
     """Without lines there is nothing to add up, and no formula whose range holds itself."""
     plan = str(EXAMPLES / "01_gpt3_4d.yaml")
-    found = compared(
-        _parser().parse_args(["report", plan, plan, "-o", "unused", "--baseline", "A"])
-    )
+    found = compared_by(plan, plan, "--baseline", "A")
     made = documents(found, ("xlsx", "csv", "md"))
     sheets = Sheets(made["report.xlsx"])
     sheet, address = _cell_of(sheets, "Design B", "Difference of the totals", "G")
