@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from libra_planner.errors import unknown_name
 
@@ -23,7 +23,7 @@ def load_plugins() -> None:
         import_module(name.strip())
 
 
-class Registry(Mapping[str, Entry]):
+class Registry(Generic[Entry]):
     """Things of one kind by name, in the order in which they were added.
 
     Parameters
@@ -73,11 +73,17 @@ class Registry(Mapping[str, Entry]):
         load_plugins()
         return iter(tuple(self._entries))
 
-    def __len__(self) -> int:
-        return len(tuple(iter(self)))
+    def values(self) -> list[Entry]:
+        """The entries."""
+        return [self._entries[name] for name in self]
 
-    def __contains__(self, name: object) -> bool:
-        return any(self._fold(str(name)) == self._fold(one) for one in self.spellings)
+    def __contains__(self, name: str) -> bool:
+        return any(self._fold(name) == self._fold(one) for one in self.spellings)
+
+    def get(self, name: str, default: Entry) -> Entry:
+        """The entry of a name, or another one."""
+        known = name in self
+        return self[name] if known else default
 
     def __getitem__(self, name: str) -> Entry:
         """The entry of a name.

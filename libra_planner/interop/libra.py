@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.fabric.blocks import BLOCKS, Ring
 from libra_planner.fabric.topology import MAX_NPUS
 from libra_planner.files import read_text, write_files
 from libra_planner.reading.document import Document, Key, read_document, scalar, shown
@@ -192,7 +193,9 @@ class _Reader:
         tiers = {tier: self.tier(tier, prices) for tier, prices in self.map(()).items()}
         pairs = zip(fabric["topology"].split("_"), fabric["tiers"], strict=False)
         for block, tier in ((block, tier) for block, tier in pairs if isinstance(tier, str)):
-            needed = _PARTS if block.startswith("SW") else ("Link",)
+            kind, _, _ = block.partition("(")
+            paid = BLOCKS.get(kind, Ring).price_parts
+            needed = [name for name, part in _PARTS.items() if part in paid]
             if tier not in tiers:
                 fix = closest(str(tier), tiers)
                 self.note((), f"no tier {tier!r}", "the prices of every tier of the network", fix)

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.realization import RealizationSpec
@@ -93,7 +94,8 @@ class FabricSpec(Model):
 
     topology: Text = Field(
         description="Dimensions from the innermost, such as RI(4)_FC(8)_RI(4)_SW(32): "
-        "RI ring, FC fully connected, SW switch (or the long names), with NPUs per group."
+        + ", ".join(f"{one.notation} {one.about}" for one in BLOCKS.values())
+        + " (or the long names), with NPUs per group."
     )
     tiers: list[Text] = Field(description="Price tier of each dimension, innermost first.")
     link_options: LinkOptionsSpec | None = Field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -192,7 +192,7 @@ Memory: TypeAlias = Annotated[
 class RegisteredName:
     """Makes a text one of the names of a registry, which is read whenever a text is."""
 
-    registry: Mapping[str, object]
+    registry: Iterable[str]
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
         """A value is what a literal of the names would accept."""

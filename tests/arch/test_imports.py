@@ -105,8 +105,8 @@ def test_only_the_routing_imports_numba() -> None:
 
 CALLABLES = {"Callable", "partial", "FunctionType", "MethodType"}
 """What no field of the core is annotated with, nor by a name that stands for one."""
-KNOWN = {"_Search.solve", "PolicyKind.finder"}
-"""What solves a search for catalogues, and what a registered policy finds paths by."""
+KNOWN = {"_Search.solve"}
+"""What solves a search for catalogues."""
 
 
 def _aliases(tree: ast.Module) -> dict[str, set[str]]:

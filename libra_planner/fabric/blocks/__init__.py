@@ -17,7 +17,10 @@ __all__ = [
     "Block",
     "CollectiveKind",
     "DirectBlock",
+    "FullyConnected",
+    "Ring",
     "Span",
+    "Switch",
     "register",
 ]
 
