@@ -25,6 +25,7 @@ from libra_planner.optimizer.design import Design, Solution, exact_design
 from libra_planner.optimizer.per_cost import per_cost_problem
 from libra_planner.optimizer.plans import scaled_program, typical_bandwidth
 from libra_planner.optimizer.posedness import bandwidth_bounds
+from libra_planner.optimizer.program import least_w
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.step.lifted import lift
@@ -498,12 +499,9 @@ class _System:
 
     def _least_w(self, b: Exact) -> Exact:
         """Reciprocals, then each maximum from its rows."""
-        reciprocals = [ONE / x if x else ZERO for x in self.forms @ b]
-        w = filled([*reciprocals, *[ZERO] * (self.n_w - len(reciprocals))])
-        for k in range(len(reciprocals), len(w)):
-            own = self.rows[:, k] < 0
-            w[k] = max((self.rows[own] @ w + self.offsets[own]) / -self.rows[own, k])
-        return w
+        reciprocals = filled(ONE / x if x else ZERO for x in self.forms @ b)
+        w: Exact = least_w(reciprocals[:, None], self.rows[:, :, None], self.offsets[:, None])
+        return w[:, 0]
 
 
 def _sized(row: Exact, unit: Exact) -> Exact:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
+from libra_planner.optimizer.conflict import irreducible, rule_key, rule_names, rule_place
 from libra_planner.optimizer.plans import Plans, interval_bounds
 from libra_planner.optimizer.program import RuleRows
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
@@ -296,23 +297,6 @@ def _lp_rows(rules: Sequence[Rule], unit: Array) -> RuleRows:
     return RuleRows(*(array[..., 0] for array in (rows.upper, rows.limit, rows.equal, rows.target)))
 
 
-def irreducible(rules: Sequence[Rule], meets: Callable[[Sequence[Rule]], bool]) -> tuple[Rule, ...]:
-    """Conflicting rules of which none can be left out (deletion filter).
-
-    The parts of a chain ``a <= x <= b`` are one rule: they are kept or left out together.
-    """
-    kept = list(rules)
-    for key in dict.fromkeys(map(_key, rules)):
-        without = [rule for rule in kept if _key(rule) != key]
-        if not meets(without):
-            kept = without
-    return tuple(kept)
-
-
-def _key(rule: Rule) -> tuple[str, int | None]:
-    return rule.text, rule.line
-
-
 def check_compute_fits(problem: Problem) -> None:
     """Refuse a step-time rule that is shorter than the compute of a step.
 
@@ -325,7 +309,7 @@ def check_compute_fits(problem: Problem) -> None:
         if limit.limit_s < problem.compute_s:
             compute = format_time(problem.compute_s, round_up=True)
             message = (
-                f"{_place(problem, limit)}constraints: got '{limit.text}', but compute alone "
+                f"{rule_place(problem, limit)}got '{limit.text}', but compute alone "
                 f"takes {compute} a step; allow more, or change the workload, its parallelism "
                 f"or the NPU"
             )
@@ -352,7 +336,7 @@ def step_time_infeasible(
     if alone_s < best_s * (1 - RULE_TOLERANCE):
         allow += " (the least under all the rules)"
     message = (
-        f"{_place(problem, limit)}constraints: got '{limit.text}', but {_named(conflict)} alone "
+        f"{rule_place(problem, limit)}got '{limit.text}', but {rule_names(conflict)} alone "
         f"allows no less than {format_time(alone_s, round_up=True)}; {allow}, or loosen the rules"
     )
     return Infeasible(message, (limit.text, *(rule.text for rule in conflict)))
@@ -404,29 +388,17 @@ def _least(rows: RuleRows, cost: Array, *, last_upper: float | None = None) -> t
 def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
     met = _meets_without_traffic(problem, conflict)
     starved = " while every dimension with traffic has bandwidth" if met else ""
-    several = len(set(map(_key, conflict))) > 1
+    several = len(set(map(rule_key, conflict))) > 1
     about_cost = problem.fixed_cost_usd and any(rule.cost_factor for rule in conflict)
     fixed = f" (fixed cost {format_usd(problem.fixed_cost_usd)})" if about_cost else ""
     got = "rules that no bandwidth vector meets together" if several else "a rule none can meet"
     message = (
-        f"{_place(problem, conflict[0])}constraints: got {got}{starved}: {_named(conflict)}"
+        f"{rule_place(problem, conflict[0])}got {got}{starved}: {rule_names(conflict)}"
         f"{fixed}; loosen or remove {'one of them' if several else 'it'}"
     )
     return Infeasible(message, tuple(rule.text for rule in conflict))
 
 
-def _named(rules: Sequence[Rule]) -> str:
-    """Rules by text and line, a chain once."""
-    lines = dict.fromkeys(map(_key, rules))
-    names = [f"'{text}'" + (f" (line {line})" if line else "") for text, line in lines]
-    return " and ".join(names)
-
-
 def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:
     unit = bandwidth_units(rules, problem.topology.n_dims)
     return _least(_lp_rows(rules, unit), np.zeros(len(unit)))[0] != _INFEASIBLE
-
-
-def _place(problem: Problem, rule: Rule | StepTimeLimit) -> str:
-    position = [str(n) for n in (rule.line, rule.column) if n is not None]
-    return ":".join([problem.source, *position]) + ": "

@@ -235,13 +235,13 @@ def _w_unit(reciprocals: Array, rows: Array, offsets: Array) -> Array:
     return unit
 
 
-def least_w(reciprocals: Array, rows: Array, offsets: Array) -> Array:
+def least_w(reciprocals: NDArray[Any], rows: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any]:
     """Smallest w, (n_w, n), of reciprocals (n_forms, n): maxima in the order they nest.
 
-    Rows without a maximum of their own (the time limit) are passed over.
+    Rows without a maximum of their own (the time limit) are passed over. Decimals do as well.
     """
     n_forms, n_w = len(reciprocals), rows.shape[1]
-    w = np.zeros((n_w, reciprocals.shape[1]))
+    w = np.zeros((n_w, reciprocals.shape[1]), dtype=reciprocals.dtype)
     w[:n_forms] = reciprocals
     for k in range(n_forms, n_w):
         for row, offset in zip(rows, offsets, strict=True):
