@@ -14,8 +14,7 @@ from libra_planner.costs.options import LinkOption
 from libra_planner.errors import Infeasible
 from libra_planner.evaluation import evaluated, violations
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.optimizer.branching import best_branch
-from libra_planner.optimizer.catalogue import best_purchasable, optimize_catalogue
+from libra_planner.optimizer.catalogue import best_branch, best_purchasable, optimize_catalogue
 from libra_planner.optimizer.combinations import Combinations, best_combination
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem, Rule, StepTimeLimit

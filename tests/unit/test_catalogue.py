@@ -17,7 +17,8 @@ import libra_planner as lp
 from libra_planner.costs.options import LinkOption
 from libra_planner.errors import Infeasible, SolverFailed
 from libra_planner.evaluation import evaluated, max_violation
-from libra_planner.optimizer import branching, catalogue
+from libra_planner.optimizer import catalogue
+from libra_planner.optimizer import catalogue as branching
 from libra_planner.optimizer.catalogue import (
     best_purchasable,
     optimize_catalogue,
