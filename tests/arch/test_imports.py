@@ -39,7 +39,7 @@ CORE = {name for layer in LAYERS[:10] for name in layer}
 _CROWDED = {
     "libra_planner": 12,
     "cli": 24,
-    "optimizer": 39,
+    "optimizer": 18,
     "views": 19,
     "tui": 20,
 }

@@ -18,7 +18,6 @@ from libra_planner.costs.options import LinkOption
 from libra_planner.errors import Infeasible, SolverFailed
 from libra_planner.evaluation import evaluated, max_violation
 from libra_planner.optimizer import catalogue
-from libra_planner.optimizer import catalogue as branching
 from libra_planner.optimizer.catalogue import (
     best_purchasable,
     optimize_catalogue,
@@ -421,7 +420,7 @@ def test_what_cannot_be_ranked_is_refused(listed, monkeypatch) -> None:
     monkeypatch.setattr(catalogue, "MAX_COMBINATIONS", 100)
     with pytest.raises(SolverFailed, match=r"got 180 combinations, expected at most 100"):
         best_purchasable(problem)
-    search = branching._Search(
+    search = catalogue._Search(
         changed(problem, options=(*problem.options[:3], None)), lp.optimize, 1
     )
     with pytest.raises(SolverFailed, match="1 continuous problems do not suffice"):
