@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.highlighter import NullHighlighter
 
 import libra_planner as lp
-from libra_planner.views.terminal import print_result
+from libra_planner.views.design import design_blocks
+from libra_planner.views.renderers.terminal import show
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
     console = Console(record=True, width=108, file=io.StringIO(), force_terminal=True)
     console.highlighter = NullHighlighter()
     evaluation = lp.evaluate(problem, design.bandwidth_bytes_per_s)
-    print_result(console, problem, evaluation, design)
+    show(console, design_blocks(problem, evaluation, design))
     title = "libra-planner optimize examples/01_gpt3_4d.yaml"
     picture = console.export_svg(title=title, unique_id="optimize")
     Path(__file__).with_name("optimize.svg").write_text(picture, encoding="utf-8")

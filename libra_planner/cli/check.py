@@ -28,10 +28,15 @@ from libra_planner.routing.policy import Policy
 from libra_planner.step.expression import Array
 from libra_planner.studies.designs import bandwidth_bytes_per_s
 from libra_planner.studies.places import placed
-from libra_planner.views.check import CheckedPlan, check_payload
-from libra_planner.views.failures import study_payload
-from libra_planner.views.hotspot import hotspot_payload
-from libra_planner.views.jobs import jobs_payload
+from libra_planner.views.check import (
+    CheckedPlan,
+    check_blocks,
+    check_payload,
+    failures_blocks,
+    study_payload,
+)
+from libra_planner.views.jobs import jobs_blocks, jobs_payload
+from libra_planner.views.phases import hotspot_payload
 
 
 def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
@@ -55,11 +60,10 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
         payload = check_payload(checked, found)
         print_json(payload | {name: study_payload(study) for name, study in studies.items()})
         return
-    from libra_planner.views.check_table import print_check, print_failures
+    from libra_planner.views.renderers.terminal import show
 
-    print_check(console(), checked, hot, **wanted)
-    failed = _failed(options)
-    print_failures(console(), studies, failed, n_worst=options.busiest)
+    show(console(), check_blocks(checked, hot, **wanted))
+    show(console(), failures_blocks(studies, _failed(options), n_worst=options.busiest))
 
 
 def _design(options: argparse.Namespace, plan: str) -> tuple[Problem, Array]:
@@ -150,9 +154,9 @@ def _answer_jobs(options: argparse.Namespace, policy: Policy, console: Callable[
         statistics = wants_statistics(options)
         print_json(jobs_payload(shared, jobs, options.plans, statistics=statistics))
         return
-    from libra_planner.views.jobs_table import print_jobs
+    from libra_planner.views.renderers.terminal import show
 
-    print_jobs(console(), shared, jobs, options.plans)
+    show(console(), jobs_blocks(shared, jobs, options.plans))
 
 
 def _jobs(

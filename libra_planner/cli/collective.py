@@ -19,7 +19,7 @@ from libra_planner.inputs.collectives import (
     read_case_file,
 )
 from libra_planner.studies.collectives import SolvedCollective, solved_collective
-from libra_planner.views.collective import collective_payload
+from libra_planner.views.collective import collective_blocks, collective_payload
 
 _FLAGS = {
     "kind": "--kind",
@@ -52,9 +52,9 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     if options.json:
         print_json(collective_payload(case, solved.times, solved.schedule))
         return
-    from libra_planner.views.collective_table import print_collective
+    from libra_planner.views.renderers.terminal import show
 
-    print_collective(console(), case, solved.times, solved.schedule)
+    show(console(), collective_blocks(case, solved.times, solved.schedule))
 
 
 def _given(options: argparse.Namespace) -> dict[str, Given]:

@@ -46,7 +46,8 @@ def optimize(options: argparse.Namespace) -> None:
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
     if options.json:
         from libra_planner.cli.given import given
-        from libra_planner.views.design import catalogue_payload, optimize_payload, worth_payload
+        from libra_planner.views.design import optimize_payload
+        from libra_planner.views.worth import catalogue_payload, worth_payload
 
         payload = given(options) | optimize_payload(problem, design, evaluation)
         payload |= worth_payload(shadow, price_sensitivity(problem, solution))
@@ -54,11 +55,14 @@ def optimize(options: argparse.Namespace) -> None:
             payload |= catalogue_payload(problem, design)
         print_json(payload)
     else:
-        from libra_planner.views.terminal import print_catalogue, print_result
+        from libra_planner.views.cells import escape
+        from libra_planner.views.design import design_blocks
+        from libra_planner.views.renderers.terminal import show
+        from libra_planner.views.worth import catalogue_lines
 
-        print_result(_console(), problem, evaluation, design, shadow)
+        show(_console(), design_blocks(problem, evaluation, design, shadow))
         if isinstance(design, CatalogueDesign):
-            print_catalogue(_console(), problem, design)
+            show(_console(), ["", *map(escape, catalogue_lines(problem, design))])
 
 
 def _refuse_without_routing(options: argparse.Namespace) -> None:
@@ -117,9 +121,10 @@ def evaluate(options: argparse.Namespace) -> None:
 
         print_json(given(options) | evaluate_payload(problem, evaluation))
     else:
-        from libra_planner.views.terminal import print_result
+        from libra_planner.views.design import design_blocks
+        from libra_planner.views.renderers.terminal import show
 
-        print_result(_console(), problem, evaluation)
+        show(_console(), design_blocks(problem, evaluation))
 
 
 def pareto(options: argparse.Namespace) -> None:

@@ -21,7 +21,13 @@ from libra_planner.outputs import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.routing.policy import OPTIONS, Policy
 from libra_planner.studies.flow_lists import ListRuns, Watchers
-from libra_planner.views.flows import flows_payload, measured_payload, rates_csv
+from libra_planner.views.flows import (
+    flows_blocks,
+    flows_payload,
+    measured_blocks,
+    measured_payload,
+    rates_csv,
+)
 
 _USUAL = {"policy": "ecmp", "fail_links": 0, "fail_spines": 0}
 """What stands for options that are not given."""
@@ -53,9 +59,9 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     if options.json:
         print_json(flows_payload(routed, **wanted))
         return
-    from libra_planner.views.flows_table import print_flows
+    from libra_planner.views.renderers.terminal import show
 
-    print_flows(console(), routed, **wanted)
+    show(console(), flows_blocks(routed, **wanted))
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -163,6 +169,6 @@ def _answer_measured(options: argparse.Namespace, console: Callable[[], Any]) ->
     if options.json:
         print_json(measured_payload(measured, **wanted))
         return
-    from libra_planner.views.flows_table import print_measured
+    from libra_planner.views.renderers.terminal import show
 
-    print_measured(console(), measured, **wanted)
+    show(console(), measured_blocks(measured, **wanted))

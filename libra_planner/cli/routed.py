@@ -17,7 +17,7 @@ from libra_planner.evaluation import evaluated
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.studies.places import placed
 from libra_planner.views.plan import as_checked
-from libra_planner.views.routed import routed_payload
+from libra_planner.views.routed import routed_blocks, routed_payload
 
 
 def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], Any]) -> None:
@@ -38,9 +38,9 @@ def answer(options: argparse.Namespace, problem: Problem, console: Callable[[], 
         found = routed_payload(chosen, routed, evaluation, traffic, statistics=statistics)
         print_json(given(options) | found)
         return
-    from libra_planner.views.routed_table import print_routed
+    from libra_planner.views.renderers.terminal import show
 
-    print_routed(console(), chosen, evaluation, routed)
+    show(console(), routed_blocks(chosen, evaluation, routed))
 
 
 def _progress(n_checked: int) -> None:

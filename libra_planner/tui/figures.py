@@ -11,7 +11,7 @@ from rich.text import Text
 from libra_planner.tui.widgets.bandwidths import DimensionRow
 
 if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation, Violation
+    from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
     from libra_planner.tui.plans import Optimum
 
@@ -89,67 +89,42 @@ def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
 
 def verdict(problem: Problem, evaluation: Evaluation) -> Text:
     """Whether the rules are met, which are broken and by how much, and which bind."""
-    from libra_planner.views.design import binding_rules
+    from libra_planner.views.design import binding_rules, rule_texts
+    from libra_planner.views.plan import amount_text, line_text
 
-    limits = {limit.text for limit in problem.step_time_limits}
-    n_rules = len({rule.text for rule in problem.rules} | limits)
     broken = {violation.rule for violation in evaluation.violated}
     text = Text()
     if not broken:
+        n_rules = len(rule_texts(problem))
         text.append({0: "none", 1: "its only rule met"}.get(n_rules, f"all {n_rules} met"), "bold")
-    for violation in evaluation.violated:
-        text.append(f"{chr(10) if text else ''}BROKEN: {_rule(violation.rule, violation.line)}")
-        text.append(f" by {amount(violation)}")
+    for one in evaluation.violated:
+        text.append(f"{chr(10) if text else ''}BROKEN: {one.rule}{line_text(one.line)}")
+        text.append(f" by {amount_text(one)}")
         text.stylize("bold red")
     for rule in binding_rules(problem, evaluation.bandwidth_bytes_per_s):
         if rule["rule"] not in broken:
-            text.append(f"{chr(10) if text else ''}binds: {_rule(rule['rule'], rule['line'])}", "")
+            where = f"{rule['rule']}{line_text(rule['line'])}"
+            text.append(f"{chr(10) if text else ''}binds: {where}", "")
     return text
-
-
-def _rule(text: str, line: int | None) -> str:
-    return f"{text} (line {line})" if line else text
-
-
-def amount(violation: Violation) -> str:
-    """By how much a rule is broken, in its own unit."""
-    from libra_planner.units import format_time, format_usd
-
-    if violation.unit == "s":
-        return format_time(violation.by)
-    return format_usd(violation.by) if violation.unit == "$" else f"{violation.by:,.6g} GB/s"
 
 
 def waits(problem: Problem, evaluation: Evaluation) -> Table:
     """The operations that the step waits for, longest first, and what each waits on."""
-    from libra_planner.step.explanation import COMPUTE
-    from libra_planner.units import format_time
+    from libra_planner.views.design import time_table
+    from libra_planner.views.renderers.cockpit import panel_table
 
-    table = Table("operation", "waits on", box=None, padding=(0, 1, 0, 0), header_style="dim")
-    for name in ("time", "share"):
-        table.add_column(name, justify="right", no_wrap=True)
-    labels = problem.topology.labels
-    for share in evaluation.shares[:MOST_SHARES]:
-        idle = "NPUs" if share.label == COMPUTE else "latency"
-        on = ", ".join(labels[i] for i in share.dims) or idle
-        fraction = f"{share.seconds / evaluation.step_time_s:.1%}"
-        table.add_row(Text(share.label), Text(on), format_time(share.seconds), fraction)
-    return table
+    return panel_table(time_table(problem, evaluation, most=MOST_SHARES, tied=""))
 
 
 def members(evaluation: Evaluation) -> Table | None:
     """Each workload of a group; ``None`` for a plan with one."""
-    from libra_planner.units import format_time
+    from libra_planner.views.design import workload_table
+    from libra_planner.views.renderers.cockpit import panel_table
 
     if not evaluation.members:
         return None
-    table = Table("workload", box=None, padding=(0, 1, 0, 0), header_style="dim")
-    for name in ("weight", "step time", "vs equal"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for member in evaluation.members:
-        figures = f"{member.weight:.3f}", format_time(member.step_time_s)
-        table.add_row(Text(member.name), *figures, f"{member.speedup_vs_equal:.3f}x")
-    return table
+    names = ("workload", "weight", "step time", "vs equal")
+    return panel_table(workload_table(evaluation), {name: name for name in names})
 
 
 def proof(optimum: Optimum, *, is_shown: bool) -> Text:
@@ -168,9 +143,11 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
 
 def worth(optimum: Optimum) -> Table | None:
     """Shadow prices of the optimum, as ``optimize`` prints them."""
-    from libra_planner.views.terminal import worth_table
+    from libra_planner.views.renderers.terminal import rich_table
+    from libra_planner.views.worth import worth_table
 
-    return worth_table(optimum.shadow or ())
+    found = worth_table(optimum.shadow or ())
+    return rich_table(found) if found else None
 
 
 def note_lines(notes: Iterable[str]) -> Text:

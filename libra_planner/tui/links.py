@@ -100,7 +100,7 @@ def dimensions(found: CheckedLinks) -> Table:
 def parts_text(found: CheckedLinks) -> Text:
     """Switches and cables by tier, of the dimensions that have switches."""
     from libra_planner.fabric.parts import design_parts
-    from libra_planner.views.flows_table import plural
+    from libra_planner.views.layers import plural
 
     text = Text()
     for parts in design_parts(found.checked.report.design).dimensions:
@@ -245,7 +245,7 @@ def _style(ratio: float) -> str:
 
 def busiest(found: CheckedLinks) -> list[dict[str, Any]]:
     """The busiest links, as ``check --json`` lists them."""
-    from libra_planner.views.hotspot import link_rows
+    from libra_planner.views.phases import link_rows
 
     return link_rows(found.hot, N_BUSIEST) if found.hot else []
 
@@ -253,7 +253,7 @@ def busiest(found: CheckedLinks) -> list[dict[str, Any]]:
 def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
     """A link: its groups, its flows, and the way of each flow hop by hop."""
     from libra_planner.check.hotspot import FlowNames
-    from libra_planner.views.flows import hop_rows
+    from libra_planner.views.layers import hop_rows
 
     text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
     groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())

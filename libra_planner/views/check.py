@@ -1,4 +1,4 @@
-"""Checks of designs on their links as JSON-ready values."""
+"""Checks of designs on their links as JSON-ready values and text."""
 
 from __future__ import annotations
 
@@ -6,86 +6,57 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from libra_planner.check.links import CheckReport, LinkCheck, PhaseSpread
-from libra_planner.check.phases import PhaseReport
-from libra_planner.check.traffic import Choice
+import numpy as np
+
+from libra_planner.check.failures import FailureCase, FailureStudy
+from libra_planner.check.hotspot import Hotspot, TracedFlow
+from libra_planner.check.links import CheckReport, LinkCheck
+from libra_planner.check.traffic import TrafficSettings
 from libra_planner.evaluation import Violation
-from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.parts import DimensionParts, design_parts
-from libra_planner.fabric.realization import (
-    Direct,
-    RealizedDesign,
-    RealizedDimension,
-    Sharing,
-    sharing,
-)
-from libra_planner.problem import RULE_TOLERANCE, Problem, StepTimeLimit
+from libra_planner.fabric.clos import Array, Clos
+from libra_planner.fabric.parts import design_parts
+from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.imbalance import distribution
-from libra_planner.units import format_bandwidth, gigabytes_per_s
-from libra_planner.views.flows import layer_row
-from libra_planner.views.phases import choice_payload, labels
-from libra_planner.views.plan import as_checked, memory_payload, plan_notes
-from libra_planner.views.spread import figures, number
+from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views.cells import (
+    Block,
+    Cell,
+    Table,
+    attributes,
+    escape,
+    table_of,
+)
+from libra_planner.views.cells import number as amount
+from libra_planner.views.layers import plural
+from libra_planner.views.parts import built_notes, link_notes, parts_blocks, parts_payload
+from libra_planner.views.phases import (
+    algorithm_lines,
+    hotspot_blocks,
+    phase_table,
+    phases_payload,
+)
+from libra_planner.views.plan import (
+    as_checked,
+    line_text,
+    memory_markup,
+    memory_payload,
+    plan_notes,
+)
+from libra_planner.views.spread import (
+    NOTHING_DRAWN,
+    figures,
+    histogram_payload,
+    mean_text,
+    number,
+    spread,
+    spread_table,
+    timed,
+    timed_histogram,
+    two_digits,
+)
 
-
-def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
-    """Scale-up switches (C14), and networks in which groups load one another."""
-    networks = problem.links.networks
-    for one in design.dimensions:
-        if one.settings is not None and one.settings.one_switch and one.fabric is not None:
-            yield _scale_up(one)
-    if problem.realization is not None and any(problem.links.switches) and not any(networks):
-        yield (
-            "no switch of this fabric has a NIC price: what fabric.realization says of switches "
-            "applies to none, unless it stands under a tier's name"
-        )
-    for one in design.dimensions:
-        if one.is_network and one.settings and one.settings.port_speed_Bps is None:
-            yield _open_speed(one)
-        if (one.oversubscription or 0) > 1 and isinstance(one.fabric, Clos):
-            yield _oversubscribed(one, one.fabric)
-    for dim, one in enumerate(design.dimensions):
-        found = sharing(design.topology, dim, one)
-        if found is not None:
-            yield _shared(one, str(design.topology.dimensions[dim]), found)
-
-
-def _scale_up(built: RealizedDimension) -> str:
-    return (
-        f"{built.label}: tier {built.tier} has no NIC price, so every group has one scale-up "
-        f"switch at full bandwidth, without leaves, optics and ECMP"
-    )
-
-
-def _open_speed(built: RealizedDimension) -> str:
-    speed = format_bandwidth(built.bandwidth_Bps / built.n_nics)
-    return (
-        f"the plan gives no port_speed for {built.label}, so its ports run at exactly {speed}; a "
-        f"report buys the slowest ports that are sold and suffice"
-    )
-
-
-def _oversubscribed(built: RealizedDimension, fabric: Clos) -> str:
-    hosts, uplinks = fabric.hosts_per_leaf, fabric.n_uplinks
-    return (
-        f"{built.label}: leaves are oversubscribed {built.oversubscription:.4g}:1 as built: a full "
-        f"leaf has {hosts:,} host ports and {uplinks:,} uplink{'s' * (uplinks != 1)}"
-    )
-
-
-def _shared(built: RealizedDimension, block: str, found: Sharing) -> str:
-    settings = built.settings
-    wiring = settings.wiring if settings is not None else ""
-    links = "uplinks" if found.where == "leaf" else "links to the cores"
-    return (
-        f"{built.label}: with wiring {wiring} groups load one another: a {found.where} holds NPUs "
-        f"of {found.n_sharing:,} of the {found.n_groups:,} groups of {block}, which share its "
-        f"{links}. wiring: rail gives every group a network of its own"
-    )
-
-
-_ROUNDING = 1e-9
-"""Relative difference of bandwidths that is no more than rounding."""
+LEAST_FOR_HISTOGRAM = 10
+"""Seeds below which a histogram says no more than the percentiles."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +101,9 @@ class CheckedPlan:
 def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[str, Any]:
     """What ``check --json`` prints."""
     report, problem = checked.report, checked.links.problem
-    traffic = checked.links.traffic
     return {
         **routing_keys(report),
-        "placement": traffic.placement,
-        "queue_pairs": traffic.n_queue_pairs,
-        "npus_per_address": traffic.npus_per_address,
+        **traffic_keys(checked.links.traffic),
         "workload": problem.workload_name,
         "topology": str(problem.topology),
         "tiers": list(problem.topology.tiers),
@@ -145,19 +113,11 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "realized_GBps": [gigabytes_per_s(value) for value in report.design.bandwidth_Bps],
         **time_keys(report, statistics=checked.statistics),
         "dimensions": _dimensions(checked),
-        "phases": [
-            _phase(phase, spread, choice)
-            for (phase, _), spread, choice in zip(
-                report.phases, report.spreads, report.choices, strict=True
-            )
-        ],
+        "phases": phases_payload(report),
         "hotspot": hotspot,
         "memory": memory_payload(problem.step.memory),
         "settings": list(problem.settings),
-        "violated": [
-            {"rule": broken.rule, "line": broken.line, "by": broken.by, "unit": broken.unit}
-            for broken in checked.violated
-        ],
+        "violated": [attributes(one, "rule", "line", "by", "unit") for one in checked.violated],
         "violated_on_links": [
             {"rule": limit.text, "line": limit.line, "by": late_s, "unit": "s"}
             for limit, late_s in checked.late
@@ -178,6 +138,15 @@ def routing_keys(report: CheckReport) -> dict[str, Any]:
     }
 
 
+def traffic_keys(traffic: TrafficSettings) -> dict[str, Any]:
+    """How NPUs use their NICs."""
+    return {
+        "placement": traffic.placement,
+        "queue_pairs": traffic.n_queue_pairs,
+        "npus_per_address": traffic.npus_per_address,
+    }
+
+
 def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
     """Step times, slowdown and FIM over the seeds."""
     keys = {
@@ -189,9 +158,7 @@ def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
         "fim_floor_percent": number(report.fim_floor_percent),
     }
     if len(report.seeds) > 1:
-        found = distribution(report.effective_step_time_s)
-        counts, edges = found.counts.tolist(), found.edges.tolist()
-        keys["step_time_histogram"] = {"counts": counts, "edges": edges}
+        keys["step_time_histogram"] = histogram_payload(report.effective_step_time_s)
     return keys
 
 
@@ -218,59 +185,6 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
     ]
 
 
-def parts_payload(built: DimensionParts) -> dict[str, Any]:
-    """Switches, ports, cables and optics of a dimension."""
-    return {
-        "n_nics": built.n_nics,
-        "n_switches": built.n_switches,
-        "n_cables": built.n_cables,
-        "n_optics": built.n_optics,
-        "switches": [
-            {
-                "tier": part.tier,
-                "n_switches": part.n_switches,
-                "n_ports_used": part.n_ports_used,
-                "n_ports_free": part.n_ports_free,
-            }
-            for part in built.switches
-        ],
-        "cables": [
-            {
-                "joins": part.joins,
-                "n_cables": part.n_cables,
-                "speed_GBps": gigabytes_per_s(part.speed_Bps),
-                "n_optics": part.n_optics,
-            }
-            for part in built.cables
-        ],
-    }
-
-
-def _phase(phase: PhaseReport, spread: PhaseSpread, choice: Choice) -> dict[str, Any]:
-    """A phase of the first seed; its figures are means over the seeds."""
-    worst = phase.worst
-    return {
-        "dimension": phase.label,
-        "collectives": labels(choice.users),
-        "group_size": phase.group_size,
-        "algorithm": phase.algorithm,
-        **choice_payload(choice),
-        "n_rounds": len(phase.rounds),
-        "n_flows": sum(one.n_flows for one in phase.rounds),
-        **figures("efficiency", spread.efficiency, statistics=False),
-        **figures("slowdown", spread.slowdown, statistics=False),
-        **figures("fim_percent", spread.fim_percent, statistics=False),
-        "fim_floor_percent": number(phase.fim_floor_percent),
-        "worst_round": {
-            "name": worst.name,
-            "share": worst.share,
-            "n_flows": worst.n_flows,
-            "slowdown": number(worst.time_s / worst.ideal_s),
-            "layers": [layer_row(layer) for layer in worst.layers],
-        },
-    }
-
-
 def check_notes(checked: CheckedPlan) -> Iterator[str]:
     """What a check takes for granted, worth printing beside it."""
     problem, design = checked.links.problem, checked.report.design
@@ -293,38 +207,224 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
     yield from link_notes(problem, design)
-    yield from _built_notes(checked)
+    yield from built_notes(design)
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)
     yield from plan_notes(as_checked(checked.links.problem))
 
 
-def _ignored(built: RealizedDimension) -> Iterator[str]:
-    """Counts of a plan that one switch has no use for."""
-    if built.settings is not None:
-        counts = {"spines": built.settings.n_spines, "parallel_links": built.settings.n_parallel}
-        given = " and ".join(f"{key}: {n}" for key, n in counts.items() if n is not None)
-        if given:
-            yield f"{built.label}: one switch holds all endpoints of a network, {given} is not used"
+def check_blocks(
+    checked: CheckedPlan,
+    hot: Hotspot | None,
+    *,
+    n_busiest: int,
+    groups: bool,
+    traced: TracedFlow | None,
+) -> Iterator[Block]:
+    """Headline, step times, dimensions, parts, phases, what loses most, notes."""
+    report = checked.report
+    yield from _headline(checked)
+    yield from ("", _step_time_table(checked), _costs(report))
+    if checked.has_statistics:
+        yield from _over_seeds(report)
+    yield from ("", _dimension_table(checked), "")
+    yield from parts_blocks(design_parts(report.design))
+    if report.phases:
+        yield from ("", phase_table(report))
+        yield from map(escape, algorithm_lines(report))
+    if hot is not None:
+        yield from hotspot_blocks(report, hot, n_busiest=n_busiest, groups=groups, traced=traced)
+    notes = [escape(f"Note: {note}") for note in check_notes(checked)]
+    yield from ["", *notes] if notes else []
 
 
-def _built_notes(checked: CheckedPlan) -> Iterator[str]:
-    """How the links differ from the design, and where there is nothing to choose."""
-    built = checked.report.design.dimensions
-    direct = [one.label for one in built if isinstance(one.fabric, Direct)]
-    if direct:
-        yield (
-            f"{', '.join(direct)}: direct links offer no choice of path, so that FIM is not "
-            f"defined; a group in only a part of the dimension has only its own links"
-        )
-    for one in built:
-        if one.is_network and isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
-            yield f"{one.label}: one switch per network offers no choice of path: no FIM"
-            yield from _ignored(one)
-        if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
-            nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
-            speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
-            yield (
-                f"{one.label}: {nics} of {speed} per NPU, "
-                f"{format_bandwidth(one.asked_Bps)} is asked for; step times use all of it"
-            )
+def _headline(checked: CheckedPlan) -> Iterator[str]:
+    report, problem, traffic = checked.report, checked.links.problem, checked.links.traffic
+    topology = problem.topology
+    name = escape(problem.workload_name)
+    yield f"[bold]{name}[/] on {topology}, {topology.n_npus:,} NPUs"
+    if problem.settings:
+        yield f"[dim]{escape(', '.join(problem.settings))}[/]"
+    vector = ", ".join(format_bandwidth(value) for value in checked.links.bandwidth_Bps)
+    origin = "the plan's own optimum, found first" if checked.optimized else "as given"
+    yield f"Design {vector} per NPU: {origin}"
+    pairs = f"{traffic.n_queue_pairs} queue {plural('pair', traffic.n_queue_pairs)} per connection"
+    shared = f", {traffic.npus_per_address} NPUs per address" * (traffic.npus_per_address > 1)
+    yield f"Routed by {routed_by(report)}; placement {traffic.placement}, {pairs}{shared}"
+    yield from memory_markup(problem)
+    for broken in checked.violated:
+        yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{line_text(broken.line)}"
+    for limit, late_s in checked.late:
+        text = f"{escape(limit.text)}{line_text(limit.line)}, by {format_time(late_s)}"
+        yield f"[red]Breaks a rule on its links:[/] {text}"
+
+
+def routed_by(report: CheckReport) -> str:
+    """Policy and seeds in words."""
+    policy = report.policy
+    hashed = ""
+    if policy.kind.reads_headers:
+        extras = ", one seed for all switches" * policy.shared_seed
+        extras += ", queue pair hashed too" * policy.enhanced
+        hashed = f" ({policy.hash} hash{extras})"
+    elif policy.per_collective:
+        hashed = " (each collective by itself)"
+    if not report.is_drawn:
+        return f"[bold]{policy.name}[/]{hashed}{NOTHING_DRAWN}"
+    seeds = f"seed {report.seeds[0]}"
+    if report.n_routings > 1:
+        seeds = f"{report.n_routings:,} seeds from {report.seeds[0]}"
+    return f"[bold]{policy.name}[/]{hashed}, {seeds}"
+
+
+def _step_time_table(checked: CheckedPlan) -> Table:
+    """The three step times, each with its ratio to the first."""
+    report = checked.report
+    ideal_s, routed_s = report.ideal_step_time_s, report.effective_step_time_s
+    rows = [
+        ("ideal: all bandwidth, the plan's model", ideal_s),
+        ("whole links, every packet sprayed", report.spray_step_time_s),
+    ]
+    found = distribution(routed_s)
+    if not checked.has_statistics:
+        rows.append((f"whole links, {report.policy.name}", found.mean))
+    else:
+        rows.append((f"whole links, {report.policy.name}, mean", found.mean))
+        rows.append((f"whole links, {report.policy.name}, p95", found.p95))
+    return table_of(
+        "Step time",
+        rows,
+        {
+            "step time": lambda row: row[0],
+            "time": lambda row: format_time(row[1]),
+            "vs ideal": lambda row: f"{row[1] / ideal_s:.3f}x",
+        },
+        left=("step time",),
+    )
+
+
+def _costs(report: CheckReport) -> str:
+    """What the links' shape and the routing add to the step time."""
+    links = report.spray_step_time_s / report.ideal_step_time_s - 1
+    routing = report.effective_step_time_s / report.spray_step_time_s - 1
+    cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
+    means = mean_text(routing[: report.n_routings], _signed)
+    return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
+
+
+def _signed(fraction: float) -> str:
+    return f"{round(fraction, 4) + 0.0:+.2%}"
+
+
+def _over_seeds(report: CheckReport) -> Iterator[Block]:
+    times_s = report.effective_step_time_s
+    rows = [timed("step time", times_s), ("slowdown", report.slowdown)]
+    rows.append(("FIM %", report.fim_percent))
+    yield from ("", spread_table(rows, f"Over {len(report.seeds):,} seeds"))
+    if len(report.seeds) >= LEAST_FOR_HISTOGRAM and np.ptp(times_s) > 0:
+        yield timed_histogram("Seeds by step time,", times_s)
+
+
+def _dimension_table(checked: CheckedPlan) -> Table:
+    return table_of(
+        "Dimensions: GB/s per NPU, and the share of it that collectives get",
+        zip(checked.report.dimensions, checked.blocks, strict=True),
+        {
+            "dim": lambda row: row[0].label,
+            "tier": lambda row: row[0].tier,
+            "block": lambda row: row[1],
+            "asked": lambda row: _gbps(row[0].asked_Bps),
+            "realised": lambda row: _gbps(row[0].bandwidth_Bps),
+            "sprayed %": lambda row: two_digits(100 * row[0].ideal_efficiency),
+            "efficiency %": lambda row: two_digits(100 * _mean(row[0].efficiency)),
+            "FIM %": lambda row: two_digits(_mean(row[0].fim_percent)),
+            "floor %": lambda row: two_digits(row[0].fim_floor_percent),
+        },
+        left=("dim", "tier", "block"),
+        dispensable=("sprayed %", "tier", "floor %"),
+    )
+
+
+def _gbps(bandwidth_Bps: float) -> Cell:
+    return amount(gigabytes_per_s(bandwidth_Bps), 2)
+
+
+def _mean(samples: Array) -> float:
+    return float(samples.mean())
+
+
+MOST_NAMED = 10
+"""Cases that are named."""
+
+
+def study_payload(study: FailureStudy) -> dict[str, Any]:
+    """Statistics of a study, and its first cases."""
+    return {
+        "n_cases": len(study.cases),
+        "n_disconnected": study.n_disconnected,
+        "whole_step_time_s": study.whole_step_time_s,
+        "step_time_s": spread(study.step_time_s),
+        "slowdown_vs_whole": spread(study.step_time_s / study.whole_step_time_s),
+        "fim_percent": spread(study.fim_percent),
+        "step_time_histogram": histogram_payload(study.step_time_s),
+        "cases": [_case(case) for case in study.cases[:MOST_NAMED]],
+    }
+
+
+def _case(case: FailureCase) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "step_time_s": number(case.step_time_s),
+        "fim_percent": number(case.fim_percent),
+        "disconnected": case.disconnected or None,
+    }
+
+
+def draw_lines(study: FailureStudy, what: str) -> Iterator[str]:
+    """Drawn failures in words; ``what`` fails in every draw."""
+    yield f"With {what} failed, {_times(study)}"
+    yield from _cut_off(study)
+
+
+def single_failure_lines(study: FailureStudy, n: int) -> Iterator[str]:
+    """The N-1 study in words, with the worst ``n`` cases."""
+    yield f"With any one cable or spine failed (N-1), {_times(study)}"
+    yield from _cut_off(study)
+    for case in [case for case in study.cases if not case.disconnected][:n]:
+        slower = case.step_time_s / study.whole_step_time_s
+        fim = "" if np.isnan(case.fim_percent) else f", FIM {case.fim_percent:.2f} %"
+        yield f"  {case.name}: {format_time(case.step_time_s)} ({slower:.3f}x{fim})"
+
+
+def _times(study: FailureStudy) -> str:
+    n_cases = f"{len(study.cases):,} case{'s' if len(study.cases) > 1 else ''}"
+    times = study.step_time_s
+    if not len(times):
+        return f"{n_cases}: all cut hosts off"
+    found, whole_s = distribution(times), study.whole_step_time_s
+    worst_s = float(times.max())
+    return (
+        f"{n_cases}: step time {format_time(found.mean)} on average "
+        f"({found.mean / whole_s:.3f}x of {format_time(whole_s)} with nothing failed), "
+        f"p95 {format_time(found.p95)}, worst {format_time(worst_s)} ({worst_s / whole_s:.3f}x)"
+    )
+
+
+def _cut_off(study: FailureStudy) -> Iterator[str]:
+    cut = [case for case in study.cases if case.disconnected]
+    if cut:
+        n = len(cut)
+        cases = "1 case cuts" if n == 1 else f"{n:,} cases cut"
+        yield f"  {cases} hosts off, left out of the times; {cut[0].name}: {cut[0].disconnected}"
+
+
+def failures_blocks(
+    studies: dict[str, FailureStudy], failed: str, *, n_worst: int
+) -> Iterator[Block]:
+    """Studies of failures, after those of the check; ``failed`` says what in each draw."""
+    for name, study in studies.items():
+        is_drawn = name == "failures"
+        lines = draw_lines(study, failed) if is_drawn else single_failure_lines(study, n_worst)
+        yield from ("", *map(escape, lines))
+        if is_drawn and len(study.step_time_s) >= LEAST_FOR_HISTOGRAM:
+            yield timed_histogram("Draws by step time,", study.step_time_s)

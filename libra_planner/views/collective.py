@@ -1,11 +1,19 @@
-"""A single collective as the JSON object of the command-line contract (DESIGN section 4)."""
+"""A single collective: the JSON object of ``collective --json``, and text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.step.collectives.algorithms import algorithm_used, visits
-from libra_planner.units import NS_PER_S, gigabytes_per_s
+from libra_planner.units import (
+    NS_PER_S,
+    format_bandwidth,
+    format_bytes,
+    format_time,
+    gigabytes_per_s,
+)
+from libra_planner.views.cells import Block, Table, attributes, count, table_of
 
 if TYPE_CHECKING:
     from libra_planner.inputs.collectives import CollectiveCase
@@ -29,12 +37,8 @@ def collective_payload(
         "chunks": times.n_chunks,
         "algorithms": [row["algorithm"] for row in dimensions],
         "in_network": [topology.labels[i] for i in sorted(case.network.in_network)],
-        "time_s": times.time_s,
-        "ideal_time_s": times.ideal_time_s,
-        "continuous_time_s": times.continuous_time_s,
-        "model_time_s": times.model_time_s,
-        "model_gap": times.model_gap,
-        "aggregate_bound_s": times.aggregate_bound_s,
+        **attributes(times, "time_s", "ideal_time_s", "continuous_time_s"),
+        **attributes(times, "model_time_s", "model_gap", "aggregate_bound_s"),
         "bottleneck": max(dimensions, key=lambda row: row["busy_s"])["dimension"],
         "dimensions": dimensions,
     }
@@ -77,3 +81,69 @@ def _balanced(case: CollectiveCase, balanced: BalancedSchedule) -> dict[str, Any
             for share in balanced.split
         ],
     }
+
+
+_NOTED_ROUNDING = 1e-3
+"""Share of the time that rounding may take without a note."""
+
+
+def collective_blocks(
+    case: CollectiveCase, times: CollectiveTimes, balanced: BalancedSchedule | None = None
+) -> Iterator[Block]:
+    """Headline, how the time compares, and what each dimension does."""
+    topology, size = case.network.topology, format_bytes(case.collective.size_bytes)
+    plural = "" if times.n_chunks == 1 else "s"
+    where = f"{topology}, {topology.n_npus:,} NPUs, {times.n_chunks} chunk{plural}"
+    yield f"[bold]{case.collective.kind.value}[/] of {size} on {where}"
+    yield (
+        f"Time [bold]{format_time(times.time_s)}[/] (exact flow shop); convex model "
+        f"{format_time(times.model_time_s)} (exact is {times.model_gap:.3f}x of it), ideal "
+        f"{format_time(times.ideal_time_s)} (no latency, endlessly many chunks)"
+    )
+    if times.aggregate_bound_s is not None:
+        bound = format_time(times.aggregate_bound_s)
+        yield f"All dimensions together could send the bytes in {bound}"
+    if balanced is not None:
+        yield _balanced_text(case, balanced)
+    yield from ("", _table(case, times))
+    lost = 1 - times.time_s / times.continuous_time_s
+    if lost > _NOTED_ROUNDING:
+        yield from (
+            "",
+            f"Note: messages are short here; rounding each down to the clock, as ASTRA-sim does, "
+            f"takes {lost:.1%} off the time. --clock-ns 0 turns it off",
+        )
+
+
+def _balanced_text(case: CollectiveCase, balanced: BalancedSchedule) -> str:
+    labels = case.network.topology.labels
+    shares = ", ".join(
+        f"{share.fraction:.1%} {' > '.join(labels[i] for i in share.order)}"
+        for share in balanced.split
+    )
+    return (
+        f"Balanced over orders of the dimensions: ideal time [bold]{format_time(balanced.time_s)}"
+        f"[/], {balanced.gain:.3f}x as fast as the fixed order: {shares}"
+    )
+
+
+def _table(case: CollectiveCase, times: CollectiveTimes) -> Table:
+    """One row per dimension; narrow terminals lose the columns of the input first."""
+    inputs = case.bandwidth_bytes_per_s, case.network.latency_s
+    return table_of(
+        "Dimensions, innermost first",
+        zip(dimension_rows(case, times), *inputs, strict=True),
+        {
+            "dimension": lambda row: row[0]["dimension"],
+            "block": lambda row: row[0]["block"],
+            "algorithm": lambda row: row[0]["algorithm"],
+            "bandwidth": lambda row: format_bandwidth(row[1]),
+            "latency": lambda row: f"{row[2] * NS_PER_S:,g} ns",
+            "bytes": lambda row: format_bytes(row[0]["traffic_bytes"]),
+            "steps": lambda row: count(row[0]["steps"]),
+            "busy": lambda row: format_time(row[0]["busy_s"]),
+            "of the time": lambda row: f"{row[0]['busy_fraction']:.1%}",
+        },
+        left=("dimension", "block", "algorithm"),
+        dispensable=("latency", "algorithm", "of the time", "steps"),
+    )

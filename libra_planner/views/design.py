@@ -1,25 +1,33 @@
-"""Results as the JSON objects of the command-line contract (DESIGN section 4)."""
+"""A design by its plan's model: the JSON objects of ``optimize`` and ``evaluate``, and text."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from libra_planner.costs.options import LinkOption
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.step.explanation import COMPUTE, Share
 from libra_planner.step.expression import Array
-from libra_planner.units import format_bandwidth, format_usd, gigabytes_per_s
+from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
+from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table_of
 from libra_planner.views.plan import (
+    amount_text,
+    equal_bandwidth_text,
+    fidelity_lines,
     fidelity_payload,
     group_payload,
+    line_text,
+    memory_markup,
     memory_payload,
     objective_notes,
     plan_notes,
+    result_notes,
 )
+from libra_planner.views.worth import worth_table
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -28,50 +36,25 @@ if TYPE_CHECKING:
 
 _BINDING = 1e-6
 """Relative slack below which a rule binds."""
+_SHOWN_GAP = 1e-9
+"""Smaller gaps are shown as this: their digits are rounding."""
+_BETTER = {
+    "performance": "is faster",
+    "performance_per_cost": "has a smaller step time x cost",
+    "cost": "is cheaper",
+}
 
 
 def optimize_payload(problem: Problem, design: Design, evaluation: Evaluation) -> dict[str, Any]:
     """What ``optimize --json`` prints."""
-    certificate = {
-        "status": "optimal",
-        "optimality_gap": design.optimality_gap,
-        "lower_bound": design.lower_bound,
-        "unique": design.unique,
-        "max_violation": design.max_violation,
-    }
+    proof = attributes(design, "optimality_gap", "lower_bound", "unique", "max_violation")
     figures = _figures(problem, evaluation)
-    return {"objective": design.objective, **certificate, **figures}
-
-
-def worth_payload(
-    shadow: tuple[ShadowPrice, ...] | None, prices: tuple[ShadowPrice, ...] | None
-) -> dict[str, Any]:
-    """Keys ``shadow_prices`` and ``price_sensitivity``; null where there are none to give."""
-    return {
-        "shadow_prices": shadow and [_worth(price) for price in shadow],
-        "price_sensitivity": prices and [_worth(price) for price in prices],
-    }
-
-
-def _worth(price: ShadowPrice) -> dict[str, Any]:
-    subject: dict[str, Any] = {price.subject: price.name}
-    if price.subject == "rule":
-        subject |= {"line": price.line, "bound": price.bound}
-    return {
-        **subject,
-        "unit": price.unit,
-        "d_step_time_s": price.d_step_time_s,
-        "d_cost_usd": price.d_cost_usd,
-        "side": price.side,
-    }
+    return {"objective": design.objective, "status": "optimal", **proof, **figures}
 
 
 def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """What ``evaluate --json`` prints: no solver's keys, but the rules that are broken."""
-    violated = [
-        {"rule": broken.rule, "line": broken.line, "by": broken.by, "unit": broken.unit}
-        for broken in evaluation.violated
-    ]
+    violated = [attributes(one, "rule", "line", "by", "unit") for one in evaluation.violated]
     verdict = {"feasible": evaluation.feasible, "violated": violated}
     figures = _figures(problem, evaluation)
     figures["notes"] += objective_notes(problem, evaluation)
@@ -107,9 +90,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "step_time_s": evaluation.step_time_s,
         "compute_time_s": evaluation.compute_s,
         "communication_time_s": evaluation.communication_s,
-        "cost_usd": evaluation.cost_usd,
-        "network_cost_usd": evaluation.network_cost_usd,
-        "fixed_cost_usd": evaluation.fixed_cost_usd,
+        **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "equal_bandwidth": {
             "bandwidth_GBps": _vector(equal.bandwidth_bytes_per_s),
@@ -151,64 +132,200 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-if TYPE_CHECKING:
-    from libra_planner.optimizer.catalogue import CatalogueDesign
-
-_OBJECTIVES = {
-    "performance": "Step time",
-    "performance_per_cost": "Step time x cost",
-    "cost": "Cost",
-}
-
-
-def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, Any]:
-    """The key ``catalogue`` of ``optimize --json`` for a plan with ``link_options``."""
-    labels, free = problem.topology.labels, design.continuous
-    continuous = free and {
-        "bandwidth_GBps": [gigabytes_per_s(value) for value in free.bandwidth_bytes_per_s],
-        "objective": free.objective,
-    }
-    figures = {
-        "options": [
-            option and _option(label, option)
-            for label, option in zip(labels, design.options, strict=True)
-        ],
-        "n_combinations": design.n_combinations,
-        "continuous": continuous,
-        "no_continuous": design.no_continuous or None,
-        "loss_vs_continuous": design.loss_vs_continuous,
-    }
-    return {"catalogue": figures}
-
-
-def _option(label: str, option: LinkOption) -> dict[str, Any]:
-    return {
-        "dimension": label,
-        "bandwidth_GBps": gigabytes_per_s(option.bandwidth_bytes_per_s),
-        "speed_GBps": gigabytes_per_s(option.speed_bytes_per_s),
-        "n_ports": option.n_ports,
-        "cost_usd": option.cost_usd,
-        "name": option.name or None,
-    }
+def design_blocks(
+    problem: Problem,
+    evaluation: Evaluation,
+    design: Design | None = None,
+    shadow: tuple[ShadowPrice, ...] | None = None,
+) -> Iterator[Block]:
+    """A whole result: headline, bandwidths, time split, rules, what more is worth, notes."""
+    topology = problem.topology
+    name = escape(problem.workload_name)
+    yield f"[bold]{name}[/] on {topology}, {topology.n_npus:,} NPUs"
+    if problem.settings:
+        yield f"[dim]{escape(', '.join(problem.settings))}[/]"
+    yield _headline(evaluation)
+    yield from _objective(problem, evaluation)
+    yield from fidelity_lines(evaluation)
+    yield _against_equal(problem, evaluation)
+    yield from memory_markup(problem)
+    yield _verdict(problem, evaluation, design)
+    yield from ("", _bandwidth_table(problem, evaluation), "")
+    if evaluation.members:
+        yield from (workload_table(evaluation), "")
+    yield time_table(problem, evaluation)
+    yield from _rules(problem, evaluation)
+    worth = worth_table(shadow or ())
+    if worth is not None:
+        yield from ("", worth)
+    notes = [escape(f"Note: {note}") for note in result_notes(problem, evaluation)]
+    yield from ["", *notes] if notes else []
 
 
-def catalogue_lines(problem: Problem, design: CatalogueDesign) -> list[str]:
-    """Plain lines that say what to buy and what is lost against any bandwidth."""
-    bought = [
-        f"{label} {option} ({format_usd(option.cost_usd)})" if option else f"{label} any bandwidth"
-        for label, option in zip(problem.topology.labels, design.options, strict=True)
-    ]
-    scope = f"the best of {design.n_combinations:,} purchasable combinations"
-    return [f"Buy per NPU: {', '.join(bought)}: {scope}", _loss(problem, design)]
-
-
-def _loss(problem: Problem, design: CatalogueDesign) -> str:
-    free, loss = design.continuous, design.loss_vs_continuous
-    if free is None or loss is None:
-        reason = design.no_continuous or "its objective is zero"
-        return f"No continuous optimum to compare with: {reason}"
-    vector = ", ".join(format_bandwidth(value) for value in free.bandwidth_bytes_per_s)
+def _headline(evaluation: Evaluation) -> str:
+    mean = "Weighted mean step time" if evaluation.members else "Step time"
     return (
-        f"{_OBJECTIVES[problem.objective]} {loss:+.2%} against the continuous optimum of the "
-        f"same rules at the price book's linear prices ({vector})"
+        f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
+        f"({format_time(evaluation.compute_s)} compute, "
+        f"{format_time(evaluation.communication_s)} exposed communication), "
+        f"{_cost(evaluation)}"
     )
+
+
+def _cost(evaluation: Evaluation) -> str:
+    network = f"network cost [bold]{format_usd(evaluation.network_cost_usd)}[/]"
+    if not evaluation.fixed_cost_usd:
+        return network
+    return f"{network}, system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+
+
+def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """The value of an objective that the headline does not show."""
+    value, relative = evaluation.objective, problem.group_objective != "weighted"
+    if value is None:
+        yield f"Objective {problem.group_objective}: not known without optimize"
+    elif problem.objective == "cost":
+        yield f"Objective cost: [bold]{format_usd(value)}[/]"
+    elif problem.objective == "performance_per_cost":
+        unit, time = ("", f"{problem.group_objective} time") if relative else (" s", "step time")
+        amount = f"[bold]{format_usd(value)}{unit}[/]"
+        yield f"Objective performance_per_cost: {amount} ({time} x cost)"
+    elif relative:
+        ratio = "step time over each workload's own optimum"
+        yield f"Objective {problem.group_objective}: [bold]{value:.6f}[/] ({ratio})"
+
+
+def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
+    """The comparison of C9, and at equal cost where that baseline breaks the rules."""
+    equal = evaluation.equal
+    per_cost = evaluation.perf_per_cost_vs_equal
+    per_dollar = (
+        f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar" if per_cost else ""
+    )
+    text = (
+        f"[bold]{evaluation.speedup_vs_equal:.3f}x[/] as fast as equal bandwidth "
+        f"({equal_bandwidth_text(evaluation)}){per_dollar}"
+    )
+    rate = float(problem.price_usd_per_Bps.sum())
+    if equal.feasible or not rate:
+        return text
+    same_cost = np.full(problem.topology.n_dims, evaluation.network_cost_usd / rate)
+    seconds = float(problem.step_time.seconds(same_cost))
+    return (
+        f"{text}; [bold]{seconds / evaluation.step_time_s:.3f}x[/] as fast as equal bandwidth at "
+        f"the same network cost ({format_bandwidth(same_cost[0])} each: {format_time(seconds)})"
+    )
+
+
+def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) -> str:
+    if design is not None:
+        ties = "" if design.unique else "; other vectors tie, this is the first of the cheapest"
+        digits = int(1e-6 - np.log10(max(design.optimality_gap, _SHOWN_GAP)))
+        relative = problem.group_objective != "weighted"
+        better = "has a smaller objective" if relative else _BETTER[problem.objective]
+        proof = f"no design under these rules {better} by more than one part in 10^{digits}"
+        return f"Proven optimal: {proof}{ties}"
+    n_rules, broken = len(rule_texts(problem)), {one.rule for one in evaluation.violated}
+    n_broken = len(broken & rule_texts(problem))
+    n_unpurchasable = len(broken) - n_broken
+    speeds = "1 speed" if n_unpurchasable == 1 else f"{n_unpurchasable} speeds"
+    buys = f"; [red]{speeds} cannot be bought[/]" if n_unpurchasable else ""
+    if n_broken:
+        return f"[red]Breaks {n_broken} of {n_rules} rules[/]{buys}"
+    if n_rules == 1:
+        return f"Meets its only rule{buys}"
+    return (f"Meets all {n_rules} rules" if n_rules else "No rules to meet") + buys
+
+
+def rule_texts(problem: Problem) -> set[str]:
+    """The rules of a plan, each once, with its bounds on the step time."""
+    limits = {limit.text for limit in problem.step_time_limits}
+    return {rule.text for rule in problem.rules} | limits
+
+
+def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
+    """One row per dimension; narrow terminals lose the bars first, then the baseline."""
+    bandwidth, costs = evaluation.bandwidth_bytes_per_s, evaluation.cost_usd_by_dim
+    total, most = bandwidth.sum() or 1.0, bandwidth.max() or 1.0
+    cost_usd, equal = evaluation.network_cost_usd or 1.0, evaluation.equal.bandwidth_bytes_per_s
+    dimensions, labels = problem.topology.dimensions, problem.topology.labels
+    return table_of(
+        "Bandwidth per NPU, one direction",
+        range(len(dimensions)),
+        {
+            "dimension": lambda i: labels[i],
+            "": lambda i: str(dimensions[i]),
+            "tier": lambda i: dimensions[i].tier,
+            "bandwidth": lambda i: format_bandwidth(bandwidth[i]),
+            " ": lambda i: Cell(float(bandwidth[i] / most)),
+            "share": lambda i: f"{bandwidth[i] / total:.1%}",
+            "equal": lambda i: format_bandwidth(equal[i]),
+            "cost": lambda i: format_usd(costs[i]),
+            "of cost": lambda i: f"{costs[i] / cost_usd:.1%}",
+        },
+        left=("dimension", "", "tier", " "),
+        dispensable=("equal",),
+        bar=" ",
+    )
+
+
+def workload_table(evaluation: Evaluation) -> Table:
+    """One row per workload of a group."""
+    return table_of(
+        "Each workload",
+        evaluation.members,
+        {
+            "workload": lambda one: one.name,
+            "weight": lambda one: f"{one.weight:.3f}",
+            "step time": lambda one: format_time(one.step_time_s),
+            "compute": lambda one: format_time(one.compute_s),
+            "communication": lambda one: format_time(one.communication_s),
+            "vs equal": lambda one: f"{one.speedup_vs_equal:.3f}x",
+        },
+        left=("workload",),
+        is_wrapped=True,
+    )
+
+
+def time_table(
+    problem: Problem, evaluation: Evaluation, *, most: int | None = None, tied: str = " (tied)"
+) -> Table:
+    """The operations that the step waits for, longest first, and what each waits on.
+
+    Parameters
+    ----------
+    most : operations that are listed; all where it is not given.
+    tied : what stands behind several dimensions.
+    """
+    mean = "Weighted mean step time" if evaluation.members else "Step time"
+    return table_of(
+        f"{mean}, all layers together",
+        evaluation.shares[:most],
+        {
+            "operation": lambda share: share.label,
+            "waits on": lambda share: waits_on(problem, share) + tied * (len(share.dims) > 1),
+            "time": lambda share: format_time(share.seconds),
+            "share": lambda share: f"{share.seconds / evaluation.step_time_s:.1%}",
+        },
+        left=("operation", "waits on"),
+        is_wrapped=True,
+    )
+
+
+def waits_on(problem: Problem, share: Share) -> str:
+    """The dimensions that an operation waits on, or what else it takes time for."""
+    idle = "NPUs" if share.label == COMPUTE else "latency"
+    return ", ".join(problem.topology.labels[i] for i in share.dims) or idle
+
+
+def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
+    binding = binding_rules(problem, evaluation.bandwidth_bytes_per_s)
+    broken = {violation.rule for violation in evaluation.violated}
+    if binding or broken:
+        yield ""
+    for rule in binding:
+        if rule["rule"] not in broken:
+            yield f"Binds: {escape(rule['rule'])}{line_text(rule['line'])}"
+    for one in evaluation.violated:
+        text = f"{escape(one.rule)}{line_text(one.line)}, by {amount_text(one)}"
+        yield f"[red]Broken:[/] {text}"

@@ -1,10 +1,10 @@
-"""Routings of flow lists as JSON-ready values and CSV."""
+"""Routings of flow lists as JSON-ready values, text and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +13,37 @@ import numpy as np
 from libra_planner.check.flow_lists import RoutedList
 from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import FlowReport, LayerReport, SeedReports, gathered
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.failures import cable_failures
 from libra_planner.plain_text import spreadsheet_text
-from libra_planner.routing.imbalance import distribution, fim_percent
-from libra_planner.units import gigabytes_per_s
-from libra_planner.views.spread import count, figures, number, spread, whole_figures
-
-MOST_NAMED = 10
-"""Flows of a link that are named."""
+from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import are_alike
+from libra_planner.units import format_time, gigabytes_per_s
+from libra_planner.views.cells import Block, Histogram, attributes
+from libra_planner.views.layers import (
+    busiest_blocks,
+    busiest_interfaces,
+    busiest_links,
+    counted,
+    group_rows,
+    groups_blocks,
+    hop_rows,
+    hops_blocks,
+    layer_row,
+    layer_table,
+    plural,
+)
+from libra_planner.views.spread import (
+    NOTHING_DRAWN,
+    figures,
+    histogram_payload,
+    mean_text,
+    number,
+    spread,
+    spread_table,
+    timed,
+    whole_figures,
+)
 
 
 def flows_payload(
@@ -68,28 +92,13 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
             {
                 "layer": group.layer,
                 "group": group.switch,
-                "n_links": group.n_links,
-                "n_flows": group.n_flows,
+                **attributes(group, "n_links", "n_flows"),
                 "fim_percent": number(group.fim_percent),
                 "max_flows": group.max_flows,
             }
             for group in measured.groups
         ]
     return payload
-
-
-def layer_row(layer: LayerReport) -> dict[str, Any]:
-    """One layer of a report."""
-    return {
-        "name": layer.name,
-        "n_links": layer.n_links,
-        "n_flows": layer.n_flows,
-        "fim_percent": number(layer.fim_percent),
-        "fim_floor_percent": number(layer.fim_floor_percent),
-        "max_over_mean": number(layer.max_over_mean),
-        "max_flows": count(layer.max_flows),
-        "idle_links": layer.n_idle,
-    }
 
 
 def _over_seeds(
@@ -112,9 +121,7 @@ def _over_seeds(
         **figures("slowdown", seeds.slowdown, statistics=statistics),
     }
     if statistics:
-        overall = distribution(seeds.fim_percent)
-        counts, edges = overall.counts.tolist(), overall.edges.tolist()
-        found["fim_histogram"] = {"counts": counts, "edges": edges}
+        found["fim_histogram"] = histogram_payload(seeds.fim_percent)
     return found
 
 
@@ -166,88 +173,129 @@ def proven(gap: float, *, alike: bool) -> str:
     return f"Not proven: up to {gap:.1%} of the busiest link's load might be saved{measure}"
 
 
-def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:
-    """The links with the most flows for their capacity, and the first flows on them."""
+def flows_blocks(
+    routed: RoutedList, *, n_busiest: int, groups: bool, traced: int | None
+) -> Iterator[Block]:
+    """Headline, layers, what it costs, busiest links; with many seeds their spread."""
+    yield from (_headline(routed), "")
+    if not routed.statistics or routed.n_routings == 1:
+        several = routed.n_routings > 1 and routed.seeds
+        seeds = several or gathered([routed.report])
+        yield from (layer_table(mean_layers(seeds), n_routings=len(seeds.seeds)), "")
+        yield from _totals(routed, seeds)
+    else:
+        yield from _seeds(routed.seeds or gathered([routed.report]), routed.floor_percent)
+    if routed.disconnected_seeds:
+        shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
+        n = len(routed.disconnected_seeds)
+        more = ", ..." if n > 10 else ""
+        yield f"Left out: {plural('seed', n)} {shown}{more}, which cut hosts off"
+    if groups:
+        yield from groups_blocks(group_rows(routed))
+    title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.n_routings > 1 else "")
+    yield from busiest_blocks(busiest_links(routed, n_busiest), title)
+    if traced is not None:
+        yield from hops_blocks(routed, traced)
+
+
+def measured_blocks(measured: MeasuredReport, *, n_busiest: int, groups: bool) -> Iterator[Block]:
+    """The same from a trace, which has no rates."""
+    trace = measured.trace
+    n_flows, n_hops = len(trace.flow_ids), len(trace.flow)
+    yield f"[bold]Measured[/]: {counted(n_flows, 'flow')} over {counted(n_hops, 'hop')}"
+    yield from ("", layer_table(measured.layers), "")
+    yield _overall(measured.fim_percent, measured.fim_floor_percent)
+    if not measured.counts_idle:
+        yield (
+            "Note: a trace does not show idle links, so they are not counted; list all "
+            "interfaces between switches with --interfaces, or give the fabric"
+        )
+    if groups:
+        yield from groups_blocks([vars(one) | {"group": one.switch} for one in measured.groups])
+    yield from busiest_blocks(busiest_interfaces(measured, n_busiest), "Busiest interfaces")
+
+
+def _headline(routed: RoutedList) -> str:
     report, fabric = routed.report, routed.fabric
-    capacity = fabric.capacity_Bps
-    load = np.divide(report.counts, capacity, out=np.zeros_like(capacity), where=capacity > 0)
-    is_host = np.concatenate([np.full(layer.n_links, layer.is_host) for layer in fabric.layers])
-    order = np.lexsort((is_host, -load))[:n]  # Of equal links those that routing can change.
-    return [_link_row(routed, int(link)) for link in order if report.counts[link] > 0]
+    policy = report.policy
+    tiers = ", ".join(counted(n, tier) for tier, n in fabric.n_switches.items())
+    hashed = f" ({policy.hash} hash)" if policy.kind.reads_headers else ""
+    seeds = f", seed {report.seed}"
+    if not routed.is_drawn:
+        seeds = NOTHING_DRAWN
+    elif routed.seeds is not None:
+        seeds = f", {_seeds_text(routed)}"
+    return (
+        f"[bold]{policy.name}[/]{hashed}{seeds}: {counted(report.n_flows, 'flow')} between "
+        f"{counted(fabric.n_hosts, 'host')}, {tiers}{_failed_text(fabric)}"
+    )
 
 
-def _link_row(routed: RoutedList, link: int) -> dict[str, Any]:
-    report, fabric, flows = routed.report, routed.fabric, routed.flows
-    layer = next(x for x in fabric.layers if x.start <= link < x.start + x.n_links)
-    row: dict[str, Any] = {
-        "link": fabric.link_name(link),
-        "layer": layer.name,
-        "n_flows": count(report.counts[link]),
-        "capacity_GBps": gigabytes_per_s(fabric.capacity_Bps[link]),
+def _seeds_text(routed: RoutedList) -> str:
+    """How many seeds, and how many of them failures left without a figure."""
+    found = [] if routed.seeds is None else routed.seeds.seeds.tolist()
+    cut = routed.disconnected_seeds
+    seeds = f"{len(found) + len(cut):,} seeds from {min([*found, *cut])}"
+    cuts = "cuts" if len(cut) == 1 else "cut"
+    return f"{len(found):,} of {seeds} ({len(cut):,} {cuts} hosts off)" if cut else seeds
+
+
+def _failed_text(fabric: Clos) -> str:
+    """Cables that are down, if there are any."""
+    hosts = np.arange(fabric.n_hosts)
+    kinds = {
+        "cables between switches": cable_failures(fabric),
+        "cables to hosts": np.stack([hosts, fabric.reverse(hosts)], axis=1),
     }
-    if report.links is None:  # Sprayed: every flow of the group is on every link of it.
-        return row | {"flows": []}
-    on_link = np.flatnonzero((report.links == link).any(axis=1))
-    if report.rate_Bps.size:
-        row["load_GBps"] = gigabytes_per_s(report.rate_Bps[on_link].sum())
-    row["flows"] = [flows.ids[i] for i in on_link[:MOST_NAMED]]
-    if flows.collectives:
-        numbers, per = np.unique(flows.flows.collective[on_link], return_counts=True)
-        pairs = zip(numbers.tolist(), per.tolist(), strict=True)
-        row["collectives"] = {flows.collectives[i]: n for i, n in pairs}
-    return row
+    down = {name: int((~fabric.alive[cables]).any(axis=1).sum()) for name, cables in kinds.items()}
+    parts = [f"{n:,} of {len(kinds[name]):,} {name} failed" for name, n in down.items() if n]
+    return "".join(f", {part}" for part in parts)
 
 
-def busiest_interfaces(measured: MeasuredReport, n: int) -> list[dict[str, Any]]:
-    """The interfaces of a trace with the most flows, and the first flows on them."""
-    trace, counts = measured.trace, measured.trace.counts
-    return [
-        {
-            "link": trace.interface_names[i],
-            "layer": trace.layers[trace.layer[i]],
-            "n_flows": int(counts[i]),
-            "flows": [trace.flow_ids[f] for f in trace.flow[trace.interface == i][:MOST_NAMED]],
-        }
-        for i in np.argsort(-counts, kind="stable")[:n].tolist()
-        if counts[i]
+def _overall(fim: float, floor: float, what: str = "FIM", means: str = "") -> str:
+    if np.isnan(fim):
+        return "No flows between switches: FIM is not defined"
+    best = "" if np.isnan(floor) else f" (no routing of whole flows goes below {floor:.2f} %)"
+    return f"{what} between switches [bold]{fim:.2f} %[/]{means and f', {means}'}{best}"
+
+
+def _totals(routed: RoutedList, seeds: SeedReports) -> Iterator[Block]:
+    report, fim = routed.report, distribution(seeds.fim_percent)
+    means = mean_text(seeds.fim_percent, "{:.2f} %".format)
+    yield _overall(fim.mean, routed.floor_percent, means=means)
+    # Where links have failed another division of the packets may be faster than an even one.
+    even = "sprayed evenly" if routed.fabric.failed.size else "ideal (sprayed)"
+    makespan_s, slowdown = (distribution(x).mean for x in (seeds.makespan_s, seeds.slowdown))
+    slower = "-" if np.isnan(slowdown) else f"{slowdown:.3f}x"
+    if not np.isnan(makespan_s):
+        means = mean_text(seeds.slowdown, "{:.3f}x".format)
+        yield (
+            f"Makespan [bold]{format_time(makespan_s)}[/], {even} "
+            f"{format_time(routed.ideal_makespan_s)}: slowdown [bold]{slower}[/]"
+            f"{means and f', {means}'}"
+        )
+    if report.gap is not None:
+        yield proven(report.gap, alike=are_alike(routed.fabric, routed.flows.flows))
+
+
+def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
+    layers = enumerate(seeds.first.layers)
+    rows = [
+        *(
+            (f"FIM {one.name} %", seeds.layer_fim_percent[i])
+            for i, one in layers
+            if not one.is_host
+        ),
+        ("FIM between switches %", seeds.fim_percent),
+        timed("makespan", seeds.makespan_s),
+        ("slowdown", seeds.slowdown),
     ]
-
-
-def group_rows(routed: RoutedList) -> list[dict[str, Any]]:
-    """FIM of each ECMP group: the links of a switch to the tier above, in each direction."""
-    rows = []
-    for layer in routed.fabric.layers:
-        if layer.is_host:
-            continue
-        n_groups = layer.n_links // layer.n_per_group
-        tier = "leaf" if layer.name in ("leaf_up", "spine_down") else "spine"
-        counts = routed.report.counts[layer.links].reshape(n_groups, -1)
-        capacity = routed.fabric.capacity_Bps[layer.links].reshape(n_groups, -1)
-        fims = fim_percent(counts, capacity)
-        rows += [
-            {
-                "layer": layer.name,
-                "group": f"{tier} {i}",
-                "n_links": int((capacity[i] > 0).sum()),
-                "n_flows": count(round(float(counts[i].sum()), 9)),
-                "fim_percent": number(float(fims[i])),
-                "max_flows": count(counts[i].max()),
-            }
-            for i in range(n_groups)
-        ]
-    return rows
-
-
-def hop_rows(routed: RoutedList, flow: int) -> list[dict[str, Any]]:
-    """The links of one flow in order, and how many flows are on each; none when sprayed."""
-    report, fabric = routed.report, routed.fabric
-    if report.links is None:
-        return []
-    return [
-        {"layer": layer.name, "link": fabric.link_name(link), "n_flows": count(report.counts[link])}
-        for layer, link in zip(fabric.layers, report.links[flow].tolist(), strict=True)
-        if link >= 0
-    ]
+    yield from (spread_table(rows, "Over the seeds"), "")
+    if np.isnan(seeds.fim_percent).all():
+        yield _overall(np.nan, np.nan)
+        return
+    yield _overall(float(seeds.fim_percent.mean()), floor, "Mean FIM")
+    yield Histogram("Seeds by FIM between switches, %", seeds.fim_percent)
 
 
 def rates_csv(ids: Sequence[str], report: FlowReport) -> str:

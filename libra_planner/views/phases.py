@@ -1,14 +1,30 @@
-"""Which algorithms a check has run, as JSON-ready values and text."""
+"""Collectives on their links: which algorithms run, what each phase takes, which loses most."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from libra_planner.check.links import CheckReport
+from libra_planner.check.hotspot import Hotspot, TracedFlow
+from libra_planner.check.links import CheckReport, PhaseSpread
+from libra_planner.check.phases import PhaseReport
 from libra_planner.check.traffic import MOST_MESSAGES, Choice
+from libra_planner.routing.imbalance import distribution
 from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.units import format_time
+from libra_planner.views.cells import Block, Table, attributes, count, escape, table_of
+from libra_planner.views.layers import (
+    MOST_NAMED,
+    busiest_links,
+    group_rows,
+    groups_blocks,
+    hop_rows,
+    hops_blocks,
+    layer_row,
+    layer_table,
+    plural,
+)
+from libra_planner.views.spread import figures, number, two_digits
 from libra_planner.workload.parallelism import Communication
 
 
@@ -61,3 +77,131 @@ def _else(choice: Choice) -> str:
         return f" (direct would send more than {MOST_MESSAGES:,} messages at once)"
     others = [f"{name} would take {format_time(s)}" for name, s in choice.others.items()]
     return f" ({', '.join(others)})" if others else ""
+
+
+def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
+    """Every phase of the first seed; figures are means over the seeds."""
+    rows = zip(report.phases, report.spreads, report.choices, strict=True)
+    return [_phase_row(phase, spread, choice) for (phase, _), spread, choice in rows]
+
+
+def _phase_row(phase: PhaseReport, spread: PhaseSpread, choice: Choice) -> dict[str, Any]:
+    worst = phase.worst
+    return {
+        "dimension": phase.label,
+        "collectives": labels(choice.users),
+        **attributes(phase, "group_size", "algorithm"),
+        **choice_payload(choice),
+        "n_rounds": len(phase.rounds),
+        "n_flows": sum(one.n_flows for one in phase.rounds),
+        **figures("efficiency", spread.efficiency, statistics=False),
+        **figures("slowdown", spread.slowdown, statistics=False),
+        **figures("fim_percent", spread.fim_percent, statistics=False),
+        "fim_floor_percent": number(phase.fim_floor_percent),
+        "worst_round": {
+            **attributes(worst, "name", "share", "n_flows"),
+            "slowdown": number(worst.time_s / worst.ideal_s),
+            "layers": [layer_row(layer) for layer in worst.layers],
+        },
+    }
+
+
+def phase_table(report: CheckReport) -> Table:
+    """A row for every phase and collective that it serves."""
+    rows = [
+        (phase, spread, name)
+        for (phase, users), spread in zip(report.phases, report.spreads, strict=True)
+        for name in labels(users)
+    ]
+    n_seeds = report.n_routings
+    which = f"means of {n_seeds:,} routings" if n_seeds > 1 else "all groups at once"
+    return table_of(
+        f"Collectives on switches, {which}; slowdown against sprayed packets",
+        rows,
+        {
+            "dim": lambda row: row[0].label,
+            "collective": lambda row: row[2],
+            "size": lambda row: count(row[0].group_size),
+            "algorithm": lambda row: row[0].algorithm,
+            "rounds": lambda row: count(len(row[0].rounds)),
+            "flows": lambda row: count(sum(one.n_flows for one in row[0].rounds)),
+            "FIM %": lambda row: two_digits(distribution(row[1].fim_percent).mean),
+            "floor %": lambda row: two_digits(row[0].fim_floor_percent),
+            "slowdown": lambda row: f"{distribution(row[1].slowdown).mean:.3f}x",
+        },
+        left=("dim", "collective", "algorithm"),
+        dispensable=("floor %", "algorithm", "rounds", "flows"),
+    )
+
+
+def hotspot_payload(
+    hot: Hotspot, *, n_busiest: int, groups: bool = False, traced: TracedFlow | None = None
+) -> dict[str, Any]:
+    """The key ``hotspot`` of ``check --json``."""
+    payload: dict[str, Any] = {
+        "dimension": hot.phase.label,
+        "collectives": labels(hot.users),
+        "round": hot.worst.name,
+        "slowdown": number(hot.worst.time_s / hot.worst.ideal_s),
+        "busiest_links": link_rows(hot, n_busiest),
+    }
+    if hot.routed is not None and groups:
+        payload["groups"] = group_rows(hot.routed)
+    if traced is not None:
+        payload["trace"] = {
+            "flow": traced.routed.flows.ids[traced.number],
+            "dimension": traced.label,
+            "round": traced.round_name,
+            "hops": hop_rows(traced.routed, traced.number),
+        }
+    return payload
+
+
+def link_rows(hot: Hotspot, n: int) -> list[dict[str, Any]]:
+    """The busiest links, with the number of groups whose flows are on them."""
+    if hot.routed is None:
+        return []
+    return [_with_groups(row) for row in busiest_links(hot.routed, n)]
+
+
+def _with_groups(row: dict[str, Any]) -> dict[str, Any]:
+    found = row.pop("collectives", {})
+    return row | {"n_groups": len(found), "groups": dict(list(found.items())[:MOST_NAMED])}
+
+
+def hotspot_blocks(
+    report: CheckReport,
+    hot: Hotspot,
+    *,
+    n_busiest: int,
+    groups: bool,
+    traced: TracedFlow | None,
+) -> Iterator[Block]:
+    """The round that loses most: its layers, busiest links, groups, and one of its flows."""
+    worst, names = hot.worst, labels(hot.users)
+    users = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    which = f", {worst.name} ({worst.share:.1%} of its bytes)" * (len(hot.phase.rounds) > 1)
+    first = f" with seed {report.seeds[0]}" if report.n_routings > 1 else ""
+    yield ""
+    yield (
+        f"Loses most{first}: [bold]{escape(users)}[/] on {hot.phase.label}{which}: "
+        f"[bold]{worst.time_s / worst.ideal_s:.3f}x[/] the time of sprayed packets"
+    )
+    yield from ("", layer_table(worst.layers))
+    rows = link_rows(hot, n_busiest)
+    if rows:
+        yield from ("", f"Busiest links there, seed {report.seeds[0]}")
+    yield from (escape(f"  {_link_text(row)}") for row in rows)
+    if hot.routed is not None and groups:
+        yield from groups_blocks(group_rows(hot.routed))
+    if traced is not None:
+        yield from hops_blocks(traced.routed, traced.number)
+        yield f"  in {escape(traced.round_name)} on {traced.label}"
+
+
+def _link_text(row: dict[str, Any]) -> str:
+    n_shown, n_flows, n_groups = 4, row["n_flows"], row["n_groups"]
+    more = ", ..." if n_flows > n_shown else ""
+    groups = f" of {n_groups} groups" if n_groups > 1 else ""
+    named = f": NPUs {', '.join(row['flows'][:n_shown])}{more}" if row["flows"] else ""
+    return f"{row['link']}  {n_flows:,.6g} {plural('flow', int(n_flows))}{groups}{named}"

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.evaluation import Evaluation
+from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
+from libra_planner.views.cells import escape
 from libra_planner.workload.operations import MOST_SHARDED, ModelStates
 
 _HOW_TO_SAY = (
@@ -46,8 +47,6 @@ def memory_lines(problem: Problem) -> Iterator[MemoryLine]:
 
 def memory_markup(problem: Problem) -> Iterator[str]:
     """The lines for a terminal."""
-    from libra_planner.views.cells import escape
-
     for line in memory_lines(problem):
         yield f"[red]{escape(line.text)}[/]" if line.warns else escape(line.text)
 
@@ -126,7 +125,7 @@ def verdict(states: ModelStates, of: str = "") -> str:
 
 
 if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation
+    from libra_planner.evaluation import Evaluation, Violation
 
 NEEDS_OPTIMA = (
     "the objective {} compares each workload with its own optimum, which only optimize finds: "
@@ -169,7 +168,7 @@ _ALGORITHMS = "algorithms"
 """The key of a plan that its collectives run by on real links, whatever its fidelity."""
 
 if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation
+    from libra_planner.evaluation import Evaluation, Violation
     from libra_planner.problem import Problem
 
 
@@ -201,7 +200,7 @@ def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 
 if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation
+    from libra_planner.evaluation import Evaluation, Violation
 
 
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
@@ -246,3 +245,15 @@ def equal_bandwidth_text(evaluation: Evaluation) -> str:
         f"{format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
         f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{what}{breaks}"
     )
+
+
+def line_text(line: int | None) -> str:
+    """Where in its plan a rule stands."""
+    return f" (line {line})" if line else ""
+
+
+def amount_text(violation: Violation) -> str:
+    """By how much a rule is broken, in its own unit."""
+    if violation.unit == "s":
+        return format_time(violation.by)
+    return format_usd(violation.by) if violation.unit == "$" else f"{violation.by:,.6g} GB/s"

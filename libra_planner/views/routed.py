@@ -1,7 +1,8 @@
-"""The best design that was checked under a routing policy, as JSON-ready values."""
+"""The best design that was checked under a routing policy, as JSON-ready values and text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,13 @@ from libra_planner.check.traffic import TrafficSettings
 from libra_planner.evaluation import Evaluation, max_violation
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
-from libra_planner.units import gigabytes_per_s
-from libra_planner.views.check import routing_keys, time_keys
-from libra_planner.views.design import catalogue_payload, evaluate_payload
-from libra_planner.views.phases import algorithms_payload
-from libra_planner.views.spread import figures
+from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views.cells import Block, Table, attributes, escape, table_of
+from libra_planner.views.check import routed_by, routing_keys, time_keys, traffic_keys
+from libra_planner.views.design import design_blocks, evaluate_payload
+from libra_planner.views.phases import algorithm_lines, algorithms_payload
+from libra_planner.views.spread import figures, mean_text, two_digits
+from libra_planner.views.worth import catalogue_payload, purchase_text
 
 NO_CLAIM = (
     "the best of the designs that were checked: no optimality is claimed under a routing policy, "
@@ -72,9 +75,7 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) 
     best = routed.best
     return {
         **routing_keys(best.check),
-        "placement": traffic.placement,
-        "queue_pairs": traffic.n_queue_pairs,
-        "npus_per_address": traffic.npus_per_address,
+        **traffic_keys(traffic),
         "converged": routed.converged,
         "stopped": routed.stopped or None,
         "n_rounds": len(routed.rounds),
@@ -100,8 +101,80 @@ def _efficiencies(check: CheckReport, statistics: bool) -> dict[str, list[Any]]:
 def _design(checked: CheckedDesign, statistics: bool) -> dict[str, Any]:
     return {
         "bandwidth_GBps": [gigabytes_per_s(value) for value in checked.bandwidth_Bps],
-        "cost_usd": checked.cost_usd,
-        "objective": checked.objective,
-        "meets_limits": checked.meets_limits,
+        **attributes(checked, "cost_usd", "objective", "meets_limits"),
         **time_keys(checked.check, statistics=statistics),
     }
+
+
+def routed_blocks(
+    problem: Problem, evaluation: Evaluation, routed: RoutedOptimum
+) -> Iterator[Block]:
+    """The chosen design by the plan's model, then what its links make of it."""
+    yield from design_blocks(problem, evaluation)
+    bought = bought_options(routed)
+    if bought is not None:
+        yield from ("", escape(purchase_text(problem, bought)))
+    yield from ("", f"On real links, routed by {routed_by(routed.best.check)}")
+    yield from ("", _comparison(routed), "")
+    yield from map(escape, algorithm_lines(routed.best.check))
+    yield from _lines(problem, routed)
+
+
+def _comparison(routed: RoutedOptimum) -> Table:
+    blind, best = routed.blind, routed.best
+    rows = [("the plan's own optimum", blind)]
+    rows += [("this design", best)] if best is not blind else []
+    n_seeds = best.check.n_routings
+    several = f", means of {n_seeds:,} routings" if n_seeds > 1 else ""
+    return table_of(
+        f"Step time{several}",
+        rows,
+        {
+            "design": lambda row: row[0],
+            "ideal": lambda row: format_time(row[1].check.ideal_step_time_s),
+            "on links": lambda row: format_time(_mean_s(row[1].check)),
+            "slowdown": lambda row: f"{row[1].check.slowdown.mean():.3f}x",
+            "FIM %": lambda row: two_digits(float(row[1].check.fim_percent.mean())),
+            "GB/s per NPU": lambda row: _vector(row[1]),
+        },
+        left=("design", "GB/s per NPU"),
+        dispensable=("FIM %", "slowdown"),
+    )
+
+
+def _vector(one: CheckedDesign) -> str:
+    return ", ".join(format_bandwidth(x).removesuffix(" GB/s") for x in one.bandwidth_Bps)
+
+
+def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
+    best, blind, n_designs = routed.best, routed.blind, len(routed.rounds)
+    spread = mean_text(best.check.effective_step_time_s[: best.check.n_routings], format_time)
+    if spread:
+        yield f"Step time of this design on its links: {spread}"
+    if best is blind:
+        yield "The plan's own optimum is the best design that was checked"
+    else:
+        yield _gain(problem, best, blind)
+    yield (
+        f"Derated by what the links deliver and optimised again, {n_designs} "
+        f"design{'s' if n_designs > 1 else ''}: {'' if routed.converged else 'not '}converged"
+    )
+    if routed.stopped:
+        yield f"The derated plan has no design that can be checked: {escape(routed.stopped)}"
+    if not best.meets_limits:
+        yield "[red]No design that was checked meets the plan's step time bounds on its links[/]"
+    yield f"Note: {NO_CLAIM}"
+    yield f"Note: {NO_SHADOW_PRICES}"
+
+
+def _gain(problem: Problem, best: CheckedDesign, blind: CheckedDesign) -> str:
+    best_s, blind_s = _mean_s(best.check), _mean_s(blind.check)
+    text = f"On its links this design takes [bold]{best_s / blind_s - 1:+.2%}[/] step time"
+    if problem.objective != "performance":
+        what = {"cost": "cost"}.get(problem.objective, "step time x cost")
+        text += f", and {best.objective / blind.objective - 1:+.2%} {what}"
+    return f"{text} against the plan's own optimum"
+
+
+def _mean_s(check: CheckReport) -> float:
+    return float(check.effective_step_time_s.mean())

@@ -8,6 +8,8 @@ from typing import Any
 
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.imbalance import Distribution, distribution
+from libra_planner.units import time_unit
+from libra_planner.views.cells import Histogram, Table, table_of
 
 NOTHING_DRAWN = ": no path is drawn, one routing"
 """What stands after a policy in place of its seeds."""
@@ -18,7 +20,7 @@ def number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def count(value: float) -> float | int:
+def whole(value: float) -> float | int:
     """A number of flows: whole unless packets are sprayed."""
     return int(value) if float(value).is_integer() else float(value)
 
@@ -73,7 +75,46 @@ def whole_figures(
     """
     found = figures(name, samples, statistics=statistics)
     mean, least, most = (found[f"{name}{end}"] for end in ("", "_min", "_max"))
-    ends = {f"{name}_min": count(least), f"{name}_max": count(most)}
+    ends = {f"{name}_min": whole(least), f"{name}_max": whole(most)}
     if statistics:
         return found | ends
-    return found | ends | {name: count(mean) if least == most else math.floor(mean + 0.5)}
+    return found | ends | {name: whole(mean) if least == most else math.floor(mean + 0.5)}
+
+
+def two_digits(value: float) -> str:
+    """Two digits, or - for what is not defined.
+
+    >>> two_digits(36.537), two_digits(float("nan"))
+    ('36.54', '-')
+    """
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+def histogram_payload(samples: Array | Sequence[float]) -> dict[str, Any]:
+    """Counts and edges of a histogram."""
+    found = distribution(samples)
+    return {"counts": found.counts.tolist(), "edges": found.edges.tolist()}
+
+
+def spread_table(rows: Sequence[tuple[str, Array]], title: str) -> Table:
+    """Statistics over seeds of figures with a name; those that are all nan are left out."""
+    found = [(name, distribution(samples)) for name, samples in rows]
+    known = [(name, one) for name, one in found if not math.isnan(one.mean)]
+
+    def column(key: str) -> Callable[[tuple[str, Distribution]], str]:
+        return lambda row: f"{getattr(row[1], key):,.3f}"
+
+    names = ("mean", "sd", "p5", "p50", "p95")
+    columns = {"figure": lambda row: row[0], **{name: column(name) for name in names}}
+    return table_of(title, known, columns, left=("figure",))
+
+
+def timed(name: str, seconds: Array) -> tuple[str, Array]:
+    """Times in a unit that fits their mean, which the name then ends with."""
+    unit_s, unit = time_unit(float(seconds.mean()))
+    return f"{name} {unit}", seconds / unit_s
+
+
+def timed_histogram(title: str, seconds: Array) -> Histogram:
+    """How many times there are of which length."""
+    return Histogram(*timed(title, seconds))

@@ -24,13 +24,10 @@ from libra_planner.optimizer.catalogue import (
 )
 from libra_planner.optimizer.optimize import with_own_optima
 from libra_planner.problem import Rule
-from libra_planner.views.design import (
-    catalogue_lines,
-    catalogue_payload,
-    evaluate_payload,
-    optimize_payload,
-)
-from libra_planner.views.terminal import print_catalogue, print_result
+from libra_planner.views.cells import escape
+from libra_planner.views.design import design_blocks, evaluate_payload, optimize_payload
+from libra_planner.views.renderers.terminal import show
+from libra_planner.views.worth import catalogue_lines, catalogue_payload
 from tests.problems import changed
 
 LISTED = """\
@@ -271,8 +268,8 @@ def test_what_is_printed(listed) -> None:
     assert figures["continuous"]["objective"] == pytest.approx(0.7224117809, rel=1e-8)
     assert figures["loss_vs_continuous"] == design.objective / design.continuous.objective - 1
     console = Console(width=200, file=io.StringIO())
-    print_result(console, problem, evaluation, design)
-    print_catalogue(console, problem, design)
+    show(console, design_blocks(problem, evaluation, design))
+    show(console, ["", *map(escape, catalogue_lines(problem, design))])
     text = console.file.getvalue()
     assert "dim4 2 x 12.5 GB/s NIC-100 ($5.73M)" in text
     assert f"Step time +{figures['loss_vs_continuous']:.2%} against the continuous opt" in text
@@ -283,7 +280,7 @@ def test_names_with_markup_are_printed_as_they_are(listed) -> None:
     problem = lp.load_plan(listed(("NIC-100", '"[red]x[/]"')))
     design = best_purchasable(problem)
     console = Console(width=300, file=io.StringIO())
-    print_catalogue(console, problem, design)
+    show(console, ["", *map(escape, catalogue_lines(problem, design))])
     assert "2 x 12.5 GB/s [red]x[/]" in console.file.getvalue()
     assert catalogue_lines(problem, design)[1].startswith("No continuous optimum to compare with")
 

@@ -13,7 +13,8 @@ from rich.console import Console
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import COLUMNS, Given, parse_case
 from libra_planner.step.collectives.models import collective_times
-from libra_planner.views.collective_table import print_collective
+from libra_planner.views.collective import collective_blocks
+from libra_planner.views.renderers.terminal import show
 from tests.oracles.test_astra import ALGORITHMS, KINDS, ROWS
 
 ONE = (
@@ -143,7 +144,7 @@ def test_the_table_keeps_names_and_numbers_on_narrow_terminals(width: int) -> No
         case.collective, case.group, case.network, case.bandwidth_bytes_per_s, n_chunks=4
     )
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
-    print_collective(console, case, times)
+    show(console, collective_blocks(case, times))
     text = console.file.getvalue()
     (row,) = [line for line in text.splitlines() if line.startswith(" dim2 ")]
     for cell in ("SW(8)", "50.00 GB/s", "29.360 MB", "587.203 us"):

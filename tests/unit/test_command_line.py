@@ -20,7 +20,8 @@ from rich.console import Console
 
 import libra_planner as lp
 from libra_planner.optimizer import optimize as optimizing
-from libra_planner.views.terminal import print_result
+from libra_planner.views.design import design_blocks
+from libra_planner.views.renderers.terminal import show
 
 ROOT = Path(__file__).parents[2]
 
@@ -193,7 +194,8 @@ def test_tables_keep_names_and_numbers_on_narrow_terminals(width: int, plan) -> 
     problem = lp.load_plan(plan())
     design = lp.optimize(problem)
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
-    print_result(console, problem, lp.evaluate(problem, design.bandwidth_bytes_per_s), design)
+    evaluation = lp.evaluate(problem, design.bandwidth_bytes_per_s)
+    show(console, design_blocks(problem, evaluation, design))
     rows = [line for line in console.file.getvalue().splitlines() if line.startswith(" dim4 ")]
     assert len(rows) == 1
     for text in ("dim4", "SW(32)", "pod", "18.78 GB/s", "3.8%", "$4.42M", "46.3%"):

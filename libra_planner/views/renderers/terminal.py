@@ -47,11 +47,16 @@ def show(console: Console, blocks: Iterable[Block]) -> None:
 
 
 def terminal_table(console: Console, table: Table) -> rich.table.Table:
-    """A table without lines; a narrow terminal loses what it can do without."""
+    """A table as wide as there is room; a narrow terminal loses what it can do without."""
     table = _with_bars(console, table) if table.bar is not None else table
     for name in table.dispensable:
         if sum(_widths(table)) > console.width:
             table = _without(table, name)
+    return rich_table(table)
+
+
+def rich_table(table: Table) -> rich.table.Table:
+    """A table without lines."""
     shown = rich.table.Table(title=table.caption or None, box=None)
     shown.title_justify = "left"
     for name in table.headings:

@@ -1,4 +1,4 @@
-"""The design table: what each design is, how fast, how dear, per what."""
+"""The designs side by side: what each is, how fast, how dear, per what, and the differences."""
 
 from __future__ import annotations
 
@@ -10,30 +10,15 @@ from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
-from libra_planner.views.cells import (
-    PART_OF_A_STEP,
-    PERCENT,
-    TEXT,
-    Cell,
-    Section,
-    Table,
-    Value,
-    cell,
-    count,
-    delta,
-    number,
-    percent,
-    points,
-    table,
-    unavailable,
-    usd,
-)
+from libra_planner.views import cells
+from libra_planner.views.cells import PERCENT, TEXT, Cell, Section, Table, Value, number, usd
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.views.report.comparison import Comparison, time_basis
 from libra_planner.workload.operations import ModelStates
 
 Figure = Callable[[Candidate], Value]
+_BITS = 8
 
 
 def design_columns(comparison: Comparison) -> list[str]:
@@ -55,40 +40,31 @@ def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> l
     spreadsheets.
     """
     row: list[Value] = [title]
-    cells, base = [cell(value) for value in values], comparison.baseline
-    columns = _columns(comparison)
-    for i, one in enumerate(cells):
+    figures, base = [cells.cell(value) for value in values], comparison.baseline
+    headings = design_columns(comparison)
+    columns = [1 + headings.index(letter) for letter in comparison.letters]
+    for i, one in enumerate(figures):
         row.append(one)
         if base is not None and i != base:
-            row.append(_difference(one, cells[base], columns[i], columns[base]))
+            row.append(_difference(one, figures[base], columns[i], columns[base]))
     return row
 
 
-def _columns(comparison: Comparison) -> list[int]:
-    """Column of each design."""
-    base = comparison.baseline
-    columns, at = [], 1
-    for i in range(len(comparison.candidates)):
-        columns.append(at)
-        at += 1 if base is None or i == base else 2
-    return columns
-
-
 def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
-    if PART_OF_A_STEP in (one.value, base.value):
+    if cells.PART_OF_A_STEP in (one.value, base.value):
         return Cell(None)
     if TEXT in (one.kind, base.kind):
-        same = one.value == base.value
-        return Cell("same" if same else "differs")
+        return Cell("same" if one.value == base.value else "differs")
     if one.value == base.value and not (one.expression and base.value):
-        return delta(0.0) if one.kind != PERCENT else points(0.0)
+        return cells.delta(0.0) if one.kind != PERCENT else cells.points(0.0)
     if one.kind == PERCENT and isinstance(one.value, float) and isinstance(base.value, float):
-        return points(100 * (one.value - base.value), f"100*([c{column}]-[c{base_column}])")
+        expression = f"100*([c{column}]-[c{base_column}])"
+        return cells.points(100 * (one.value - base.value), expression)
     if not isinstance(one.value, int | float | Decimal) or not base.value or base.is_text:
         return Cell(None)
     # Of the values as they stand in the table, so that a spreadsheet finds the same.
     ratio = float(one.value) / float(base.value) - 1
-    return delta(ratio, f"[c{column}]/[c{base_column}]-1")
+    return cells.delta(ratio, f"[c{column}]/[c{base_column}]-1")
 
 
 def figures(
@@ -101,35 +77,45 @@ def figures(
     """A table of figures by design; rows that say nothing of any design are left out."""
     listed = []
     for title, figure in rows:
-        values = [cell(figure(one)) for one in comparison.candidates]
+        values = [cells.cell(figure(one)) for one in comparison.candidates]
         if any(value.value is not None for value in values):
             listed.append(design_row(comparison, title, values))
-    return table(key, caption, ["", *design_columns(comparison)], listed, note=note)
+    return cells.table(key, caption, ["", *design_columns(comparison)], listed, note=note)
 
 
-_MS = 1000.0
-_BITS = 8
-_KW = 1000.0
+def scaled(value: float | None, factor: float, digits: int) -> Cell:
+    """A number in a larger or smaller unit, if there is one.
+
+    >>> scaled(0.0015, 1000, 3).shown, scaled(None, 1000, 3).shown
+    ('1.500', 'n/a')
+    """
+    return number(None if value is None else value * factor, digits)
+
+
+def kilowatts(power_w: float, digits: int = 1) -> Cell:
+    """A power in kW.
+
+    >>> kilowatts(1234.0).shown
+    '1.2'
+    """
+    return number(power_w / 1000, digits)
+
+
+def whole_step(figure: Figure) -> Figure:
+    """The figure, or why there is none where the workload is part of a step."""
+    return lambda one: cells.unavailable() if one.proposal.is_part else figure(one)
 
 
 def comparison_section(comparison: Comparison) -> Section:
     """All designs side by side."""
-    return Section(
-        key="designs",
-        title="The designs side by side",
-        sheet="Comparison",
-        paragraphs=(_what_is_compared(comparison),),
-        tables=(_design_table(comparison), _money_table(comparison)),
-    )
-
-
-def _what_is_compared(comparison: Comparison) -> str:
     names = (
         f"{one.letter} is {one.proposal.name}"
         f" ({'the optimum of its plan' if one.proposal.optimized else 'a given vector'})"
         for one in comparison.candidates
     )
-    return "; ".join(names) + "."
+    tables = (_design_table(comparison), _money_table(comparison))
+    text = "; ".join(names) + "."
+    return Section("designs", "The designs side by side", "Comparison", (text,), tables=tables)
 
 
 def _design_table(comparison: Comparison) -> Table:
@@ -138,7 +124,7 @@ def _design_table(comparison: Comparison) -> Table:
         ("Workload", lambda one: one.proposal.problem.workload_name),
         ("Topology, innermost first", lambda one: str(one.proposal.problem.topology)),
         ("Tiers", lambda one: ", ".join(one.proposal.problem.topology.tiers)),
-        ("NPUs", lambda one: count(one.n_npus)),
+        ("NPUs", lambda one: cells.count(one.n_npus)),
     ]
     for dim in range(n_dims):
         rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
@@ -161,87 +147,87 @@ def _bandwidth(dim: int, *, built: bool) -> Figure:
 
 def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
     return [
-        ("Step time by the model, ms", lambda one: number(one.evaluation.step_time_s * _MS, 3)),
-        ("of it exposed communication, ms", _exposed),
-        ("Step time on partial groups' own links, ms", _own_links),
-        ("Step time on the links, sprayed, ms", _sprayed),
-        ("Effective step time under the policy, ms", _effective),
+        ("Step time by the model, ms", _ms(lambda one: one.evaluation.step_time_s)),
+        ("of it exposed communication, ms", _ms(lambda one: one.evaluation.communication_s)),
+        (
+            "Step time on partial groups' own links, ms",
+            _ms(lambda one: one.evaluation.real_link_step_time_s),
+        ),
+        (
+            "Step time on the links, sprayed, ms",
+            _ms(lambda one: one.check.spray_step_time_s if one.check else None),
+        ),
+        (
+            "Effective step time under the policy, ms",
+            _ms(lambda one: one.step_time_s if one.check else None),
+        ),
         ("FIM of the worst dimension under the policy", _fim),
-        ("Step time that ranks, ms", lambda one: number(one.step_time_by(model) * _MS, 3)),
+        ("Step time that ranks, ms", _ms(lambda one: one.step_time_by(model))),
         ("Speedup over equal bandwidth", lambda one: number(one.evaluation.speedup_vs_equal, 3)),
         ("Equal bandwidth in every dimension", lambda one: equal_bandwidth_text(one.evaluation)),
-        ("Tokens per step", lambda one: count(one.proposal.tokens_per_step)),
-        ("Tokens per second", _tokens_per_s),
-        ("Weights, gradients, optimizer states, GB per NPU", _memory_need),
-        ("of them if all is sharded over DP (ZeRO 3), GB", _memory_sharded),
-        ("Memory of the NPU, GB", _npu_memory),
-        ("Rules of the plan that it breaks", lambda one: count(len(one.evaluation.violated))),
+        ("Tokens per step", lambda one: cells.count(one.proposal.tokens_per_step)),
+        ("Tokens per second", whole_step(_tokens_per_s)),
+        (
+            "Weights, gradients, optimizer states, GB per NPU",
+            _most_GB(lambda states: states.total_bytes),
+        ),
+        (
+            "of them if all is sharded over DP (ZeRO 3), GB",
+            _most_GB(lambda states: states.sharded_bytes),
+        ),
+        ("Memory of the NPU, GB", _most_GB(lambda states: states.npu_memory_bytes)),
+        (
+            "Rules of the plan that it breaks",
+            lambda one: cells.count(len(one.evaluation.violated)),
+        ),
     ]
 
 
-def _memory_need(one: Candidate) -> Value:
-    return _most_GB(one, lambda states: states.total_bytes)
+def _ms(time_s: Callable[[Candidate], float | None]) -> Figure:
+    return lambda one: scaled(time_s(one), 1000, 3)
 
 
-def _memory_sharded(one: Candidate) -> Value:
-    return _most_GB(one, lambda states: states.sharded_bytes)
-
-
-def _npu_memory(one: Candidate) -> Value:
-    return _most_GB(one, lambda states: states.npu_memory_bytes)
-
-
-def _most_GB(one: Candidate, n_bytes: Callable[[ModelStates], float | None]) -> Value:
+def _most_GB(n_bytes: Callable[[ModelStates], float | None]) -> Figure:
     """The most of any workload of the plan."""
-    found = [n_bytes(states) for states in one.proposal.problem.step.memories.values()]
-    return number(max((b / BYTES_PER_GB for b in found if b is not None), default=None), 1)
 
+    def figure(one: Candidate) -> Value:
+        found = [n_bytes(states) for states in one.proposal.problem.step.memories.values()]
+        return number(max((b / BYTES_PER_GB for b in found if b is not None), default=None), 1)
 
-def _exposed(one: Candidate) -> Value:
-    return number(one.evaluation.communication_s * _MS, 3)
-
-
-def _own_links(one: Candidate) -> Value:
-    time_s = one.evaluation.real_link_step_time_s
-    return number(None if time_s is None else time_s * _MS, 3)
-
-
-def _sprayed(one: Candidate) -> Value:
-    return number(one.check.spray_step_time_s * _MS if one.check else None, 3)
-
-
-def _effective(one: Candidate) -> Value:
-    return number(one.step_time_s * _MS if one.check else None, 3)
+    return figure
 
 
 def _fim(one: Candidate) -> Value:
     fim = None if one.check is None else float(one.check.fim_percent.mean())
-    return percent(None if fim is None or math.isnan(fim) else fim / 100)
+    return cells.percent(None if fim is None or math.isnan(fim) else fim / 100)
 
 
 def _tokens_per_s(one: Candidate) -> Value:
-    if one.proposal.is_part:
-        return unavailable()
-    time_s = one.token_time_s
-    return number(1 / time_s if time_s else None, 0)
+    return number(1 / one.token_time_s if one.token_time_s else None, 0)
 
 
 def _money_table(comparison: Comparison) -> Table:
     rows: list[tuple[str, Figure]] = [
         ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
         ("of it with assumed prices", _assumed),
-        ("Training fabric, bill of materials", _fabric),
+        (
+            "Training fabric, bill of materials",
+            lambda one: usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK)),
+        ),
         ("Training fabric, LIBRA's linear model", lambda one: usd(one.evaluation.network_cost_usd)),
         ("of it links in the price of the servers", lambda one: usd(one.linear_in_servers_usd)),
         ("Share of all networks in the price", _networks),
         ("Everything, $ per NPU", lambda one: _per(one, "total", one.n_npus)),
         ("Fabric, $ per NPU", lambda one: _per(one, NETWORK, one.n_npus)),
-        ("Fabric, $ per injected Gbit/s", lambda one: _per(one, NETWORK, _gbits(one.injected_Bps))),
-        ("Fabric, $ per bisection Gbit/s", _per_bisection),
-        ("Power of all parts, kW", lambda one: number(one.bill.power_w / _KW, 1)),
+        ("Fabric, $ per injected Gbit/s", lambda one: _per_gbit(one, one.injected_Bps)),
+        ("Fabric, $ per bisection Gbit/s", lambda one: _per_gbit(one, one.bisection_Bps)),
+        ("Power of all parts, kW", lambda one: kilowatts(one.bill.power_w)),
         ("Power, W per NPU", lambda one: number(one.bill.power_w / one.n_npus, 1)),
-        ("of it fabric, W per NPU", _fabric_w),
-        ("Tokens per second and M$", _tokens_per_musd),
+        (
+            "of it fabric, W per NPU",
+            lambda one: number(one.bill.of(NETWORK).power_w / one.n_npus, 1),
+        ),
+        ("Tokens per second and M$", whole_step(_tokens_per_musd)),
     ]
     note = (
         "Injected: all NPUs, whole ports, one direction, over the dimensions that the bill pays "
@@ -260,20 +246,12 @@ def _assumed(one: Candidate) -> Value:
     return usd(one.bill.assumed_usd, f'SUMIF({marks},"assumed",{amounts})')
 
 
-def _fabric(one: Candidate) -> Value:
-    return usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK))
-
-
-def _fabric_w(one: Candidate) -> Value:
-    return number(one.bill.of(NETWORK).power_w / one.n_npus, 1)
-
-
 def _networks(one: Candidate) -> Value:
     share = one.networks_fraction
     if share is None:
-        return percent(None)
+        return cells.percent(None)
     sums = "+".join(group_cell(one, name) for name in NETWORKS)
-    return percent(share, 1, f"({sums})/{group_cell(one, 'total')}")
+    return cells.percent(share, 1, f"({sums})/{group_cell(one, 'total')}")
 
 
 def _per(one: Candidate, group: str, divisor: float) -> Value:
@@ -285,17 +263,11 @@ def _per(one: Candidate, group: str, divisor: float) -> Value:
     return usd(float(amount) / divisor, f"{group_cell(one, group)}/{divisor!r}")
 
 
-def _per_bisection(one: Candidate) -> Value:
-    return _per(one, NETWORK, _gbits(one.bisection_Bps))
-
-
-def _gbits(bandwidth_Bps: float) -> float:
-    return _BITS * gigabytes_per_s(bandwidth_Bps)
+def _per_gbit(one: Candidate, bandwidth_Bps: float) -> Value:
+    return _per(one, NETWORK, _BITS * gigabytes_per_s(bandwidth_Bps))
 
 
 def _tokens_per_musd(one: Candidate) -> Value:
-    if one.proposal.is_part:
-        return unavailable()
     time_s, total = one.token_time_s, float(one.bill.total_usd)
     if not time_s or not total:
         return number(None)

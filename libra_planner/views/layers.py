@@ -1,0 +1,211 @@
+"""Layers, groups of links, busiest links and single flows of a routing: rows and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from libra_planner.check.flow_lists import RoutedList
+from libra_planner.check.measured import MeasuredReport
+from libra_planner.check.report import LayerReport
+from libra_planner.routing.imbalance import fim_percent
+from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views.cells import Block, Table, attributes, count, escape, table_of
+from libra_planner.views.spread import number, two_digits, whole
+
+MOST_NAMED = 10
+"""Flows of a link that are named."""
+_MOST_GROUPS = 20
+_DISPENSABLE = ("idle links", "floor %", "max/mean")
+"""Columns that a narrow terminal loses, in this order."""
+
+
+def layer_row(layer: LayerReport) -> dict[str, Any]:
+    """One layer of a report."""
+    return {
+        **attributes(layer, "name", "n_links", "n_flows"),
+        "fim_percent": number(layer.fim_percent),
+        "fim_floor_percent": number(layer.fim_floor_percent),
+        "max_over_mean": number(layer.max_over_mean),
+        "max_flows": whole(layer.max_flows),
+        "idle_links": layer.n_idle,
+    }
+
+
+def layer_table(layers: Sequence[LayerReport], *, n_routings: int = 1) -> Table:
+    """Imbalance of every layer."""
+    means = f", means of {n_routings:,} routings" if n_routings > 1 else ""
+    return table_of(
+        f"Layers{means}",
+        layers,
+        {
+            "layer": lambda one: one.name,
+            "links": lambda one: count(one.n_links),
+            "flows": lambda one: count(one.n_flows),
+            "FIM %": lambda one: two_digits(one.fim_percent),
+            "floor %": lambda one: two_digits(one.fim_floor_percent),
+            "max flows": lambda one: f"{one.max_flows:,.6g}",
+            "max/mean": lambda one: two_digits(one.max_over_mean),
+            "idle links": lambda one: count(one.n_idle),
+        },
+        left=("layer",),
+        dispensable=_DISPENSABLE,
+    )
+
+
+def group_rows(routed: RoutedList) -> list[dict[str, Any]]:
+    """FIM of each ECMP group: the links of a switch to the tier above, in each direction."""
+    rows = []
+    for layer in routed.fabric.layers:
+        if layer.is_host:
+            continue
+        n_groups = layer.n_links // layer.n_per_group
+        tier = "leaf" if layer.name in ("leaf_up", "spine_down") else "spine"
+        counts = routed.report.counts[layer.links].reshape(n_groups, -1)
+        capacity = routed.fabric.capacity_Bps[layer.links].reshape(n_groups, -1)
+        fims = fim_percent(counts, capacity)
+        rows += [
+            {
+                "layer": layer.name,
+                "group": f"{tier} {i}",
+                "n_links": int((capacity[i] > 0).sum()),
+                "n_flows": whole(round(float(counts[i].sum()), 9)),
+                "fim_percent": number(float(fims[i])),
+                "max_flows": whole(counts[i].max()),
+            }
+            for i in range(n_groups)
+        ]
+    return rows
+
+
+def groups_blocks(rows: list[dict[str, Any]]) -> Iterator[Block]:
+    """The worst groups; all of them are in the JSON."""
+    ranked = [row for row in rows if row["n_flows"]]
+    ranked.sort(key=lambda row: -(row["fim_percent"] or 0.0))
+    shown = ranked[:_MOST_GROUPS]
+    if not shown:
+        return
+    worst = f", the worst {len(shown)} of {len(ranked)}" if len(shown) < len(ranked) else ""
+    yield ""
+    yield table_of(
+        f"ECMP groups{worst}",
+        shown,
+        {
+            "layer": lambda row: row["layer"],
+            "switch": lambda row: row["group"],
+            "links": lambda row: count(row["n_links"]),
+            "flows": lambda row: f"{row['n_flows']:,.6g}",
+            "FIM %": lambda row: two_digits(row["fim_percent"]),
+            "max flows": lambda row: f"{row['max_flows']:,.6g}",
+        },
+        left=("layer", "switch"),
+        dispensable=_DISPENSABLE,
+    )
+
+
+def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:
+    """The links with the most flows for their capacity, and the first flows on them."""
+    report, fabric = routed.report, routed.fabric
+    capacity = fabric.capacity_Bps
+    load = np.divide(report.counts, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+    is_host = np.concatenate([np.full(layer.n_links, layer.is_host) for layer in fabric.layers])
+    order = np.lexsort((is_host, -load))[:n]  # Of equal links those that routing can change.
+    return [_link_row(routed, int(link)) for link in order if report.counts[link] > 0]
+
+
+def _link_row(routed: RoutedList, link: int) -> dict[str, Any]:
+    report, fabric, flows = routed.report, routed.fabric, routed.flows
+    layer = next(x for x in fabric.layers if x.start <= link < x.start + x.n_links)
+    row: dict[str, Any] = {
+        "link": fabric.link_name(link),
+        "layer": layer.name,
+        "n_flows": whole(report.counts[link]),
+        "capacity_GBps": gigabytes_per_s(fabric.capacity_Bps[link]),
+    }
+    if report.links is None:  # Sprayed: every flow of the group is on every link of it.
+        return row | {"flows": []}
+    on_link = np.flatnonzero((report.links == link).any(axis=1))
+    if report.rate_Bps.size:
+        row["load_GBps"] = gigabytes_per_s(report.rate_Bps[on_link].sum())
+    row["flows"] = [flows.ids[i] for i in on_link[:MOST_NAMED]]
+    if flows.collectives:
+        numbers, per = np.unique(flows.flows.collective[on_link], return_counts=True)
+        pairs = zip(numbers.tolist(), per.tolist(), strict=True)
+        row["collectives"] = {flows.collectives[i]: n for i, n in pairs}
+    return row
+
+
+def busiest_interfaces(measured: MeasuredReport, n: int) -> list[dict[str, Any]]:
+    """The interfaces of a trace with the most flows, and the first flows on them."""
+    trace, counts = measured.trace, measured.trace.counts
+    return [
+        {
+            "link": trace.interface_names[i],
+            "layer": trace.layers[trace.layer[i]],
+            "n_flows": int(counts[i]),
+            "flows": [trace.flow_ids[f] for f in trace.flow[trace.interface == i][:MOST_NAMED]],
+        }
+        for i in np.argsort(-counts, kind="stable")[:n].tolist()
+        if counts[i]
+    ]
+
+
+def busiest_blocks(rows: list[dict[str, Any]], title: str) -> Iterator[Block]:
+    """The busiest links or interfaces under a title, if there are any."""
+    if rows:
+        yield from ("", title)
+    for row in rows:
+        load = ""
+        if "load_GBps" in row:
+            load = f", {row['load_GBps']:.2f} of {row['capacity_GBps']:.2f} GB/s"
+        more = "" if len(row["flows"]) >= row["n_flows"] else ", ..."
+        named = f": {', '.join(row['flows'])}{more}" if row["flows"] else ""
+        flows = f"{row['n_flows']:,.6g} {plural('flow', row['n_flows'])}"
+        yield escape(f"  {row['link']}  {flows}{load}{named}")
+        if "collectives" in row:
+            parts = ", ".join(f"{name or '(none)'} {n:,}" for name, n in row["collectives"].items())
+            yield escape(f"    by collective: {parts}")
+
+
+def hop_rows(routed: RoutedList, flow: int) -> list[dict[str, Any]]:
+    """The links of one flow in order, and how many flows are on each; none when sprayed."""
+    report, fabric = routed.report, routed.fabric
+    if report.links is None:
+        return []
+    return [
+        {"layer": layer.name, "link": fabric.link_name(link), "n_flows": whole(report.counts[link])}
+        for layer, link in zip(fabric.layers, report.links[flow].tolist(), strict=True)
+        if link >= 0
+    ]
+
+
+def hops_blocks(routed: RoutedList, flow: int) -> Iterator[Block]:
+    """One flow, link by link."""
+    report, flows = routed.report, routed.flows
+    rate = ""
+    if report.rate_Bps.size:
+        finish = format_time(float(report.finish_s[flow]))
+        rate = f", {format_bandwidth(float(report.rate_Bps[flow]))} at first, ends at {finish}"
+    hosts = f"host {flows.flows.src[flow]} to host {flows.flows.dst[flow]}"
+    yield from ("", escape(f"Flow {flows.ids[flow]}, {hosts}{rate}"))
+    if report.links is None:
+        yield "  sprayed over all its paths"
+    for row in hop_rows(routed, flow):
+        n = row["n_flows"]
+        yield escape(f"  {row['link']}  {n:,.6g} {plural('flow', n)}")
+
+
+def plural(tier: str, n: float) -> str:
+    """A noun in the number that fits."""
+    return tier if n == 1 else {"leaf": "leaves", "switch": "switches"}.get(tier, f"{tier}s")
+
+
+def counted(n: int, name: str) -> str:
+    """How many there are of something.
+
+    >>> counted(1, "leaf"), counted(1200, "leaf")
+    ('1 leaf', '1,200 leaves')
+    """
+    return f"{n:,} {plural(name, n)}"

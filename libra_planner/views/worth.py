@@ -1,0 +1,133 @@
+"""What to buy of a catalogue, and what one more of anything is worth, as JSON and in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.costs.options import LinkOption
+from libra_planner.problem import Problem
+from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
+from libra_planner.views.cells import Table, attributes, table_of
+from libra_planner.views.plan import line_text
+
+if TYPE_CHECKING:
+    from libra_planner.optimizer.catalogue import CatalogueDesign
+    from libra_planner.optimizer.shadow import ShadowPrice
+
+_OBJECTIVES = {
+    "performance": "Step time",
+    "performance_per_cost": "Step time x cost",
+    "cost": "Cost",
+}
+
+
+def worth_payload(
+    shadow: tuple[ShadowPrice, ...] | None, prices: tuple[ShadowPrice, ...] | None
+) -> dict[str, Any]:
+    """Keys ``shadow_prices`` and ``price_sensitivity``; null where there are none to give."""
+    return {
+        "shadow_prices": shadow and [_worth(price) for price in shadow],
+        "price_sensitivity": prices and [_worth(price) for price in prices],
+    }
+
+
+def _worth(price: ShadowPrice) -> dict[str, Any]:
+    subject: dict[str, Any] = {price.subject: price.name}
+    if price.subject == "rule":
+        subject |= attributes(price, "line", "bound")
+    return subject | attributes(price, "unit", "d_step_time_s", "d_cost_usd", "side")
+
+
+def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
+    """What one unit more is worth, without what is worth nothing; ``None`` if nothing is."""
+    worth = [price for price in shadow if price.d_step_time_s or price.d_cost_usd]
+    columns = {"one more": _unit, "of": _name, "step time": _seconds, "cost": _dollars}
+    title, left = "What one more is worth", ("one more", "of")
+    return table_of(title, worth, columns, left=left, is_wrapped=True) if worth else None
+
+
+def _unit(price: ShadowPrice) -> str:
+    unit = {"$": "M$", "s": "ms"}.get(price.unit, price.unit)
+    return f"{unit} less" if price.side == "left" else unit
+
+
+def _name(price: ShadowPrice) -> str:
+    if price.subject == "dimension":
+        return f"{price.name}, given free"
+    if price.subject == "cost":
+        return "cost"
+    return f"{price.name}{line_text(price.line)}"
+
+
+def _per_unit(price: ShadowPrice) -> float:
+    """Shown units over the entry's, with the sign of the side."""
+    factor = {"$": 1e6, "s": 1e-3}.get(price.unit, 1.0)
+    return -factor if price.side == "left" else factor
+
+
+def _seconds(price: ShadowPrice) -> str:
+    change = price.d_step_time_s * _per_unit(price)
+    return f"{'-' if change < 0 else '+'}{format_time(abs(change))}" if change else "-"
+
+
+def _dollars(price: ShadowPrice) -> str:
+    change = price.d_cost_usd * _per_unit(price)
+    return f"{'-' if change < 0 else '+'}{format_usd(abs(change))}" if change else "-"
+
+
+def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, Any]:
+    """The key ``catalogue`` of ``optimize --json`` for a plan with ``link_options``."""
+    labels, free = problem.topology.labels, design.continuous
+    continuous = free and {
+        "bandwidth_GBps": [gigabytes_per_s(value) for value in free.bandwidth_bytes_per_s],
+        "objective": free.objective,
+    }
+    figures = {
+        "options": [
+            option and _option(label, option)
+            for label, option in zip(labels, design.options, strict=True)
+        ],
+        "n_combinations": design.n_combinations,
+        "continuous": continuous,
+        "no_continuous": design.no_continuous or None,
+        "loss_vs_continuous": design.loss_vs_continuous,
+    }
+    return {"catalogue": figures}
+
+
+def _option(label: str, option: LinkOption) -> dict[str, Any]:
+    return {
+        "dimension": label,
+        "bandwidth_GBps": gigabytes_per_s(option.bandwidth_bytes_per_s),
+        "speed_GBps": gigabytes_per_s(option.speed_bytes_per_s),
+        "n_ports": option.n_ports,
+        "cost_usd": option.cost_usd,
+        "name": option.name or None,
+    }
+
+
+def catalogue_lines(problem: Problem, design: CatalogueDesign) -> list[str]:
+    """Plain lines that say what to buy and what is lost against any bandwidth."""
+    scope = f"the best of {design.n_combinations:,} purchasable combinations"
+    return [f"{purchase_text(problem, design)}: {scope}", _loss(problem, design)]
+
+
+def purchase_text(problem: Problem, design: CatalogueDesign) -> str:
+    """What to buy in every dimension."""
+    bought = (
+        f"{label} {option} ({format_usd(option.cost_usd)})" if option else f"{label} any bandwidth"
+        for label, option in zip(problem.topology.labels, design.options, strict=True)
+    )
+    return f"Buy per NPU: {', '.join(bought)}"
+
+
+def _loss(problem: Problem, design: CatalogueDesign) -> str:
+    free, loss = design.continuous, design.loss_vs_continuous
+    if free is None or loss is None:
+        reason = design.no_continuous or "its objective is zero"
+        return f"No continuous optimum to compare with: {reason}"
+    vector = ", ".join(format_bandwidth(value) for value in free.bandwidth_bytes_per_s)
+    return (
+        f"{_OBJECTIVES[problem.objective]} {loss:+.2%} against the continuous optimum of the "
+        f"same rules at the price book's linear prices ({vector})"
+    )
