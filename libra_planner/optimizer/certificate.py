@@ -83,8 +83,8 @@ def lower_bound(program: Program, point: Point, b: Array) -> Array:
 
     Weak duality with any multipliers of 0 or more: with tangents ``2/p - x/p^2`` of the
     reciprocals 1/x at p = forms . b the Lagrangian is linear, and its minimum over the box
-    of all designs as good as b is a bound, whatever the solver's accuracy (the linear
-    program of ``linear.CutModel`` with one tangent per form).
+    of all designs as good as b is a bound, whatever the solver's accuracy (Neumaier and
+    Shcherbina, Math. Program. 99, 2004).
     """
     n_rows, n_forms = len(program.rows), program.n_forms
     dual = np.maximum(point.dual, 0.0)

@@ -150,7 +150,7 @@ class ExactPoint:
 
         ``cost`` is what the program minimises but for its size and for what breaks ties. Weak
         duality with the multipliers of the point, reciprocals replaced by their tangents there
-        (``linear.CutModel.lower_bound``). Where x has no end, a slope that is rounding counts as
+        (``certificate.lower_bound``). Where x has no end, a slope that is rounding counts as
         none.
         """
         n_rows, cost = len(self.rows), cost * self.unit

@@ -19,11 +19,11 @@ from libra_planner.optimizer.objectives import Designs, best_designs
 from libra_planner.optimizer.plans import BatchProgram, Plans, typical_bandwidth
 from libra_planner.optimizer.posedness import (
     Openness,
+    attains_product,
     bandwidth_bounds,
     check_affordable,
     check_compute_fits,
     check_posed,
-    lacks_product,
     openness,
     step_time_infeasible,
 )
@@ -92,7 +92,7 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
         return _idle_solution(problem, lower, upper)
     if problem.objective == "performance":  # A limit only judges the fastest design.
         plans = replace(plans, limit_s=np.full(plans.n, np.inf))
-    attains = np.broadcast_to(~lacks_product(plans, left), plans.n)
+    attains = np.broadcast_to(attains_product(plans, left), plans.n)
     found = best_designs(plans, attains=attains, engine=solve_convex)
     solution, sure = _solution(problem, found), bool(found.certified[0])
     if problem.objective != "performance" and (solution is None or not sure or left.gift.any()):

@@ -152,11 +152,10 @@ class BatchProgram:
     def problem(self, i: int) -> Problem:
         """Design i's problem."""
         template, limit_s = self.template, float(self.limit_s[i])
+        numbered = zip(template.rules, self.coefficients[i], self.bounds[i], strict=True)
         rules = tuple(
             replace(rule, coefficients=tuple(map(float, row)), bound=float(bound))
-            for rule, row, bound in zip(
-                template.rules, self.coefficients[i], self.bounds[i], strict=True
-            )
+            for rule, row, bound in numbered
         )
         limit = min(
             template.step_time_limits,
@@ -189,26 +188,31 @@ class BatchProgram:
             "fixed_cost_usd": (n,),
             "limit_s": (n,),
         }
-        shapes = {name: getattr(self, name).shape for name in expected}
         return [
-            Fault(f"got an array of shape {shapes[name]}", f"expected {shape}", path=name)
+            Fault(f"got an array of shape {found}", f"expected {shape}", path=name)
             for name, shape in expected.items()
-            if shapes[name] != shape
+            if (found := getattr(self, name).shape) != shape
         ]
 
     def _number_faults(self) -> list[Fault]:
-        moved = np.array(is_transfer(self.template.step_time.merged), dtype=bool)
-        finite = {name: bool(np.isfinite(getattr(self, name)).all()) for name in _MEANING}
-        least = {name: float(getattr(self, name).min(initial=np.inf)) for name in _MEANING}
-        fine = {name: finite[name] and least[name] >= 0 for name in _MEANING}
-        fine |= {"coefficients": finite["coefficients"], "bounds": finite["bounds"]}
-        fine["limit_s"] = least["limit_s"] > 0
-        fine["time_numbers"] &= bool((self.time_numbers[:, moved] > 0).all())
+        n_bytes = self.time_numbers[:, is_transfer(self.template.step_time.merged)]
+        fine = {
+            "time_numbers": _are_amounts(self.time_numbers) and bool((n_bytes > 0).all()),
+            "coefficients": bool(np.isfinite(self.coefficients).all()),
+            "bounds": bool(np.isfinite(self.bounds).all()),
+            "price_usd_per_Bps": _are_amounts(self.price_usd_per_Bps),
+            "fixed_cost_usd": _are_amounts(self.fixed_cost_usd),
+            "limit_s": bool((self.limit_s > 0).all()),
+        }
         return [
             Fault("got a number out of range", f"expected {_MEANING[name]}", path=name)
-            for name in _MEANING
-            if not fine[name]
+            for name, good in fine.items()
+            if not good
         ]
+
+
+def _are_amounts(values: Array) -> bool:
+    return bool((np.isfinite(values) & (values >= 0)).all())
 
 
 def fits_a_batch(problem: Problem) -> bool:
@@ -293,9 +297,7 @@ class Plans:
 
     def take(self, which: Index) -> Plans:
         """Some of the plans."""
-        if np.array_equal(which, np.arange(self.n)):
-            return self
-        return some_of(self, which)
+        return self if np.array_equal(which, np.arange(self.n)) else some_of(self, which)
 
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Network and fixed cost, shape (n,), of bandwidths (n_dims, n)."""

@@ -115,14 +115,10 @@ def is_well_posed(plans: Plans) -> Mask:
     return np.asarray(fine)
 
 
-def attains_product(plans: Plans) -> Mask:
-    """Which plans surely have a least T C without a step-time bound, shape (n,)."""
-    return ~lacks_product(plans, _perhaps_open(plans))
-
-
-def lacks_product(plans: Plans, left: Openness) -> Mask:
-    """Which plans have no least T C without a step-time bound, shape (n,)."""
-    return _any(objections(replace(_unlimited(plans), objective=_PRODUCT), left))
+def attains_product(plans: Plans, left: Openness | None = None) -> Mask:
+    """Which plans (surely, unless told what is open) have a least T C without a limit, (n,)."""
+    free = replace(_unlimited(plans), objective=_PRODUCT)
+    return ~_any(objections(free, left or _perhaps_open(plans)))
 
 
 def has_no_end(plans: Plans) -> Mask:
@@ -351,18 +347,15 @@ def _meets(problem: Problem, rules: Sequence[Rule]) -> bool:
     rows = _lp_rows(rules, unit)
     forms = problem.step_time.forms * unit
     forms = forms / forms.sum(axis=1, keepdims=True)
+    wider = ((0, 0), (0, 1))
     widened = RuleRows(
-        upper=np.vstack([_with_column(rows.upper, 0.0), _with_column(-forms, 1.0)]),
+        upper=np.vstack([np.pad(rows.upper, wider), np.pad(-forms, wider, constant_values=1.0)]),
         limit=np.concatenate([rows.limit, np.zeros(len(forms))]),
-        equal=_with_column(rows.equal, 0.0),
+        equal=np.pad(rows.equal, wider),
         target=rows.target,
     )
     status, value = _least(widened, np.append(np.zeros(len(unit)), -1.0), last_upper=1.0)
     return status == _OPTIMAL and -value > _POSITIVE
-
-
-def _with_column(rows: Array, value: float) -> Array:
-    return np.hstack([rows, np.full((len(rows), 1), value)])
 
 
 def _extremes(rules: Sequence[Rule], unit: Array) -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """Among equally good designs the cheapest, then the lexicographically first (C9), over all plans.
 
-The set of optima is a polyhedron (``cheapest``, ``face``): every form with a positive
+The set of optima is a polyhedron (1/x is strictly convex): every form with a positive
 multiplier has one value in it, and the others must keep up with the maxima they are in. It
 lies in b >= 0, so its lexicographic minimum is a vertex, and with the one to three dimensions
 that are free in practice all vertices can be listed.
@@ -61,18 +61,6 @@ class TieChoice:
     doubtful: Mask
 
 
-@dataclass(frozen=True)
-class _Face:
-    """``upper b <= limit``, ``equal b == target`` of n designs; ``fixed`` where b is given."""
-
-    upper: Array
-    limit: Array
-    equal: Array
-    target: Array
-    fixed: Mask
-    undecided: Mask
-
-
 def chosen_among_ties(program: Program, point: Point, b: Array) -> TieChoice:
     """The cheapest, then lexicographically first, of designs as good as b, shape (n_dims, n)."""
     pull = multipliers(program, point)
@@ -87,10 +75,8 @@ def chosen_among_ties(program: Program, point: Point, b: Array) -> TieChoice:
     codes = (fixed.T @ (1 << np.arange(program.n_dims))) * free
     for code in np.unique(codes[free]):
         which = lanes(free & (codes == code))
-        part = program.take(which)
-        near = taken(b, which)
-        face = _face(part, some_of(point, which), near, taken(fixed, which))
-        chosen = _first_vertex(part, face, near)
+        part, multiplied = program.take(which), some_of(point, which)
+        chosen = _first_vertex(part, multiplied, taken(b, which), taken(fixed, which))
         choice.b[:, which], choice.unique[which], choice.undecided[which] = chosen
     return choice
 
@@ -106,29 +92,22 @@ def multipliers(program: Program, point: Point) -> Array:
     return pull
 
 
-def _face(program: Program, point: Point, b: Array, fixed: Mask) -> _Face:
-    values = form_values(program, b)
+def _face(program: Program, point: Point, b: Array, fixed: Mask) -> tuple[Array, Array, int, Mask]:
+    """The optima as ``rows b <= bounds``, how many rows are equalities, and what is undecided."""
+    values, n_forms = form_values(program, b), program.n_forms
     w = least_w(1 / values, program.rows, program.offsets)
     priced = multipliers(program, point) * w > _PRICED * size_of(weighted_value(program, b))
-    n_forms = program.n_forms
     settled = ~((program.forms > 0) & ~fixed).any(axis=1)
     known = np.concatenate([priced[:n_forms] | settled, priced[n_forms:]])
     required, undecided = _required(program, w, known)
-    required = np.minimum(required, values)
-    kept = priced[:n_forms] & ~settled
-    loose = ~known[:n_forms]
+    kept, loose = priced[:n_forms] & ~settled, ~known[:n_forms]
+    least = np.where(loose, -np.minimum(required, values), 0.0)
     axes = np.repeat(np.eye(program.n_dims)[:, :, None], program.n, axis=2)
-    upper = [program.upper, -program.forms * loose[:, None], -axes]
-    limit = [program.limit, np.where(loose, -required, 0.0), np.zeros_like(b)]
     equal = [program.equal, program.forms * kept[:, None]]
-    return _Face(
-        np.concatenate(upper),
-        np.concatenate(limit),
-        np.concatenate(equal),
-        np.concatenate([program.target, np.where(kept, values, 0.0)]),
-        fixed,
-        undecided,
-    )
+    target = [program.target, np.where(kept, values, 0.0)]
+    rows = np.concatenate([*equal, program.upper, -program.forms * loose[:, None], -axes])
+    bounds = np.concatenate([*target, program.limit, least, np.zeros_like(b)])
+    return rows, bounds, len(program.equal) + n_forms, undecided
 
 
 def _required(program: Program, w: Array, known: Mask) -> tuple[Array, Mask]:
@@ -161,16 +140,17 @@ def _own(row: Array, n_forms: int) -> int:
     return n_forms + int(negative[0]) if len(negative) else len(row)
 
 
-def _first_vertex(program: Program, face: _Face, b: Array) -> tuple[Array, Mask, Mask]:
+def _first_vertex(
+    program: Program, point: Point, b: Array, fixed: Mask
+) -> tuple[Array, Mask, Mask]:
     """The lexicographically first vertex by cost, then bandwidth in order; as in TieChoice."""
-    free = np.flatnonzero(~face.fixed[:, 0])
-    rows = np.concatenate([face.equal, face.upper])
-    bounds = np.concatenate([face.target, face.limit])
-    bounds = bounds - (rows * np.where(face.fixed, b, 0.0)[None]).sum(axis=1)
+    rows, bounds, n_equal, open_ = _face(program, point, b, fixed)
+    free = np.flatnonzero(~fixed[:, 0])
+    bounds = bounds - (rows * np.where(fixed, b, 0.0)[None]).sum(axis=1)
     rows = rows[:, free]
     size = np.abs(rows).max(axis=1)
     useful = np.flatnonzero((size > 0).any(axis=1))
-    n_equal = int((useful < len(face.equal)).sum())
+    n_equal = int((useful < n_equal).sum())
     size = np.where(size > 0, size, 1.0)
     rows, bounds = (rows / size[:, None])[useful], (bounds / size)[useful]
     if comb(len(rows), len(free)) > _MOST_VERTICES:
@@ -183,7 +163,7 @@ def _first_vertex(program: Program, face: _Face, b: Array) -> tuple[Array, Mask,
     chosen[free] = best
     same = np.isclose(chosen, b, rtol=_SAME, atol=0.0).all(axis=0)
     chosen[:, same] = b[:, same]
-    undecided = ~settled & (face.undecided | ~feasible.any(axis=0))
+    undecided = ~settled & (open_ | ~feasible.any(axis=0))
     endless = (np.isinf(program.b_upper[free]) & (program.price[free] <= 0)).any(axis=0)
     alone = settled | (unique & ~endless)
     return np.where(settled | undecided, b, chosen), alone, undecided

@@ -164,9 +164,9 @@ def numbers(node: Node) -> list[float]:
     return [number for _, number in _numbers(node)]
 
 
-def is_transfer(node: Node) -> list[bool]:
+def is_transfer(node: Node) -> Mask:
     """For every number of a tree whether it is the bytes of a transfer."""
-    return [isinstance(owner, Transfer) for owner, _ in _numbers(node)]
+    return np.array([isinstance(owner, Transfer) for owner, _ in _numbers(node)], dtype=bool)
 
 
 def _terms(node: Node) -> tuple[Node, ...]:

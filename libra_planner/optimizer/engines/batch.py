@@ -132,7 +132,7 @@ def _start(program: Program) -> _Iterate:
 
 @dataclass
 class _Iterate(Point):
-    """Where n designs are, changed in place.
+    """Where n designs are, changed in place, or how all of that changes in a step.
 
     Parameters
     ----------
@@ -146,17 +146,6 @@ class _Iterate(Point):
     slack: Array
     bound_dual: Array
     worst: Array
-
-
-@dataclass(frozen=True)
-class _Direction:
-    """Changes of everything in a :class:`_Iterate`; ``x`` is that of (b, t)."""
-
-    x: Array
-    equal_dual: Array
-    slack: Array
-    dual: Array
-    bound_dual: Array
 
 
 class _NewtonSystem:
@@ -201,10 +190,9 @@ class _NewtonSystem:
         affine = solve(-slack_products, -bound_products)
         left = np.minimum(self._mean_after(affine) / self.mean, 1.0)
         aim = np.maximum(left * left * left * self.mean, least)
-        d_b = affine.x[: self.program.n_dims]
         direction = solve(
             aim - slack_products - affine.slack * affine.dual,
-            aim - bound_products - d_b * affine.bound_dual,
+            aim - bound_products - affine.b * affine.bound_dual,
         )
         share = np.maximum(_TO_BOUNDARY, 1 - self.mean)
         _move(point, direction, np.minimum(share * self._length(direction), 1.0))
@@ -234,7 +222,7 @@ class _NewtonSystem:
         distance: Array = np.sqrt((residuals**2).sum(axis=0))
         return distance
 
-    def _solver(self) -> Callable[[Array, Array], _Direction]:
+    def _solver(self) -> Callable[[Array, Array], _Iterate]:
         """Directions for products that should change by given amounts."""
         program, point, n_dims = self.program, self.point, self.program.n_dims
         jacobian = self._jacobian()
@@ -242,19 +230,21 @@ class _NewtonSystem:
         matrix, penalty = self._matrix(jacobian, pressure)
         factors, n_x = factored(matrix), jacobian.shape[1]
 
-        def solve(aim: Array, bound_aim: Array) -> _Direction:
+        def solve(aim: Array, bound_aim: Array) -> _Iterate:
             push = aim / point.slack + pressure * self.excess
             right = -self.gradient - weighted_sum(jacobian, push)
             right[:n_dims] += bound_aim / point.b
             right[:n_dims] -= penalty * weighted_sum(program.equal, self.off_target)
             x = solved(factors, np.concatenate([right, -self.off_target]))
             d_rows = (jacobian * x[:n_x]).sum(axis=1)
-            return _Direction(
-                x=x[:n_x],
+            return _Iterate(
+                b=x[:n_dims],
+                t=x[n_dims:n_x],
                 equal_dual=x[n_x:],
                 slack=-self.excess - d_rows,
                 dual=push + pressure * d_rows,
                 bound_dual=(bound_aim - point.bound_dual * x[:n_dims]) / point.b,
+                worst=np.zeros(program.n),
             )
 
         return solve
@@ -294,40 +284,31 @@ class _NewtonSystem:
         matrix[:n_dims, n_x:] = program.equal.swapaxes(0, 1)
         return matrix, penalty
 
-    def _length(self, direction: _Direction) -> Array:
+    def _length(self, direction: _Iterate) -> Array:
         """Largest step, 1000 at most, that keeps what must be positive so, shape (n,)."""
-        point, d_b = self.point, direction.x[: self.program.n_dims]
-        falling = -(self.program.forms * d_b).sum(axis=1) * self.reciprocals
+        falling = -(self.program.forms * direction.b).sum(axis=1) * self.reciprocals
         shrink = np.maximum(falling.max(axis=0, initial=0.0) / _FALL, 1e-3)
-        pairs = (
-            (point.slack, direction.slack),
-            (point.dual, direction.dual),
-            (point.b, d_b),
-            (point.bound_dual, direction.bound_dual),
-        )
-        for value, change in pairs:
-            np.maximum(shrink, (-change / value).max(axis=0, initial=0.0), out=shrink)
+        for name in ("slack", "dual", "b", "bound_dual"):
+            share = -getattr(direction, name) / getattr(self.point, name)
+            np.maximum(shrink, share.max(axis=0, initial=0.0), out=shrink)
         length: Array = 1 / shrink
         return length
 
-    def _mean_after(self, direction: _Direction) -> Array:
+    def _mean_after(self, direction: _Iterate) -> Array:
         """Mean product after the longest step up to 1, shape (n,)."""
         point, length = self.point, np.minimum(self._length(direction), 1.0)
-        d_b = direction.x[: self.program.n_dims]
         rows = (point.slack + length * direction.slack) * (point.dual + length * direction.dual)
-        bounds = (point.b + length * d_b) * (point.bound_dual + length * direction.bound_dual)
+        bounds = (point.b + length * direction.b) * (
+            point.bound_dual + length * direction.bound_dual
+        )
         mean: Array = (rows.sum(axis=0) + bounds.sum(axis=0)) / self.n_products
         return mean
 
 
-def _move(point: _Iterate, direction: _Direction, length: Array) -> None:
-    n_dims = len(point.b)
-    point.b += length * direction.x[:n_dims]
-    point.t += length * direction.x[n_dims:]
-    point.equal_dual += length * direction.equal_dual
-    point.slack += length * direction.slack
-    point.dual += length * direction.dual
-    point.bound_dual += length * direction.bound_dual
+def _move(point: _Iterate, direction: _Iterate, length: Array) -> None:
+    for name, change in vars(direction).items():
+        values = getattr(point, name)
+        values += length * change
 
 
 def factored(matrix: Array) -> Array:
