@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.optimizer.design import Design, Solution, exact_design
-from libra_planner.optimizer.per_cost import per_cost_problem
-from libra_planner.optimizer.plans import scaled_program, typical_bandwidth
-from libra_planner.optimizer.posedness import bandwidth_bounds
-from libra_planner.optimizer.program import least_w
+from libra_planner.optimizer.program.dimensionless import least_w
+from libra_planner.optimizer.program.per_cost import per_cost_problem
+from libra_planner.optimizer.program.plans import scaled_program, typical_bandwidth
+from libra_planner.optimizer.program.posedness import bandwidth_bounds
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.step.lifted import lift
@@ -150,7 +150,7 @@ class ExactPoint:
 
         ``cost`` is what the program minimises but for its size and for what breaks ties. Weak
         duality with the multipliers of the point, reciprocals replaced by their tangents there
-        (``certificate.lower_bound``). Where x has no end, a slope that is rounding counts as
+        (``design.lower_bound``). Where x has no end, a slope that is rounding counts as
         none.
         """
         n_rows, cost = len(self.rows), cost * self.unit

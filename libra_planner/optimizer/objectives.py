@@ -12,17 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.optimizer.certificate import SURE_GAP, lower_bound, restored
+from libra_planner.optimizer.design import SURE_GAP, lower_bound, restored
 from libra_planner.optimizer.engines.batch import solve_interior
-from libra_planner.optimizer.per_cost import from_per_cost, per_cost_plans
-from libra_planner.optimizer.plans import Plans, program_near, typical_designs
-from libra_planner.optimizer.posedness import (
-    attains_product,
-    has_no_end,
-    is_well_posed,
-    with_caps,
-)
-from libra_planner.optimizer.program import (
+from libra_planner.optimizer.program.dimensionless import (
     Engine,
     Point,
     Program,
@@ -33,6 +25,14 @@ from libra_planner.optimizer.program import (
     some_of,
     taken,
     weighted_value,
+)
+from libra_planner.optimizer.program.per_cost import from_per_cost, per_cost_plans
+from libra_planner.optimizer.program.plans import Plans, program_near, typical_designs
+from libra_planner.optimizer.program.posedness import (
+    attains_product,
+    has_no_end,
+    is_well_posed,
+    with_caps,
 )
 from libra_planner.optimizer.ties import chosen_among_ties
 from libra_planner.problem import RULE_TOLERANCE

@@ -11,13 +11,12 @@ import numpy as np
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.catalogue import optimize_catalogue
-from libra_planner.optimizer.certificate import SURE_GAP
 from libra_planner.optimizer.decimals import certain_solution
-from libra_planner.optimizer.design import Design, Solution, checked, design_at
+from libra_planner.optimizer.design import SURE_GAP, Design, Solution, checked, design_at
 from libra_planner.optimizer.engines.cvxpy import solve_convex
 from libra_planner.optimizer.objectives import Designs, best_designs
-from libra_planner.optimizer.plans import BatchProgram, Plans, typical_bandwidth
-from libra_planner.optimizer.posedness import (
+from libra_planner.optimizer.program.plans import BatchProgram, Plans, typical_bandwidth
+from libra_planner.optimizer.program.posedness import (
     Openness,
     attains_product,
     bandwidth_bounds,

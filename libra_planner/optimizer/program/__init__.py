@@ -1,0 +1,1 @@
+"""Plans as arrays, as dimensionless programs, and whether they have an optimum."""
