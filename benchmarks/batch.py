@@ -21,9 +21,9 @@ import numpy as np
 
 import libra_planner as lp
 from libra_planner.optimizer.batch import BatchResult, optimize_program
-from libra_planner.optimizer.program.dimensionless import Program
-from libra_planner.optimizer.program.per_cost import per_cost_problem, to_per_cost
-from libra_planner.optimizer.program.plans import BatchProgram, scaled_program
+from libra_planner.optimizer.programs.dimensionless import Program
+from libra_planner.optimizer.programs.per_cost import per_cost_problem, to_per_cost
+from libra_planner.optimizer.programs.plans import BatchProgram, scaled_program
 
 N_BATCH, N_REBUILT, N_COMPILED, N_ROUNDS = 10_000, 10, 40, 9
 _SOLVERS_OWN = 1e-5

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
 from libra_planner.optimizer.objectives import Designs, no_figures, solve_designs
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.program.dimensionless import Index
-from libra_planner.optimizer.program.plans import BatchProgram, Plans, fits_a_batch, rest_of_key
+from libra_planner.optimizer.programs.dimensionless import Index
+from libra_planner.optimizer.programs.plans import BatchProgram, Plans, fits_a_batch, rest_of_key
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.step.expression import Array, Mask
 from libra_planner.step.lifted import Key, shape_key

@@ -46,8 +46,8 @@ from libra_planner.optimizer.combinations import (
 )
 from libra_planner.optimizer.conflict import AnyRule, irreducible
 from libra_planner.optimizer.design import Design
-from libra_planner.optimizer.program.dimensionless import RuleRows
-from libra_planner.optimizer.program.plans import interval_bounds
+from libra_planner.optimizer.programs.dimensionless import RuleRows
+from libra_planner.optimizer.programs.plans import interval_bounds
 from libra_planner.problem import RULE_TOLERANCE, Prices, Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Array
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.optimizer.design import Design, Solution, exact_design
-from libra_planner.optimizer.program.dimensionless import least_w
-from libra_planner.optimizer.program.per_cost import per_cost_problem
-from libra_planner.optimizer.program.plans import scaled_program, typical_bandwidth
-from libra_planner.optimizer.program.posedness import bandwidth_bounds
+from libra_planner.optimizer.programs.dimensionless import least_w
+from libra_planner.optimizer.programs.per_cost import per_cost_problem
+from libra_planner.optimizer.programs.plans import scaled_program, typical_bandwidth
+from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
 from libra_planner.step.lifted import lift

@@ -9,7 +9,7 @@ import numpy as np
 from libra_planner.errors import SolverFailed
 from libra_planner.evaluation import OBJECTIVES, max_violation
 from libra_planner.optimizer.engines.batch import factored, solved
-from libra_planner.optimizer.program.dimensionless import (
+from libra_planner.optimizer.programs.dimensionless import (
     Point,
     Program,
     form_values,

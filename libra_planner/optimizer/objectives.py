@@ -14,7 +14,7 @@ import numpy as np
 
 from libra_planner.optimizer.design import SURE_GAP, lower_bound, restored
 from libra_planner.optimizer.engines.batch import solve_interior
-from libra_planner.optimizer.program.dimensionless import (
+from libra_planner.optimizer.programs.dimensionless import (
     Engine,
     Point,
     Program,
@@ -26,9 +26,9 @@ from libra_planner.optimizer.program.dimensionless import (
     taken,
     weighted_value,
 )
-from libra_planner.optimizer.program.per_cost import from_per_cost, per_cost_plans
-from libra_planner.optimizer.program.plans import Plans, program_near, typical_designs
-from libra_planner.optimizer.program.posedness import (
+from libra_planner.optimizer.programs.per_cost import from_per_cost, per_cost_plans
+from libra_planner.optimizer.programs.plans import Plans, program_near, typical_designs
+from libra_planner.optimizer.programs.posedness import (
     attains_product,
     has_no_end,
     is_well_posed,

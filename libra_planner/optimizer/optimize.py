@@ -15,8 +15,8 @@ from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import SURE_GAP, Design, Solution, checked, design_at
 from libra_planner.optimizer.engines.cvxpy import solve_convex
 from libra_planner.optimizer.objectives import Designs, best_designs
-from libra_planner.optimizer.program.plans import BatchProgram, Plans, typical_bandwidth
-from libra_planner.optimizer.program.posedness import (
+from libra_planner.optimizer.programs.plans import BatchProgram, Plans, typical_bandwidth
+from libra_planner.optimizer.programs.posedness import (
     Openness,
     attains_product,
     bandwidth_bounds,

@@ -10,7 +10,7 @@ import numpy as np
 from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.optimizer.design import FrontierPoint
 from libra_planner.optimizer.optimize import endless_time_s, optimize
-from libra_planner.optimizer.program.posedness import bandwidth_bounds
+from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit, fastest_alternative
 
 SLOWEST = 10.0

@@ -14,7 +14,7 @@ from math import comb
 
 import numpy as np
 
-from libra_planner.optimizer.program.dimensionless import (
+from libra_planner.optimizer.programs.dimensionless import (
     Index,
     Point,
     Program,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.program.plans import BatchProgram, rest_of_key
+from libra_planner.optimizer.programs.plans import BatchProgram, rest_of_key
 from libra_planner.plan.problem import build_plan
 from libra_planner.plan.system import fixed_cost
 from libra_planner.plan.training import plan_spec

@@ -21,7 +21,7 @@ from libra_planner.optimizer.batch import (
     batch_optimize,
     optimize_program,
 )
-from libra_planner.optimizer.program.plans import BatchProgram
+from libra_planner.optimizer.programs.plans import BatchProgram
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.step.expression import Array, Mask

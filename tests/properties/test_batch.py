@@ -22,9 +22,14 @@ from libra_planner.optimizer.batch import (
 from libra_planner.optimizer.design import Design, lower_bound, restored
 from libra_planner.optimizer.engines.batch import factored, solve_interior, solved
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.program.dimensionless import weighted_value
-from libra_planner.optimizer.program.plans import BatchProgram, Plans, program_near, typical_designs
-from libra_planner.optimizer.program.posedness import bandwidth_bounds
+from libra_planner.optimizer.programs.dimensionless import weighted_value
+from libra_planner.optimizer.programs.plans import (
+    BatchProgram,
+    Plans,
+    program_near,
+    typical_designs,
+)
+from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
 from libra_planner.step.lifted import Structure, lift, numbers

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.program.per_cost import from_per_cost, per_cost_problem, to_per_cost
+from libra_planner.optimizer.programs.per_cost import from_per_cost, per_cost_problem, to_per_cost
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, maximum, transfers
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible

@@ -13,9 +13,9 @@ from scipy.optimize import linprog
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.engines.cvxpy import convex_model
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.program.dimensionless import communication, form_values, least_w
-from libra_planner.optimizer.program.plans import scaled_program, typical_bandwidth
-from libra_planner.optimizer.program.posedness import bandwidth_bounds
+from libra_planner.optimizer.programs.dimensionless import communication, form_values, least_w
+from libra_planner.optimizer.programs.plans import scaled_program, typical_bandwidth
+from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
 

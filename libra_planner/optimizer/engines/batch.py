@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from libra_planner.optimizer.program.dimensionless import (
+from libra_planner.optimizer.programs.dimensionless import (
     Point,
     Program,
     form_values,

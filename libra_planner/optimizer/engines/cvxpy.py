@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from libra_planner.optimizer.program.dimensionless import Index, Point, Program
+from libra_planner.optimizer.programs.dimensionless import Index, Point, Program
 from libra_planner.step.expression import Array
 
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}

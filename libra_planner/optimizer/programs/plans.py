@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.optimizer.program.dimensionless import (
+from libra_planner.optimizer.programs.dimensionless import (
     Index,
     Program,
     RuleRows,

@@ -17,8 +17,8 @@ import numpy as np
 
 from libra_planner.fabric.blocks import SWITCH
 from libra_planner.fabric.topology import Dimension, Topology
-from libra_planner.optimizer.program.dimensionless import RuleRows
-from libra_planner.optimizer.program.plans import Plans, interval_bounds
+from libra_planner.optimizer.programs.dimensionless import RuleRows
+from libra_planner.optimizer.programs.plans import Plans, interval_bounds
 from libra_planner.problem import Fabric, Prices, Problem, Rule
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import (

@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.optimizer.conflict import irreducible, rule_key, rule_names, rule_place
-from libra_planner.optimizer.program.dimensionless import RuleRows
-from libra_planner.optimizer.program.plans import Plans, interval_bounds
+from libra_planner.optimizer.programs.dimensionless import RuleRows
+from libra_planner.optimizer.programs.plans import Plans, interval_bounds
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Array, Mask
 from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
