@@ -39,7 +39,6 @@ CORE = {name for layer in LAYERS[:10] for name in layer}
 _CROWDED = {
     "libra_planner": 12,
     "cli": 24,
-    "optimizer": 18,
     "tui": 20,
 }
 """Folders that still hold more modules than 14: so many, and never more."""
