@@ -13,6 +13,7 @@ from libra_planner.costs.prices import PricePart, has_nic
 from libra_planner.errors import Place
 from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.frozen import Frozen
+from libra_planner.quantities import TOTAL
 from libra_planner.step.collectives.algorithms import Network, plain_network
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.step.expression import Array, TimeExpression
@@ -50,8 +51,8 @@ class Rule:
     coefficients: tuple[float, ...]
     sense: str
     bound: float
-    unit: str = "GB/s"
-    unit_factor: float = BYTES_PER_S_PER_GBPS
+    unit: str = TOTAL.unit
+    unit_factor: float = TOTAL.unit_factor
     line: int | None = None
     column: int | None = None
     cost_factor: float = 0.0
@@ -72,7 +73,8 @@ class Rule:
     @property
     def is_total(self) -> bool:
         """Whether the left side is a multiple of the sum of all bandwidths."""
-        return self.coefficients[0] > 0 and len(set(self.coefficients)) == 1
+        is_even = self.coefficients[0] > 0 and len(set(self.coefficients)) == 1
+        return is_even and self.unit == TOTAL.unit
 
 
 @dataclass(frozen=True)
@@ -354,7 +356,7 @@ class Problem(Frozen):
 
     @property
     def _totals(self) -> list[Rule]:
-        return [rule for rule in self.rules if rule.is_total and rule.unit == "GB/s"]
+        return [rule for rule in self.rules if rule.is_total]
 
 
 def plain_problem(

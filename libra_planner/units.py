@@ -49,9 +49,6 @@ UNITS: Final[dict[str, dict[str, float]]] = {
 }
 """Unit -> SI factor, by kind of quantity."""
 
-EXAMPLE_UNITS: Final = {"bandwidth": ("GB/s",), "time": ("ms", "s"), "money": ("$", "M$")}
-"""Units to suggest, by kind of quantity."""
-
 
 def unit_kind(unit: str) -> tuple[str, float]:
     """Kind and SI factor of a unit.

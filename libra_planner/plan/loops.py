@@ -12,15 +12,15 @@ Grammar (docs/loops.md)::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, closest
 from libra_planner.reading.fields import LOOP_NAME, LOOP_TEXT, Model
+from libra_planner.reading.tokens import Token, token_pattern, tokens
 from libra_planner.step.loops import (
     LOOPS,
     NAMES,
@@ -43,24 +43,7 @@ _SECONDS = (1e-12, 1e12)
 """Factors and durations that an expression may use beside 0; the rest is a slip."""
 
 _NOT_CONVEX = "expected sums, max and multiples of 0 or more"
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<number>(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-  | (?P<word>[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+)*)
-  | (?P<sign>[-+*/(),])
-  | (?P<other>\S)
-  | (?P<end>$))""",
-    re.VERBOSE | re.ASCII,
-)
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
-
-    def __str__(self) -> str:
-        return repr(self.text) if self.text else "the end"
+_TOKEN = token_pattern(word=r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+)*", sign="[-+*/(),]")
 
 
 def parse_loop(text: str) -> LoopTerm:
@@ -76,7 +59,7 @@ def parse_loop(text: str) -> LoopTerm:
     >>> parse_loop("2 * forward.tp + 50 ms")
     Serial(terms=(Multiple(factor=2.0, term=Quantity(...)), Duration(seconds=0.05)))
     """
-    parser = _Parser(text, list(_tokens(text)))
+    parser = _Parser(text, list(tokens(text, _TOKEN)))
     term = parser.sum()
     if parser.next.text:
         raise parser.fault(f"{parser.next}", "expected '+', '*', '/' or the end")
@@ -86,16 +69,6 @@ def parse_loop(text: str) -> LoopTerm:
             expected = f"expected 0 or a factor from {_FACTORS[0]:g} to {_FACTORS[1]:g}"
             raise SpecError(Fault(f"got {factor:g} times {what} in {text!r}", expected))
     return term
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    at = 0
-    while match := _TOKEN.match(text, at):
-        kind = str(match.lastgroup)
-        yield _Token(kind, match.group(kind), match.start(kind) + 1)
-        at = match.end()
-        if kind == "end":
-            return
 
 
 def _leaves(term: LoopTerm, factor: float = 1.0) -> Iterator[tuple[float, LoopTerm]]:
@@ -112,14 +85,14 @@ def _leaves(term: LoopTerm, factor: float = 1.0) -> Iterator[tuple[float, LoopTe
 @dataclass
 class _Parser:
     text: str
-    tokens: list[_Token]
+    tokens: list[Token]
     depth: int = 0
 
     @property
-    def next(self) -> _Token:
+    def next(self) -> Token:
         return self.tokens[0]
 
-    def take(self) -> _Token:
+    def take(self) -> Token:
         return self.tokens.pop(0) if len(self.tokens) > 1 else self.next
 
     def fault(self, got: str, expected: str = "", fix: str = "", at: int = 0) -> SpecError:
@@ -179,13 +152,13 @@ class _Parser:
             raise self._difference()
         raise self.fault(f"{token}", "expected a quantity such as forward.tp, a number or max(")
 
-    def _group(self, opening: _Token) -> LoopTerm:
+    def _group(self, opening: Token) -> LoopTerm:
         terms = self._bracket(opening)
         if len(terms) > 1:
             raise self.fault("several terms in brackets", "", "write max(...)", opening.at)
         return terms[0]
 
-    def _number(self, token: _Token) -> LoopTerm | float:
+    def _number(self, token: Token) -> LoopTerm | float:
         """A number, or a duration where a unit follows."""
         number = float(token.text)
         if self.next.kind != "word" and self.next.text != "(":
@@ -204,21 +177,21 @@ class _Parser:
             raise self.fault(f"'{token.text} {unit.text}'", expected, at=token.at)
         return Duration(seconds)
 
-    def _named(self, token: _Token) -> LoopTerm:
+    def _named(self, token: Token) -> LoopTerm:
         if token.text not in NAMES:
             fix = closest(token.text, NAMES)
             error = self.fault(f"the name {token}", "expected a quantity", fix, token.at)
             raise UnknownName(*error.faults)
         return NAMES[token.text]
 
-    def _longest(self, token: _Token) -> LoopTerm:
+    def _longest(self, token: Token) -> LoopTerm:
         if token.text != "max":
             reason = ": a minimum is not convex in bandwidth" if token.text == "min" else ""
             raise self.fault(f"the function {token}", f"{_NOT_CONVEX}{reason}", at=token.at)
         terms = self._bracket(self.take())
         return Overlap(tuple(terms)) if len(terms) > 1 else terms[0]
 
-    def _bracket(self, opening: _Token) -> list[LoopTerm]:
+    def _bracket(self, opening: Token) -> list[LoopTerm]:
         """The terms between brackets, separated by commas."""
         self.depth += 1
         if self.depth > MAX_NESTING:

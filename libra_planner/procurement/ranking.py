@@ -217,7 +217,7 @@ def is_budget(rule: Rule) -> bool:
     """Whether a rule bounds the total bandwidth, or the cost, from above."""
     if rule.sense == ">=":
         return False
-    return rule.cost_factor > 0 or (rule.is_total and rule.unit == "GB/s")
+    return rule.cost_factor > 0 or rule.is_total
 
 
 def at_budget(problem: Problem, factor: float) -> Problem:

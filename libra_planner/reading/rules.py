@@ -12,41 +12,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from libra_planner.errors import Fault, Place, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Rule, StepTimeLimit
+from libra_planner.quantities import (
+    COST,
+    QUANTITIES,
+    STEP_TIME,
+    TOTAL,
+    PricedFabric,
+    Quantity,
+    find_quantity,
+)
+from libra_planner.reading.tokens import END, OTHER, Token, token_pattern, tokens
 from libra_planner.step.expression import Array
-from libra_planner.units import BYTES_PER_S_PER_GBPS, EXAMPLE_UNITS, UNITS, unit_kind
+from libra_planner.units import unit_kind
 
-STEP_TIME = "step_time"
-COST = "cost"
-TOTAL = "total"
-
-_UNIT_OF_KIND = {
-    "bandwidth": ("GB/s", BYTES_PER_S_PER_GBPS),
-    "money": ("$", 1.0),
-    "time": ("s", 1.0),
-}
-_RANGES = {"bandwidth": (1e3, 1e18), "money": (1e-3, 1e18), "time": (1e-12, 1e12)}
 _FACTORS = (1e-9, 1e9)
-"""Sizes (SI) and factors that a rule may use; zero is fine, the rest is a slip of the keyboard."""
+"""Factors that a rule may use beside 0; the rest is a slip of the keyboard."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _MONEY_FIRST = re.compile(r"\$\s*\d")
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<compare><=|>=|==|=<|=>|<|>|=|!=)
-  | (?P<number>(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-  | (?P<word>[A-Za-z_]*\$|[A-Za-z_][A-Za-z_0-9]*(?:/s\b)?)
-  | (?P<sign>[-+*])
-  | (?P<other>\S))""",
-    re.VERBOSE | re.ASCII,
+_TOKEN = token_pattern(
+    compare="<=|>=|==|=<|=>|<|>|=|!=",
+    word=r"[A-Za-z_]*\$|[A-Za-z_][A-Za-z_0-9]*(?:/s\b)?",
+    sign="[-+*]",
 )
+
+
+@dataclass(frozen=True)
+class Term:
+    """What a name stands for: a row over the bandwidths, shape (n_dims,), and a constant, SI."""
+
+    quantity: Quantity
+    row: Array
+    constant: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -55,45 +59,46 @@ class Names:
 
     Parameters
     ----------
-    rows : name to its row over the bandwidths, shape (n_dims,) each.
-    price_usd_per_Bps : row of ``cost``.
-    fixed_cost_usd : constant of ``cost``: what no bandwidth changes (C8).
+    terms : what each name stands for.
     ambiguous : tier names that occur more than once.
     """
 
-    rows: Mapping[str, Array]
-    price_usd_per_Bps: Array
-    fixed_cost_usd: float = 0.0
+    terms: Mapping[str, Term]
     ambiguous: frozenset[str] = frozenset()
+
+    def with_fixed_cost(self, usd: float) -> Names:
+        """The same with another fixed cost (C8)."""
+        cost = replace(self.terms[COST.name], constant=usd)
+        return replace(self, terms={**self.terms, COST.name: cost})
 
 
 def rule_names(topology: Topology, price_usd_per_Bps: Array, fixed_cost_usd: float = 0.0) -> Names:
-    """Names of a fabric: dimN, tiers that occur once, total, and its cost."""
-    axes = np.eye(topology.n_dims)
+    """Names of a fabric: dimN, tiers that occur once, and quantities such as its cost."""
+    axes = [Term(TOTAL, row) for row in np.eye(topology.n_dims)]
     tiers = topology.tiers
-    usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in (COST, STEP_TIME)]
-    rows = {tier: axes[i] for i, tier in enumerate(tiers) if usable.count(tier) == 1}
+    fabric = PricedFabric(topology, price_usd_per_Bps)
+    linear = [one for one in QUANTITIES.values() if one.is_linear]
+    quantities = {one.name: Term(one, one.row(fabric)) for one in linear}
+    reserved = {*quantities, STEP_TIME.name} - {TOTAL.name}
+    usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in reserved]
+    terms = {tier: axes[i] for i, tier in enumerate(tiers) if usable.count(tier) == 1}
     # The reserved names come last: a tier called dim1 or total never takes their meaning.
-    rows |= dict(zip(topology.labels, axes, strict=True))
-    rows[TOTAL] = np.ones(topology.n_dims)
+    terms |= dict(zip(topology.labels, axes, strict=True))
+    terms |= quantities | {STEP_TIME.name: Term(STEP_TIME, np.zeros(topology.n_dims))}
     repeated = frozenset(tier for tier in usable if usable.count(tier) > 1)
-    return Names(rows, price_usd_per_Bps, fixed_cost_usd, repeated)
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
+    return Names(terms, repeated).with_fixed_cost(fixed_cost_usd)
 
 
 @dataclass
 class _Side:
-    """One side of a comparison: a row over bandwidths, constants, step_time and cost, by kind."""
+    """One side of a comparison: a row over bandwidths, a constant, and how often what is not linear
+    or not only linear is in it."""
 
     row: Array
     constant: float = 0.0
     step_time: float = 0.0
     cost: float = 0.0
-    kinds: dict[str, str] = field(default_factory=dict)
+    quantity: Quantity | None = None
 
 
 def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule | StepTimeLimit]:
@@ -120,7 +125,7 @@ def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule
     >>> second.coefficients, second.sense, second.bound
     ((-2.0, 1.0), '<=', 100000000000.0)
     """
-    parts = _split(_tokens(text), text)
+    parts = _split(_checked_tokens(text), text)
     sides = [_parse_side(part, names, text) for part in parts[::2]]
     rules: list[Rule | StepTimeLimit] = []
     for i, compare in enumerate(parts[1::2]):
@@ -134,27 +139,21 @@ def _fault(text: str, got: str, expected: str = "", fix: str = "") -> SpecError:
     return SpecError(Fault(f"got {got} in {text!r}", expected, fix))
 
 
-def _tokens(text: str) -> list[_Token]:
+def _checked_tokens(text: str) -> list[Token]:
     if _MONEY_FIRST.search(text):
         raise _fault(text, "'$' before its number", "expected e.g. 20 M$", "write the unit after")
-    tokens, at = [], 0
-    while match := _TOKEN.match(text, at):
-        kind = str(match.lastgroup)
-        if kind == "other":
-            raise _fault(
-                text,
-                repr(match.group("other")),
-                "expected names, numbers with units, + - * <= >= ==",
-            )
-        tokens.append(_Token(kind, match.group(kind)))
-        at = match.end()
-    return tokens
+    found = [token for token in tokens(text, _TOKEN) if token.kind != END]
+    for token in found:
+        if token.kind == OTHER:
+            expected = "expected names, numbers with units, + - * <= >= =="
+            raise _fault(text, repr(token.text), expected)
+    return found
 
 
-def _split(tokens: Sequence[_Token], text: str) -> list[list[_Token]]:
+def _split(found: Sequence[Token], text: str) -> list[list[Token]]:
     """Alternating sides and comparisons."""
-    parts: list[list[_Token]] = [[]]
-    for token in tokens:
+    parts: list[list[Token]] = [[]]
+    for token in found:
         if token.kind != "compare":
             parts[-1].append(token)
             continue
@@ -168,8 +167,8 @@ def _split(tokens: Sequence[_Token], text: str) -> list[list[_Token]]:
     return parts
 
 
-def _parse_side(tokens: list[_Token], names: Names, text: str) -> _Side:
-    side = _Side(np.zeros(len(names.price_usd_per_Bps)))
+def _parse_side(tokens: list[Token], names: Names, text: str) -> _Side:
+    side = _Side(np.zeros_like(names.terms[TOTAL.name].row))
     rest = list(tokens)
     first = True
     while rest or first:
@@ -185,7 +184,7 @@ def _parse_side(tokens: list[_Token], names: Names, text: str) -> _Side:
     return side
 
 
-def _add_term(side: _Side, rest: list[_Token], sign: float, names: Names, text: str) -> None:
+def _add_term(side: _Side, rest: list[Token], sign: float, names: Names, text: str) -> None:
     """Take one term off ``rest`` and add it to the side."""
     token = rest.pop(0)
     if token.kind == "word":
@@ -204,16 +203,16 @@ def _add_term(side: _Side, rest: list[_Token], sign: float, names: Names, text: 
         _add_name(side, rest.pop(0).text, sign * number, names, text)
         return
     if not rest or rest[0].kind != "word":
-        fix = " or ".join(f"{token.text} {unit}" for unit in EXAMPLE_UNITS[_likely_kind(text)])
+        fix = " or ".join(f"{token.text} {unit}" for unit in _likely(text).suggested)
         fix = f"write {fix}"
         raise UnitError(Fault(f"got {token.text} without a unit in {text!r}", "expected one", fix))
     _add_quantity(side, sign * number, rest.pop(0).text, names, text)
 
 
-def _likely_kind(text: str) -> str:
-    """Kind of quantity that a rule is about, from the names in it."""
-    kinds = {COST: "money", STEP_TIME: "time"}
-    return next((kind for name, kind in kinds.items() if name in text), "bandwidth")
+def _likely(text: str) -> Quantity:
+    """The quantity that a rule is about, from the names in it."""
+    others = (one for one in QUANTITIES.values() if one is not TOTAL)
+    return next((one for one in others if one.name in text), TOTAL)
 
 
 def _check_size(value: float, limits: tuple[float, float], what: str, text: str) -> None:
@@ -223,67 +222,70 @@ def _check_size(value: float, limits: tuple[float, float], what: str, text: str)
 
 
 def _add_quantity(side: _Side, number: float, unit: str, names: Names, text: str) -> None:
-    if unit in (*names.rows, COST, STEP_TIME):
+    if unit in names.terms:
         fix = f"write {abs(number):g} * {unit}"
         raise _fault(text, f"'{abs(number):g} {unit}'", "expected '*' between number and name", fix)
+    quantity = _quantity_of(unit, text)
+    _note_quantity(side, quantity, text)
+    amount, limits = number * quantity.units[unit], (quantity.least, quantity.most)
+    _check_size(amount, limits, f"'{abs(number):g} {unit}'", text)
+    side.constant += amount
+
+
+def _quantity_of(unit: str, text: str) -> Quantity:
+    quantity = find_quantity(unit)
+    if quantity is not None:
+        return quantity
     try:
-        kind, factor = unit_kind(unit)
+        kind, _ = unit_kind(unit)
     except UnitError as error:
         bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
-        fix = error.faults[0].fix if bits else closest(unit, UNITS[_likely_kind(text)])
+        fix = error.faults[0].fix if bits else closest(unit, _likely(text).units)
         raise _fault(text, f"the unit {unit!r}", "expected a known unit", fix) from None
-    if kind not in _UNIT_OF_KIND:
-        raise _fault(text, f"a {kind}", "expected a bandwidth, an amount of money or a time")
-    _note_kind(side, kind, text)
-    _check_size(number * factor, _RANGES[kind], f"'{abs(number):g} {unit}'", text)
-    side.constant += number * factor
+    *others, last = [one.about for one in QUANTITIES.values()]
+    raise _fault(text, f"a {kind}", f"expected {', '.join(others)} or {last}")
 
 
 def _add_name(side: _Side, name: str, factor: float, names: Names, text: str) -> None:
-    if name in names.rows:
-        _note_kind(side, "bandwidth", text)
-        side.row = side.row + factor * names.rows[name]
-    elif name == COST:
-        _note_kind(side, "money", text)
-        side.row = side.row + factor * names.price_usd_per_Bps
-        side.constant += factor * names.fixed_cost_usd
-        side.cost += factor
-    elif name == STEP_TIME:
-        _note_kind(side, "time", text)
-        side.step_time += factor
+    term = names.terms.get(name)
+    if term is not None:
+        _note_quantity(side, term.quantity, text)
+        side.row = side.row + factor * term.row
+        side.constant += factor * term.constant
+        side.cost += factor * (term.quantity is COST)
+        side.step_time += factor * (term.quantity is STEP_TIME)
     elif name in names.ambiguous:
         fix = "use dim1, dim2, ... instead"
         raise _fault(text, f"the tier {name!r}, which several dimensions share", "", fix)
     else:
-        known = [*names.rows, COST, STEP_TIME]
         numbered = name.startswith("dim") and name[3:].isdigit()
-        fix = f"known: {', '.join(known)}" if numbered else closest(name, known)
+        fix = f"known: {', '.join(names.terms)}" if numbered else closest(name, names.terms)
         raise _fault(text, f"the name {name!r}", "expected one of this fabric", fix)
 
 
-def _note_kind(side: _Side, kind: str, text: str) -> None:
-    found = side.kinds.setdefault("kind", kind)
-    if found != kind:
-        raise _fault(text, f"a {found} and a {kind} in one sum", "expected one kind of quantity")
+def _note_quantity(side: _Side, quantity: Quantity, text: str) -> None:
+    side.quantity = side.quantity or quantity
+    if side.quantity is not quantity:
+        got = f"a {side.quantity.kind} and a {quantity.kind} in one sum"
+        raise _fault(text, got, "expected one kind of quantity")
 
 
 def _comparison(text: str, left: _Side, sense: str, right: _Side) -> Rule | StepTimeLimit:
-    kind, other = left.kinds["kind"], right.kinds["kind"]
-    if kind != other:
-        raise _fault(
-            text, f"a {kind} compared with a {other}", "expected the same kind on both sides"
-        )
+    quantity, other = left.quantity or TOTAL, right.quantity or TOTAL
+    if quantity is not other:
+        got = f"a {quantity.kind} compared with a {other.kind}"
+        raise _fault(text, got, "expected the same kind on both sides")
     bound = right.constant - left.constant
     row, cost = left.row - right.row, left.cost - right.cost
-    if kind == "time":
+    if quantity is STEP_TIME:
         return _step_time_limit(text, left.step_time - right.step_time, sense, bound)
-    if not row.any() and kind == "bandwidth":
+    if not row.any() and quantity is not COST:
         raise _fault(text, "no bandwidth or cost to bound", "expected a name whose sum is not zero")
     if bound < 0 or (bound == 0 and row.any() and row[row != 0][0] < 0):
         row, bound, sense = -row, -bound, {"<=": ">=", ">=": "<="}.get(sense, sense)
         cost = -cost
-    unit, factor = _UNIT_OF_KIND[kind]
     coefficients = tuple(float(x) + 0.0 for x in row)
+    unit, factor = quantity.unit, quantity.unit_factor
     return Rule(text, coefficients, sense, bound + 0.0, unit, factor, cost_factor=cost + 0.0)
 
 

@@ -18,10 +18,11 @@ from libra_planner.plan.problem import build_plan
 from libra_planner.plan.system import fixed_cost
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
+from libra_planner.quantities import COST
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.prices import load_price_book
-from libra_planner.reading.rules import COST, Names, parse_rule, rule_names
+from libra_planner.reading.rules import Names, parse_rule, rule_names
 from libra_planner.step.expression import Array
 from libra_planner.step.lifted import Key as ShapeKey
 from libra_planner.step.lifted import numbers, shape_key
@@ -154,7 +155,7 @@ class Case:
         return own | self.fixed_cost_axes if self._bounds_cost(i) else own
 
     def _bounds_cost(self, i: int) -> bool:
-        return COST in self.lines[i]
+        return COST.name in self.lines[i]
 
     def fixed_cost_usd(self, values: Mapping[str, Any]) -> float | SpecError:
         """Fixed cost of a design, or what is wrong with it."""
@@ -200,9 +201,8 @@ class Case:
         return ParsedLine(linear, limits)
 
     def _names(self, fixed_cost_usd: float) -> Names:
-        if fixed_cost_usd == self._plain_names.fixed_cost_usd:
-            return self._plain_names
-        return replace(self._plain_names, fixed_cost_usd=fixed_cost_usd)
+        same = fixed_cost_usd == self.base.fixed_cost_usd
+        return self._plain_names if same else self._plain_names.with_fixed_cost(fixed_cost_usd)
 
     @cached_property
     def _plain_names(self) -> Names:

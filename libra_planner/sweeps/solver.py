@@ -24,6 +24,7 @@ from libra_planner.optimizer.batch import (
 from libra_planner.optimizer.programs.plans import BatchProgram
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.quantities import TOTAL
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.cases import Case, Piece, Rows, grouped, merged, pieces
@@ -75,7 +76,7 @@ def total_bytes_per_s(program: BatchProgram) -> Array:
     """The plan's total of every design (``Problem.total_bandwidth_bytes_per_s``), NaN without."""
     first = program.coefficients[:, :, :1]
     even = (program.coefficients == first).all(axis=2) & (first[:, :, 0] > 0)
-    even &= np.array([rule.unit == "GB/s" for rule in program.template.rules], dtype=bool)
+    even &= np.array([rule.unit == TOTAL.unit for rule in program.template.rules], dtype=bool)
     with np.errstate(all="ignore"):
         totals = program.bounds / first[:, :, 0]
     senses = np.array([rule.sense for rule in program.template.rules])

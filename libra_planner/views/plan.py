@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.problem import Problem
+from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 from libra_planner.views.cells import escape
 from libra_planner.workload.operations import MOST_SHARDED, ModelStates
@@ -254,6 +255,4 @@ def line_text(line: int | None) -> str:
 
 def amount_text(violation: Violation) -> str:
     """By how much a rule is broken, in its own unit."""
-    if violation.unit == "s":
-        return format_time(violation.by)
-    return format_usd(violation.by) if violation.unit == "$" else f"{violation.by:,.6g} GB/s"
+    return quantity_in(violation.unit).text(violation.by)

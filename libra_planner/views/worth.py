@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.costs.options import LinkOption
 from libra_planner.problem import Problem
+from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views.cells import Table, attributes, table_of
 from libra_planner.views.plan import line_text
@@ -47,7 +48,7 @@ def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
 
 
 def _unit(price: ShadowPrice) -> str:
-    unit = {"$": "M$", "s": "ms"}.get(price.unit, price.unit)
+    unit, _ = _coarse_unit(price)
     return f"{unit} less" if price.side == "left" else unit
 
 
@@ -61,8 +62,17 @@ def _name(price: ShadowPrice) -> str:
 
 def _per_unit(price: ShadowPrice) -> float:
     """Shown units over the entry's, with the sign of the side."""
-    factor = {"$": 1e6, "s": 1e-3}.get(price.unit, 1.0)
+    _, factor = _coarse_unit(price)
     return -factor if price.side == "left" else factor
+
+
+def _coarse_unit(price: ShadowPrice) -> tuple[str, float]:
+    """The unit of which one more is told, and its size in units of the entry."""
+    if price.subject == "price":  # Money per bandwidth.
+        return price.unit, 1.0
+    quantity = quantity_in(price.unit)
+    unit = quantity.coarse_unit or quantity.unit
+    return unit, quantity.units[unit] / quantity.unit_factor
 
 
 def _seconds(price: ShadowPrice) -> str:

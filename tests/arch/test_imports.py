@@ -20,6 +20,7 @@ LAYERS = [
     ["fabric"],
     ["workload"],
     ["step", "costs"],
+    ["quantities"],
     ["problem"],
     ["evaluation"],
     ["optimizer"],
@@ -35,9 +36,9 @@ LAYERS = [
     ["studies"],
     ["cli", "tui"],
 ]
-CORE = {name for layer in LAYERS[:10] for name in layer}
+CORE = {name for layer in LAYERS[:11] for name in layer}
 _CROWDED = {
-    "libra_planner": 12,
+    "libra_planner": 13,
     "cli": 24,
     "tui": 20,
 }
