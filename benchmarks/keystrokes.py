@@ -38,7 +38,7 @@ from libra_planner.tui.app import Cockpit
 from libra_planner.tui.launch import SWITCH_INTERVAL_S
 from libra_planner.tui.links import check_links
 from libra_planner.tui.plans import best_design
-from libra_planner.tui.processes import apart, run_apart
+from libra_planner.tui.processes import run_apart
 
 SIZES = ((80, 24), (200, 60))
 LOOK_S = 0.005
@@ -167,7 +167,7 @@ async def walked(width: int, height: int, state: str) -> list[dict[str, Any]]:
         found.append(
             {"kind": "first paint", "cpu": 0.0, "wall": time.perf_counter() - begun_s, "stall": 0.0}
         )
-        app.workshop.start("loading", "", call=apart(nothing), done=lambda _: None)
+        app.workshop.start("loading", "", call=partial(run_apart, nothing), done=lambda _: None)
         keys = [("", key) for key in 2 * HURRIED.split()]
         if state != "import":
             while app.session.problem is None or loading(app):

@@ -1,23 +1,337 @@
-"""The application: what every action does."""
+"""The application: the open plan, its figures and screens, what every action does."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from libra_planner.errors import Place, PlannerError
-from libra_planner.tui.core import FRAME_S
-from libra_planner.tui.dialogs import Panel, Prompt, help_text
-from libra_planner.tui.plan_files import CockpitFiles
-from libra_planner.tui.plans import Bandwidth, Optimum, Pin, best_design, equal_split_GBps
-from libra_planner.tui.processes import apart
-from libra_planner.tui.session import Edits
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.filter import LineFilter
+from textual.reactive import Reactive
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+from textual.widgets import ContentSwitcher
+
+from libra_planner.errors import PlannerError
+from libra_planner.tui.actions import ACTIONS, SCREENS, OwnKey, commands, pane_class
+from libra_planner.tui.dialogs import Palette, Panel, Prompt, help_text
+from libra_planner.tui.files import left_with
+from libra_planner.tui.plan_files import PlanFiles
+from libra_planner.tui.plans import (
+    Bandwidth,
+    Optimum,
+    Pin,
+    Reading,
+    best_design,
+    equal_split_GBps,
+    read_plan,
+)
+from libra_planner.tui.processes import get_ready, run_apart
+from libra_planner.tui.screens.design import DesignPane
+from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.session import Edits, Session
+from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
+from libra_planner.tui.widgets.bars import KeyBar, StatusLine, TabBar
+from libra_planner.tui.work import (
+    FIGURES,
+    OTHERS,
+    Finished,
+    Progress,
+    Ticket,
+    Workshop,
+    error_text,
+    load,
+)
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+
+FRAME_S = 0.025
+"""In which Textual, at 60 pictures a second, has painted what changed."""
+_CALM_S = 0.3
+"""In which the first figures are on screen."""
 
 
-class Cockpit(CockpitFiles):
-    """The cockpit of one plan at a time, with its actions."""
+class Backdrop(Screen[None]):
+    """The screen behind all panels: a change of focus paints what it concerns, not everything.
+
+    Panels have no breakpoints: theirs would lay them out, and paint what is behind them, once more.
+    """
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it for instances.
+        (0, "-narrow"),
+        (110, "-wide"),
+        (150, "-very-wide"),
+    ]
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+
+class Cockpit(App[int]):
+    """The cockpit of one plan at a time.
+
+    Parameters
+    ----------
+    path : the plan to open.
+    """
+
+    TITLE = "libra-planner"
+    CSS = """
+    Screen { layout: vertical; }
+    ContentSwitcher { height: 1fr; }
+    DataTable { scrollbar-size: 1 1; }
+    OptionList { min-width: 10; min-height: 3; }
+    VerticalScroll { scrollbar-size: 1 1; }
+    .-wide #frontier-split { layout: horizontal; }
+    .-wide #frontier-left { height: 1fr; width: 3fr; }
+    .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
+    .-very-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
+    .-very-wide #fabric-left, .-very-wide #fabric-right { height: 1fr; width: 1fr; }
+    .-very-wide FabricPane DataTable { max-height: 24; }
+    """
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, action.call, action.name, show=action.in_footer and i == 0)
+            for action in ACTIONS
+            for i, key in enumerate(action.keys.split(","))
+        ),
+        Binding("escape", "unfocus", "Leave field", show=False),
+    ]
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.session = Session(path)
+        self.files = PlanFiles(self)
+        self.workshop = Workshop(self)
+        self.evaluation: Evaluation | None = None
+        self.no_figures = "reading the plan ..."
+        self.animation_level = "none"
+        self.error_console = LastWords(lambda: self.session.edits.settings)
+        get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), Unheard()]
+
+    def get_driver_class(self) -> type[Driver]:
+        return any_bytes_driver(super().get_driver_class())
+
+    def get_default_screen(self) -> Screen[None]:
+        return Backdrop(id="_default")
+
+    def compose(self) -> ComposeResult:
+        yield TabBar()
+        with ContentSwitcher(initial=SCREENS[0]):
+            yield DesignPane(id=SCREENS[0])
+        yield StatusLine(self.workshop.labels)
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self.theme = "textual-dark"
+        self._show_tabs()
+        self.call_after_refresh(partial(self.read, opening=True))  # The first picture stands.
+
+    # The plan
+
+    def read(self, *, opening: bool = False) -> None:
+        """Read the plan as it stands, beside the interface."""
+        path, settings = self.session.path, self.session.edits.settings
+
+        def call(ticket: Ticket) -> tuple[Reading, Bandwidth | None]:
+            load(FIGURES, ticket)
+            return read_plan(path, settings), left_with(path) if opening else None
+
+        self.workshop.start("read", "reading the plan", call=call, done=self._accept)
+
+    def _accept(self, found: tuple[Reading, Bandwidth | None]) -> None:
+        reading, left = found
+        first = self.session.reading is None
+        self.session.accept(reading, left)
+        self.changed()
+        if first:
+            self.pane.take_focus()
+            self.set_timer(_CALM_S, self.warm_up)
+
+    def warm_up(self) -> None:
+        """Load the other screens, and what comes back to them, while nobody waits for it."""
+        call = partial(load, OTHERS)
+        self.workshop.start("warm", "", call=call, done=lambda _: None)
+
+    def apply_edit(self, key: str, text: str) -> None:
+        """Give a value of the plan."""
+        self.session.edit(key, text)
+        self.reread()
+
+    def reread(self) -> None:
+        """The plan's values changed: what was computed from them is stale."""
+        for kind in ("optimize", "frontier", "check"):
+            self.workshop.cancel(kind)
+        self._show_tabs()
+        self.design.show_proof()
+        self.read()
+
+    def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
+        """Put another design on screen."""
+        self.session.set_bandwidth(bandwidth_GBps, subject)
+        self._evaluate()
+        self._show_tabs()
+        if isinstance(self.pane, DesignPane):
+            self.pane.show_figures()
+        else:
+            self.pane.show_session()
+
+    def changed(self) -> None:
+        """Something about the session changed: show it."""
+        self._evaluate()
+        self._show_tabs()
+        self.pane.show_session()
+
+    def _evaluate(self) -> None:
+        """Exact figures of the design on screen; a millisecond."""
+        self.evaluation, self.no_figures = None, "no figures: the plan has faults"
+        try:
+            self.evaluation = self.session.evaluation()
+        except PlannerError as error:
+            self.no_figures = str(error)
+
+    def open_plan(self, path: Path, edits: Edits | None = None, origin: str = "") -> None:
+        """Open another plan; pins stay."""
+        self.session = self.session.followed_by(path, edits or Edits())
+        self.session.came_from(origin)
+        self.evaluation, self.no_figures = None, "reading the plan ..."
+        self.workshop.cancel_all()
+        self.read(opening=True)
+
+    def load_pin(self, pin: Pin) -> None:
+        """Go back to a pinned design and its plan."""
+        edits, said = Edits(pin.settings_now(), pin.bandwidth_GBps), f"loaded {pin.name}"
+        if pin.path == self.session.path:
+            self.session.restore(edits)
+            self.session.came_from(pin.called)
+            self.reread()
+            self.say(said)
+        else:
+            self.guard(lambda: self.files.open(pin.path, edits, pin.called, said=said))
+
+    # Screens
+
+    @property
+    def _switcher(self) -> ContentSwitcher:
+        return self.screen_stack[0].query_one(ContentSwitcher)
+
+    @property
+    def pane(self) -> Pane:
+        """The screen that is seen."""
+        return self._switcher.query_one(f"#{self._switcher.current}", Pane)
+
+    @property
+    def design(self) -> DesignPane:
+        """The first screen."""
+        return self.screen_stack[0].query_one(DesignPane)
+
+    async def action_show(self, name: str) -> None:
+        """Go to a screen; it is made when it is first wanted."""
+        self.design.flush()
+        self._show_tabs(name)
+        await asyncio.sleep(FRAME_S)  # The tab answers the key, the screen follows.
+        if not any(pane.id == name for pane in self._switcher.children):
+            await self._switcher.add_content(pane_class(name)(id=name), id=name)
+        self._switcher.current = name
+        self._show_tabs()
+        self.pane.show_session()
+        self.pane.take_focus()
+
+    async def on_tab_bar_chosen(self, event: TabBar.Chosen) -> None:
+        await self.action_show(event.screen_name)
+
+    def _show_tabs(self, name: str | None = None) -> None:
+        """The name of the plan, and which screen is seen, or about to be."""
+        session = self.session
+        mark = " (edited)" if session.dirty else ""
+        bar = self.screen_stack[0].query_one(TabBar)
+        bar.update(name or self.pane.id or "", f"{session.path.name}{mark}")
+        self._status.show()  # Edits may have ended what it says.
+
+    @property
+    def folder(self) -> Path:
+        """Where what belongs to the plan is written."""
+        return self.files.folder
+
+    # What is said and asked
+
+    @property
+    def _status(self) -> StatusLine:
+        return self.screen_stack[0].query_one(StatusLine)
+
+    def say(self, text: str, holds: Callable[[], bool] = lambda: True) -> None:
+        """Put a message on the status line, to stand there as long as it holds."""
+        if self.is_running and self.screen_stack:
+            self._status.say(text, holds)
+
+    def ask(
+        self,
+        dialog: ModalScreen[str | None],
+        then: Callable[[str], None],
+        otherwise: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Show a panel and hand its answer on, if there is one."""
+
+        def done(answer: str | None) -> None:
+            if answer is None:
+                otherwise()
+            else:
+                then(answer)
+
+        self.push_screen(dialog, done)
+
+    def guard(self, then: Callable[[], None]) -> None:
+        """Ask what to do with unsaved edits first."""
+        self.design.flush()
+        self.files.guard(then)
+
+    def on_progress(self, event: Progress) -> None:
+        if event.ticket in self.workshop.running():
+            self._status.progress(event.done, event.n)
+
+    def on_finished(self, event: Finished) -> None:
+        if not self.screen_stack:  # The cockpit is being left.
+            return
+        error = self.workshop.finish(event)
+        self._status.show()
+        if error is not None:
+            self.show_error(event.ticket.label or event.ticket.kind, error)
+
+    def show_error(self, title: str, error: Exception) -> None:
+        """A readable panel; work that failed changes nothing."""
+        self.say(f"{title}: failed")
+        self.push_screen(Panel(f"{title}: failed", error_text(error), wide=True))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every action, keys of the screens, and Textual's own."""
+        for action in ACTIONS:
+            call = partial(self.call_later, self.run_action, action.call)
+            yield SystemCommand(action.name, action.text, call)
+        yield from commands(
+            self.pane.id or "", lambda key: partial(self.call_later, self._run_own, key)
+        )
+        for command in super().get_system_commands(screen):
+            if command.title not in ("Quit", "Keys"):
+                yield command
+
+    def action_command_palette(self) -> None:
+        """Textual's list of all actions, over the screen."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    async def _run_own(self, key: OwnKey) -> None:
+        """Do what a key of a screen does, on that screen."""
+        if self.pane.id != key.screen:
+            await self.action_show(key.screen)
+        await self.run_action(key.action, key.target(self.pane))
 
     # Design
 
@@ -26,8 +340,7 @@ class Cockpit(CockpitFiles):
         problem = self._current_problem()
         if problem is None:
             return
-
-        call = apart(partial(best_design, problem))
+        call = partial(run_apart, partial(best_design, problem))
         done = partial(self._optimized, self.session.fingerprint)
         self.workshop.start("optimize", "optimising", call=call, done=done)
         self.say("")
@@ -68,72 +381,21 @@ class Cockpit(CockpitFiles):
     async def action_form(self) -> None:
         """Go to the form."""
         await self.action_show("design")
-        self.design.query_one("#form").focus_first()  # type: ignore[attr-defined]
+        self.design.focus_form()
 
     def action_unfocus(self) -> None:
         """Leave a text field."""
         self.pane.take_focus()
 
-    def ask_value(self, key: str, label: str, text: str) -> None:
-        """Type a value that is none of the known names."""
-
-        def done(answer: str | None) -> None:
-            if answer is not None:
-                self.apply_edit(key, answer)
-
-        hint = "a name, a path that ends in .yaml, or YAML"
-        self.push_screen(Prompt(label, text, hint=hint), done)
-
-    def ask_bandwidth(self, dim: int) -> None:
-        """Type the bandwidth of a dimension, or of all."""
-        problem, values = self.session.problem, self.session.edits.bandwidth_GBps
-        if problem is None or values is None:
-            return
-
-        def done(answer: str | None) -> None:
-            if answer is not None:
-                self.change_bandwidth(self._typed(answer, dim))
-
-        label = problem.topology.labels[dim]
-        hint = "GB/s per NPU, one direction; all dimensions separated by commas"
-        value = f"{values[dim]:.10g}"
-        self.push_screen(Prompt(label, value, hint=hint, check=self._bandwidth_check(dim)), done)
-
-    def _bandwidth_check(self, dim: int) -> Callable[[str], str]:
-        def check(text: str) -> str:
-            try:
-                self._typed(text, dim)
-            except PlannerError as error:
-                return str(error)
-            return ""
-
-        return check
-
-    def _typed(self, text: str, dim: int) -> Bandwidth:
-        """A whole vector, or one number in the place of the dimension's."""
-        from libra_planner.studies.designs import bandwidth_bytes_per_s
-        from libra_planner.units import gigabytes_per_s
-
-        session = self.session
-        if session.problem is None:
-            return ()
-        values = [repr(value) for value in session.edits.bandwidth_GBps or ()]
-        if "," not in text:
-            values[dim] = text
-            text = ",".join(values)
-        found = bandwidth_bytes_per_s(text, session.problem, Place("bandwidth"))
-        return tuple(gigabytes_per_s(b) for b in found)
-
     def action_add_rule(self) -> None:
         """Type a new design rule."""
 
-        def done(answer: str | None) -> None:
-            if answer and answer.strip():
-                self.session.add_rule(answer.strip())
-                self.reread()
+        def done(answer: str) -> None:
+            self.session.add_rule(answer.strip())
+            self.reread()
 
         hint = "such as: total == 500 GB/s, dim1 >= dim2, cost <= 20 M$, step_time <= 900 ms"
-        self.push_screen(Prompt("New rule", hint=hint), done)
+        self.ask(Prompt("New rule", hint=hint, needed=True), done)
 
     def action_pin(self) -> Pin | None:
         """Keep the design on screen."""
@@ -174,18 +436,21 @@ class Cockpit(CockpitFiles):
         self.workshop.cancel(running[-1].kind)
         self.say(f"cancelled: {running[-1].label}")
 
-    # Leaving, and the rest
+    # Files, leaving, and the rest
 
-    def load_pin(self, pin: Pin) -> None:
-        """Go back to a pinned design and its plan."""
-        edits, said = Edits(pin.settings_now(), pin.bandwidth_GBps), f"loaded {pin.name}"
-        if pin.path == self.session.path:
-            self.session.restore(edits)
-            self.session.came_from(pin.called)
-            self.reread()
-            self.say(said)
-        else:
-            self.guard(lambda: self._open(pin.path, edits, pin.called, said=said))
+    def action_save(self) -> None:
+        """Write the edits into the plan."""
+        self.design.flush()
+        self.files.save()
+
+    def action_save_as(self) -> None:
+        """Write the plan to another file."""
+        self.design.flush()
+        self.files.save_as()
+
+    def action_open(self) -> None:
+        """Open another plan."""
+        self.guard(self.files.ask_open)
 
     def action_leave(self) -> None:
         """Leave the cockpit."""
@@ -196,7 +461,7 @@ class Cockpit(CockpitFiles):
         self.action_leave()
 
     def _leave(self) -> None:
-        self.remember()
+        self.files.remember()
         self.workshop.cancel_all()
         self.exit(0)
 

@@ -3,43 +3,94 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any, ClassVar
 
+from rich.console import RenderableType
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.command import CommandList, CommandPalette
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Key, Resize
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
-from libra_planner.tui.actions import ACTIONS, SCREENS, shown_keys
-from libra_planner.tui.painting import Over
-from libra_planner.tui.pane import own_keys
+from libra_planner.tui.actions import ACTIONS, SCREENS, own_keys, shown_keys
 
 _KEY_CELLS = 14
 """Of the help's keys with a gap on both sides."""
 
-_WIDE = 100
-"""Cells of a wide panel, where the terminal has them."""
 
-_Answer = TypeVar("_Answer")
+class Darker(BackgroundScreen):
+    """What is behind a panel, with its colour mixed in: once for each style and not each piece."""
+
+    @classmethod
+    def process_segments(cls, segments: Iterable[Segment], color: Color) -> Iterator[Segment]:
+        mixed: dict[Style | None, Style | None] = {}
+        for text, style, control in segments:
+            if style not in mixed:
+                one = super().process_segments([Segment("", style)], color)
+                mixed[style] = next(iter(one)).style
+            yield Segment(text, mixed[style], control)
 
 
-class Dialog(Over, ModalScreen[_Answer]):
-    """What all panels of ours look like."""
+class Over:
+    """What is over a screen has that darker behind it, and is painted once when it comes.
+
+    Mixed in before a screen, and none itself: Textual takes rules from the first base that is one.
+    """
+
+    def on_screen_resume(self: Any) -> None:
+        batch = ExitStack()  # The size comes next, and only then does the panel fit it.
+        batch.enter_context(self.app.batch_update())
+        self.call_next(batch.close)
+
+    def render(self) -> RenderableType:
+        behind: Any = super().render()  # type: ignore[misc]
+        is_screen = isinstance(behind, BackgroundScreen)
+        return Darker(behind.screen, behind.color) if is_screen else behind
+
+
+class Dialog(Over, ModalScreen[str | None]):
+    """What all panels of ours look like, and the key that closes them."""
 
     DEFAULT_CSS = """
     Dialog { align: center middle; }
     Dialog .dialog { width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
                      border: round $accent; background: $surface; }
+    Dialog.-wide .dialog { width: 100; }
     Dialog .buttons { height: 1; margin-top: 1; }
     Dialog Button { margin-right: 2; }
     Dialog .wrong { color: $error; }
     Dialog OptionList { height: auto; max-height: 12; border: none; }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+    BOX: ClassVar[type[Widget]] = Vertical
+    FOOT = ""
+    """What is said on the border at the bottom."""
+
+    def __init__(self, title: str, *, wide: bool = False) -> None:
+        super().__init__(classes="-wide" if wide else None)
+        self._heading = title
+
+    def compose(self) -> ComposeResult:
+        with self.BOX(classes="dialog") as box:
+            box.border_title, box.border_subtitle = Text(self._heading), self.FOOT
+            yield from self.contents()
+
+    def contents(self) -> ComposeResult:
+        """What is inside the border."""
+        yield from ()
+
+    def action_close(self) -> None:
+        self.dismiss(None)
 
 
 class Palette(Over, CommandPalette):
@@ -57,7 +108,7 @@ class Palette(Over, CommandPalette):
             getattr(commands, f"action_{name}")()
 
 
-class Panel(Dialog[None]):
+class Panel(Dialog):
     """A text to read; any of Escape, Enter and q closes it.
 
     Parameters
@@ -70,21 +121,17 @@ class Panel(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q,question_mark", "close", "Close")
     ]
+    BOX = VerticalScroll  # Its edge, not one inside, is where it ends.
+    FOOT = "Escape closes"
 
     def __init__(
         self, title: str, text: Text | str | Callable[[int], Text], *, wide: bool = False
     ) -> None:
-        super().__init__()
-        self._title, self._text, self._wide = title, text, wide
-        self._n_cells = 0
+        super().__init__(title, wide=wide)
+        self._text, self._n_cells = text, 0
 
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog") as box:  # Its edge, not one inside, is where it ends.
-            box.border_title = Text(self._title)
-            box.border_subtitle = "Escape closes"
-            if self._wide:
-                box.styles.width = _WIDE
-            yield Static(self._shown(), id="panel-text")
+    def contents(self) -> ComposeResult:
+        yield Static(self._shown(), id="panel-text")
 
     def _shown(self) -> Text:
         self._n_cells = self._room()
@@ -94,18 +141,12 @@ class Panel(Dialog[None]):
 
     def _room(self) -> int:
         """Cells for a text that wraps itself."""
-        within = int(self.app.size.width * 0.95)  # As the style sheet has it.
-        return min(within, _WIDE) - 5  # Border, padding, scrollbar.
+        within = int(self.app.size.width * 0.95)  # Both as the style sheet has it.
+        return min(within, 100) - 5  # Border, padding, scrollbar.
 
     def on_resize(self, _event: Resize) -> None:
         if callable(self._text) and self._room() != self._n_cells:
             self.query_one("#panel-text", Static).update(self._shown())
-
-    def on_mount(self) -> None:
-        self.query_one(VerticalScroll).focus()
-
-    def action_close(self) -> None:
-        self.dismiss(None)
 
 
 _ALSO = (
@@ -145,10 +186,10 @@ def _help_groups(seen: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     yield "Also", list(_ALSO)
 
 
-class Prompt(Dialog[str | None]):
-    """One line of text; ``check`` returns what is wrong with it, or nothing."""
+class Prompt(Dialog):
+    """One line of text; ``check`` returns what is wrong with it; ``needed``: none is no answer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+    FOOT = "Enter accepts, Escape closes"
 
     def __init__(
         self,
@@ -156,51 +197,40 @@ class Prompt(Dialog[str | None]):
         value: str = "",
         *,
         hint: str = "",
-        check: Callable[[str], str] | None = None,
+        check: Callable[[str], str] = lambda _: "",
+        needed: bool = False,
     ) -> None:
-        super().__init__()
-        self._title, self._value, self._hint, self._check = title, value, hint, check
+        super().__init__(title)
+        self._value, self._hint, self._check, self._needed = value, hint, check, needed
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
-            box.border_title = Text(self._title)
-            box.border_subtitle = "Enter accepts, Escape closes"
-            yield Input(self._value, compact=True, id="prompt")
-            yield Static(Text(self._hint, "dim"))
-            yield Static("", classes="wrong", id="prompt-wrong")
-
-    def on_mount(self) -> None:
-        self.query_one(Input).focus()
+    def contents(self) -> ComposeResult:
+        yield Input(self._value, compact=True, id="prompt")
+        yield Static(Text(self._hint, "dim"))
+        yield Static("", classes="wrong", id="prompt-wrong")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        wrong = self._check(event.value) if self._check else ""
+        wrong = self._check(event.value)
         if wrong:
             self.query_one("#prompt-wrong", Static).update(Text(wrong))
         else:
-            self.dismiss(event.value)
-
-    def action_close(self) -> None:
-        self.dismiss(None)
+            self.dismiss(None if self._needed and not event.value.strip() else event.value)
 
 
-class Question(Dialog[str | None]):
+class Question(Dialog):
     """A choice of a few answers, each a button with its letter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+    FOOT = "Escape: back"
 
     def __init__(self, title: str, text: str, answers: dict[str, str]) -> None:
-        super().__init__()
-        self._title, self._text, self._answers = title, text, answers
+        super().__init__(title)
+        self._text, self._answers = text, answers
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
-            box.border_title = Text(self._title)
-            box.border_subtitle = "Escape: back"
-            yield Static(Text(self._text))
-            with Horizontal(classes="buttons"):
-                for key, label in self._answers.items():
-                    yield Button(f"{key}: {label}", id=f"answer-{key}", compact=True)
+    def contents(self) -> ComposeResult:
+        yield Static(Text(self._text))
+        with Horizontal(classes="buttons"):
+            for key, label in self._answers.items():
+                yield Button(f"{key}: {label}", id=f"answer-{key}", compact=True)
 
     def on_key(self, event: Key) -> None:
         if event.key in self._answers:
@@ -210,28 +240,19 @@ class Question(Dialog[str | None]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss((event.button.id or "").removeprefix("answer-"))
 
-    def action_close(self) -> None:
-        self.dismiss(None)
 
-
-class OpenDialog(Dialog[str | None]):
+class OpenDialog(Dialog):
     """A path to type, or one of the listed plans."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
+    FOOT = "Enter opens, Tab goes to the list"
 
     def __init__(self, plans: list[tuple[str, str]]) -> None:
-        super().__init__()
+        super().__init__("Open a plan")
         self._plans = plans
 
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Open a plan"
-            box.border_subtitle = "Enter opens, Tab goes to the list"
-            yield Input(placeholder="path of a plan", compact=True, id="open-path")
-            yield OptionList(*(Text(label, no_wrap=True) for label, _ in self._plans))
-
-    def on_mount(self) -> None:
-        self.query_one(Input).focus()
+    def contents(self) -> ComposeResult:
+        yield Input(placeholder="path of a plan", compact=True, id="open-path")
+        yield OptionList(*(Text(label, no_wrap=True) for label, _ in self._plans))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -239,6 +260,3 @@ class OpenDialog(Dialog[str | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._plans[event.option_index][1])
-
-    def action_close(self) -> None:
-        self.dismiss(None)

@@ -68,15 +68,6 @@ def _like_this_one(**more: str) -> Iterator[None]:
         yield
 
 
-def apart(work: Callable[[Report], _Result]) -> Callable[[Ticket], _Result]:
-    """The same work as a :class:`~libra_planner.tui.work.Workshop` calls it."""
-
-    def call(ticket: Ticket) -> _Result:
-        return run_apart(work, ticket)
-
-    return call
-
-
 def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     """Do work in a process of its own, which ends when the ticket is cancelled.
 

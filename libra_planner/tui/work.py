@@ -132,6 +132,10 @@ class Workshop:
         """What is under way, in the order it began."""
         return [job.ticket for job in self._current.values()]
 
+    def labels(self) -> list[str]:
+        """What people are told of it, the latest last."""
+        return [ticket.label for ticket in self.running() if ticket.label]
+
     def finish(self, message: Finished) -> Exception | None:
         """Hand the result over if it is still wanted; returns an error that nobody handles."""
         job = self._current.get(message.ticket.kind)

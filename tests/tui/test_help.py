@@ -16,9 +16,8 @@ from textual.widgets import Input
 
 from libra_planner.reading.bundled import example
 from libra_planner.tui import widgets
-from libra_planner.tui.actions import SCREENS
+from libra_planner.tui.actions import SCREENS, own_keys, pane_class
 from libra_planner.tui.dialogs import Panel
-from libra_planner.tui.pane import own_keys, pane_class
 from libra_planner.tui.widgets.plan_form import PlanForm
 from tests.tui.conftest import Driver, drive
 

@@ -12,9 +12,10 @@ from textual import events
 from textual.color import Color
 from textual.renderables.background_screen import BackgroundScreen
 
-from libra_planner.tui import core, forks, work
+from libra_planner.tui import app as application
+from libra_planner.tui import forks, work
 from libra_planner.tui.app import Cockpit
-from libra_planner.tui.painting import Darker
+from libra_planner.tui.dialogs import Darker
 from libra_planner.tui.widgets.bars import TabBar
 from libra_planner.units import format_time, format_usd
 from tests.tui.conftest import Driver, drive
@@ -33,7 +34,7 @@ def test_the_tab_answers_before_its_screen_is_made(
     plan_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And keys typed ahead go to the screen they were meant for."""
-    monkeypatch.setattr(core, "FRAME_S", 0.5)
+    monkeypatch.setattr(application, "FRAME_S", 0.5)
 
     async def walk(driver: Driver) -> None:
         app = driver.app

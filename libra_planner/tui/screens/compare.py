@@ -12,8 +12,8 @@ from textual.widgets import DataTable, Static
 
 from libra_planner.tui.comparison import bar_lines, compared, disagreement
 from libra_planner.tui.dialogs import Prompt
-from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import MOST_LETTERS
+from libra_planner.tui.screens.pane import Pane
 
 _EMPTY = """Nothing is pinned yet.
 
@@ -52,9 +52,6 @@ class ComparePane(Pane):
         yield table
         yield Static(id="compare-chart")
         yield Static(_HINT, id="compare-hint")
-
-    def take_focus(self) -> None:
-        self.query_one(DataTable).focus()
 
     def show_session(self) -> None:
         session, table = self.session, self.query_one(DataTable)
@@ -118,13 +115,12 @@ class ComparePane(Pane):
             return
         chosen = self._chosen()
 
-        def done(answer: str | None) -> None:
-            if answer is not None:
-                self.session.rename(chosen, answer.strip())
-                self.show_session()
+        def done(answer: str) -> None:
+            self.session.rename(chosen, answer.strip())
+            self.show_session()
 
         pin = self.session.pins[chosen]
-        self.app.push_screen(Prompt(f"Name of design {pin.number}", pin.called, check=_fault), done)
+        self.cockpit.ask(Prompt(f"Name of design {pin.number}", pin.called, check=_fault), done)
 
     def action_unpin(self) -> None:
         """Drop a pinned design."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from rich.console import Group
@@ -11,10 +12,12 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from libra_planner.errors import Place, PlannerError
 from libra_planner.tui import figures
+from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.fields import OPTIONAL, FormField, fault_text, faults_by_key, form_fields
-from libra_planner.tui.pane import Pane
-from libra_planner.tui.plans import Reading
+from libra_planner.tui.plans import Bandwidth, Reading
+from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.bandwidths import Bandwidths, changed
 from libra_planner.tui.widgets.contents import Card
 from libra_planner.tui.widgets.plan_form import PlanForm
@@ -46,7 +49,7 @@ class DesignPane(Pane):
             with VerticalScroll(id="right", can_focus=False):
                 with VerticalScroll(id="faults"):
                     yield Static(id="faults-text")
-                yield Bandwidths(self._stepped, self.cockpit.ask_bandwidth)
+                yield Bandwidths(self._stepped, self._ask_bandwidth)
                 yield Card("reading the plan ...", id="headline", classes="card")
                 yield Card(id="worth", classes="card")
                 yield Card(id="waits", classes="card")
@@ -57,6 +60,10 @@ class DesignPane(Pane):
             self.query_one("#faults").focus()
         else:
             self.query_one(Bandwidths).focus()
+
+    def focus_form(self) -> None:
+        """Go to the first field that is wrong, else to the first."""
+        self.query_one(PlanForm).focus_first()
 
     def flush(self) -> None:
         """Take what is being typed into the form."""
@@ -129,7 +136,45 @@ class DesignPane(Pane):
         self.session.settle()
 
     def _asked(self, field: FormField) -> None:
-        self.cockpit.ask_value(field.key, field.label, field.text)
+        """Type a value that is none of the known names."""
+        hint = "a name, a path that ends in .yaml, or YAML"
+        prompt = Prompt(field.label, field.text, hint=hint)
+        self.cockpit.ask(prompt, partial(self.cockpit.apply_edit, field.key))
+
+    def _ask_bandwidth(self, dim: int) -> None:
+        """Type the bandwidth of a dimension, or of all."""
+        problem, values = self.session.problem, self.session.edits.bandwidth_GBps
+        if problem is None or values is None:
+            return
+
+        def wrong(text: str) -> str:
+            try:
+                self._typed(text, dim)
+            except PlannerError as error:
+                return str(error)
+            return ""
+
+        label, value = problem.topology.labels[dim], f"{values[dim]:.10g}"
+        hint = "GB/s per NPU, one direction; all dimensions separated by commas"
+        self.cockpit.ask(
+            Prompt(label, value, hint=hint, check=wrong),
+            lambda answer: self.cockpit.change_bandwidth(self._typed(answer, dim)),
+        )
+
+    def _typed(self, text: str, dim: int) -> Bandwidth:
+        """A whole vector, or one number in the place of the dimension's."""
+        from libra_planner.studies.designs import bandwidth_bytes_per_s
+        from libra_planner.units import gigabytes_per_s
+
+        session = self.session
+        if session.problem is None:
+            return ()
+        values = [repr(value) for value in session.edits.bandwidth_GBps or ()]
+        if "," not in text:
+            values[dim] = text
+            text = ",".join(values)
+        found = bandwidth_bytes_per_s(text, session.problem, Place("bandwidth"))
+        return tuple(gigabytes_per_s(b) for b in found)
 
     def _stepped(self, dim: int, by: float) -> None:
         """Change the design as it stands, whatever of it has been painted."""

@@ -18,8 +18,7 @@ from libra_planner.fabric.topology import WIRINGS
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
-from libra_planner.tui.pane import Pane
-from libra_planner.tui.processes import apart
+from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, fill
 
 
@@ -87,14 +86,11 @@ class FabricPane(Pane):
             with VerticalScroll(id="fabric-right"):
                 yield Card(id="fabric-heat")
 
-    def take_focus(self) -> None:
-        self.query_one(DataTable).focus()
-
     def show_session(self) -> None:
         session = self.session
         if session.problem is None or not session.current:
             self._wanted = ()
-            self._say("no links: the plan has faults")
+            self.say("no links: the plan has faults")
             return
         policy, seed = str(self.query_one("#policy", Select).value), self._seed()
         wanted = (id(session.problem), session.edits.bandwidth_GBps, policy, seed)
@@ -113,14 +109,13 @@ class FabricPane(Pane):
             return
         self._found = None
         self._blank_soon()
-        call = apart(partial(links.check_links, problem, bandwidth, policy, seed))
-        start = self.cockpit.workshop.start
-        start("check", "checking the links", call=call, done=self._done, failed=self._failed)
+        work = partial(links.check_links, problem, bandwidth, policy, seed)
+        self.solve("check", "checking the links", work=work, done=self._done)
 
     def _blank_soon(self) -> None:
         """What is on screen goes away, unless the new links are there before anybody reads it."""
         self._stay()
-        self._blanking = self.set_timer(_BLANK_S, partial(self._say, "routing the flows ..."))
+        self._blanking = self.set_timer(_BLANK_S, partial(self.say, "routing the flows ..."))
 
     def _stay(self) -> None:
         if self._blanking is not None:
@@ -131,12 +126,7 @@ class FabricPane(Pane):
         self._found = found
         self._show()
 
-    def _failed(self, error: Exception) -> None:
-        from libra_planner.tui.work import error_text
-
-        self._say(error_text(error))
-
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         self._stay()
         self._found, self._rows = None, []
         self.query_one("#fabric-times", Card).show(Text(text, "italic"))

@@ -12,9 +12,8 @@ from textual.containers import Container, Vertical
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
-from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import frontier
-from libra_planner.tui.processes import apart
+from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 
@@ -58,9 +57,6 @@ class FrontierPane(Pane):
                 yield DataTable(cursor_type="row", zebra_stripes=True)
                 yield Card(id="frontier-note")
 
-    def take_focus(self) -> None:
-        self.query_one(DataTable).focus()
-
     def show_session(self) -> None:
         stale = self._of is not self.session.problem
         if stale and self.session.current:
@@ -68,19 +64,18 @@ class FrontierPane(Pane):
         elif not stale:
             self._draw()
         if not self.session.current and self._points:
-            self._note("the frontier of the plan before this edit; the plan has faults")
+            self.say("the frontier of the plan before this edit; the plan has faults")
 
     def action_compute(self) -> None:
         """Find the frontier of the plan as it stands."""
         problem = self.session.problem
         if problem is None or not self.session.current:
-            self._note("no frontier: the plan has faults")
+            self.say("no frontier: the plan has faults")
             return
         self._of, self._points, self._drawn = problem, (), ()
-        call = apart(partial(frontier, problem, N_POINTS))
-        self._note("finding the frontier ...")
-        start = self.cockpit.workshop.start
-        start("frontier", "frontier", call=call, done=self._found, failed=self._failed)
+        self.say("finding the frontier ...")
+        work = partial(frontier, problem, N_POINTS)
+        self.solve("frontier", "frontier", work=work, done=self._found)
 
     def _found(self, points: tuple[FrontierPoint, ...]) -> None:
         from libra_planner.units import format_bandwidth, format_time, format_usd
@@ -96,7 +91,7 @@ class FrontierPane(Pane):
             rows.append([cell.removesuffix(" GB/s") for cell in cells])
         fill(table, ("cost", "step time", *labels), rows, justify="right")
         table.move_cursor(row=self._nearest())
-        self._note("up and down or a click choose a point, Enter loads it; columns in GB/s")
+        self.say("up and down or a click choose a point, Enter loads it; columns in GB/s")
         self._draw()
 
     def _nearest(self) -> int:
@@ -107,14 +102,12 @@ class FrontierPane(Pane):
         costs = [abs(point.cost_usd - evaluation.cost_usd) for point in self._points]
         return costs.index(min(costs))
 
-    def _failed(self, error: Exception) -> None:
-        from libra_planner.tui.work import error_text
-
+    def fail(self, error: Exception) -> None:
         self.query_one(DataTable).clear(columns=True)
         self.query_one(FrontierPlot).clear()
-        self._note(error_text(error))
+        super().fail(error)
 
-    def _note(self, text: str) -> None:
+    def say(self, text: str) -> None:
         self.query_one("#frontier-note", Card).show(Text(text, "italic"))
 
     def _draw(self) -> None:

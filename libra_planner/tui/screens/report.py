@@ -16,9 +16,9 @@ from textual.widgets import Input, Label, Select
 
 from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.files import typed_path
-from libra_planner.tui.pane import Pane
 from libra_planner.tui.plans import Pin
 from libra_planner.tui.screens import reports as reporting
+from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, Checklist
 
 _HINT = "Space chooses designs and formats, w writes the report"
@@ -42,6 +42,7 @@ class ReportPane(Pane):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "write", "Write", show=True)]
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Checklist,)
+    FIRST = "#report-designs"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -69,9 +70,6 @@ class ReportPane(Pane):
         with VerticalScroll():
             yield Card(_HINT, id="report-result")
 
-    def take_focus(self) -> None:
-        self.query_one("#report-designs").focus()
-
     def show_session(self) -> None:
         designs = self.query_one("#report-designs", Checklist)
         names = [pin.name for pin in self.session.pins]
@@ -80,7 +78,7 @@ class ReportPane(Pane):
         designs.border_subtitle = "" if names else "nothing pinned: the design on screen"
         folder = self.query_one("#report-folder", Input)
         if not folder.value:
-            folder.value = str(self.folder / f"{self.session.path.stem}-report")
+            folder.value = str(self.cockpit.folder / f"{self.session.path.stem}-report")
 
     def _chosen(self) -> list[Pin]:
         pins = self.session.pins
@@ -96,7 +94,7 @@ class ReportPane(Pane):
             reporting.FORMATS[i] for i in self.query_one("#report-formats", Checklist).chosen
         ]
         if not pins or not formats:
-            self._say("choose at least one design and one format (Space)")
+            self.say("choose at least one design and one format (Space)")
             return
         typed = self.query_one("#report-folder", Input).value or "report"
         policy = str(self.query_one("#report-check", Select).value)
@@ -106,19 +104,13 @@ class ReportPane(Pane):
             folder = typed_path(typed)
             return reporting.write_report(pins, folder, formats, policy=wanted, ticket=ticket)
 
-        self._say("writing ...")
-        start = self.cockpit.workshop.start
+        self.say("writing ...")
         done = partial(self._done, [pin.name for pin in pins])
-        start("report", "report", call=call, done=done, failed=self._failed)
+        self.begin("report", "report", call=call, done=done)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         self._written = None
         self.query_one("#report-result", Card).show(Text(text))
-
-    def _failed(self, error: Exception) -> None:
-        from libra_planner.tui.work import error_text
-
-        self._say(error_text(error))
 
     def _done(self, pinned: list[str], payload: dict[str, Any]) -> None:
         self._written = pinned, payload

@@ -1,10 +1,11 @@
-"""The lines around a sweep's table: how far it is, what leads, which page."""
+"""Sweep: axes as text, count, run as a child process, pages of results, any row to open."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,40 +16,12 @@ from textual.widgets import DataTable, Input, Label, Static, TextArea
 from libra_planner.errors import PlannerError
 from libra_planner.sweeps.columns import on_screen
 from libra_planner.tui.files import real_path
-from libra_planner.tui.pane import Pane
-from libra_planner.tui.processes import apart, run_apart
-from libra_planner.tui.screens import sweeps as sweep_files
-from libra_planner.tui.screens import sweeps as sweeping
+from libra_planner.tui.processes import run_apart
+from libra_planner.tui.screens import sweeps
+from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket
-
-
-class SweepLines(Pane):
-    """A screen with these lines."""
-
-    def _say(self, text: str) -> None:
-        self.query_one("#sweep-state", Static).update(Text(text))
-
-    def _say_best(self, best: tuple[str, ...], words: str = "Best so far for") -> None:
-        """What leads, in lines that stay while the state goes on."""
-        text = "\n".join(f"{words} {one}" for one in best)
-        self.query_one("#sweep-best", Static).update(Text(text))
-
-    def _failed(self, error: Exception) -> None:
-        from libra_planner.tui.work import error_text
-
-        self._say(error_text(error))
-
-    def _page_line(self, text: str) -> None:
-        self.query_one("#sweep-page", Static).update(Text(text))
-
-    def _runs(self, kind: str) -> bool:
-        return any(ticket.kind == kind for ticket in self.cockpit.workshop.running())
-
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _FLICKER_S = 0.1
 """Time that a page may take before it is said that it is being read."""
@@ -56,7 +29,7 @@ _FLICKER_S = 0.1
 _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a row as a plan"
 
 
-class SweepPane(SweepLines):
+class SweepPane(Pane):
     """The fifth screen."""
 
     DEFAULT_CSS = """
@@ -82,10 +55,10 @@ class SweepPane(SweepLines):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._page: sweeping.Page | None = None
+        self._page: sweeps.Page | None = None
         self._shown: Path | None = None  # Whose results the table shows.
         self._page_text = ""
-        self._view, self._number = sweeping.VIEWS[0], 0
+        self._view, self._number = sweeps.VIEWS[0], 0
         self._plan: Path | None = None  # That the sweep was begun for.
         self._own: str | None = None  # What the editor was given; another text is a person's.
         self._known: str | None = None  # What the sweep's file was when it was read or written.
@@ -107,8 +80,21 @@ class SweepPane(SweepLines):
                 yield DataTable(cursor_type="row", zebra_stripes=True)
                 yield Static(id="sweep-page")
 
-    def take_focus(self) -> None:
-        self.query_one(DataTable).focus()
+    def say(self, text: str) -> None:
+        self.query_one("#sweep-state", Static).update(Text(text))
+
+    def fail(self, error: Exception) -> None:
+        if not self.runs("page"):
+            self._page_line(self._page_text)
+        super().fail(error)
+
+    def _say_best(self, best: tuple[str, ...], words: str = "Best so far for") -> None:
+        """What leads, in lines that stay while the state goes on."""
+        text = "\n".join(f"{words} {one}" for one in best)
+        self.query_one("#sweep-best", Static).update(Text(text))
+
+    def _page_line(self, text: str) -> None:
+        self.query_one("#sweep-page", Static).update(Text(text))
 
     def show_session(self) -> None:
         said = []
@@ -119,15 +105,15 @@ class SweepPane(SweepLines):
         if self.session.dirty:
             said.append("The plan has unsaved edits, which the sweep does not see: s saves.")
         if said:
-            self._say("\n".join(said))
-        if not self._runs("page"):
+            self.say("\n".join(said))
+        if not self.runs("page"):
             self._page_line(self._page_text)
 
     def _is_left(self, plan: Path) -> bool:
         """Whether another plan is open, neither a row of this sweep nor one to edit it for."""
         folder = self._folder
         is_row = plan.parent == folder.parent and plan.stem.startswith(f"{folder.name}-row")
-        return plan != self._plan and not is_row and self._is_unedited and not self._runs("sweep")
+        return plan != self._plan and not is_row and self._is_unedited and not self.runs("sweep")
 
     @property
     def _is_unedited(self) -> bool:
@@ -137,7 +123,9 @@ class SweepPane(SweepLines):
         """Turn to a plan's sweep; returns what to say of it."""
         self._plan, self._own, self._known = plan, None, None
         self.query_one(TextArea).text = ""
-        self.query_one("#sweep-folder", Input).value = str(self.folder / f"{plan.stem}-sweep")
+        self.query_one("#sweep-folder", Input).value = str(
+            self.cockpit.folder / f"{plan.stem}-sweep"
+        )
         return self._read() if self._take_folder() else self._wrong_folder
 
     def _read(self) -> str:
@@ -145,7 +133,7 @@ class SweepPane(SweepLines):
         from libra_planner.files import read_text
 
         folder, area = self._folder, self.query_one(TextArea)
-        file, is_run = sweep_files.file_of(folder), sweep_files.is_run(folder)
+        file, is_run = sweeps.file_of(folder), sweeps.is_run(folder)
         self._clear_page()
         self._say_best(())
         if is_run:
@@ -168,7 +156,7 @@ class SweepPane(SweepLines):
         if self._is_unedited and problem is not None:
             total = problem.total_bandwidth_bytes_per_s()
             budget = None if total is None else gigabytes_per_s(total)
-            self._own = sweeping.template(self.session.path, budget)
+            self._own = sweeps.template(self.session.path, budget)
             self.query_one(TextArea).text = self._own
 
     def _take_folder(self) -> bool:
@@ -176,10 +164,10 @@ class SweepPane(SweepLines):
         self._wrong_folder = ""
         try:
             text = self.query_one("#sweep-folder", Input).value
-            self._folder = sweep_files.typed_folder(text or "sweep")
+            self._folder = sweeps.typed_folder(text or "sweep")
         except PlannerError as error:
             self._wrong_folder = str(error)
-            self._say(self._wrong_folder)
+            self.say(self._wrong_folder)
         return not self._wrong_folder
 
     def action_text(self) -> None:
@@ -190,47 +178,45 @@ class SweepPane(SweepLines):
         """How many designs, and how long."""
         if not self._take_folder():
             return
-        text, file = self.query_one(TextArea).text, sweep_files.file_of(self._folder)
-        self._say("counting ...")
+        text, file = self.query_one(TextArea).text, sweeps.file_of(self._folder)
+        self.say("counting ...")
 
         def call(ticket: Ticket) -> str:
             with ticket.on_cancel(lambda: self._ended("not counted: stopped")):
-                return run_apart(partial(sweeping.count, text, file), ticket)
+                return run_apart(partial(sweeps.count, text, file), ticket)
 
-        start = self.cockpit.workshop.start
-        start("sweep", "counting the sweep", call=call, done=self._say, failed=self._failed)
+        self.begin("sweep", "counting the sweep", call=call, done=self.say)
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
         if not self._take_folder():
             return
         folder, text = self._folder, self.query_one(TextArea).text
-        is_plan = real_path(sweep_files.file_of(folder)) == real_path(self.session.path)
+        is_plan = real_path(sweeps.file_of(folder)) == real_path(self.session.path)
         known = None if is_plan else self._known
-        self._say("starting ...")
+        self.say("starting ...")
         self._event = None
 
         def call(ticket: Ticket) -> tuple[str, tuple[str, ...]]:
             with ticket.on_cancel(self._stopped):
-                run_apart(partial(sweep_files.check, text, known, folder), ticket)
-                file, is_new = sweep_files.write(text, folder), not sweep_files.is_run(folder)
+                run_apart(partial(sweeps.check, text, known, folder), ticket)
+                file, is_new = sweeps.write(text, folder), not sweeps.is_run(folder)
                 self.app.call_later(self._begun, folder, text, is_new)
                 try:
-                    event = sweeping.run(file, folder, ticket, self._report)
+                    event = sweeps.run(file, folder, ticket, self._report)
                 except Cancelled:
-                    self._stopped(sweep_files.n_there(folder))
+                    self._stopped(sweeps.n_there(folder))
                     raise
-                best = run_apart(partial(sweeping.best_so_far, folder), ticket)
-            return sweeping.state_text(event), best
+                best = run_apart(partial(sweeps.best_so_far, folder), ticket)
+            return sweeps.state_text(event), best
 
         def done(found: tuple[str, tuple[str, ...]]) -> None:
-            self._say(f"done: {found[0]}")
+            self.say(f"done: {found[0]}")
             self._say_best(found[1], "Best for")
             if self._folder == folder:
                 self._load_page()
 
-        start = self.cockpit.workshop.start
-        start("sweep", "sweep", call=call, done=done, failed=self._failed)
+        self.begin("sweep", "sweep", call=call, done=done)
 
     def _begun(self, folder: Path, text: str, is_new: bool) -> None:
         """A run was not refused: its text is in the file, and rows of others are not its rows."""
@@ -244,8 +230,8 @@ class SweepPane(SweepLines):
 
         def show() -> None:
             self._event = event
-            if self._runs("sweep"):
-                self._say(sweeping.state_text(event))
+            if self.runs("sweep"):
+                self.say(sweeps.state_text(event))
                 self._say_best(best)
 
         self.app.call_later(show)
@@ -262,22 +248,22 @@ class SweepPane(SweepLines):
         """Say how work ended, unless other work has begun."""
 
         def show() -> None:
-            if not self._runs("sweep"):
-                self._say(text)
+            if not self.runs("sweep"):
+                self.say(text)
 
         self.app.call_later(show)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if self._take_folder():
-            self._say(self._read())
+            self.say(self._read())
             self.take_focus()
 
     def action_view(self) -> None:
         """The best designs, the frontier, all rows."""
         if not self._take_folder():
             return
-        views = sweeping.VIEWS
+        views = sweeps.VIEWS
         self._view = views[(views.index(self._view) + 1) % len(views)]
         self._number = 0
         self._load_page()
@@ -289,22 +275,17 @@ class SweepPane(SweepLines):
 
     def _load_page(self) -> None:
         folder, view, number = self._folder, self._view, self._number
-        if not sweep_files.is_run(folder):
-            self._say(f"No results in {folder} yet: g runs the sweep")
+        if not sweeps.is_run(folder):
+            self.say(f"No results in {folder} yet: g runs the sweep")
             return
 
         def say() -> None:
-            if self._runs("page"):
+            if self.runs("page"):
                 self._page_line(f"reading {view}, page {number + 1} ...")
 
-        def failed(error: Exception) -> None:
-            self._page_line(self._page_text)
-            self._failed(error)
-
         self.set_timer(_FLICKER_S, say)
-        call, done = apart(partial(sweeping.page, folder, view, number)), self._show_page
-        start = self.cockpit.workshop.start
-        start("page", "", call=call, done=partial(done, folder), failed=failed)
+        work, done = partial(sweeps.page, folder, view, number), partial(self._show_page, folder)
+        self.solve("page", "", work=work, done=done)
 
     def _clear_page(self, text: str = "") -> None:
         """Show no rows, and that text under them."""
@@ -313,7 +294,7 @@ class SweepPane(SweepLines):
         self.query_one(DataTable).clear(columns=True)
         self._page_line(text)
 
-    def _show_page(self, folder: Path, page: sweeping.Page) -> None:
+    def _show_page(self, folder: Path, page: sweeps.Page) -> None:
         self._page, self._number, self._shown = page, page.number, folder
         rows, table = page.answer.dicts(), self.query_one(DataTable)
         columns = on_screen(page.answer.columns, page.axes)
@@ -337,7 +318,7 @@ class SweepPane(SweepLines):
             try:
                 write_files({path: text})
             except PlannerError as error:
-                self._failed(error)
+                self.fail(error)
                 return
             self.cockpit.open_plan(path, Edits((), bandwidth), f"sweep row {row['row']}")
             self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
@@ -345,5 +326,5 @@ class SweepPane(SweepLines):
         def done(found: Any) -> None:
             self.cockpit.guard(partial(opened, *found))
 
-        call = apart(partial(sweeping.plan_of_row, folder, row))
+        call = partial(run_apart, partial(sweeps.plan_of_row, folder, row))
         self.cockpit.workshop.start("row", "opening the row", call=call, done=done)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from rich.text import Text
 from textual.events import Click
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Static
 
 from libra_planner.tui.actions import SCREENS
+
+_TICK_S = 0.25
 
 
 class TabBar(Widget):
@@ -54,6 +59,46 @@ class TabBar(Widget):
 
 
 _PALETTE = "^p palette"
+
+
+class StatusLine(Static):
+    """One row of words: what is running, else what was said last, as long as it holds.
+
+    Parameters
+    ----------
+    running : gives the labels of what is running, the latest last.
+    """
+
+    DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
+
+    def __init__(self, running: Callable[[], Sequence[str]]) -> None:
+        super().__init__(id="status")
+        self._running_labels = running
+        self._said = self._progress = self._seen = ""
+        self._holds: Callable[[], bool] = lambda: True
+
+    def on_mount(self) -> None:
+        self.set_interval(_TICK_S, self.show)
+
+    def say(self, text: str, holds: Callable[[], bool]) -> None:
+        """Say something that stands there as long as it holds."""
+        self._said, self._holds = text, holds
+        self.show()
+
+    def progress(self, done: int, n: int) -> None:
+        """How far the latest work is, for the next tick."""
+        self._progress = f" {done} of {n}"
+
+    def show(self) -> None:
+        """Bring the words up to date."""
+        running = self._running_labels()
+        if running:
+            text = f"{running[-1]} ...{self._progress}  (x cancels)"
+        else:
+            text, self._progress = self._said if self._holds() else "", ""
+        if text != self._seen:
+            self._seen = text
+            self.update(Text(text, no_wrap=True), layout=False)
 
 
 class KeyBar(Widget):

@@ -1,0 +1,133 @@
+"""What all screens have in common, and what they need of the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
+
+from textual.containers import Container
+from textual.screen import ModalScreen
+from textual.widget import Widget
+
+from libra_planner.tui.plans import Bandwidth, Pin
+from libra_planner.tui.processes import run_apart
+from libra_planner.tui.session import Edits, Session
+from libra_planner.tui.work import Report, Ticket, Workshop, error_text
+
+if TYPE_CHECKING:
+    from libra_planner.evaluation import Evaluation
+
+_Result = TypeVar("_Result")
+
+
+class Host(Protocol):
+    """The application, as its screens see it."""
+
+    session: Session
+    workshop: Workshop
+    evaluation: Evaluation | None
+    no_figures: str
+
+    @property
+    def folder(self) -> Path:
+        """Where what belongs to the plan is written."""
+
+    def apply_edit(self, key: str, text: str) -> None:
+        """Give a value of the plan."""
+
+    def reread(self) -> None:
+        """Read the plan again after its settings changed."""
+
+    def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
+        """Put another design on screen."""
+
+    def action_pin(self) -> Pin | None:
+        """Keep the design on screen."""
+
+    def load_pin(self, pin: Pin) -> None:
+        """Go back to a pinned design and its plan."""
+
+    def open_plan(self, path: Path, edits: Edits | None = None, origin: str = "") -> None:
+        """Open another plan; ``origin`` says how the design of ``edits`` came to be."""
+
+    def guard(self, then: Callable[[], None]) -> None:
+        """Ask what to do with unsaved edits first."""
+
+    def read(self) -> None:
+        """Read the plan as it stands."""
+
+    def ask(
+        self,
+        dialog: ModalScreen[str | None],
+        then: Callable[[str], None],
+        otherwise: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Show a panel and hand its answer on, if there is one."""
+
+    def show_error(self, title: str, error: Exception) -> None:
+        """A readable panel."""
+
+    def say(self, text: str) -> None:
+        """Put a message on the status line."""
+
+
+class Pane(Container):
+    """One screen; it shows the session when it is told to."""
+
+    KEYED: ClassVar[tuple[type[Widget], ...]] = ()
+    """Widgets on it that have keys of their own, for the help and the palette."""
+
+    FIRST: ClassVar[str] = "DataTable"
+    """The widget that keys should go to when the screen is entered."""
+
+    @property
+    def cockpit(self) -> Host:
+        """The application."""
+        return cast(Host, self.app)
+
+    @property
+    def session(self) -> Session:
+        """The open plan."""
+        return self.cockpit.session
+
+    def show_session(self) -> None:
+        """Bring everything up to date; called when the screen is seen or the plan changes."""
+
+    def take_focus(self) -> None:
+        """Focus what keys should go to; called when the screen is entered."""
+        self.query_one(self.FIRST).focus()
+
+    def say(self, text: str) -> None:
+        """Say something on this screen."""
+
+    def fail(self, error: Exception) -> None:
+        """Say why work of this screen has no result."""
+        self.say(error_text(error))
+
+    def begin(
+        self,
+        kind: str,
+        label: str,
+        *,
+        call: Callable[[Ticket], _Result],
+        done: Callable[[_Result], None],
+    ) -> None:
+        """Have work done beside the interface; its error is said on this screen."""
+        self.cockpit.workshop.start(kind, label, call=call, done=done, failed=self.fail)
+
+    def solve(
+        self,
+        kind: str,
+        label: str,
+        *,
+        work: Callable[[Report], _Result],
+        done: Callable[[_Result], None],
+    ) -> None:
+        """Have work done in a process of its own; its error is said on this screen."""
+        self.begin(kind, label, call=partial(run_apart, work), done=done)
+
+    def runs(self, kind: str) -> bool:
+        """Whether there is work of a kind under way."""
+        return any(ticket.kind == kind for ticket in self.cockpit.workshop.running())
