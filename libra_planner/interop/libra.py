@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,15 @@ from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.fabric.blocks import BLOCKS, Ring
 from libra_planner.fabric.topology import MAX_NPUS
 from libra_planner.files import read_text, write_files
-from libra_planner.reading.document import Document, Key, read_document, scalar, shown
+from libra_planner.reading.document import (
+    Document,
+    Key,
+    is_number,
+    is_whole,
+    read_document,
+    scalar,
+    shown,
+)
 from libra_planner.workload.operations import Phase
 
 _COLLECTIVES = {
@@ -73,17 +81,13 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[list[Path], list[Path]]
         that cannot be written or is one of the four files.
     """
     targets = _targets(files, plan)
-    network = _Reader.open(files.network)
-    communicator = _Reader.open(files.communicator)
-    cost_model = _Reader.open(files.cost_model)
-    workload_faults: list[Fault] = []
-    fabric = network.fabric()
-    groups = communicator.groups(fabric)
-    prices = cost_model.price_book(fabric)
-    workload = _workload(files.workload, workload_faults)
-    readers = (network.faults, communicator.faults, cost_model.faults, workload_faults)
-    if any(readers):
-        raise SpecError(*(fault for faults in readers for fault in faults))
+    faults: list[Fault] = []
+    fabric = _Reader(read_document(files.network), faults).fabric()
+    groups = _Reader(read_document(files.communicator), faults).groups(fabric)
+    prices = _Reader(read_document(files.cost_model), faults).price_book(fabric)
+    workload = _workload(files.workload, faults)
+    if faults:
+        raise SpecError(*faults)
     plan_value = {
         "workload": f"./{targets[1].name}",
         "fabric": fabric,
@@ -140,14 +144,10 @@ def _yaml(value: dict[str, Any]) -> str:
 
 @dataclass
 class _Reader:
-    """One of LIBRA's YAML files and the faults found in it."""
+    """One of LIBRA's YAML files and where faults are noted."""
 
     document: Document
-    faults: list[Fault] = field(default_factory=list)
-
-    @classmethod
-    def open(cls, path: Path) -> _Reader:
-        return cls(read_document(path))
+    faults: list[Fault]
 
     def fabric(self) -> dict[str, Any]:
         """``topology`` and ``tiers`` of the network file."""
@@ -217,10 +217,9 @@ class _Reader:
             self.refuse((tier,), prices, "a map of prices")
             return {}
         for part, price in prices.items():
-            number = isinstance(price, int | float) and not isinstance(price, bool)
             if part not in _PARTS:
                 self.refuse((tier, part), part, "Link, Switch or Nic", closest(part, _PARTS))
-            elif not number or not 0 < price <= 1e12:
+            elif not is_number(price) or not 0 < price <= 1e12:
                 self.refuse((tier, part), price, "a price above 0, in $ per GB/s")
         return {_PARTS[part]: price for part, price in prices.items() if part in _PARTS}
 
@@ -250,7 +249,7 @@ class _Reader:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return is_whole(value) and value >= 1
 
 
 def _workload(path: Path, faults: list[Fault]) -> dict[str, Any]:
@@ -298,8 +297,7 @@ def _operation(
 
 def _number(text: str, what: str, place: Place, faults: list[Fault]) -> float:
     value = scalar(text)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (value == 0 or _LEAST <= value <= _MOST):
+    if not is_number(value) or not (value == 0 or _LEAST <= value <= _MOST):
         expected = f"expected 0 or a number from {_LEAST:g} to {_MOST:g} for {what}"
         faults.append(Fault(f"got {shown(text)}", expected, "", "", place))
         return 0.0

@@ -19,7 +19,7 @@ from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.realization import RealizationSpec
 from libra_planner.plan.system import AnyNpuSpec, FixedCostSpec, NpuSpec
-from libra_planner.reading.document import shown
+from libra_planner.reading.document import is_number, is_whole, shown
 from libra_planner.reading.fields import DEGREES, GROUPS, Bytes, Count, Duration, Model, Rate, Text
 from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 
@@ -28,8 +28,7 @@ _MOST_NS = 1e12
 
 
 def _chunks(value: Any) -> int | str:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if value == AUTO or (whole and 1 <= value <= MAX_CHUNKS):
+    if value == AUTO or (is_whole(value) and 1 <= value <= MAX_CHUNKS):
         return value  # type: ignore[no-any-return]
     expected = f"expected a whole number from 1 to {MAX_CHUNKS:,}, or auto"
     raise ValueError(f"got {shown(value)}, {expected}")
@@ -38,8 +37,7 @@ def _chunks(value: Any) -> int | str:
 def _latencies(value: Any) -> tuple[float, ...]:
     values = value if isinstance(value, list) else [value]
     for one in values:
-        number = isinstance(one, int | float) and not isinstance(one, bool)
-        if not number or not 0 <= one <= _MOST_NS:
+        if not is_number(one) or not 0 <= one <= _MOST_NS:
             expected = f"expected ns from 0 to {_MOST_NS:g}, or a list with one per dimension"
             raise ValueError(f"got {shown(one)}, {expected}")
     return tuple(float(one) for one in values)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from libra_planner.costs.options import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
-from libra_planner.reading.document import Document, Key, shown
+from libra_planner.reading.document import Document, Key, is_number, shown
 from libra_planner.reading.faults import validated
 from libra_planner.step.expression import Array
 from libra_planner.units import UNITS, unit_kind
@@ -42,7 +42,7 @@ def speed_bytes_per_s(value: Any) -> float:
     50000000000.0
     """
     expected = "expected a speed with its unit"
-    if _is_number(value) and math.isfinite(value):
+    if is_number(value) and math.isfinite(value):
         fix = f"write {value:g} GB/s or {value:g} Gbit/s"
         raise UnitError(Fault(f"got {value:g} without a unit", expected, fix))
     match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -119,13 +119,9 @@ def usd_per_npu(value: Any, n_ports: list[int]) -> list[float]:
         fix = f"write usd_per_npu: [..] for ports {', '.join(map(str, n_ports[:9]))}"
         raise SpecError(Fault(f"got {len(prices)} prices", expected, fix))
     for price in prices:
-        if not _is_number(price) or not 0 <= price <= _MAX_USD:
+        if not is_number(price) or not 0 <= price <= _MAX_USD:
             raise SpecError(Fault(f"got {shown(price)}", f"expected USD from 0 to {_MAX_USD:g}"))
     return [float(price) for price in prices]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _Usd: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]

@@ -19,7 +19,7 @@ from libra_planner.fabric.topology import (
     default_realization,
 )
 from libra_planner.plan.options import MAX_PORTS, speed_bytes_per_s
-from libra_planner.reading.document import Document, Key, shown
+from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
 from libra_planner.reading.faults import validated
 from libra_planner.reading.fields import Model, Text
 
@@ -28,10 +28,9 @@ _MOST_FAILED = 10**6
 
 
 def _count(value: Any) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
     if value == AUTO:
         return None
-    if whole and 1 <= value <= MAX_PORTS:
+    if is_whole(value) and 1 <= value <= MAX_PORTS:
         return int(value)
     expected = f"expected a whole number from 1 to {MAX_PORTS:,}, or auto"
     raise ValueError(f"got {shown(value)}, {expected}")
@@ -45,8 +44,7 @@ def _speed(value: Any) -> float:
 
 
 def _ratio(value: Any) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and 0.01 <= value <= 1000:
+    if is_number(value) and 0.01 <= value <= 1000:
         return float(value)
     ratio = isinstance(value, str) and value.replace(" ", "").endswith(":1")
     fix = f"write {value.replace(' ', '')[:-2]}" if ratio else "2 means 2:1"
@@ -57,8 +55,7 @@ def _failures(value: Any) -> Any:
     """A bare number is one of links."""
     if isinstance(value, dict):
         return value
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if whole and 0 <= value <= _MOST_FAILED:
+    if is_whole(value) and 0 <= value <= _MOST_FAILED:
         return {"links": value}
     expected = "expected a whole number of cables, or {links: N, spines: N, seed: S}"
     raise ValueError(f"got {shown(value)}, {expected}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import yaml
 
@@ -226,6 +226,16 @@ def scalar(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         return float(text)
     return float(text.replace(".", "").lower()) if _SPECIAL_FLOAT.fullmatch(text) else text
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def shown(value: Any) -> str:

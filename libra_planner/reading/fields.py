@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from pydantic_core.core_schema import no_info_plain_validator_function
 
 from libra_planner.errors import Fault, SpecError, UnitError, closest
-from libra_planner.reading.document import shown
+from libra_planner.reading.document import is_number, shown
 from libra_planner.units import UNITS, unit_kind
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>\S.*)", re.A)
@@ -105,7 +105,7 @@ def memory_bytes(value: Any) -> float:
 
 def _amount(value: Any, kind: _Kind, fix: str) -> float:
     """The number times its unit, SI."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         ways = " or ".join(f"{value:g} {unit}" for unit in kind.suggested)
         fix = f"write {ways}" if value >= 0 else fix
         raise UnitError(Fault(f"got {shown(value)} without a unit", kind.expected, fix))

@@ -16,7 +16,7 @@ from libra_planner.errors import DataNotFound, Fault, Place, SpecError
 from libra_planner.files import read_json
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.reading.document import scalar
+from libra_planner.reading.document import is_number, scalar
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Array:
 
 def _gigabytes_per_s(text: str, place: Place) -> float:
     value = scalar(text.strip())
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
+    if not is_number(value) or not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
         fix = "write GB/s without a unit, such as 300,100,75,25"
         expected = f"expected 0 or a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}"
         raise SpecError(Fault(f"got {text!r}", expected, fix, "", place))

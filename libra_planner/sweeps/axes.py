@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.reading.document import Document, Key, shown
+from libra_planner.reading.document import Document, Key, is_number, shown
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.reading.fields import Count, Model, RegisteredName, Text
 from libra_planner.routing.policy import HASHES, POLICIES, Policy
@@ -291,8 +291,7 @@ def _listed_values(document: Document, key: Key, raw: list[Any]) -> tuple[Any, .
         raise SpecError(Fault(got, f"expected 1 to {MOST_VALUES:,}", "add one" if not raw else ""))
     faults = []
     for i, value in enumerate(raw):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        wrong = number and not (math.isfinite(value) and abs(value) <= _LARGEST)
+        wrong = is_number(value) and not (math.isfinite(value) and abs(value) <= _LARGEST)
         if wrong or value is None:
             place, path = document.place((*key, i)), ".".join(map(str, (*key, i)))
             expected = "expected a finite number, text, a map or a list"
