@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ _LONGEST = 1 << 20
 
 COLUMNS = ("uplink", "core_link", "core_down", "spine_down")
 """What the columns of ``picks`` are: the fields of a :class:`Choice`."""
+
+COLUMN_OF = MappingProxyType({"leaf_up": 0, "spine_up": 1, "core_down": 2, "spine_down": 3})
+"""The column that says which link of a layer is taken."""
 
 
 class Tiers(NamedTuple):
