@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from libra_planner.check.phases import Memo, Phase, PhaseMemo, PhaseReport, known_mean
+from libra_planner.check.phases import CheckMemo, Phase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import (
     Choice,
@@ -32,14 +32,13 @@ from libra_planner.check.traffic import (
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import DirectBlock, Span
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
-from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
+from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.step.collectives.algorithms import Algorithm, Network
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.step.collectives.traffic import traffic_bytes
-from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.operations import Collective
 from libra_planner.workload.parallelism import Communication, Group
 
@@ -71,30 +70,6 @@ class DimensionReport:
 
 
 @dataclass(frozen=True)
-class PhaseSpread:
-    """Figures of a phase by seed.
-
-    Parameters
-    ----------
-    efficiency, slowdown, fim_percent : as of a :class:`~libra_planner.check.phases.PhaseReport`,
-        shape (n_seeds,).
-    """
-
-    efficiency: Array
-    slowdown: Array
-    fim_percent: Array
-
-
-def phase_spread(reports: Sequence[PhaseReport]) -> PhaseSpread:
-    """The figures of a phase's reports."""
-    return PhaseSpread(
-        efficiency=np.array([one.efficiency for one in reports]),
-        slowdown=np.array([one.slowdown for one in reports]),
-        fim_percent=np.array([one.fim_percent for one in reports]),
-    )
-
-
-@dataclass(frozen=True)
 class CheckReport:
     """A design under a routing policy.
 
@@ -110,7 +85,7 @@ class CheckReport:
     dimensions : innermost first.
     keys, phases : of the first seed: the distinct phases on switches, with the collectives that
         they serve.
-    spreads : their figures of all seeds.
+    spreads : their efficiency, slowdown and FIM (percent) by name, of shape (n_seeds,) each.
     choices : the algorithm of each phase, and what else could have run.
     """
 
@@ -124,7 +99,7 @@ class CheckReport:
     dimensions: tuple[DimensionReport, ...]
     keys: tuple[PhaseKey, ...] = field(repr=False)
     phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
-    spreads: tuple[PhaseSpread, ...] = field(repr=False)
+    spreads: tuple[Mapping[str, Array], ...] = field(repr=False)
     choices: tuple[Choice, ...] = field(repr=False)
 
     @property
@@ -155,61 +130,15 @@ def _worst(figures: Array) -> Array:
     return np.where(known.any(axis=0), worst, np.nan)
 
 
-def dimension_report(
-    built: RealizedDimension,
-    sent: Array,
-    *,
-    routed: Sequence[Array],
-    sprayed: Sequence[Array],
-    fim_percent: Sequence[float],
-    floor_percent: float,
-) -> DimensionReport:
-    """A dimension's figures from those of its collectives.
-
-    Parameters
-    ----------
-    built : the links.
-    sent : bytes of each collective in a step, shape (n_collectives,).
-    routed, sprayed : factors on their times, for each seed of the same shape.
-    fim_percent, floor_percent : of each seed, and of the best routing.
-    """
-
-    def efficiency(factors: Array) -> float:
-        return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
-
-    return DimensionReport(
-        label=built.label,
-        tier=built.tier,
-        asked_Bps=built.asked_Bps,
-        bandwidth_Bps=built.bandwidth_Bps,
-        ideal_efficiency=float(np.mean([efficiency(factors) for factors in sprayed])),
-        efficiency=np.array([efficiency(factors) for factors in routed]),
-        fim_percent=np.array(fim_percent),
-        fim_floor_percent=floor_percent,
-    )
-
-
-@dataclass(frozen=True)
-class CheckMemo:
-    """What checks of designs share where the links differ in nothing but their speed.
-
-    Parameters
-    ----------
-    phases : rounds, by all that decides about them.
-    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
-    """
-
-    phases: PhaseMemo = field(default_factory=PhaseMemo)
-    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
-
+_SPREAD = ("efficiency", "slowdown", "fim_percent")
 
 Run = Mapping[PhaseKey, PhaseReport]
 """The phases of one seed."""
 
 
 @dataclass(frozen=True)
-class LinkPhases:
-    """A problem's collectives on the links of one design.
+class LinkCheck:
+    """A problem's collectives on the links of one design, and the step time that follows.
 
     Parameters
     ----------
@@ -347,7 +276,7 @@ class LinkPhases:
         Before algorithms are decided on, of all that can run.
         """
         listed = [int(seed) for seed in seeds]
-        phases, memo = {key: self.phase(key) for key in self.keys}, self.memo.phases
+        phases, memo = {key: self.phase(key) for key in self.keys}, self.memo
         drawn = self.is_drawn(policy)
         runs: list[Run] = []
         for i, seed in enumerate(listed if drawn else listed[:1]):
@@ -360,24 +289,6 @@ class LinkPhases:
         """The runs that differ when every packet is sprayed: those of random placements."""
         placed = any(self.phase(key).is_placed_at_random for key in self.keys)
         return runs if placed else runs[:1]
-
-
-def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
-    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4)."""
-    factors = np.ones(topology.n_dims)
-    for dim, dimension in enumerate(topology.dimensions):
-        if isinstance(dimension.block, DirectBlock) and group.sizes[dim] > 1:
-            span = Span(group.sizes[dim], group.strides[dim], dimension.size)
-            factors[dim] = dimension.block.link_slowdown(collective.kind, span)
-    return factors
-
-
-@dataclass(frozen=True)
-class LinkCheck(LinkPhases):
-    """A problem's collectives on the links of one design, and the step time that follows.
-
-    Parameters and errors are those of :class:`~libra_planner.check.links.LinkPhases`.
-    """
 
     def report(
         self,
@@ -420,7 +331,10 @@ class LinkCheck(LinkPhases):
             ),
             keys=self.keys,
             phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
-            spreads=tuple(phase_spread([run[key] for run in every]) for key in self.keys),
+            spreads=tuple(
+                {name: np.array([getattr(run[key], name) for run in every]) for name in _SPREAD}
+                for key in self.keys
+            ),
             choices=tuple(self.choice(one, runs) for one in self.stages),
         )
 
@@ -475,13 +389,23 @@ class LinkCheck(LinkPhases):
     ) -> DimensionReport:
         uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
-        return dimension_report(
-            self.design.dimensions[dim],
-            sent,
-            routed=[_factors_in(dim, one, uses) for one in routed],
-            sprayed=[_factors_in(dim, one, uses) for one in sprayed],
-            fim_percent=[self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs],
-            floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
+        built = self.design.dimensions[dim]
+
+        def efficiency(slowdown: Slowdown) -> float:
+            factors = [slowdown.factors_of(one.collective, one.group)[dim] for one in uses]
+            return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
+
+        return DimensionReport(
+            label=built.label,
+            tier=built.tier,
+            asked_Bps=built.asked_Bps,
+            bandwidth_Bps=built.bandwidth_Bps,
+            ideal_efficiency=float(np.mean([efficiency(one) for one in sprayed])),
+            efficiency=np.array([efficiency(one) for one in routed]),
+            fim_percent=np.array(
+                [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
+            ),
+            fim_floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
         )
 
     def _imbalance(
@@ -495,8 +419,14 @@ class LinkCheck(LinkPhases):
         )
 
 
-def _factors_in(dim: int, slowdown: Slowdown, uses: list[Communication]) -> Array:
-    return np.array([slowdown.factors_of(one.collective, one.group)[dim] for one in uses])
+def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
+    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4)."""
+    factors = np.ones(topology.n_dims)
+    for dim, dimension in enumerate(topology.dimensions):
+        if isinstance(dimension.block, DirectBlock) and group.sizes[dim] > 1:
+            span = Span(group.sizes[dim], group.strides[dim], dimension.size)
+            factors[dim] = dimension.block.link_slowdown(collective.kind, span)
+    return factors
 
 
 def link_check(

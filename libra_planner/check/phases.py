@@ -37,6 +37,7 @@ from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import reduction_trees, sprayed_trees
 from libra_planner.routing.routing import Router, Routing, dealt
 from libra_planner.step.collectives.algorithms import Algorithm
+from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.parallelism import Group
 
 Value = TypeVar("Value")
@@ -173,17 +174,19 @@ def known_mean(weighted: Iterable[tuple[float, float]]) -> float:
 
 
 @dataclass(frozen=True)
-class PhaseMemo:
-    """What phases share whose links differ in nothing but their speed.
+class CheckMemo:
+    """What checks of designs share where the links differ in nothing but their speed.
 
     Parameters
     ----------
     rounds : of a phase, by all that decides about them.
     sprayed : time of a round with every packet sprayed, s.
+    steps : step times with collectives slowed down by factors, as expressions in bandwidth.
     """
 
     rounds: Memo[tuple[RoundReport, ...]] = field(default_factory=lambda: Memo(4096))
     sprayed: Memo[float] = field(default_factory=lambda: Memo(65536))
+    steps: Memo[TimeExpression] = field(default_factory=lambda: Memo(256))
 
 
 @dataclass(frozen=True)
@@ -257,7 +260,7 @@ class Phase:
         pairs = -(-self.settings.n_queue_pairs // n_nics) * n_nics
         return self.topology.n_npus * pairs * n_rounds.get(self.algorithm, size - 1)
 
-    def report(self, policy: Policy, seed: int, memo: PhaseMemo) -> PhaseReport:
+    def report(self, policy: Policy, seed: int, memo: CheckMemo) -> PhaseReport:
         """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
         drawn = seed if self.is_drawn(policy) else 0
         rounds = partial(self.rounds, policy, drawn, memo)
@@ -270,7 +273,7 @@ class Phase:
             bandwidth_Bps=self.built.bandwidth_Bps,
         )
 
-    def rounds(self, policy: Policy, seed: int, memo: PhaseMemo) -> tuple[RoundReport, ...]:
+    def rounds(self, policy: Policy, seed: int, memo: CheckMemo) -> tuple[RoundReport, ...]:
         """The rounds; they do not depend on the speed of the links."""
         if self.algorithm is None:
             return (self._trees(policy, seed),)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from libra_planner.check.links import CheckMemo, CheckReport, LinkCheck, link_check
+from libra_planner.check.links import CheckReport, LinkCheck, link_check
+from libra_planner.check.phases import CheckMemo
 from libra_planner.check.traffic import TrafficSettings
 from libra_planner.errors import Fault, PlannerError, SpecError
 from libra_planner.fabric.clos import Array

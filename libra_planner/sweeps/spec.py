@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner import __version__
-from libra_planner.check.links import CheckMemo, link_check
+from libra_planner.check.links import link_check
+from libra_planner.check.phases import CheckMemo
 from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem
@@ -114,10 +115,10 @@ class Checker:
         SpecError
             For a design that cannot be built, or whose failures cut hosts off.
         """
-        before = self.memo.phases.rounds.n_made
+        before = self.memo.rounds.n_made
         links = link_check(problem, bandwidth_Bps, memo=self.memo)
         report = links.report(settings.policy, seeds=settings.seeds)
-        self.n_routed += self.memo.phases.rounds.n_made > before
+        self.n_routed += self.memo.rounds.n_made > before
         return CheckedLinks(
             fim_percent=distribution(report.fim_percent).mean,
             fim_floor_percent=report.fim_floor_percent,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from libra_planner.check.hotspot import Hotspot, TracedFlow
-from libra_planner.check.links import CheckReport, PhaseSpread
+from libra_planner.check.links import CheckReport
 from libra_planner.check.phases import PhaseReport
 from libra_planner.check.traffic import MOST_MESSAGES, Choice
+from libra_planner.fabric.clos import Array
 from libra_planner.routing.imbalance import distribution
 from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.units import format_time
@@ -85,7 +86,7 @@ def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
     return [_phase_row(phase, spread, choice) for (phase, _), spread, choice in rows]
 
 
-def _phase_row(phase: PhaseReport, spread: PhaseSpread, choice: Choice) -> dict[str, Any]:
+def _phase_row(phase: PhaseReport, spread: Mapping[str, Array], choice: Choice) -> dict[str, Any]:
     worst = phase.worst
     return {
         "dimension": phase.label,
@@ -94,9 +95,9 @@ def _phase_row(phase: PhaseReport, spread: PhaseSpread, choice: Choice) -> dict[
         **choice_payload(choice),
         "n_rounds": len(phase.rounds),
         "n_flows": sum(one.n_flows for one in phase.rounds),
-        **figures("efficiency", spread.efficiency, statistics=False),
-        **figures("slowdown", spread.slowdown, statistics=False),
-        **figures("fim_percent", spread.fim_percent, statistics=False),
+        **figures("efficiency", spread["efficiency"], statistics=False),
+        **figures("slowdown", spread["slowdown"], statistics=False),
+        **figures("fim_percent", spread["fim_percent"], statistics=False),
         "fim_floor_percent": number(phase.fim_floor_percent),
         "worst_round": {
             **attributes(worst, "name", "share", "n_flows"),
@@ -125,9 +126,9 @@ def phase_table(report: CheckReport) -> Table:
             "algorithm": lambda row: row[0].algorithm,
             "rounds": lambda row: count(len(row[0].rounds)),
             "flows": lambda row: count(sum(one.n_flows for one in row[0].rounds)),
-            "FIM %": lambda row: two_digits(distribution(row[1].fim_percent).mean),
+            "FIM %": lambda row: two_digits(distribution(row[1]["fim_percent"]).mean),
             "floor %": lambda row: two_digits(row[0].fim_floor_percent),
-            "slowdown": lambda row: f"{distribution(row[1].slowdown).mean:.3f}x",
+            "slowdown": lambda row: f"{distribution(row[1]['slowdown']).mean:.3f}x",
         },
         left=("dim", "collective", "algorithm"),
         dispensable=("floor %", "algorithm", "rounds", "flows"),

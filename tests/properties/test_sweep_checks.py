@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.check.links import CheckMemo, CheckReport, link_check
-from libra_planner.check.phases import Memo, PhaseMemo
+from libra_planner.check.links import CheckReport, link_check
+from libra_planner.check.phases import CheckMemo, Memo
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy
 from libra_planner.sweeps.results import SAME, ties, unbeaten, unbeaten_in_two
@@ -172,7 +172,7 @@ DESIGN = st.tuples(
 def test_what_is_shared_changes_no_bit(
     designs: list[tuple[int, str, float, float]], most: int
 ) -> None:
-    memo = CheckMemo(PhaseMemo(Memo(most), Memo(most)), Memo(most))
+    memo = CheckMemo(Memo(most), Memo(most), Memo(most))
     for i, name, *bandwidth_GBps in designs:
         bandwidth_Bps, policy = np.array(bandwidth_GBps) * 1e9, Policy(name)
         shared = link_check(problems()[i], bandwidth_Bps, memo=memo)
@@ -185,7 +185,7 @@ def test_links_of_another_speed_are_not_routed_again() -> None:
     for pod in (60.0, 70.0, 99.9, 130.0):  # 2, 2, 2 and 3 NICs of 50 GB/s.
         design = link_check(problems()[len(MODELS)], np.array([40e9, pod * 1e9]), memo=memo)
         design.report(Policy("ecmp"), seeds=range(3))
-        made.append(memo.phases.rounds.n_made)
+        made.append(memo.rounds.n_made)
     assert made[0] == made[1] == made[2] > 0
     assert made[3] == 2 * made[0]
     slower, faster = (
