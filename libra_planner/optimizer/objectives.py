@@ -129,7 +129,7 @@ def _nothing(plans: Plans) -> Designs:
 
 
 def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
-    solved = _Task(plans, typical_designs(plans), engine is not None).solved(engine)
+    solved = _solved(plans, typical_designs(plans), engine)
     constant_s = plans.structure.lift(plans.time_numbers).constant_s
     designs = _exact(plans, solved, constant_s + solved.scale * solved.bound)
     allowed = plans.limit_s * (1 + RULE_TOLERANCE)
@@ -139,14 +139,9 @@ def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
 
 
 def _cost(plans: Plans, engine: Engine | None = None) -> Designs:
-    task = _Task(plans, typical_designs(plans), engine is not None, limited=True)
-    solved, late = task.first(engine), np.zeros(plans.n, dtype=bool)
-    unsolved = lanes(~solved.good)
-    if len(unsolved):
-        late[unsolved] = _too_slow(plans.take(unsolved))
-    task.solve_again(solved, ~late)
+    solved = _solved(plans, typical_designs(plans), engine, limited=True)
     bound = plans.fixed_cost_usd + solved.scale * solved.bound
-    return replace(_exact(plans, solved, bound), infeasible=late)
+    return replace(_exact(plans, solved, bound), infeasible=solved.late)
 
 
 def _too_slow(plans: Plans) -> Mask:
@@ -171,7 +166,7 @@ def _least_product(plans: Plans, engine: Engine | None) -> Designs:
     """The least T C without a step-time bound: performance over (B/C, 1/C)."""
     typical = typical_designs(plans)
     point = np.concatenate([typical, np.ones((1, plans.n))]) / plans.cost_usd(typical)
-    solved = _Task(per_cost_plans(plans), point, engine is not None).solved(engine)
+    solved = _solved(per_cost_plans(plans), point, engine)
     with np.errstate(all="ignore"):
         found = replace(solved, bandwidth=from_per_cost(solved.bandwidth))
     designs = _exact(plans, found, solved.scale * solved.bound)
@@ -245,6 +240,7 @@ class _Solved:
     gap : relative, shape (n,).
     unique : no other design ties.
     settled : the choice among designs that tie is exact.
+    late : proven: the step-time bound is missed by every design.
     """
 
     bandwidth: Array
@@ -253,6 +249,7 @@ class _Solved:
     gap: Array
     unique: Mask
     settled: Mask
+    late: Mask
 
     @property
     def good(self) -> Mask:
@@ -265,47 +262,34 @@ class _Solved:
         return np.asarray(~(self.gap <= SURE_GAP))
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Programs to solve, from typical designs, bytes/s, shape (n_dims, n).
+def _solved(
+    plans: Plans, typical: Array, engine: Engine | None, *, limited: bool = False
+) -> _Solved:
+    """Every program solved from typical designs, bytes/s, shape (n_dims, n).
 
-    Plans that stand ``alone`` are solved again whatever was found first, to more digits.
+    What is left is solved in units of where it ended: in long steps first, then in careful
+    ones. With another ``engine`` that is everything, to more digits.
     """
-
-    plans: Plans
-    typical: Array
-    alone: bool
-    limited: bool = False
-
-    def solved(self, engine: Engine | None) -> _Solved:
-        """Every program solved."""
-        solved = self.first(engine)
-        self.solve_again(solved, np.ones(self.plans.n, dtype=bool))
-        return solved
-
-    def first(self, engine: Engine | None) -> _Solved:
-        """Every program solved once; what another engine finds is not yet freed of ties."""
-        program = program_near(self.plans, self.typical, limited=self.limited)
-        return _attempt(program, engine or solve_interior, chosen=engine is None)
-
-    def solve_again(self, solved: _Solved, among: Mask) -> None:
-        """Solve what is left in units of where it ended, into ``solved`` where that is better.
-
-        In long steps first, what is left then in careful ones.
-        """
-        farthest = _FARTHEST_ALONE if self.alone else _FARTHEST
-        which = lanes(among & (solved.open | self.alone))
-        for careful in (False, True):
-            if not len(which):
-                return
-            start = taken(self.typical, which)
-            moved = np.clip(taken(solved.bandwidth, which) / start, 1 / farthest, farthest)
-            moved = np.where(np.isfinite(moved), moved, 1.0)
-            near = program_near(self.plans.take(which), start * moved, limited=self.limited)
-            again = _attempt(near, partial(solve_interior, careful=careful, thorough=self.alone))
-            better = ~(taken(solved.gap, which) <= again.gap) | ~again.open
-            put(solved, which[better], some_of(again, np.flatnonzero(better)))
-            which = which[lanes(taken(solved.open, which))]
+    alone = engine is not None
+    farthest = _FARTHEST_ALONE if alone else _FARTHEST
+    program = program_near(plans, typical, limited=limited)
+    solved = _attempt(program, engine or solve_interior, chosen=not alone)
+    unsolved = lanes(~solved.good & limited)
+    if len(unsolved):
+        solved.late[unsolved] = _too_slow(plans.take(unsolved))
+    which = lanes(~solved.late & (solved.open | alone))
+    for careful in (False, True):
+        if not len(which):
+            break
+        start = taken(typical, which)
+        moved = np.clip(taken(solved.bandwidth, which) / start, 1 / farthest, farthest)
+        moved = np.where(np.isfinite(moved), moved, 1.0)
+        near = program_near(plans.take(which), start * moved, limited=limited)
+        again = _attempt(near, partial(solve_interior, careful=careful, thorough=alone))
+        better = ~(taken(solved.gap, which) <= again.gap) | ~again.open
+        put(solved, which[better], some_of(again, np.flatnonzero(better)))
+        which = which[lanes(taken(solved.open, which))]
+    return solved
 
 
 def _attempt(program: Program, engine: Engine, *, chosen: bool = True) -> _Solved:
@@ -314,13 +298,13 @@ def _attempt(program: Program, engine: Engine, *, chosen: bool = True) -> _Solve
         b = restored(program, point.b)
         value, bound = weighted_value(program, b), lower_bound(program, point, b)
         gap = np.abs(value - bound) / size_of(value)
-        unique, settled = np.zeros((2, program.n), dtype=bool)
+        unique, settled, late = np.zeros((3, program.n), dtype=bool)
         sound = lanes((gap <= _GOOD_GAP) & chosen)
         if len(sound):
             choice = _choice(program.take(sound), some_of(point, sound), taken(b, sound))
             b[:, sound], unique[sound], settled[sound] = choice
     scale = np.where(program.time_weight > 0, program.time_unit_s, program.cost_unit_usd)
-    return _Solved(b * program.bandwidth_unit, bound, scale, gap, unique, settled)
+    return _Solved(b * program.bandwidth_unit, bound, scale, gap, unique, settled, late)
 
 
 def _choice(program: Program, point: Point, b: Array) -> tuple[Array, Mask, Mask]:

@@ -99,8 +99,8 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     if solution is None or not sure or solution.design.optimality_gap > _NO_DOUBT:
         solution = _surer(solution, certain_solution(problem, lower, upper), sure=sure)
     for limit in problem.step_time_limits if problem.objective == "performance" else ():
-        if solution.design.objective > limit.limit_s * (1 + RULE_TOLERANCE):
-            raise _too_slow(problem, limit, solution.design)
+        design = solution.design
+        _refuse_late(problem, limit, design.objective, design.bandwidth_bytes_per_s)
     return solution
 
 
@@ -146,37 +146,33 @@ def _check_attainable(problem: Problem, left: Openness, lower: Array, upper: Arr
 
 
 def _check_reachable(problem: Problem, limit: StepTimeLimit, lower: Array, upper: Array) -> None:
-    """Refuse a step-time bound that the fastest design misses."""
     free = replace(problem, objective="performance", step_time_limits=())
-    bandwidth = typical_bandwidth(free, lower, upper)
     if np.isfinite(upper[problem.step_time.dims_with_traffic]).all():
         design = _surest_solution(free, lower, upper).design
-        if design.objective <= limit.limit_s:
-            return
-        bandwidth = design.bandwidth_bytes_per_s
-    least = partial(_least_time_s, problem, _ENDLESS * float(bandwidth.max()))
-    best_s = least(problem.rules)
+        _refuse_late(problem, limit, design.objective, design.bandwidth_bytes_per_s)
+    else:
+        typical = typical_bandwidth(free, lower, upper)
+        best_s = _least_time_s(problem, typical, problem.rules)
+        _refuse_late(problem, limit, best_s, typical)
+
+
+def _refuse_late(problem: Problem, limit: StepTimeLimit, best_s: float, bandwidth: Array) -> None:
+    """Refuse a step-time bound that even the least step time misses, found near a bandwidth."""
     if best_s > limit.limit_s * (1 + RULE_TOLERANCE):
+        least = partial(_least_time_s, problem, bandwidth)
         raise step_time_infeasible(problem, limit, best_s, least)
-
-
-def _too_slow(problem: Problem, limit: StepTimeLimit, design: Design) -> Infeasible:
-    cap = _ENDLESS * float(design.bandwidth_bytes_per_s.max())
-    least = partial(_least_time_s, problem, cap)
-    return step_time_infeasible(problem, limit, design.objective, least)
 
 
 def endless_time_s(problem: Problem) -> float:
     """Least step time when bandwidth that no rule bounds is practically endless, seconds."""
-    lower, upper = bandwidth_bounds(problem)
-    cap = _ENDLESS * float(typical_bandwidth(problem, lower, upper).max())
-    return _least_time_s(problem, cap, problem.rules)
+    typical = typical_bandwidth(problem, *bandwidth_bounds(problem))
+    return _least_time_s(problem, typical, problem.rules)
 
 
-def _least_time_s(problem: Problem, cap_bytes_per_s: float, rules: Sequence[Rule]) -> float:
-    """Least step time under some of the rules and a cap, so large that it takes no time."""
-    axes = np.eye(problem.topology.n_dims)
-    endless = [Rule("", tuple(map(float, axis)), "<=", cap_bytes_per_s) for axis in axes]
+def _least_time_s(problem: Problem, bandwidth: Array, rules: Sequence[Rule]) -> float:
+    """Least step time under some of the rules and a cap so far above a bandwidth as to be none."""
+    cap, axes = _ENDLESS * float(bandwidth.max()), np.eye(problem.topology.n_dims)
+    endless = [Rule("", tuple(map(float, axis)), "<=", cap) for axis in axes]
     loosened = replace(
         problem, rules=(*rules, *endless), step_time_limits=(), objective="performance"
     )

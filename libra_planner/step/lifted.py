@@ -82,16 +82,9 @@ def lift(step: TimeExpression) -> Lifted:
     (array([0., 0., 1.]), [[24.0, 0.0, -1.0], [0.0, 6.0, -1.0]])
     """
     values = np.array(numbers(step.merged))[:, None]
-    one = Structure(step.merged, step.n_dims).lift(values)
-    return LiftedTimes(
-        forms=one.forms,
-        objective=one.objective[:, 0],
-        constant_s=float(one.constant_s[0]),
-        rows=one.rows[..., 0],
-        offsets=one.offsets[:, 0],
-        floors=one.floors[:, 0],
-        hidden_s=one.hidden_s[:, 0],
-    )
+    lifted = vars(Structure(step.merged, step.n_dims).lift(values))
+    first = {name: array.take(0, axis=-1) for name, array in lifted.items() if name != "forms"}
+    return LiftedTimes(forms=lifted["forms"], **first)
 
 
 @dataclass(frozen=True)
