@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import Any
 
 from libra_planner.evaluation import TimeModel
+from libra_planner.fabric.clos import Array
 from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
@@ -15,7 +17,6 @@ from libra_planner.views.cells import PERCENT, TEXT, Cell, Section, Table, Value
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.views.report.comparison import Comparison, time_basis
-from libra_planner.workload.operations import ModelStates
 
 Figure = Callable[[Candidate], Value]
 _BITS = 8
@@ -83,22 +84,44 @@ def figures(
     return cells.table(key, caption, ["", *design_columns(comparison)], listed, note=note)
 
 
-def scaled(value: float | None, factor: float, digits: int) -> Cell:
-    """A number in a larger or smaller unit, if there is one.
+def of(names: str, shown: Callable[[Any], Value] = cells.count) -> Figure:
+    """A figure of a design by its names, joined with dots; unknown where one of them is.
 
-    >>> scaled(0.0015, 1000, 3).shown, scaled(None, 1000, 3).shown
-    ('1.500', 'n/a')
+    Parameters
+    ----------
+    names : such as ``run.n_steps``.
+    shown : the cell of it.
     """
-    return number(None if value is None else value * factor, digits)
+
+    def figure(one: Candidate) -> Value:
+        found: Any = one
+        for name in names.split("."):
+            found = None if found is None else getattr(found, name)
+        return shown(found)
+
+    return figure
 
 
-def kilowatts(power_w: float, digits: int = 1) -> Cell:
-    """A power in kW.
+def per(divisor: float, digits: int = 1) -> Callable[[float | None], Cell]:
+    """How a number is shown in a larger unit, or a smaller one of a divisor below 1.
 
-    >>> kilowatts(1234.0).shown
-    '1.2'
+    >>> per(1000.0)(1234.0).shown, per(60.0, 2)(None).shown
+    ('1.2', 'n/a')
     """
-    return number(power_w / 1000, digits)
+    return lambda value: number(None if value is None else value / divisor, digits)
+
+
+def milliseconds(time_s: float | None) -> Cell:
+    """A time in ms.
+
+    >>> milliseconds(0.0015).shown
+    '1.500'
+    """
+    return number(None if time_s is None else time_s * 1000, 3)
+
+
+KILO = per(1000.0)
+"""Watts in kW, or kWh in MWh."""
 
 
 def whole_step(figure: Figure) -> Figure:
@@ -121,10 +144,10 @@ def comparison_section(comparison: Comparison) -> Section:
 def _design_table(comparison: Comparison) -> Table:
     n_dims = max(one.proposal.problem.topology.n_dims for one in comparison.candidates)
     rows: list[tuple[str, Figure]] = [
-        ("Workload", lambda one: one.proposal.problem.workload_name),
-        ("Topology, innermost first", lambda one: str(one.proposal.problem.topology)),
-        ("Tiers", lambda one: ", ".join(one.proposal.problem.topology.tiers)),
-        ("NPUs", lambda one: cells.count(one.n_npus)),
+        ("Workload", of("proposal.problem.workload_name", str)),
+        ("Topology, innermost first", of("proposal.problem.topology", str)),
+        ("Tiers", of("proposal.problem.topology.tiers", ", ".join)),
+        ("NPUs", of("n_npus")),
     ]
     for dim in range(n_dims):
         rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
@@ -146,87 +169,68 @@ def _bandwidth(dim: int, *, built: bool) -> Figure:
 
 
 def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
+    own_links, sprayed = "evaluation.real_link_step_time_s", "check.spray_step_time_s"
     return [
-        ("Step time by the model, ms", _ms(lambda one: one.evaluation.step_time_s)),
-        ("of it exposed communication, ms", _ms(lambda one: one.evaluation.communication_s)),
-        (
-            "Step time on partial groups' own links, ms",
-            _ms(lambda one: one.evaluation.real_link_step_time_s),
-        ),
-        (
-            "Step time on the links, sprayed, ms",
-            _ms(lambda one: one.check.spray_step_time_s if one.check else None),
-        ),
-        (
-            "Effective step time under the policy, ms",
-            _ms(lambda one: one.step_time_s if one.check else None),
-        ),
-        ("FIM of the worst dimension under the policy", _fim),
-        ("Step time that ranks, ms", _ms(lambda one: one.step_time_by(model))),
-        ("Speedup over equal bandwidth", lambda one: number(one.evaluation.speedup_vs_equal, 3)),
-        ("Equal bandwidth in every dimension", lambda one: equal_bandwidth_text(one.evaluation)),
-        ("Tokens per step", lambda one: cells.count(one.proposal.tokens_per_step)),
-        ("Tokens per second", whole_step(_tokens_per_s)),
-        (
-            "Weights, gradients, optimizer states, GB per NPU",
-            _most_GB(lambda states: states.total_bytes),
-        ),
-        (
-            "of them if all is sharded over DP (ZeRO 3), GB",
-            _most_GB(lambda states: states.sharded_bytes),
-        ),
-        ("Memory of the NPU, GB", _most_GB(lambda states: states.npu_memory_bytes)),
-        (
-            "Rules of the plan that it breaks",
-            lambda one: cells.count(len(one.evaluation.violated)),
-        ),
+        ("Step time by the model, ms", of("evaluation.step_time_s", milliseconds)),
+        ("of it exposed communication, ms", of("evaluation.communication_s", milliseconds)),
+        ("Step time on partial groups' own links, ms", of(own_links, milliseconds)),
+        ("Step time on the links, sprayed, ms", of(sprayed, milliseconds)),
+        ("Effective step time under the policy, ms", of("check.effective_step_time_s", _mean_ms)),
+        ("FIM of the worst dimension under the policy", of("check.fim_percent", _mean_percent)),
+        ("Step time that ranks, ms", lambda one: milliseconds(one.step_time_by(model))),
+        ("Speedup over equal bandwidth", of("evaluation.speedup_vs_equal", per(1.0, 3))),
+        ("Equal bandwidth in every dimension", of("evaluation", equal_bandwidth_text)),
+        ("Tokens per step", of("proposal.tokens_per_step")),
+        ("Tokens per second", whole_step(of("token_time_s", _rate))),
+        ("Weights, gradients, optimizer states, GB per NPU", _most_GB("total_bytes")),
+        ("of them if all is sharded over DP (ZeRO 3), GB", _most_GB("sharded_bytes")),
+        ("Memory of the NPU, GB", _most_GB("npu_memory_bytes")),
+        ("Rules of the plan that it breaks", of("evaluation.violated", _counted)),
     ]
 
 
-def _ms(time_s: Callable[[Candidate], float | None]) -> Figure:
-    return lambda one: scaled(time_s(one), 1000, 3)
-
-
-def _most_GB(n_bytes: Callable[[ModelStates], float | None]) -> Figure:
+def _most_GB(name: str) -> Figure:
     """The most of any workload of the plan."""
 
     def figure(one: Candidate) -> Value:
-        found = [n_bytes(states) for states in one.proposal.problem.step.memories.values()]
-        return number(max((b / BYTES_PER_GB for b in found if b is not None), default=None), 1)
+        found = [getattr(states, name) for states in one.proposal.problem.step.memories.values()]
+        return per(BYTES_PER_GB)(max((b for b in found if b is not None), default=None))
 
     return figure
 
 
-def _fim(one: Candidate) -> Value:
-    fim = None if one.check is None else float(one.check.fim_percent.mean())
-    return cells.percent(None if fim is None or math.isnan(fim) else fim / 100)
+def _counted(found: Sequence[object]) -> Cell:
+    return cells.count(len(found))
 
 
-def _tokens_per_s(one: Candidate) -> Value:
-    return number(1 / one.token_time_s if one.token_time_s else None, 0)
+def _mean_percent(samples: Array | None) -> Cell:
+    mean = math.nan if samples is None else float(samples.mean())
+    return cells.percent(None if math.isnan(mean) else mean / 100)
+
+
+def _mean_ms(samples: Array | None) -> Cell:
+    return milliseconds(None if samples is None else float(samples.mean()))
+
+
+def _rate(time_s: float | None) -> Cell:
+    return number(1 / time_s if time_s else None, 0)
 
 
 def _money_table(comparison: Comparison) -> Table:
     rows: list[tuple[str, Figure]] = [
         ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
         ("of it with assumed prices", _assumed),
-        (
-            "Training fabric, bill of materials",
-            lambda one: usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK)),
-        ),
-        ("Training fabric, LIBRA's linear model", lambda one: usd(one.evaluation.network_cost_usd)),
-        ("of it links in the price of the servers", lambda one: usd(one.linear_in_servers_usd)),
+        ("Training fabric, bill of materials", _fabric),
+        ("Training fabric, LIBRA's linear model", of("evaluation.network_cost_usd", usd)),
+        ("of it links in the price of the servers", of("linear_in_servers_usd", usd)),
         ("Share of all networks in the price", _networks),
         ("Everything, $ per NPU", lambda one: _per(one, "total", one.n_npus)),
         ("Fabric, $ per NPU", lambda one: _per(one, NETWORK, one.n_npus)),
         ("Fabric, $ per injected Gbit/s", lambda one: _per_gbit(one, one.injected_Bps)),
         ("Fabric, $ per bisection Gbit/s", lambda one: _per_gbit(one, one.bisection_Bps)),
-        ("Power of all parts, kW", lambda one: kilowatts(one.bill.power_w)),
-        ("Power, W per NPU", lambda one: number(one.bill.power_w / one.n_npus, 1)),
-        (
-            "of it fabric, W per NPU",
-            lambda one: number(one.bill.of(NETWORK).power_w / one.n_npus, 1),
-        ),
+        ("Power of all parts, kW", of("bill.power_w", KILO)),
+        ("Power, W per NPU", lambda one: per(one.n_npus)(one.bill.power_w)),
+        ("of it fabric, W per NPU", lambda one: per(one.n_npus)(one.bill.of(NETWORK).power_w)),
         ("Tokens per second and M$", whole_step(_tokens_per_musd)),
     ]
     note = (
@@ -244,6 +248,10 @@ def _assumed(one: Candidate) -> Value:
     bill = f"bill-{one.letter.lower()}"
     marks, amounts = f"[{bill}/r{SOURCE_COLUMN}]", f"[{bill}/r{EXTENDED_COLUMN}]"
     return usd(one.bill.assumed_usd, f'SUMIF({marks},"assumed",{amounts})')
+
+
+def _fabric(one: Candidate) -> Value:
+    return usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK))
 
 
 def _networks(one: Candidate) -> Value:

@@ -10,27 +10,13 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.parts import Assumptions
 from libra_planner.procurement.ranking import SWING_FRACTION, run_swings
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
-from libra_planner.views.cells import (
-    NUMBER,
-    Cell,
-    Section,
-    Table,
-    Value,
-    cell,
-    count,
-    delta_usd,
-    number,
-    percent,
-    table,
-    unavailable,
-    usd,
-)
+from libra_planner.views import cells
+from libra_planner.views.cells import Cell, Section, Table, Value, delta_usd, number, usd
 from libra_planner.views.report.bills import group_cell
 from libra_planner.views.report.comparison import Comparison, run_refusal
-from libra_planner.views.report.designs import Figure, figures
+from libra_planner.views.report.designs import KILO, Figure, figures, of, per, whole_step
 
-_DAY_S = 24 * HOUR_S
-_KW = 1000.0
+_DAYS, _HOURS, _MINUTES = per(24 * HOUR_S, 3), per(HOUR_S, 2), per(60.0, 2)
 
 
 def run_section(comparison: Comparison) -> Section:
@@ -100,36 +86,27 @@ def _how(assumed: Assumptions) -> str:
     )
 
 
-def _of(figure: Callable[[Run], Value]) -> Figure:
-    return lambda one: Cell(None) if one.run is None else figure(one.run)
-
-
-def _or_part(figure: Figure) -> Figure:
-    """The figure, or why there is none where the workload is part of a step."""
-    return lambda one: unavailable() if one.proposal.is_part else figure(one)
-
-
 def _hardware_formula(one: Candidate, run: Run) -> str:
     """The price of everything, by the share of its life that the run takes."""
     share = run.expected_s / one.proposal.shop.assumptions.amortisation_s
     return f"{group_cell(one, 'total')}*{share!r}"
 
 
-def _hardware(one: Candidate) -> Value:
-    if one.run is None:
-        return Cell(None)
-    return usd(_cents(one.run.hardware_usd), f"ROUND({_hardware_formula(one, one.run)},2)")
+def _of_run(figure: Callable[[Candidate, Run], Value]) -> Figure:
+    return lambda one: Cell(None) if one.run is None else figure(one, one.run)
 
 
-def _cost(one: Candidate) -> Value:
-    if one.run is None:
-        return Cell(None)
-    energy, hardware = _cents(one.run.energy_usd), _cents(one.run.hardware_usd)
-    formula = f"{float(energy)!r}+ROUND({_hardware_formula(one, one.run)},2)"
+def _hardware(one: Candidate, run: Run) -> Value:
+    return usd(_cents(run.hardware_usd), f"ROUND({_hardware_formula(one, run)},2)")
+
+
+def _cost(one: Candidate, run: Run) -> Value:
+    energy, hardware = _cents(run.energy_usd), _cents(run.hardware_usd)
+    formula = f"{float(energy)!r}+ROUND({_hardware_formula(one, run)},2)"
     return usd(energy + hardware, formula)
 
 
-def _cost_per(one: Candidate, divisor: float) -> Value:
+def _cost_per(one: Candidate, divisor: float) -> Cell:
     """Cost of the run per unit of something."""
     if one.run is None or not divisor:
         return usd(None)
@@ -139,43 +116,39 @@ def _cost_per(one: Candidate, divisor: float) -> Value:
 
 def _cost_per_million_tokens(one: Candidate) -> Value:
     found = _cost_per(one, one.run.n_tokens / 1e6 if one.run else 0.0)
-    return replace(cell(found), kind=NUMBER, digits=4)
+    return replace(found, kind=cells.NUMBER, digits=4)
 
 
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
+def _if_finite(shown: Callable[[float | None], Cell]) -> Callable[[float | None], Cell]:
+    return lambda value: shown(None if value is None or math.isinf(value) else value)
 
 
 def _run_table(comparison: Comparison) -> Table:
+    kinds = ("NPUs", "servers and software", "fabric switches", "fabric optics")
     rows: list[tuple[str, Figure]] = [
-        ("Steps", _of(lambda run: count(run.n_steps))),
-        ("Work without failures, days", _of(lambda run: number(run.work_s / _DAY_S, 3))),
-        (
-            "Mean time between failures, hours",
-            _of(lambda run: number(_finite(run.mtbf_s / HOUR_S), 2)),
-        ),
-        (
-            "Best checkpoint interval (Daly), min",
-            _of(lambda run: number(_finite(run.interval_s / 60), 2)),
-        ),
-        ("to first order (Young), min", _of(lambda run: number(_finite(run.young_s / 60), 2))),
-        ("Expected time, days", _or_part(_of(lambda run: number(run.expected_s / _DAY_S, 3)))),
-        ("Work over expected time", _of(lambda run: percent(run.efficiency_fraction, 2))),
-        ("Expected failures", _of(lambda run: number(run.n_failures, 1))),
-    ]
-    for i, kind in enumerate(("NPUs", "servers and software", "fabric switches", "fabric optics")):
-        rows.append((f"of them {kind}", _of(_failures(i))))
-    rows += [
-        ("NPU-hours", _of(lambda run: number(run.npu_hours, 0))),
-        ("Electricity, MWh", _of(lambda run: number(run.energy_kwh / _KW, 1))),
-        ("Electricity", _of(lambda run: usd(_cents(run.energy_usd)))),
-        ("Hardware, by time", _hardware),
-        ("Cost of the run", _or_part(_cost)),
+        ("Steps", of("run.n_steps")),
+        ("Work without failures, days", of("run.work_s", _DAYS)),
+        ("Mean time between failures, hours", of("run.mtbf_s", _if_finite(_HOURS))),
+        ("Best checkpoint interval (Daly), min", of("run.interval_s", _if_finite(_MINUTES))),
+        ("to first order (Young), min", of("run.young_s", _if_finite(_MINUTES))),
+        ("Expected time, days", whole_step(of("run.expected_s", _DAYS))),
+        ("Work over expected time", of("run.efficiency_fraction", lambda x: cells.percent(x, 2))),
+        ("Expected failures", of("run.n_failures", number)),
+        *((f"of them {kind}", _failures(i)) for i, kind in enumerate(kinds)),
+        ("NPU-hours", of("run.npu_hours", per(1.0, 0))),
+        ("Electricity, MWh", of("run.energy_kwh", KILO)),
+        ("Electricity", _of_run(lambda _, run: usd(_cents(run.energy_usd)))),
+        ("Hardware, by time", _of_run(_hardware)),
+        ("Cost of the run", whole_step(_of_run(_cost))),
         ("per NPU-hour", lambda one: _cost_per(one, one.run.npu_hours if one.run else 0.0)),
         ("per million tokens, $", _cost_per_million_tokens),
     ]
     note = "" if not comparison.without else f"Costs are {comparison.without}."
     return figures(comparison, "run", "Time, failures and cost of the run", rows, note)
+
+
+def _failures(index: int) -> Figure:
+    return _of_run(lambda _, run: number(run.failures_by_kind[index][1], 2))
 
 
 def _swing_table(comparison: Comparison) -> Table:
@@ -193,7 +166,7 @@ def _swing_table(comparison: Comparison) -> Table:
     for letter in comparison.letters:
         headings += [f"{letter} at -{SWING_FRACTION:.0%}", f"{letter} at +{SWING_FRACTION:.0%}"]
     caption = f"What each assumption by {SWING_FRACTION:.0%} makes of the cost of the run"
-    return table("run-moved", caption, headings, rows)
+    return cells.table("run-moved", caption, headings, rows)
 
 
 def _moved(one: Candidate, then: Run | None) -> Value:
@@ -214,26 +187,17 @@ def _cents(amount: float) -> float:
     return round(amount, 2)
 
 
-def _failures(index: int) -> Callable[[Run], Value]:
-    return lambda run: number(run.failures_by_kind[index][1], 2)
-
-
 def facility_section(comparison: Comparison) -> Section:
     """Rack power and space."""
-    verdicts = [_verdict(candidate) for candidate in comparison.candidates]
-    return Section(
-        key="facility",
-        title="Rack power and space",
-        sheet="Facility",
-        paragraphs=tuple(verdicts),
-        tables=(_facility_table(comparison),),
-    )
+    verdicts = tuple(_verdict(candidate) for candidate in comparison.candidates)
+    tables = (_facility_table(comparison),)
+    return Section("facility", "Rack power and space", "Facility", verdicts, tables=tables)
 
 
 def _verdict(one: Candidate) -> str:
     facility = one.facility
-    given = f"a rack gives {facility.rack_w / _KW:g} kW"
-    draws = f"a server draws {facility.server_w / _KW:.1f} kW, {given}"
+    given = f"a rack gives {facility.rack_w / 1000:g} kW"
+    draws = f"a server draws {facility.server_w / 1000:.1f} kW, {given}"
     if not facility.fits:
         return f"{one.letter}: {draws}: not even one server fits."
     holds = f"and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
@@ -242,26 +206,25 @@ def _verdict(one: Candidate) -> str:
 
 def _facility_table(comparison: Comparison) -> Table:
     rows: list[tuple[str, Figure]] = [
-        ("Servers", lambda one: count(one.facility.n_servers)),
-        (
-            "Power of a server with NPUs and NICs, kW",
-            lambda one: number(one.facility.server_w / _KW, 2),
-        ),
-        ("Servers per rack", lambda one: count(one.facility.n_servers_per_rack)),
-        ("Server racks", lambda one: count(one.facility.n_server_racks)),
-        ("Switch racks", lambda one: count(one.facility.n_switch_racks)),
-        ("Floor, m²", lambda one: number(one.facility.floor_m2, 0)),
-        ("Power of all parts, kW", lambda one: number(one.facility.it_w / _KW, 1)),
-        (
-            "Power of the facility, kW",
-            lambda one: number(one.facility.it_w * one.proposal.shop.assumptions.pue / _KW, 1),
-        ),
-        ("Switches, all networks", lambda one: count(one.bill.n_units("switch"))),
-        ("Optics, all networks", lambda one: count(one.bill.n_units("optic"))),
-        (
-            "Cables, all networks",
-            lambda one: count(one.bill.n_units("copper", "active_optical", "fibre")),
-        ),
+        ("Servers", of("facility.n_servers")),
+        ("Power of a server with NPUs and NICs, kW", of("facility.server_w", per(1000.0, 2))),
+        ("Servers per rack", of("facility.n_servers_per_rack")),
+        ("Server racks", of("facility.n_server_racks")),
+        ("Switch racks", of("facility.n_switch_racks")),
+        ("Floor, m²", of("facility.floor_m2", per(1.0, 0))),
+        ("Power of all parts, kW", of("facility.it_w", KILO)),
+        ("Power of the facility, kW", _facility_kw),
+        ("Switches, all networks", _units("switch")),
+        ("Optics, all networks", _units("optic")),
+        ("Cables, all networks", _units("copper", "active_optical", "fibre")),
     ]
     note = "Optics draw their power in the switch racks; switch racks follow from power and height."
     return figures(comparison, "facility", "Racks, floor and power", rows, note)
+
+
+def _facility_kw(one: Candidate) -> Value:
+    return KILO(one.facility.it_w * one.proposal.shop.assumptions.pue)
+
+
+def _units(*kinds: str) -> Figure:
+    return lambda one: cells.count(one.bill.n_units(*kinds))
