@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.parts import Assumptions
@@ -96,6 +97,11 @@ def _of_run(figure: Callable[[Candidate, Run], Value]) -> Figure:
     return lambda one: Cell(None) if one.run is None else figure(one, one.run)
 
 
+def _run(name: str, shown: Callable[[Any], Value] = cells.count) -> Figure:
+    """A figure of the run by its name."""
+    return _of_run(lambda _, run: shown(getattr(run, name)))
+
+
 def _hardware(one: Candidate, run: Run) -> Value:
     return usd(_cents(run.hardware_usd), f"ROUND({_hardware_formula(one, run)},2)")
 
@@ -126,17 +132,17 @@ def _if_finite(shown: Callable[[float | None], Cell]) -> Callable[[float | None]
 def _run_table(comparison: Comparison) -> Table:
     kinds = ("NPUs", "servers and software", "fabric switches", "fabric optics")
     rows: list[tuple[str, Figure]] = [
-        ("Steps", of("run.n_steps")),
-        ("Work without failures, days", of("run.work_s", _DAYS)),
-        ("Mean time between failures, hours", of("run.mtbf_s", _if_finite(_HOURS))),
-        ("Best checkpoint interval (Daly), min", of("run.interval_s", _if_finite(_MINUTES))),
-        ("to first order (Young), min", of("run.young_s", _if_finite(_MINUTES))),
-        ("Expected time, days", whole_step(of("run.expected_s", _DAYS))),
-        ("Work over expected time", of("run.efficiency_fraction", lambda x: cells.percent(x, 2))),
-        ("Expected failures", of("run.n_failures", number)),
+        ("Steps", _run("n_steps")),
+        ("Work without failures, days", _run("work_s", _DAYS)),
+        ("Mean time between failures, hours", _run("mtbf_s", _if_finite(_HOURS))),
+        ("Best checkpoint interval (Daly), min", _run("interval_s", _if_finite(_MINUTES))),
+        ("to first order (Young), min", _run("young_s", _if_finite(_MINUTES))),
+        ("Expected time, days", whole_step(_run("expected_s", _DAYS))),
+        ("Work over expected time", _run("efficiency_fraction", lambda x: cells.percent(x, 2))),
+        ("Expected failures", _run("n_failures", number)),
         *((f"of them {kind}", _failures(i)) for i, kind in enumerate(kinds)),
-        ("NPU-hours", of("run.npu_hours", per(1.0, 0))),
-        ("Electricity, MWh", of("run.energy_kwh", KILO)),
+        ("NPU-hours", _run("npu_hours", per(1.0, 0))),
+        ("Electricity, MWh", _run("energy_kwh", KILO)),
         ("Electricity", _of_run(lambda _, run: usd(_cents(run.energy_usd)))),
         ("Hardware, by time", _of_run(_hardware)),
         ("Cost of the run", whole_step(_of_run(_cost))),
