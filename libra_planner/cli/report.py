@@ -8,8 +8,8 @@ import sys
 from libra_planner.cli.streams import print_json
 from libra_planner.plain_text import visible
 from libra_planner.studies.reports import Report, report
+from libra_planner.views.report.compose import report_payload
 from libra_planner.views.report.decision import decision_section
-from libra_planner.views.report.payload import report_payload
 
 
 def answer(options: argparse.Namespace) -> None:

@@ -166,8 +166,8 @@ def printable(text: str) -> str:
 
 
 def cell(value: Value) -> Cell:
-    """Text as a cell, without control characters."""
-    return Cell(printable(value)) if isinstance(value, str) else value
+    """Text as a cell."""
+    return Cell(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -204,17 +204,14 @@ class Table:
 def table(
     key: str,
     caption: str,
-    headings: list[str],
-    rows: list[list[Value]],
+    headings: Sequence[str],
+    rows: Iterable[Sequence[Value]],
     *,
-    total: list[Value] | None = None,
     note: str = "",
     is_sortable: bool = False,
 ) -> Table:
     """A table of texts and cells."""
-    body = tuple(tuple(cell(value) for value in row) for row in rows)
-    last = None if total is None else tuple(cell(value) for value in total)
-    return Table(key, caption, tuple(headings), body, last, note, is_sortable)
+    return Table(key, caption, tuple(headings), tuple(map(_cells, rows)), None, note, is_sortable)
 
 
 _Item = TypeVar("_Item")
@@ -225,20 +222,32 @@ def table_of(
     items: Iterable[_Item],
     columns: Mapping[str, Callable[[_Item], Value]],
     *,
-    left: Sequence[str] = (),
-    dispensable: Sequence[str] = (),
-    is_wrapped: bool = False,
-    bar: str | None = None,
+    total: Sequence[Value] | None = None,
+    **others: Any,
 ) -> Table:
     """A table with a row for every item, and a function of it for every column.
 
+    Parameters
+    ----------
+    caption : what it shows.
+    items : one for every row.
+    columns : functions by heading.
+    total : last row.
+    others : of :class:`Table`.
+
+    Examples
+    --------
     >>> table_of("Squares", [2, 3], {"n": str, "square": lambda n: count(n * n)}).rows[1][1].shown
     '9'
     """
-    values = ([figure(item) for figure in columns.values()] for item in items)
-    rows = tuple(tuple(Cell(x) if isinstance(x, str) else x for x in row) for row in values)
-    places = tuple(left), tuple(dispensable)
-    return Table("", caption, tuple(columns), rows, None, "", False, *places, is_wrapped, bar)
+    rows = tuple(_cells([figure(item) for figure in columns.values()]) for item in items)
+    last = None if total is None else _cells(total)
+    key = others.pop("key", "")
+    return Table(key, caption, tuple(columns), rows, last, **others)
+
+
+def _cells(values: Iterable[Value]) -> tuple[Cell, ...]:
+    return tuple(map(cell, values))
 
 
 @dataclass(frozen=True)

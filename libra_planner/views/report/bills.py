@@ -6,8 +6,9 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from typing import TypeAlias
 
 from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line
 from libra_planner.procurement.candidate import Candidate
@@ -24,7 +25,7 @@ from libra_planner.views.cells import (
     mark,
     number,
     percent,
-    table,
+    table_of,
     usd,
 )
 from libra_planner.views.report.comparison import Comparison
@@ -115,20 +116,19 @@ def _least(values: list[str], letters: list[str]) -> str:
 
 def linear_table(one: Candidate) -> Table:
     """From the linear model's cost of each dimension to that of its parts, in steps."""
-    headings = [
-        "Dimension",
-        "Asked, GB/s",
-        "Built, GB/s",
-        "Linear model",
-        "Whole ports",
-        "In the servers",
-        "Own prices",
-        "Free ports",
-        "Spares",
-        "Bill",
-    ]
-    rows = [_bridge_row(one, bridge) for bridge in one.bridges]
-    sums: list[Value] = [usd(_sum(one, name), f"SUM([r{i}])") for i, name in _MONEY]
+    own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)"
+    columns: dict[str, Callable[[Bridge], Value]] = {
+        "Dimension": lambda bridge: f"{bridge.label} {bridge.tier}",
+        "Asked, GB/s": lambda bridge: number(gigabytes_per_s(bridge.asked_Bps), 2),
+        "Built, GB/s": lambda bridge: number(gigabytes_per_s(bridge.bandwidth_Bps), 2),
+        "Linear model": lambda bridge: usd(bridge.linear_usd),
+        "Whole ports": lambda bridge: usd(bridge.rounding_usd),
+        "In the servers": lambda bridge: usd(bridge.included_usd),
+        "Own prices": lambda bridge: usd(bridge.parts_usd, own if bridge.rows else ""),
+        "Free ports": lambda bridge: usd(bridge.free_ports_usd, _free(one, bridge)),
+        "Spares": lambda bridge: usd(bridge.spares_usd, _spares(one, bridge)),
+        "Bill": lambda bridge: usd(bridge.bill_usd, lines_sum(one, bridge.rows)),
+    }
     note = (
         "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
         "the ports carry beyond the bandwidth asked for, at the same prices. In the servers: links "
@@ -137,40 +137,21 @@ def linear_table(one: Candidate) -> Table:
         "whatever the oversubscription leaves out. Free ports: switch ports without a cable. "
         "Spares: on the shelf."
     )
-    key = f"linear-{one.letter.lower()}"
+    sums = (usd(_sum(one, name), f"SUM([r{i}])") for i, name in enumerate(_STEPS, start=3))
     caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
-    return table(key, caption, headings, rows, total=["Total", "", "", *sums], note=note)
+    total: list[Value] = ["Total", "", "", *sums]
+    key = f"linear-{one.letter.lower()}"
+    return table_of(caption, one.bridges, columns, key=key, total=total, note=note)
 
 
-_MONEY = (
-    (3, "linear_usd"),
-    (4, "rounding_usd"),
-    (5, "included_usd"),
-    (6, "parts_usd"),
-    (7, "free_ports_usd"),
-    (8, "spares_usd"),
-    (9, "bill_usd"),
+_STEPS = (
+    *("linear_usd", "rounding_usd", "included_usd", "parts_usd"),
+    *("free_ports_usd", "spares_usd", "bill_usd"),
 )
 
 
 def _sum(one: Candidate, name: str) -> Decimal:
     return sum((getattr(bridge, name) for bridge in one.bridges), ZERO)
-
-
-def _bridge_row(one: Candidate, bridge: Bridge) -> list[Value]:
-    own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)" if bridge.rows else ""
-    return [
-        f"{bridge.label} {bridge.tier}",
-        number(gigabytes_per_s(bridge.asked_Bps), 2),
-        number(gigabytes_per_s(bridge.bandwidth_Bps), 2),
-        usd(bridge.linear_usd),
-        usd(bridge.rounding_usd),
-        usd(bridge.included_usd),
-        usd(bridge.parts_usd, own),
-        usd(bridge.free_ports_usd, _free(one, bridge)),
-        usd(bridge.spares_usd, _spares(one, bridge)),
-        usd(bridge.bill_usd, lines_sum(one, bridge.rows)),
-    ]
 
 
 def _free(one: Candidate, bridge: Bridge) -> str:
@@ -236,21 +217,6 @@ def _signed(amount: Decimal) -> str:
 
 
 _KW = 1000.0
-_BILL = [
-    "Part",
-    "Group",
-    "Tier",
-    "Description",
-    "Quantity",
-    "Spare",
-    "Unit price",
-    "Source",
-    "Extended",
-    "W each",
-    "kW",
-    "Share",
-    "Note",
-]
 
 
 def bill_section(comparison: Comparison, index: int) -> Section:
@@ -259,14 +225,15 @@ def bill_section(comparison: Comparison, index: int) -> Section:
     tables = [_bill_table(comparison, one), _group_table(one)]
     if comparison.baseline is not None and comparison.baseline != index:
         tables.append(_changes(comparison.candidates[comparison.baseline], one))
-    tables.append(linear_table(one))
+    names = ", ".join(part.name for part in one.bill.missing)
+    missing = f"No price is known for: {names}. The total is without them."
     return Section(
         key=f"design-{one.letter.lower()}",
         title=f"Design {one.letter}: bill of materials",
         sheet=f"Design {one.letter}",
         paragraphs=(_head(one), why(one)),
-        warnings=_missing(one.bill),
-        tables=tuple(tables),
+        warnings=(missing,) if names else (),
+        tables=(*tables, linear_table(one)),
         is_static=True,
     )
 
@@ -288,94 +255,110 @@ def _head(one: Candidate) -> str:
     )
 
 
-def _missing(bill: Bill) -> tuple[str, ...]:
-    names = ", ".join(part.name for part in bill.missing)
-    return (f"No price is known for: {names}. The total is without them.",) if names else ()
-
-
 def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     rows_of = {part.name: i for i, part in enumerate(priced_parts(comparison))}
     total = one.bill.total_usd
-    rows = [_bill_row(line, rows_of[line.part.name], total) for line in one.bill.lines]
+    columns: dict[str, Callable[[Line], Value]] = {
+        "Part": lambda line: line.part.name,
+        "Group": lambda line: line.group,
+        "Tier": lambda line: line.tier,
+        "Description": lambda line: line.part.description,
+        "Quantity": lambda line: count(line.n_units),
+        "Spare": lambda line: count(line.n_spares),
+        "Unit price": lambda line: _unit_price(line, rows_of[line.part.name]),
+        "Source": lambda line: mark(line.part.price.confidence if line.part.price else "no price"),
+        "Extended": lambda line: usd(line.extended_usd, _known(line, "c6", _BOUGHT)),
+        "W each": lambda line: number(line.part.power_w, 1),
+        "kW": lambda line: number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
+        "Share": lambda line: percent(_share(line, total), 2, _known(line, "c8", "[c8]/[t8]")),
+        "Note": lambda line: line.note,
+    }
     label = "Total" if not one.bill.missing else "Total of the lines with a price"
-    last: list[Value] = [label, *[""] * 7]
-    last += [usd(total, "SUM([r8])"), ""]
-    last += [number(one.bill.power_w / _KW, 3, "SUM([r10])"), percent(1.0 if total else None), ""]
-    caption = f"Bill of materials of design {one.letter}"
-    key = f"bill-{one.letter.lower()}"
-    note = "What each price rests on, in full: section Prices."
-    return table(key, caption, _BILL, rows, total=last, note=note, is_sortable=True)
+    whole = percent(1.0 if total else None)
+    kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
+    return table_of(
+        f"Bill of materials of design {one.letter}",
+        one.bill.lines,
+        columns,
+        key=f"bill-{one.letter.lower()}",
+        total=[label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole, ""],
+        note="What each price rests on, in full: section Prices.",
+        is_sortable=True,
+    )
 
 
-def _bill_row(line: Line, price_row: int, total: Decimal) -> list[Value]:
-    part, price = line.part, line.part.price
-    where = f"[prices/{price_row}/{PRICE_COLUMN}]"
+_BOUGHT = "ROUND(([c4]+[c5])*[c6],2)"
+
+
+def _unit_price(line: Line, price_row: int) -> Cell:
+    price, where = line.part.price, f"prices/{price_row}/{PRICE_COLUMN}"
+    return usd(price.usd if price else None, _known(line, where, f"[{where}]"))
+
+
+def _known(line: Line, where: str, expression: str) -> str:
+    """An expression that stays empty until somebody writes a price that is not known."""
+    return expression if line.part.price else f'IF([{where}]="","",{expression})'
+
+
+def _share(line: Line, total: Decimal) -> float | None:
     extended = line.extended_usd
-    share = float(extended / total) if extended is not None and total else None
-    unknown = price is None  # Its cell fills when somebody writes the price.
-    bought = "ROUND(([c4]+[c5])*[c6],2)"
-    return [
-        part.name,
-        line.group,
-        line.tier,
-        part.description,
-        count(line.n_units),
-        count(line.n_spares),
-        usd(price.usd if price else None, f'IF({where}="","",{where})' if unknown else where),
-        mark(price.confidence) if price else mark("no price"),
-        usd(extended, f'IF([c6]="","",{bought})' if unknown else bought),
-        number(part.power_w, 1),
-        number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
-        percent(share, 2, 'IF([c8]="","",[c8]/[t8])' if unknown else "[c8]/[t8]"),
-        line.note,
-    ]
+    return float(extended / total) if extended is not None and total else None
 
 
 def _group_table(one: Candidate) -> Table:
     letter, total = one.letter.lower(), one.bill.total_usd
-    rows: list[list[Value]] = []
-    for group in GROUPS:
-        part = one.bill.of(group)
-        at = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/"
-        share = float(part.total_usd / total) if total else None
-        rows.append(
-            [
-                group,
-                usd(part.total_usd, f"{at}r8])"),
-                percent(share, 1, "[c1]/[t1]" if share is not None else ""),
-                number(part.power_w / _KW, 3, f"{at}r10])"),
-            ]
-        )
-    last: list[Value] = [
-        "Total",
-        usd(total, "SUM([r1])"),
-        percent(1.0 if total else None),
-        number(one.bill.power_w / _KW, 3, "SUM([r3])"),
-    ]
-    headings = ["Group", "Extended", "Share", "kW"]
-    return table(f"groups-{letter}", f"Design {one.letter} by group", headings, rows, total=last)
+    at = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/"
+    columns: dict[str, Callable[[str], Value]] = {
+        "Group": str,
+        "Extended": lambda group: usd(one.bill.of(group).total_usd, f"{at}r8])"),
+        "Share": lambda group: percent(
+            float(one.bill.of(group).total_usd / total) if total else None,
+            1,
+            "[c1]/[t1]" if total else "",
+        ),
+        "kW": lambda group: number(one.bill.of(group).power_w / _KW, 3, f"{at}r10])"),
+    }
+    whole = percent(1.0 if total else None)
+    kw = number(one.bill.power_w / _KW, 3, "SUM([r3])")
+    last: list[Value] = ["Total", usd(total, "SUM([r1])"), whole, kw]
+    caption = f"Design {one.letter} by group"
+    return table_of(caption, GROUPS, columns, key=f"groups-{letter}", total=last)
 
 
 def _changes(base: Candidate, one: Candidate) -> Table:
     """Lines that differ from the baseline's; their differences add up to that of the totals."""
+    none = (0, ZERO)
     ours, theirs = _by_place(one.bill), _by_place(base.bill)
-    rows: list[list[Value]] = []
-    for place in dict.fromkeys([*theirs, *ours]):
-        then, now = theirs.get(place, (0, ZERO)), ours.get(place, (0, ZERO))
-        if then != now:
-            amounts: list[Value] = [count(then[0]), count(now[0])]
-            amounts += [usd(then[1], _place_sum(base, place)), usd(now[1], _place_sum(one, place))]
-            rows.append([place[1], place[0], *amounts, delta_usd(now[1] - then[1], "[c5]-[c4]")])
-    headings = ["Part", "Tier", f"Units in {base.letter}", f"Units in {one.letter}"]
-    headings += [base.letter, one.letter, "Difference"]
-    difference = one.bill.total_usd - base.bill.total_usd
-    last: list[Value] = ["Difference of the totals", *[""] * 5]
+    places = [
+        x for x in dict.fromkeys([*theirs, *ours]) if theirs.get(x, none) != ours.get(x, none)
+    ]
+
+    def amount(of: Candidate, found: _Places, place: tuple[str, str]) -> Cell:
+        return usd(found.get(place, none)[1], _place_sum(of, place))
+
+    def difference(place: tuple[str, str]) -> Cell:
+        return delta_usd(ours.get(place, none)[1] - theirs.get(place, none)[1], "[c5]-[c4]")
+
+    columns: dict[str, Callable[[tuple[str, str]], Value]] = {
+        "Part": lambda place: place[1],
+        "Tier": lambda place: place[0],
+        f"Units in {base.letter}": lambda place: count(theirs.get(place, none)[0]),
+        f"Units in {one.letter}": lambda place: count(ours.get(place, none)[0]),
+        base.letter: lambda place: amount(base, theirs, place),
+        one.letter: lambda place: amount(one, ours, place),
+        "Difference": difference,
+    }
     # A range of no rows would hold the total itself.
-    last.append(delta_usd(difference, "SUM([r6])" if rows else ""))
-    caption = f"What changes from {base.letter} to {one.letter}, spares included"
-    key = f"changes-{one.letter.lower()}"
-    note = "" if rows else f"Nothing changes: the bill is that of {base.letter}."
-    return table(key, caption, headings, rows, total=last, note=note, is_sortable=True)
+    moved = delta_usd(one.bill.total_usd - base.bill.total_usd, "SUM([r6])" if places else "")
+    return table_of(
+        f"What changes from {base.letter} to {one.letter}, spares included",
+        places,
+        columns,
+        key=f"changes-{one.letter.lower()}",
+        total=["Difference of the totals", *[""] * 5, moved],
+        note="" if places else f"Nothing changes: the bill is that of {base.letter}.",
+        is_sortable=True,
+    )
 
 
 def _place_sum(one: Candidate, place: tuple[str, str]) -> str:
@@ -383,8 +366,12 @@ def _place_sum(one: Candidate, place: tuple[str, str]) -> str:
     return lines_sum(one, (i for i, line in lines if (line.tier, line.part.name) == place))
 
 
-def _by_place(bill: Bill) -> dict[tuple[str, str], tuple[int, Decimal]]:
-    found: dict[tuple[str, str], tuple[int, Decimal]] = {}
+_Places: TypeAlias = dict[tuple[str, str], tuple[int, Decimal]]
+"""Units and price by tier and part."""
+
+
+def _by_place(bill: Bill) -> _Places:
+    found: _Places = {}
     for line in bill.lines:
         place = (line.tier, line.part.name)
         n_units, amount = found.get(place, (0, ZERO))
@@ -394,21 +381,15 @@ def _by_place(bill: Bill) -> dict[tuple[str, str], tuple[int, Decimal]]:
 
 def price_table(comparison: Comparison) -> Table:
     """Every part once, with its price and where that is from: what a workbook computes from."""
-    rows: list[list[Value]] = []
-    for part in priced_parts(comparison):
-        price = part.price
-        rows.append(
-            [
-                part.name,
-                part.kind,
-                part.description,
-                usd(price.usd if price else None, is_input=True),
-                mark(price.confidence if price else "no price"),
-                price.as_of if price else "",
-                price.source if price else "",
-                part.source,
-            ]
-        )
-    headings = ["Part", "Kind", "Description", "Unit price", "Confidence", "As of"]
-    headings += ["Source of the price", "Source of the rest"]
-    return table("prices", "Prices and their sources", headings, rows, is_sortable=True)
+    columns: dict[str, Callable[[Part], Value]] = {
+        "Part": lambda part: part.name,
+        "Kind": lambda part: part.kind,
+        "Description": lambda part: part.description,
+        "Unit price": lambda part: usd(part.price.usd if part.price else None, is_input=True),
+        "Confidence": lambda part: mark(part.price.confidence if part.price else "no price"),
+        "As of": lambda part: part.price.as_of if part.price else "",
+        "Source of the price": lambda part: part.price.source if part.price else "",
+        "Source of the rest": lambda part: part.source,
+    }
+    caption, parts = "Prices and their sources", priced_parts(comparison)
+    return table_of(caption, parts, columns, key="prices", is_sortable=True)
