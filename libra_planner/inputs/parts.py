@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -33,8 +32,8 @@ from libra_planner.procurement.parts import (
 )
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
-from libra_planner.reading.document import Document, Key, read_document
-from libra_planner.reading.faults import validated
+from libra_planner.reading.document import Key, read_document
+from libra_planner.reading.faults import Reader, validated
 from libra_planner.reading.fields import Count, Model, Text
 from libra_planner.reading.fields import Price as Amount
 
@@ -200,7 +199,6 @@ BUNDLED_PARTS = "parts"
 """The parts catalogue that a report means when it names none."""
 
 _PER_MILLION_HOURS = 1 / (1e6 * HOUR_S)
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -241,33 +239,20 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     """
     path = bundled.resolve("parts", name, beside)
     document = read_document(path)
-    reader = _Reader(document, validated(PartsSpec, document), path.parent, path.stem)
-    parts, assumptions = reader.parts(), reader.assumptions()
-    if reader.faults or parts is None or assumptions is None:
-        raise SpecError(*dict.fromkeys(reader.faults))
+    reader = _PartsReader(document, validated(PartsSpec, document), path.parent, path.stem)
+    parts, assumptions = reader.parts(), reader.required(reader.assumptions())
     npus = reader.spec.assumptions.npu.catalogue or BUNDLED_CATALOGUE
     file = bundled.resolve("npu-catalogues", npus, path.parent)
     return Catalogue(path, file, parts, assumptions)
 
 
 @dataclass
-class _Reader:
-    document: Document
+class _PartsReader(Reader):
     spec: PartsSpec
     beside: Path
     name: str
-    faults: list[Fault] = field(default_factory=list)
 
-    def attempt(self, key: Key, build: Callable[[], Found]) -> Found | None:
-        """What ``build`` returns, or its faults noted at their place."""
-        try:
-            return build()
-        except SpecError as error:
-            located = error.located(self.document.place(key), ".".join(map(str, key)))
-            self.faults += located.faults
-            return None
-
-    def parts(self) -> Parts | None:
+    def parts(self) -> Parts:
         """All parts of the file."""
         found = {name: self._part(name, part) for name, part in self.spec.parts.items()}
         for name, spec in self.spec.parts.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -15,7 +14,7 @@ from libra_planner.costs.options import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document, Key, is_number, shown
-from libra_planner.reading.faults import validated
+from libra_planner.reading.faults import Reader, validated
 from libra_planner.step.expression import Array
 from libra_planner.units import UNITS, unit_kind
 
@@ -184,48 +183,33 @@ def load_options(
         With every fault of the list, each at its place.
     """
     listed = document.value["fabric"].get("link_options")
-    reader = _Reader(document, topology, price_usd_per_Bps)
+    reader = _OptionsReader(document, topology, price_usd_per_Bps)
     for name in listed if isinstance(listed, dict) else ():  # The model has refused the rest.
         reader.read_dimension(name)
-    if reader.faults:
-        raise SpecError(*dict.fromkeys(reader.faults))
-    found = reader.options
+    found = reader.required(reader.options)
     return tuple(found.get(i) for i in range(topology.n_dims)) if found else ()
 
 
 @dataclass
-class _Reader:
-    document: Document
+class _OptionsReader(Reader):
     topology: Topology
     price_usd_per_Bps: Array
     options: dict[int, Options] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
 
     def read_dimension(self, name: str) -> None:
         """Note the options of one dimension, or their faults."""
         key = (*KEY, name)
-        dim = self._attempt(key, partial(self._dimension, name), at_key=True)
-        entries = self._attempt(key, partial(_entries, self.document, key))
+        dim = self.attempt(key, partial(self._dimension, name), at_key=True)
+        entries = self.attempt(key, partial(_entries, self.document, key))
         found: dict[tuple[int, str], LinkOption] = {}
         for i in range(len(entries or [])):
-            for option in self._attempt((*key, i), partial(self._entry, (*key, i), dim)) or []:
-                self._attempt((*key, i), partial(_add, found, option))
+            for option in self.attempt((*key, i), partial(self._entry, (*key, i), dim)) or []:
+                self.attempt((*key, i), partial(_add, found, option))
             if len(found) > MAX_OPTIONS:
-                self._attempt(key, partial(_refuse_many, len(found)))
+                self.attempt(key, partial(_refuse_many, len(found)))
                 break
         if dim is not None:
             self.options[dim] = tuple(found.values())
-
-    def _attempt(
-        self, key: Key, build: Callable[[], Result], *, at_key: bool = False
-    ) -> Result | None:
-        """What ``build`` returns, or its faults noted with their places."""
-        try:
-            return build()
-        except SpecError as error:
-            place = self.document.key_place(key) if at_key else self.document.place(key)
-            self.faults += error.located(place, ".".join(map(str, key))).faults
-            return None
 
     def _dimension(self, name: str) -> int:
         tiers, labels = list(self.topology.tiers), list(self.topology.labels)
@@ -245,7 +229,7 @@ class _Reader:
 
     def _entry(self, key: Key, dim: int | None) -> list[LinkOption]:
         """The options of one entry, one for each port count."""
-        value = _at(self.document, key)
+        value = self.document.at(key)
         if isinstance(value, dict):
             spec = validated(LinkOptionSpec, self.document, key)
         else:
@@ -253,8 +237,8 @@ class _Reader:
         if isinstance(value, list):
             fix = "write e.g. 50 GB/s or {speed: 50 GB/s, ports: 1..4}"
             raise SpecError(Fault("got a list", "expected a speed or a map", fix))
-        speed = self._attempt((*key, "speed"), partial(speed_bytes_per_s, spec.speed))
-        counts = self._attempt((*key, "ports"), partial(port_counts, spec.ports))
+        speed = self.attempt((*key, "speed"), partial(speed_bytes_per_s, spec.speed))
+        counts = self.attempt((*key, "ports"), partial(port_counts, spec.ports))
         if speed is None or counts is None or dim is None:
             return []
         costs = self._costs_usd(key, spec, dim, [n * speed for n in counts], counts)
@@ -274,7 +258,7 @@ class _Reader:
             prices = [n_ports * (spec.usd_per_port or 0.0) for n_ports in counts]
         elif spec.usd_per_port is None:
             volume = partial(usd_per_npu, spec.usd_per_npu, counts)
-            prices = self._attempt((*key, "usd_per_npu"), volume) or [0.0] * len(counts)
+            prices = self.attempt((*key, "usd_per_npu"), volume) or [0.0] * len(counts)
         else:
             got = "got usd_per_port and usd_per_npu"
             raise SpecError(Fault(got, "expected one of them", "remove one"))
@@ -282,7 +266,7 @@ class _Reader:
 
 
 def _entries(document: Document, key: Key) -> list[Any]:
-    entries = _at(document, key)
+    entries = document.at(key)
     if not isinstance(entries, list) or not entries:
         got = "an empty list" if entries == [] else shown(entries)
         fix = "write e.g. [25 GB/s, 50 GB/s], or leave the dimension out for a continuous one"
@@ -302,10 +286,3 @@ def _refuse_many(n_options: int) -> None:
     got = f"got {n_options:,} options or more"
     expected = f"expected at most {MAX_OPTIONS:,} for a dimension"
     raise SpecError(Fault(got, expected, "list fewer speeds or ports"))
-
-
-def _at(document: Document, key: Key) -> Any:
-    value: Any = document.value
-    for part in key:
-        value = value[part]
-    return value

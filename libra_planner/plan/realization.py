@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -20,7 +21,7 @@ from libra_planner.fabric.topology import (
 )
 from libra_planner.plan.options import MAX_PORTS, speed_bytes_per_s
 from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
-from libra_planner.reading.faults import validated
+from libra_planner.reading.faults import Reader, validated
 from libra_planner.reading.fields import Model, Text
 
 AUTO = "auto"
@@ -204,26 +205,21 @@ def load_realization(
     given = document.value["fabric"].get("realization")
     if given is None:
         return None
-    reader = _Reader(document, topology, has_nic)
-    realization = reader.read(given)
-    if reader.faults:
-        raise SpecError(*dict.fromkeys(reader.faults))
-    return realization
+    reader = _RealizationReader(document, topology, has_nic)
+    return reader.required(reader.read(given))
 
 
 @dataclass
-class _Reader:
-    document: Document
+class _RealizationReader(Reader):
     topology: Topology
     has_nic: Sequence[bool]
-    faults: list[Fault] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
     def read(self, given: Any) -> Realization:
         """The settings; faults are noted and what they concern left at its default."""
         usual = default_realization(self.topology, self.has_nic)
         names = self._override_names(given) if isinstance(given, dict) else []
-        spec = self._spec(RealizationSpec, self._without(names), KEY)
+        spec = self.attempt(KEY, partial(validated, RealizationSpec, self._without(names), KEY))
         if spec is None:
             spec = RealizationSpec()
         common = self._settings(SwitchSettings(), spec, KEY)
@@ -234,7 +230,8 @@ class _Reader:
         first: dict[int, str] = {}
         for name in names:
             dims = self._switches(name)
-            own = self._spec(SwitchSpec, self.document, (*KEY, name))
+            key = (*KEY, name)
+            own = self.attempt(key, partial(validated, SwitchSpec, self.document, key))
             for dim in dims:
                 self._refuse_twice(name, first.setdefault(dim, name))
                 one_switch = not self.has_nic[dim] and self._is_one_switch(own)
@@ -272,26 +269,15 @@ class _Reader:
             section = {key: value for key, value in section.items() if key not in names}
         return replace(self.document, value={"fabric": {"realization": section}})
 
-    def _spec(self, model: type[Any], document: Document, key: Key) -> Any:
-        try:
-            return validated(model, document, key)
-        except SpecError as error:
-            self.faults += error.faults
-            return None
-
     def _settings(
         self, base: SwitchSettings, spec: SwitchSpec, key: Key, *, start: str | None = None
     ) -> SwitchSettings:
         """What is given, over the preset it names, over ``base``, which is from ``start``."""
         if spec.preset is not None:
-            try:
-                chosen = preset(spec.preset)
+            chosen = self.attempt((*key, "preset"), partial(preset, spec.preset))
+            if chosen is not None:
                 base = chosen.settings
                 self.notes |= dict.fromkeys(chosen.notes)
-            except SpecError as error:
-                path = (*key, "preset")
-                located = error.located(self.document.place(path), ".".join(map(str, path)))
-                self.faults += located.faults
         given = spec.model_fields_set & set(_SETTINGS)
         values = {_SETTINGS[name]: getattr(spec, name) for name in given}
         if spec.preset or start:
@@ -306,9 +292,7 @@ class _Reader:
         self, preset: str | None, base: SwitchSettings, spec: SwitchSpec, key: Key
     ) -> None:
         """What of a preset does not hold, as the plan writes it."""
-        section = self.document.value
-        for name in key:
-            section = section[name]
+        section = self.document.at(key)
         changed = [
             f"{name}: {shown(section[name])}"
             for name, setting in _SETTINGS.items()

@@ -8,8 +8,9 @@ and alias bombs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
@@ -63,6 +64,10 @@ class Document:
     key_places: dict[Key, Place] = field(default_factory=dict)
     quoted: set[Key] = field(default_factory=set)
 
+    def at(self, key: Key) -> Any:
+        """The value under a key that is there."""
+        return value_at(self.value, key)
+
     def place(self, key: Key) -> Place:
         """Where a value stands, or the nearest value around it."""
         while key and key not in self.places:
@@ -72,6 +77,15 @@ class Document:
     def key_place(self, key: Key) -> Place:
         """Where a map key stands, or else its value."""
         return self.key_places.get(key) or self.place(key)
+
+
+def value_at(value: Any, key: Iterable[str | int]) -> Any:
+    """A value inside of maps and lists, under a key that is there.
+
+    >>> value_at({"a": [1, {"b": 2}]}, ("a", 1, "b"))
+    2
+    """
+    return reduce(lambda inner, part: inner[part], key, value)
 
 
 def read_document(path: str | Path) -> Document:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -60,13 +60,11 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
     SpecError
         With every fault of the document, each at its line and column.
     """
-    value: Any = document.value
-    for part in key:
-        value = value[part]
+    value = document.at(key)
     if not isinstance(value, dict):
         place = document.place(key)
         got = f"got {shown(value)}"
-        raise SpecError(Fault(got, "expected a map of keys and values", "", _path(key), place))
+        raise SpecError(Fault(got, "expected a map of keys and values", "", path_of(key), place))
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -82,7 +80,7 @@ def validated(model: type[Model], document: Document, key: Key = ()) -> Model:
 def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) -> Iterator[Fault]:
     location = key + tuple(part for part in error["loc"] if part not in KINDS)
     kind, place = error["type"], document.place(location)
-    path = _path(location)
+    path = path_of(location)
     if kind == "extra_forbidden":
         yield _unknown_key(model, document, key, location)
     elif kind == "missing":
@@ -95,7 +93,7 @@ def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) ->
 
 
 def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:
-    name, place, path = str(location[-1]), document.key_place(location), _path(location)
+    name, place, path = str(location[-1]), document.key_place(location), path_of(location)
     known = _fields(model, location[len(key) : -1])
     if name in known:  # Of the other of two forms, such as tp beside group sizes per phase.
         got = f"got {name!r} beside keys of another form"
@@ -125,7 +123,8 @@ def _number_fix(value: Any, *, quoted: bool) -> str:
     return ""
 
 
-def _path(key: Key) -> str:
+def path_of(key: Key) -> str:
+    """A key as messages have it."""
     return ".".join(str(part) for part in key)
 
 
@@ -150,31 +149,26 @@ Result = TypeVar("Result")
 
 
 @dataclass
-class FaultCollector:
-    """Faults found so far in a document.
+class Reader:
+    """Reads a document; what is wrong with its parts is noted, so that all is told at once.
 
     Parameters
     ----------
     document : the file.
-    prefix : part of it that keys and the paths of faults are relative to.
-    faults : what was found, in order; shared by the collectors of its parts.
+    faults : what was found, in order.
     """
 
     document: Document
-    prefix: Key = ()
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list, kw_only=True)
 
-    def under(self, *key: str | int) -> FaultCollector:
-        """The collector of a part of the document; its faults join these."""
-        return FaultCollector(self.document, self.prefix + key, self.faults)
-
-    def attempt(self, key: Key, build: Callable[[], Result]) -> Result | None:
+    def attempt(
+        self, key: Key, build: Callable[[], Result], *, at_key: bool = False
+    ) -> Result | None:
         """What ``build`` returns, or its faults noted with their places."""
         try:
             return build()
         except SpecError as error:
-            missing = isinstance(error, DataNotFound)
-            self.faults += [self._located(fault, key, missing=missing) for fault in error.faults]
+            self.faults += self._located(error, key, at_key=at_key)
             return None
 
     def required(self, part: Result | None) -> Result:
@@ -183,21 +177,39 @@ class FaultCollector:
             raise SpecError(*dict.fromkeys(self.faults))  # Some are found on two ways.
         return part
 
+    def _located(self, error: SpecError, key: Key, *, at_key: bool) -> Iterable[Fault]:
+        """The faults, those without a place at a key, or the value under it."""
+        place = self.document.key_place(key) if at_key else self.document.place(key)
+        return error.located(place, path_of(key)).faults
+
+
+@dataclass
+class FaultCollector(Reader):
+    """A reader of a part of a document, to which the paths of faults are relative.
+
+    Parameters
+    ----------
+    document : the file.
+    prefix : the part.
+    faults : what was found, in order; shared by the collectors of its parts.
+    """
+
+    prefix: Key = ()
+
+    def under(self, *key: str | int) -> FaultCollector:
+        """The collector of a part of the document; its faults join these."""
+        return FaultCollector(self.document, self.prefix + key, faults=self.faults)
+
     def present(self, part: Result | None) -> Result:
         """Stop only when this very part is missing; other faults can wait for company."""
         return part if part is not None else self.required(part)
 
-    def _located(self, fault: Fault, key: Key, *, missing: bool) -> Fault:
-        """A fault at its place in the file; one inside another file keeps that file's place."""
-        if missing:
-            fault = Fault(f"{fault.got} ({fault.place})", fault.expected, fault.fix)
-        if fault.place:
-            return fault
-        at = self.prefix + (dotted_key(fault.path) if fault.path else key)
-        return Fault(
-            fault.got,
-            fault.expected,
-            fault.fix,
-            ".".join(map(str, at)),
-            self.document.place(at),
-        )
+    def _located(self, error: SpecError, key: Key, *, at_key: bool) -> Iterable[Fault]:
+        """Faults at their places; those inside another file keep that file's place."""
+        found: Iterable[Fault] = error.faults
+        if isinstance(error, DataNotFound):
+            found = (Fault(f"{one.got} ({one.place})", one.expected, one.fix) for one in found)
+        for fault in found:
+            at = self.prefix + (dotted_key(fault.path) if fault.path else key)
+            place = self.document.key_place(at) if at_key else self.document.place(at)
+            yield fault if fault.place else replace(fault, path=path_of(at), place=place)
