@@ -11,9 +11,9 @@ import difflib
 import io
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.fabric.topology import Topology, parse_topology
@@ -114,7 +114,7 @@ def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> Colle
     >>> case.collective.kind.value, case.bandwidth_bytes_per_s, case.n_chunks
     ('all-reduce', (2000000000.0,), 1)
     """
-    reader = _Reader(given)
+    reader = _CaseReader(given)
     kind = reader.read("kind", lambda one: collective_kind(one.text))
     size_bytes = reader.read("size_bytes", _size_bytes)
     topology = reader.read("topology", lambda one: parse_topology(one.text))
@@ -125,13 +125,15 @@ def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> Colle
     if kind is not None and topology is not None:
         reader.check_algorithms(kind, topology, named)
     reducing = reader.reducing(kind, topology) if in_network else frozenset()
-    if reader.faults:
+    if reader.faults or kind is None or size_bytes is None or topology is None or not bandwidth:
         raise SpecError(*reader.faults)
-    return reader.case(kind, size_bytes, topology, bandwidth, latency, named, n_chunks, reducing)
+    latency_s = latency or (0.0,) * topology.n_dims
+    network = Network(topology, latency_s, tuple(named or [None] * topology.n_dims), reducing)
+    return CollectiveCase(Collective(kind, size_bytes, "all"), network, bandwidth, n_chunks)
 
 
 @dataclass
-class _Reader:
+class _CaseReader:
     given: Mapping[str, Given]
     faults: list[Fault] = field(default_factory=list)
 
@@ -143,9 +145,7 @@ class _Reader:
         try:
             return parse(one)
         except SpecError as error:
-            self.faults += [
-                Fault(f.got, f.expected, f.fix, one.path, one.place) for f in error.faults
-            ]
+            self.faults += [replace(f, path=one.path, place=one.place) for f in error.faults]
             return None
 
     def check_algorithms(
@@ -171,21 +171,6 @@ class _Reader:
             expected = "expected a switch for in-network reduction"
             self.faults.append(Fault(f"got {topology}", expected, "leave it out", "", place))
         return switches
-
-    @staticmethod
-    def case(
-        kind: Any, size_bytes: Any, topology: Any, bandwidth: Any, latency: Any,
-        named: Any, n_chunks: Any, reducing: frozenset[int],
-    ) -> CollectiveCase:  # fmt: skip
-        """The case, every part known to be sound."""
-        latency_s = latency or (0.0,) * topology.n_dims
-        algorithms = tuple(named) if named else (None,) * topology.n_dims
-        return CollectiveCase(
-            Collective(kind, size_bytes, "all"),
-            Network(topology, latency_s, algorithms, reducing),
-            bandwidth,
-            n_chunks,
-        )
 
 
 def _number(text: str, low: float, high: float, what: str) -> float:

@@ -45,6 +45,11 @@ class SwitchSpec(_FabricSpec):
     kind: Literal["switch"]
     hosts: _Number
 
+    @property
+    def sizes(self) -> dict[str, float]:
+        """What a fabric calls its numbers."""
+        return {"hosts_per_leaf": self.hosts}
+
 
 class LeafSpineSpec(_FabricSpec):
     """Two tiers: every leaf joined to every spine."""
@@ -55,6 +60,16 @@ class LeafSpineSpec(_FabricSpec):
     hosts_per_leaf: _Number
     links_per_leaf_spine: _Number = 1
     uplink: _Speed = Field(description="Bandwidth of a link between leaf and spine.")
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """What a fabric calls its numbers."""
+        return {
+            "hosts_per_leaf": self.hosts_per_leaf,
+            "n_leaves": self.leaves,
+            "n_spines": self.spines,
+            "n_parallel": self.links_per_leaf_spine,
+        }
 
 
 class ThreeTierSpec(LeafSpineSpec):
@@ -68,8 +83,17 @@ class ThreeTierSpec(LeafSpineSpec):
     links_per_spine_core: _Number = 1
     core_link: _Speed = Field(description="Bandwidth of a link between spine and core.")
 
+    @property
+    def sizes(self) -> dict[str, float]:
+        """What a fabric calls its numbers."""
+        own = {"n_pods": self.pods, "n_cores": self.cores}
+        return super().sizes | own | {"core_parallel": self.links_per_spine_core}
 
-_SPECS: dict[str, type[_FabricSpec]] = {
+
+_SPEEDS = {"host_link": "host_Bps", "uplink": "uplink_Bps", "core_link": "core_Bps"}
+"""Keys of speeds, and what a fabric calls them."""
+
+_SPECS: dict[str, type[SwitchSpec | LeafSpineSpec]] = {
     "switch": SwitchSpec,
     "leaf_spine": LeafSpineSpec,
     "three_tier": ThreeTierSpec,
@@ -101,11 +125,12 @@ def _fabric(document: Document) -> Clos:
     spec = validated(_spec_class(document), document)
     faults = FaultCollector(document)
     speeds = {
-        key: faults.attempt((key,), partial(speed_bytes_per_s, getattr(spec, key))) or 1.0
-        for key in ("host_link", "uplink", "core_link")
+        name: faults.attempt((key,), partial(speed_bytes_per_s, getattr(spec, key))) or 1.0
+        for key, name in _SPEEDS.items()
         if hasattr(spec, key)
     }
-    fabric = _without_failures(spec, speeds)
+    numbers: dict[str, Any] = spec.sizes | speeds
+    fabric = Clos(**numbers)
     faults.attempt((), partial(_check_size, fabric))
     faults.attempt(("switch_radix",), partial(_check_radix, fabric, spec.switch_radix))
     if fabric.n_links > MOST_LINKS:
@@ -117,10 +142,10 @@ def _fabric(document: Document) -> Clos:
     ]
     faults.required(fabric)
     failed = np.concatenate([np.zeros(0, dtype=np.int64), *(x for x in found if x is not None)])
-    return _without_failures(spec, speeds, failed=np.unique(failed))
+    return replace(fabric, failed=np.unique(failed))
 
 
-def _spec_class(document: Document) -> type[_FabricSpec]:
+def _spec_class(document: Document) -> type[SwitchSpec | LeafSpineSpec]:
     """The model for the document's ``kind``; a wrong one is the only fault worth telling."""
     value: Any = document.value
     kind = value.get("kind") if isinstance(value, dict) else "switch"
@@ -137,41 +162,13 @@ def _spec_class(document: Document) -> type[_FabricSpec]:
     return _SPECS[kind]
 
 
-def _without_failures(
-    spec: _FabricSpec, speeds: dict[str, float], failed: Indices | None = None
-) -> Clos:
-    failed = np.zeros(0, dtype=np.int64) if failed is None else failed
-    if isinstance(spec, SwitchSpec):
-        return Clos(hosts_per_leaf=spec.hosts, host_Bps=speeds["host_link"], failed=failed)
-    counts: dict[str, Any] = {}
-    if isinstance(spec, ThreeTierSpec):
-        counts = {
-            "n_pods": spec.pods,
-            "n_cores": spec.cores,
-            "core_parallel": spec.links_per_spine_core,
-            "core_Bps": speeds["core_link"],
-        }
-    if not isinstance(spec, LeafSpineSpec):
-        raise TypeError(spec)
-    return Clos(
-        hosts_per_leaf=spec.hosts_per_leaf,
-        n_leaves=spec.leaves,
-        n_spines=spec.spines,
-        n_parallel=spec.links_per_leaf_spine,
-        host_Bps=speeds["host_link"],
-        uplink_Bps=speeds["uplink"],
-        failed=failed,
-        **counts,
-    )
-
-
 def _check_size(fabric: Clos) -> None:
     if fabric.n_links > MOST_LINKS:
         expected = f"expected at most {MOST_LINKS:,}"
         raise SpecError(Fault(f"got {fabric.n_links:,} directed links", expected))
 
 
-def ports_used(fabric: Clos) -> dict[str, int]:
+def ports_used(fabric: Clos) -> dict[str, float]:
     """Ports of one switch of each tier that have a cable.
 
     Examples

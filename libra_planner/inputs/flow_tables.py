@@ -129,10 +129,8 @@ def _collectives(table: Table) -> tuple[Indices, tuple[str, ...]]:
     """Number of each flow's collective, by first appearance, and their names."""
     if "collective" not in table.cells:
         return np.zeros(table.n_rows, dtype=np.int64), ()
-    numbers: dict[str, int] = {}
-    cells = table.cells["collective"]
-    found = [numbers.setdefault(cell.strip(), len(numbers)) for cell in cells]
-    return np.array(found, dtype=np.int64), tuple(numbers)
+    numbers, names = _numbered(table.cells["collective"])
+    return numbers, tuple(names)
 
 
 HOP_SPELLINGS = {"flow_id": "flow", "interface": "egress", "egress_interface": "egress"}

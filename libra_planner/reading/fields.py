@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -158,31 +158,29 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def _usd(value: Any) -> float:
-    try:
-        return usd(value)
-    except SpecError as error:
-        raise ValueError(str(error)) from None
+def _for_models(read: Callable[[Any], float]) -> BeforeValidator:
+    """A reading whose faults are those of a value in a file."""
+
+    def check(value: Any) -> float:
+        try:
+            return read(value)
+        except SpecError as error:
+            raise ValueError(str(error)) from None
+
+    return BeforeValidator(check)
 
 
 Usd: TypeAlias = Annotated[
     float,
-    BeforeValidator(_usd),
+    _for_models(usd),
     WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*(\$|USD)\s*$"}),
 ]
 """An amount of money, written with its unit, in USD."""
 
 
-def _memory_bytes(value: Any) -> float:
-    try:
-        return memory_bytes(value)
-    except SpecError as error:
-        raise ValueError(str(error)) from None
-
-
 Memory: TypeAlias = Annotated[
     float,
-    BeforeValidator(_memory_bytes),
+    _for_models(memory_bytes),
     WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*B\s*$"}),
 ]
 """An amount of memory, written with its unit, in bytes."""

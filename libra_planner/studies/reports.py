@@ -21,8 +21,7 @@ from libra_planner.errors import (
     closest,
 )
 from libra_planner.files import write_files
-from libra_planner.inputs.context import InputFile, input_file, plan_context
-from libra_planner.inputs.parts import Catalogue, load_parts
+from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.parts import NPU, Part
