@@ -18,23 +18,11 @@ from libra_planner.fabric.parts import design_parts
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views.cells import (
-    Block,
-    Cell,
-    Table,
-    attributes,
-    escape,
-    table_of,
-)
+from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table_of
 from libra_planner.views.cells import number as amount
 from libra_planner.views.layers import plural
 from libra_planner.views.parts import built_notes, link_notes, parts_blocks, parts_payload
-from libra_planner.views.phases import (
-    algorithm_lines,
-    hotspot_blocks,
-    phase_table,
-    phases_payload,
-)
+from libra_planner.views.phases import algorithm_lines, hotspot_blocks, phase_table, phases_payload
 from libra_planner.views.plan import (
     as_checked,
     line_text,
@@ -44,10 +32,11 @@ from libra_planner.views.plan import (
 )
 from libra_planner.views.spread import (
     NOTHING_DRAWN,
-    figures,
     histogram_payload,
     mean_text,
     number,
+    numbers,
+    seed_figures,
     spread,
     spread_table,
     timed,
@@ -147,15 +136,15 @@ def traffic_keys(traffic: TrafficSettings) -> dict[str, Any]:
     }
 
 
+_OVER_SEEDS = ("effective_step_time_s", "slowdown", "fim_percent")
+
+
 def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
     """Step times, slowdown and FIM over the seeds."""
-    keys = {
-        "ideal_step_time_s": number(report.ideal_step_time_s),
-        "spray_step_time_s": number(report.spray_step_time_s),
-        **figures("effective_step_time_s", report.effective_step_time_s, statistics=statistics),
-        **figures("slowdown", report.slowdown, statistics=statistics),
-        **figures("fim_percent", report.fim_percent, statistics=statistics),
-        "fim_floor_percent": number(report.fim_floor_percent),
+    keys: dict[str, Any] = {
+        **numbers(report, "ideal_step_time_s", "spray_step_time_s"),
+        **seed_figures(report, *_OVER_SEEDS, statistics=statistics),
+        **numbers(report, "fim_floor_percent"),
     }
     if len(report.seeds) > 1:
         keys["step_time_histogram"] = histogram_payload(report.effective_step_time_s)
@@ -172,10 +161,9 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
             "block": block,
             "asked_GBps": gigabytes_per_s(one.asked_Bps),
             "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
-            "ideal_efficiency": number(one.ideal_efficiency),
-            **figures("efficiency", one.efficiency, statistics=checked.statistics),
-            **figures("fim_percent", one.fim_percent, statistics=checked.statistics),
-            "fim_floor_percent": number(one.fim_floor_percent),
+            **numbers(one, "ideal_efficiency"),
+            **seed_figures(one, "efficiency", "fim_percent", statistics=checked.statistics),
+            **numbers(one, "fim_floor_percent"),
             "oversubscription": links.oversubscription,
             **parts_payload(built),
         }

@@ -39,6 +39,7 @@ from libra_planner.views.spread import (
     histogram_payload,
     mean_text,
     number,
+    numbers,
     spread,
     spread_table,
     timed,
@@ -79,11 +80,8 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
         "policy": "measured",
         "n_flows": len(measured.trace.flow_ids),
         "layers": [layer_row(layer) for layer in measured.layers],
-        "fim_percent": number(measured.fim_percent),
-        "fim_floor_percent": number(measured.fim_floor_percent),
-        "makespan_s": None,
-        "ideal_makespan_s": None,
-        "slowdown": None,
+        **numbers(measured, "fim_percent", "fim_floor_percent"),
+        **dict.fromkeys(("makespan_s", "ideal_makespan_s", "slowdown")),
         "idle_links_known": measured.counts_idle,
         "busiest_links": busiest_interfaces(measured, n_busiest),
     }
@@ -93,7 +91,7 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
                 "layer": group.layer,
                 "group": group.switch,
                 **attributes(group, "n_links", "n_flows"),
-                "fim_percent": number(group.fim_percent),
+                **numbers(group, "fim_percent"),
                 "max_flows": group.max_flows,
             }
             for group in measured.groups

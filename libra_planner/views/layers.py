@@ -13,7 +13,7 @@ from libra_planner.check.report import LayerReport
 from libra_planner.routing.imbalance import fim_percent
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, attributes, count, escape, table_of
-from libra_planner.views.spread import number, two_digits, whole
+from libra_planner.views.spread import number, numbers, two_digits, whole
 
 MOST_NAMED = 10
 """Flows of a link that are named."""
@@ -26,9 +26,7 @@ def layer_row(layer: LayerReport) -> dict[str, Any]:
     """One layer of a report."""
     return {
         **attributes(layer, "name", "n_links", "n_flows"),
-        "fim_percent": number(layer.fim_percent),
-        "fim_floor_percent": number(layer.fim_floor_percent),
-        "max_over_mean": number(layer.max_over_mean),
+        **numbers(layer, "fim_percent", "fim_floor_percent", "max_over_mean"),
         "max_flows": whole(layer.max_flows),
         "idle_links": layer.n_idle,
     }

@@ -171,12 +171,7 @@ def _with_groups(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def hotspot_blocks(
-    report: CheckReport,
-    hot: Hotspot,
-    *,
-    n_busiest: int,
-    groups: bool,
-    traced: TracedFlow | None,
+    report: CheckReport, hot: Hotspot, *, n_busiest: int, groups: bool, traced: TracedFlow | None
 ) -> Iterator[Block]:
     """The round that loses most: its layers, busiest links, groups, and one of its flows."""
     worst, names = hot.worst, labels(hot.users)

@@ -53,6 +53,21 @@ def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) ->
     }
 
 
+def numbers(item: object, *names: str) -> dict[str, float | None]:
+    """Figures of an object that JSON has under the same names.
+
+    >>> numbers(complex(1, math.nan), "real", "imag")
+    {'real': 1.0, 'imag': None}
+    """
+    return {name: number(getattr(item, name)) for name in names}
+
+
+def seed_figures(item: object, *names: str, statistics: bool) -> dict[str, Any]:
+    """:func:`figures` of an object that has their samples under the same names."""
+    rows = (figures(name, getattr(item, name), statistics=statistics) for name in names)
+    return {key: value for row in rows for key, value in row.items()}
+
+
 def mean_text(samples: Array | Sequence[float], text: Callable[[float], str]) -> str:
     """How many routings a figure is the mean of, and how far they are apart; nothing of one.
 

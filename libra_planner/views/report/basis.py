@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from libra_planner.check.links import CheckReport
+from libra_planner.check.links import CheckReport, DimensionReport
 from libra_planner.procurement.parts import Assumptions, SideNetwork
 from libra_planner.units import format_time, gigabytes_per_s
-from libra_planner.views.cells import Section, Table, Value, mark, number, percent, table
+from libra_planner.views.cells import (
+    Cell,
+    Section,
+    Table,
+    Value,
+    mark,
+    number,
+    percent,
+    table,
+    table_of,
+)
 from libra_planner.views.phases import algorithm_lines
 from libra_planner.views.plan import as_checked, plan_notes
 from libra_planner.views.report.bills import price_table
@@ -20,29 +30,19 @@ _BITS = 8
 
 def check_section(comparison: Comparison) -> Section | None:
     """The links under the routing policy; ``None`` where nothing was checked."""
-    rows: list[list[Value]] = []
-    policy = ""
-    for one in comparison.candidates:
-        if one.check is None:
-            continue
-        policy = one.check.policy.name
-        for dimension in one.check.dimensions:
-            fim = float(dimension.fim_percent.mean())
-            efficiency = float(dimension.efficiency.mean())
-            rows.append(
-                [
-                    f"{one.letter}, {dimension.label} {dimension.tier}",
-                    number(gigabytes_per_s(dimension.bandwidth_Bps), 2),
-                    percent(_known(dimension.ideal_efficiency)),
-                    percent(_known(efficiency)),
-                    percent(_known(fim / 100)),
-                    percent(_known(dimension.fim_floor_percent / 100)),
-                ]
-            )
+    checked = [(one, one.check) for one in comparison.candidates if one.check is not None]
+    rows = [(one.letter, dimension) for one, check in checked for dimension in check.dimensions]
     if not rows:
         return None
-    headings = ["Dimension", "GB/s per NPU", "Efficiency, sprayed"]
-    headings += [f"under {policy}", "FIM", "Least FIM"]
+    policy = checked[-1][1].policy.name
+    columns: dict[str, Callable[[tuple[str, DimensionReport]], Value]] = {
+        "Dimension": lambda row: f"{row[0]}, {row[1].label} {row[1].tier}",
+        "GB/s per NPU": lambda row: number(gigabytes_per_s(row[1].bandwidth_Bps), 2),
+        "Efficiency, sprayed": lambda row: _share(row[1].ideal_efficiency),
+        f"under {policy}": lambda row: _share(float(row[1].efficiency.mean())),
+        "FIM": lambda row: _share(float(row[1].fim_percent.mean()) / 100),
+        "Least FIM": lambda row: _share(row[1].fim_floor_percent / 100),
+    }
     text = (
         f"The collectives of a step routed over the links that are bought, by {policy}. Efficiency "
         "is the share of the links' bandwidth that collectives get; FIM is the imbalance of flows "
@@ -50,12 +50,10 @@ def check_section(comparison: Comparison) -> Section | None:
     )
     runs = [
         f"{one.letter}, {line}."
-        for one in comparison.candidates
-        if one.check is not None
-        for line in (*_routings(one.check), *algorithm_lines(one.check))
+        for one, check in checked
+        for line in (*_routings(check), *algorithm_lines(check))
     ]
-    caption = f"Links under {policy}"
-    tables = (table("check", caption, headings, rows),)
+    tables = (table_of(f"Links under {policy}", rows, columns, key="check"),)
     return Section("check", "Routing over the links", "Routing", (text, *runs), tables=tables)
 
 
@@ -67,8 +65,8 @@ def _routings(check: CheckReport) -> Iterator[str]:
         yield f"step time under {check.policy.name}: {format_time(mean_s)}, {means}"
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value  # nan where no flow crosses switches
+def _share(value: float) -> Cell:
+    return percent(None if math.isnan(value) else value)  # nan where no flow crosses switches
 
 
 def risk_section(comparison: Comparison) -> Section:
@@ -129,11 +127,7 @@ def _assumption_table(comparison: Comparison) -> Table:
         ["Server", f"{assumed.server.name}, {assumed.server.n_npus} NPUs", mark("assumed")],
         ["Cable lengths", lengths, mark("assumed")],
         *map(_side, assumed.side_networks),
-        [
-            "Usable height of a rack",
-            percent(assumed.usable_rack_fraction, 0),
-            mark("assumed"),
-        ],
+        ["Usable height of a rack", percent(assumed.usable_rack_fraction, 0), mark("assumed")],
         ["Floor per rack, m²", number(assumed.floor_m2_per_rack), mark("assumed")],
         [
             "Electricity, $ per kWh",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 
 from libra_planner.procurement.bill import discounted_usd, discounts_of_lines
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Ranking, Swing
 from libra_planner.views.cells import (
+    Cell,
     Chart,
     Section,
     Table,
@@ -15,6 +18,7 @@ from libra_planner.views.cells import (
     number,
     percent,
     table,
+    table_of,
     usd,
 )
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
@@ -63,50 +67,59 @@ def _shown(comparison: Comparison) -> list[Swing]:
 
 
 def _drivers(comparison: Comparison) -> Table:
-    rows: list[list[Value]] = []
-    for swing in _shown(comparison):
-        values: list[Value] = []
-        for one, amount in zip(comparison.candidates, swing.usd_by_design, strict=True):
-            total = one.bill.total_usd
-            formula = price_sum(one, swing.price_name)
-            share = f"{formula}/{group_cell(one, 'total')}" if formula and total else ""
-            values += [usd(amount, formula)]
-            values += [percent(float(amount / total) if total else None, 1, share)]
-        rows.append([swing.price_name, *values])
-    headings = ["Price"]
-    for letter in comparison.letters:
-        headings += [f"{letter}, $", f"{letter}, share"]
-    caption = "What drives the cost, spares included"
-    return table("drivers", caption, headings, rows, is_sortable=True)
+    columns: dict[str, Callable[[Swing], Value]] = {"Price": lambda swing: swing.price_name}
+    for i, one in enumerate(comparison.candidates):
+        columns[f"{one.letter}, $"] = partial(_amount, one, i)
+        columns[f"{one.letter}, share"] = partial(_share, one, i)
+    caption, shown = "What drives the cost, spares included", _shown(comparison)
+    return table_of(caption, shown, columns, key="drivers", is_sortable=True)
+
+
+def _amount(one: Candidate, i: int, swing: Swing) -> Cell:
+    return usd(swing.usd_by_design[i], price_sum(one, swing.price_name))
+
+
+def _share(one: Candidate, i: int, swing: Swing) -> Cell:
+    total, formula = one.bill.total_usd, price_sum(one, swing.price_name)
+    share = f"{formula}/{group_cell(one, 'total')}" if formula and total else ""
+    return percent(float(swing.usd_by_design[i] / total) if total else None, 1, share)
 
 
 def _swing_table(comparison: Comparison) -> Table:
-    several = len(comparison.candidates) > 1
-    headings = ["Price", "Unit price", *(f"{x}, ± $" for x in comparison.letters)]
-    if several:
-        headings += ["Ranking within the swing", "Break-even", "Factor", "There"]
-    rows: list[list[Value]] = []
-    for swing in _shown(comparison):
-        now = usd(swing.unit_usd, price_cell(comparison, swing.price_name))
-        moves = [_change(swing, i, one) for i, one in enumerate(comparison.candidates)]
-        row: list[Value] = [swing.price_name, now, *moves]
-        rows.append(row + (_verdict(swing) if several else []))
-    caption = f"Each price by ±{SWING_FRACTION:.0%}"
-    return table("prices-moved", caption, headings, rows, is_sortable=True)
+    columns: dict[str, Callable[[Swing], Value]] = {
+        "Price": lambda swing: swing.price_name,
+        "Unit price": lambda swing: usd(swing.unit_usd, price_cell(comparison, swing.price_name)),
+    }
+    for i, one in enumerate(comparison.candidates):
+        columns[f"{one.letter}, ± $"] = partial(_change, one, i)
+    if len(comparison.candidates) > 1:
+        columns |= {
+            "Ranking within the swing": lambda swing: "; ".join(swing.flips) or "holds",
+            "Break-even": lambda swing: usd(_break_even_usd(swing)),
+            "Factor": lambda swing: number(_near(swing), 3 if _near(swing) else 1),
+            "There": lambda swing: swing.break_even_text if _near(swing) else _NOTHING,
+        }
+    caption, shown = f"Each price by ±{SWING_FRACTION:.0%}", _shown(comparison)
+    return table_of(caption, shown, columns, key="prices-moved", is_sortable=True)
 
 
-def _change(swing: Swing, i: int, one: Candidate) -> Value:
+def _change(one: Candidate, i: int, swing: Swing) -> Cell:
     formula = price_sum(one, swing.price_name)
     return usd(swing.change_usd(i), f"{formula}*{SWING_FRACTION!r}" if formula else "")
 
 
-def _verdict(swing: Swing) -> list[Value]:
-    flips = "; ".join(swing.flips) or "holds"
+def _near(swing: Swing) -> float | None:
+    """The factor on a price at which the ranking changes, if it is not too far away."""
     factor = swing.break_even
-    if factor is None or not 1 / _FARTHEST <= factor <= _FARTHEST:
-        return [flips, usd(None), number(None), f"nothing within {_FARTHEST:g}x"]
-    price = None if swing.unit_usd is None else swing.unit_usd * Decimal(repr(factor))
-    return [flips, usd(price), number(factor, 3), swing.break_even_text]
+    return factor if factor and 1 / _FARTHEST <= factor <= _FARTHEST else None
+
+
+_NOTHING = f"nothing within {_FARTHEST:g}x"
+
+
+def _break_even_usd(swing: Swing) -> Decimal | None:
+    factor, unit_usd = _near(swing), swing.unit_usd
+    return None if factor is None or unit_usd is None else unit_usd * Decimal(repr(factor))
 
 
 def _budget_table(comparison: Comparison) -> Table:
