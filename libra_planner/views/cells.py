@@ -207,11 +207,12 @@ def table(
     headings: Sequence[str],
     rows: Iterable[Sequence[Value]],
     *,
-    note: str = "",
-    is_sortable: bool = False,
+    total: Sequence[Value] | None = None,
+    **others: Any,
 ) -> Table:
-    """A table of texts and cells."""
-    return Table(key, caption, tuple(headings), tuple(map(_cells, rows)), None, note, is_sortable)
+    """A table of texts and cells; ``others`` are of :class:`Table`."""
+    last = None if total is None else _cells(total)
+    return Table(key, caption, tuple(headings), tuple(map(_cells, rows)), last, **others)
 
 
 _Item = TypeVar("_Item")
@@ -240,10 +241,8 @@ def table_of(
     >>> table_of("Squares", [2, 3], {"n": str, "square": lambda n: count(n * n)}).rows[1][1].shown
     '9'
     """
-    rows = tuple(_cells([figure(item) for figure in columns.values()]) for item in items)
-    last = None if total is None else _cells(total)
-    key = others.pop("key", "")
-    return Table(key, caption, tuple(columns), rows, last, **others)
+    rows = ([figure(item) for figure in columns.values()] for item in items)
+    return table(others.pop("key", ""), caption, tuple(columns), rows, total=total, **others)
 
 
 def _cells(values: Iterable[Value]) -> tuple[Cell, ...]:
