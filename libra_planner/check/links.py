@@ -30,13 +30,13 @@ from libra_planner.check.traffic import (
     traffic_settings,
 )
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.blocks import DirectBlock, Span
+from libra_planner.fabric.blocks import Algorithm, DirectBlock, Span
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.step.collectives.algorithms import Algorithm, Network
+from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.step.collectives.traffic import traffic_bytes
 from libra_planner.workload.operations import Collective

@@ -27,6 +27,7 @@ from libra_planner.check.traffic import (
     rounds,
 )
 from libra_planner.errors import Disconnected, Fault
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Clos, Flows, Indices, joined
 from libra_planner.fabric.failures import require_connected
 from libra_planner.fabric.realization import RealizedDimension
@@ -36,7 +37,6 @@ from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import reduction_trees, sprayed_trees
 from libra_planner.routing.routing import Router, Routing, dealt
-from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.parallelism import Group
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import Realization, Topology
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import ranks
-from libra_planner.step.collectives.algorithms import Algorithm, Network, algorithm_used, visits
+from libra_planner.step.collectives.algorithms import Network, algorithm_used, visits
 from libra_planner.step.collectives.traffic import traffic_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Communication, Group
@@ -253,7 +254,7 @@ def message_flows(
     --------
     >>> from libra_planner.fabric.realization import realize
     >>> from libra_planner.check.traffic import rounds
-    >>> from libra_planner.step.collectives.algorithms import Algorithm
+    >>> from libra_planner.fabric.blocks import Algorithm
     >>> from libra_planner.fabric.topology import parse_topology
     >>> from libra_planner.workload.parallelism import Group
     >>> fabric = parse_topology("SW(2)")

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.files import read_text
 from libra_planner.step.collectives.algorithms import (
-    Algorithm,
     Network,
     algorithm_fault,
     algorithm_named,

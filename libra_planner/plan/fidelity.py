@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.models import AUTO, CommonSpec
-from libra_planner.step.collectives.algorithms import (
-    Algorithm,
-    Network,
-    algorithm_fault,
-    algorithm_named,
-)
+from libra_planner.step.collectives.algorithms import Network, algorithm_fault, algorithm_named
 from libra_planner.step.collectives.flowshop import AUTO_CHUNKS
 from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
 from libra_planner.step.collectives.scheduling import MAX_DIMS

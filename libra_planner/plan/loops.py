@@ -31,7 +31,6 @@ from libra_planner.step.loops import (
     Quantity,
     Serial,
     TrainingLoop,
-    overlapped,
 )
 from libra_planner.units import UNITS
 
@@ -59,7 +58,7 @@ def parse_loop(text: str) -> LoopTerm:
     >>> parse_loop("2 * forward.tp + 50 ms")
     Serial(terms=(Multiple(factor=2.0, term=Quantity(...)), Duration(seconds=0.05)))
     """
-    parser = _Parser(text, list(tokens(text, _TOKEN)))
+    parser = _LoopParser(text, list(tokens(text, _TOKEN)))
     term = parser.sum()
     if parser.next.text:
         raise parser.fault(f"{parser.next}", "expected '+', '*', '/' or the end")
@@ -83,7 +82,7 @@ def _leaves(term: LoopTerm, factor: float = 1.0) -> Iterator[tuple[float, LoopTe
 
 
 @dataclass
-class _Parser:
+class _LoopParser:
     text: str
     tokens: list[Token]
     depth: int = 0
@@ -277,7 +276,7 @@ def loop_settings(spec: str | WrittenLoopSpec, loop: TrainingLoop) -> list[str]:
     ['loop async_dp with contention', 'pipeline bubble 10%']
     """
     name = f"loop {spec}" if isinstance(spec, str) else "loop of the plan's own"
-    if overlapped(loop.term):
+    if loop.overlapped:
         name += f" {'with' if loop.contention else 'without'} contention"
     bubble = loop.bubble_fraction
     return [name, f"pipeline bubble {100 * bubble:.3g}%"] if bubble else [name]

@@ -96,7 +96,7 @@ def build_plan(document: Document, beside: Path) -> Problem:
         spec = plan_spec(document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
-    return _Builder(document, spec, beside).problem()
+    return _ProblemBuilder(document, spec, beside).problem()
 
 
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
@@ -112,7 +112,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
         fabric=FabricSpec.model_construct(topology=notation, tiers=tiers),
         constraints=rules if isinstance(rules, list) else [],
     )
-    builder = _Builder(document, spec, beside)
+    builder = _ProblemBuilder(document, spec, beside)
     topology = builder.faults.attempt(("fabric", "topology"), builder.topology)
     if topology is not None:
         builder.rules(topology, None)
@@ -125,7 +125,7 @@ _NAMED = ("constraints", "objective", "fabric.link_options")
 """Keys that messages of the optimizer name."""
 
 
-class _Builder:
+class _ProblemBuilder:
     """Turns a valid spec into a problem, collecting the faults of independent parts."""
 
     def __init__(self, document: Document, spec: AnyPlanSpec, beside: Path) -> None:

@@ -70,7 +70,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
     """
     with np.errstate(divide="ignore"):
         reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
-    walker = _Walker(step, reciprocals)
+    walker = _Exposure(step, reciprocals)
     totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): step.compute_s}
     for share in walker.exposed(step.root, 1.0, None):
         key = (share.label, share.dims)
@@ -80,7 +80,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
 
 
 @dataclass(frozen=True)
-class _Walker:
+class _Exposure:
     step: TimeExpression
     reciprocals: Array
 

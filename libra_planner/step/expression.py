@@ -1,4 +1,4 @@
-"""The nodes of a time expression, and when two of them are multiples of one another.
+"""The time expression: step time as a tree over the bandwidth of every dimension.
 
 Nodes are constants, transfers ``bytes / (non-negative linear form of bandwidths)``,
 sums, maxima and non-negative scalings, so every expression is convex and
@@ -134,26 +134,6 @@ def leaf(node: Node) -> tuple[float, object]:
         return node.seconds, Constant
     return (node.n_bytes, node.coefficients) if isinstance(node, Transfer) else (0.0, node)
 
-
-__all__ = [
-    "ZERO",
-    "Array",
-    "Constant",
-    "Labelled",
-    "Mask",
-    "Maximum",
-    "Node",
-    "Scaled",
-    "Sum",
-    "TimeExpression",
-    "Transfer",
-    "add",
-    "leaves",
-    "maximum",
-    "scale",
-    "transfers",
-    "unlabelled",
-]
 
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -25,11 +25,11 @@ from libra_planner.step.expression import (
 from libra_planner.step.loops import (
     LOOPS,
     NAMES,
+    Activity,
     Duration,
     LoopTerm,
     Multiple,
     Overlap,
-    Part,
     Quantity,
     Serial,
     TrainingLoop,
@@ -57,9 +57,15 @@ class Load:
     time: Node
     traffic_bytes: Array = field(repr=False)
 
+    def times(self, count: int) -> Load:
+        """So many executions of it, one after the other."""
+        if count == 1:
+            return self
+        return Load(self.name, scale(float(count), self.time), count * self.traffic_bytes)
+
 
 @dataclass(frozen=True)
-class Layer:
+class LoopLayer:
     """One operator of a workload (C5), or a whole step.
 
     Parameters
@@ -88,7 +94,7 @@ class Layer:
         >>> none = np.zeros(2)
         >>> loads = {compute: Load("compute", Constant(1.0), none),
         ...          gradient: Load("weight grad DP", transfers(sent), sent)}
-        >>> Layer(loads, 2).time(Overlap((compute, gradient)))
+        >>> LoopLayer(loads, 2).time(Overlap((compute, gradient)))
         Maximum(terms=(Constant(seconds=1.0), Transfer(...), Transfer(...)))
         """
         if isinstance(term, Quantity):
@@ -210,14 +216,14 @@ def _sent(
     return _Sent(key, name, term, tuple(traffic(collective, group).tolist()))
 
 
-def _part(phase: Phase, group: str, communicators: Communicators) -> Part:
+def _part(phase: Phase, group: str, communicators: Communicators) -> Activity:
     """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
     if communicators.explicit:
-        return Part.DP if phase is Phase.WEIGHT_GRAD else Part.TP
-    if group not in (Part.TP, Part.DP):
+        return Activity.DP if phase is Phase.WEIGHT_GRAD else Activity.TP
+    if group not in (Activity.TP, Activity.DP):
         got = f"got a collective of the parallel group {group!r}"
         raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
-    return Part(group)
+    return Activity(group)
 
 
 @lru_cache(maxsize=128)
@@ -233,7 +239,7 @@ def _step_time(
         (phase, collective): (one.key, Load(one.name, one.time, np.array(one.traffic_bytes)))
         for (phase, collective, _), one in found
     }
-    builder = _Builder(loads, n_dims, loop)
+    builder = _LayerBuilder(loads, n_dims, loop)
     operators = workload.operators if loop.per_layer else (workload.operations,)
     alike = workload.alike if loop.per_layer else (0,)
     layers = {i: builder.layer(operators[i]) for i in dict.fromkeys(alike)}
@@ -246,25 +252,25 @@ def _step_time(
 
 
 @dataclass(frozen=True)
-class _Builder:
+class _LayerBuilder:
     sent: Mapping[tuple[Phase, Collective], tuple[Quantity, Load]]
     n_dims: int
     loop: TrainingLoop
 
-    def layer(self, operations: Sequence[Operation]) -> Layer:
+    def layer(self, operations: Sequence[Operation]) -> LoopLayer:
         """The loads of a layer; a quantity's operations follow one another."""
         found = [(operation, dict(self._loads(operation))) for operation in operations]
         parts: dict[Quantity, list[Load]] = {}
         for operation, loads in found:
             for key, load in loads.items():
-                parts.setdefault(key, []).append(_times(operation.count, load))
+                parts.setdefault(key, []).append(load.times(operation.count))
         whole = {key: _one_after_the_other(loads) for key, loads in parts.items()}
-        return Layer(whole, self.n_dims, self._n_executions(found), self.loop.contention)
+        return LoopLayer(whole, self.n_dims, self._n_executions(found), self.loop.contention)
 
     def _loads(self, operation: Operation) -> Iterator[tuple[Quantity, Load]]:
         """Compute and communication of one execution, where they take time."""
         if operation.compute_s:
-            key = Quantity(operation.phase, Part.COMPUTE)
+            key = Quantity(operation.phase, Activity.COMPUTE)
             yield key, Load("compute", Constant(operation.compute_s), np.zeros(self.n_dims))
         if operation.collective is not None:
             key, load = self.sent[operation.phase, operation.collective]
@@ -291,12 +297,6 @@ class _Builder:
         return counts.pop() if counts else 1
 
 
-def _times(count: int, load: Load) -> Load:
-    if count == 1:
-        return load
-    return Load(load.name, scale(float(count), load.time), count * load.traffic_bytes)
-
-
 def _one_after_the_other(loads: Sequence[Load]) -> Load:
     if len(loads) == 1:
         return loads[0]
@@ -304,7 +304,7 @@ def _one_after_the_other(loads: Sequence[Load]) -> Load:
     return Load(loads[0].name, add(load.time for load in loads), n_bytes)
 
 
-def _check_complete(loop: TrainingLoop, layers: Iterable[Layer], name: str) -> None:
+def _check_complete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) -> None:
     """Refuse a loop that forgets something: a silent wrong answer otherwise."""
     forgotten = {key for layer in layers for key in layer.loads} - loop.quantities
     if forgotten:

@@ -18,7 +18,7 @@ from libra_planner.frozen import Frozen
 from libra_planner.workload.operations import Phase
 
 
-class Part(StrEnum):
+class Activity(StrEnum):
     """What a phase does: compute, or communicate in one of the parallel groups."""
 
     COMPUTE = "compute"
@@ -30,15 +30,15 @@ class Part(StrEnum):
 class Quantity:
     """Compute or communication of one phase of a layer.
 
-    >>> str(Quantity(Phase.FORWARD, Part.TP))
+    >>> str(Quantity(Phase.FORWARD, Activity.TP))
     'forward.tp'
     """
 
     phase: Phase
-    part: Part
+    activity: Activity
 
     def __str__(self) -> str:
-        return f"{self.phase}.{self.part}"
+        return f"{self.phase}.{self.activity}"
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def _names() -> dict[str, LoopTerm]:
     phases["backward"] = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
     names: dict[str, LoopTerm] = {}
     for name, members in phases.items():
-        names[name] = Serial(tuple(Quantity(phase, part) for phase in members for part in Part))
-        for part in Part:
+        names[name] = Serial(tuple(Quantity(phase, part) for phase in members for part in Activity))
+        for part in Activity:
             own = tuple(Quantity(phase, part) for phase in members)
             names[f"{name}.{part}"] = own[0] if len(own) == 1 else Serial(own)
     return names
@@ -88,32 +88,13 @@ def _names() -> dict[str, LoopTerm]:
 NAMES: Mapping[str, LoopTerm] = MappingProxyType(_names())
 """What a loop can name: ``phase.part``, or a whole ``phase``; ``backward`` is both gradients."""
 
+_TP_DP = (NAMES["backward.tp"], Serial((NAMES["weight_grad.compute"], NAMES["backward.dp"])))
+_DP = (Serial((NAMES["backward.compute"], NAMES["backward.tp"])), NAMES["backward.dp"])
 LOOPS: Mapping[str, LoopTerm] = MappingProxyType(
     {
         "no_overlap": Serial((NAMES["forward"], NAMES["backward"])),
-        "tp_dp_overlap": Serial(
-            (
-                NAMES["forward"],
-                NAMES["input_grad.compute"],
-                Overlap(
-                    (
-                        NAMES["backward.tp"],
-                        Serial((NAMES["weight_grad.compute"], NAMES["backward.dp"])),
-                    )
-                ),
-            )
-        ),
-        "async_dp": Serial(
-            (
-                NAMES["forward"],
-                Overlap(
-                    (
-                        Serial((NAMES["backward.compute"], NAMES["backward.tp"])),
-                        NAMES["backward.dp"],
-                    )
-                ),
-            )
-        ),
+        "tp_dp_overlap": Serial((NAMES["forward"], NAMES["input_grad.compute"], Overlap(_TP_DP))),
+        "async_dp": Serial((NAMES["forward"], Overlap(_DP))),
     }
 )
 """Training loops by the name a plan uses (C5)."""
@@ -141,12 +122,14 @@ class TrainingLoop(Frozen):
     @cached_property
     def quantities(self) -> frozenset[Quantity]:
         """The quantities it speaks of, with factor 0 too."""
-        return quantities(self.term)
+        return frozenset(one for one in subterms(self.term) if isinstance(one, Quantity))
 
     @cached_property
     def overlapped(self) -> frozenset[Quantity]:
         """The quantities that stand inside an overlap."""
-        return overlapped(self.term)
+        overlaps = [one for one in subterms(self.term) if isinstance(one, Overlap)]
+        inside = (inner for overlap in overlaps for inner in subterms(overlap))
+        return frozenset(one for one in inside if isinstance(one, Quantity))
 
     @cached_property
     def has_durations(self) -> bool:
@@ -164,24 +147,13 @@ def subterms(term: LoopTerm) -> Iterable[LoopTerm]:
         yield from subterms(term.term)
 
 
-def quantities(term: LoopTerm) -> frozenset[Quantity]:
-    """The quantities a term speaks of, with factor 0 too."""
-    return frozenset(inner for inner in subterms(term) if isinstance(inner, Quantity))
-
-
-def overlapped(term: LoopTerm) -> frozenset[Quantity]:
-    """The quantities that stand inside an overlap."""
-    inside = (quantities(inner) for inner in subterms(term) if isinstance(inner, Overlap))
-    return frozenset().union(*inside)
-
-
 def multiples(term: LoopTerm) -> dict[Quantity, float]:
     """How many times a term carries out each quantity.
 
     A quantity on several sides of an overlap is one and the same work: it counts once, with
     its largest factor.
 
-    >>> forward = Quantity(Phase.FORWARD, Part.TP)
+    >>> forward = Quantity(Phase.FORWARD, Activity.TP)
     >>> multiples(Multiple(3.0, Overlap((forward, Serial((forward, forward))))))[forward]
     6.0
     """

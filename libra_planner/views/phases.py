@@ -9,9 +9,9 @@ from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.check.phases import PhaseReport
 from libra_planner.check.traffic import MOST_MESSAGES, Choice
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.imbalance import distribution
-from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.units import format_time
 from libra_planner.views.cells import Block, Table, attributes, count, escape, table_of
 from libra_planner.views.layers import (

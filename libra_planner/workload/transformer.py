@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.units import NS_PER_S
@@ -211,17 +211,7 @@ def _libra_rows(
         for i, row in enumerate(rows):
             name = _LIBRA_NAMES.get(row.name, row.name + "{}").format(layer, layer)
             weights = all_weights if layer == 1 and i == 0 else 0.0
-            yield (
-                _Operator(
-                    name,
-                    row.macs,
-                    weights,
-                    row.forward_all_reduce,
-                    row.input_grad_all_reduce,
-                    row.input_grad_all_gather,
-                ),
-                1,
-            )
+            yield replace(row, name=name, n_weights=weights), 1
 
 
 def _phases(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from libra_planner.errors import SpecError
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Algorithm, Network, Visit, visits
+from libra_planner.step.collectives.algorithms import Network, Visit, visits
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.traffic import traffic_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Algorithm, Network, plain_network
+from libra_planner.step.collectives.algorithms import Network, plain_network
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.models import Pipelined
 from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes

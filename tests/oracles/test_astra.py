@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Algorithm, Network
+from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import libra_planner as lp
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import fastest_alternative
-from libra_planner.step.collectives.algorithms import Algorithm, Network, visits
+from libra_planner.step.collectives.algorithms import Network, visits
 from libra_planner.step.collectives.flowshop import AUTO_CHUNKS, flow_shop
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group

@@ -19,7 +19,7 @@ from libra_planner.check.traffic import (
     placed_npus,
     rounds,
 )
-from libra_planner.fabric.blocks import SWITCH
+from libra_planner.fabric.blocks import SWITCH, Algorithm
 from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.fabric.realization import RealizedDimension, realize
 from libra_planner.fabric.topology import (
@@ -32,7 +32,6 @@ from libra_planner.fabric.topology import (
 )
 from libra_planner.routing.ecmp import drawn_headers, queue_pair_source_port
 from libra_planner.routing.policy import Policy
-from libra_planner.step.collectives.algorithms import Algorithm
 from libra_planner.workload.parallelism import Group
 
 ALGORITHMS = (Algorithm.RING, Algorithm.DIRECT, Algorithm.DIRECT1)

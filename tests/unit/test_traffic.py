@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from libra_planner.check import traffic
 from libra_planner.check.traffic import Members, Round, rounds
 from libra_planner.errors import SpecError
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import reduction_trees
-from libra_planner.step.collectives.algorithms import Algorithm, plain_network, visits
+from libra_planner.step.collectives.algorithms import plain_network, visits
 from libra_planner.step.collectives.traffic import traffic_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group

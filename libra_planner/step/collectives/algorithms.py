@@ -23,18 +23,6 @@ from libra_planner.step.collectives.traffic import full_bytes
 from libra_planner.workload.operations import Collective, CollectiveKind
 from libra_planner.workload.parallelism import Group
 
-__all__ = [
-    "Algorithm",
-    "Network",
-    "Visit",
-    "algorithm_fault",
-    "algorithm_named",
-    "algorithm_used",
-    "collective_kind",
-    "plain_network",
-    "visits",
-]
-
 
 @dataclass(frozen=True)
 class Network:

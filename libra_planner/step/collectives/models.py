@@ -16,8 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.frozen import Frozen
-from libra_planner.step.collectives.algorithms import Algorithm, Network, Visit, visits
+from libra_planner.step.collectives.algorithms import Network, Visit, visits
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.scheduling import (
     BalancedSchedule,
