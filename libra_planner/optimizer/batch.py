@@ -46,8 +46,8 @@ class BatchResult:
     step_time_s, cost_usd : exact figures at the vector, shape (n,).
     unique : no other design ties, shape (n,).
     status : optimal, infeasible, ill_posed or uncertified, shape (n,).
-    resolved : solved by the reference, one by one, shape (n,).
-    messages : what the reference said of designs that it found without an optimum, by index;
+    resolved : solved alone, by ``optimize``, shape (n,).
+    messages : what ``optimize`` said of designs that it found without an optimum, by index;
         :func:`reason` asks it about others.
     """
 
@@ -68,7 +68,7 @@ class BatchResult:
 
     @property
     def n_resolved(self) -> int:
-        """How many of them the reference solved."""
+        """How many of them were solved alone."""
         return int(self.resolved.sum())
 
     @property
@@ -129,7 +129,7 @@ def optimize_program(program: BatchProgram) -> BatchResult:
 
 
 def reason(problem: Problem) -> str:
-    """What the reference says of a problem without a certified optimum; empty if it has one.
+    """What ``optimize`` says of a problem without a certified optimum; empty if it has one.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def _put(result: BatchResult, rows: Index, designs: Designs, n_dims: int) -> Non
 
 
 def _resolve(result: BatchResult, row: int, problem: Problem) -> None:
-    """One design by the reference."""
+    """One design alone."""
     result.resolved[row] = True
     try:
         design = optimize(problem)

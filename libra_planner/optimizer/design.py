@@ -27,8 +27,8 @@ _ACTIVE = 1e-8
 _ZERO, _DUST = 1e-10, 1e-6
 """Bandwidth below which a dimension is unused, and the same for one without traffic."""
 
-SURE_GAP = 5e-10
-"""Gap above which decimals are asked: what is printed is then the optimum to 1e-9."""
+SURE_GAP, NO_DOUBT = 5e-10, 1e-11
+"""Gap up to which a design of a batch is the optimum to 1e-9, and what a plan alone is held to."""
 
 _MET = 1e-10
 """Violation, in units of the row, up to which a rule counts as met."""

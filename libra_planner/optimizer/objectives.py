@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.optimizer.design import SURE_GAP, lower_bound, restored
+from libra_planner.optimizer.design import NO_DOUBT, SURE_GAP, lower_bound, restored
 from libra_planner.optimizer.engines.batch import solve_interior
 from libra_planner.optimizer.programs.dimensionless import (
     Engine,
@@ -256,11 +256,6 @@ class _Solved:
         """Solved to 1e-8; the others are nothing to go by."""
         return np.asarray(self.gap <= _GOOD_GAP)
 
-    @property
-    def open(self) -> Mask:
-        """Designs that another attempt may improve, shape (n,)."""
-        return np.asarray(~(self.gap <= SURE_GAP))
-
 
 def _solved(
     plans: Plans, typical: Array, engine: Engine | None, *, limited: bool = False
@@ -271,13 +266,13 @@ def _solved(
     ones. With another ``engine`` that is everything, to more digits.
     """
     alone = engine is not None
-    farthest = _FARTHEST_ALONE if alone else _FARTHEST
+    farthest, sure = (_FARTHEST_ALONE, NO_DOUBT) if alone else (_FARTHEST, SURE_GAP)
     program = program_near(plans, typical, limited=limited)
     solved = _attempt(program, engine or solve_interior, chosen=not alone)
     unsolved = lanes(~solved.good & limited)
     if len(unsolved):
         solved.late[unsolved] = _too_slow(plans.take(unsolved))
-    which = lanes(~solved.late & (solved.open | alone))
+    which = lanes(~solved.late & (alone | ~(solved.gap <= sure)))
     for careful in (False, True):
         if not len(which):
             break
@@ -286,9 +281,9 @@ def _solved(
         moved = np.where(np.isfinite(moved), moved, 1.0)
         near = program_near(plans.take(which), start * moved, limited=limited)
         again = _attempt(near, partial(solve_interior, careful=careful, thorough=alone))
-        better = ~(taken(solved.gap, which) <= again.gap) | ~again.open
+        better = ~(taken(solved.gap, which) <= again.gap) | (again.gap <= sure)
         put(solved, which[better], some_of(again, np.flatnonzero(better)))
-        which = which[lanes(taken(solved.open, which))]
+        which = which[lanes(~(taken(solved.gap, which) <= sure))]
     return solved
 
 

@@ -12,7 +12,7 @@ from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.decimals import certain_solution
-from libra_planner.optimizer.design import SURE_GAP, Design, Solution, checked, design_at
+from libra_planner.optimizer.design import NO_DOUBT, SURE_GAP, Design, Solution, checked, design_at
 from libra_planner.optimizer.engines.cvxpy import solve_convex
 from libra_planner.optimizer.objectives import Designs, best_designs
 from libra_planner.optimizer.programs.plans import BatchProgram, Plans, typical_bandwidth
@@ -32,9 +32,6 @@ from libra_planner.step.training import plain_step
 
 _ENDLESS = 1e4
 """Bandwidth, over a typical one, that stands for no limit."""
-
-_NO_DOUBT = 1e-11
-"""Gap of a plan alone above which decimals are asked."""
 
 _STUCK = (
     "no engine found a usable point; check for rules, step-time bounds or traffic many orders of "
@@ -96,7 +93,7 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     solution, sure = _solution(problem, found), bool(found.certified[0])
     if problem.objective != "performance" and (solution is None or not sure or left.gift.any()):
         _check_attainable(problem, left, lower, upper)
-    if solution is None or not sure or solution.design.optimality_gap > _NO_DOUBT:
+    if solution is None or not sure or solution.design.optimality_gap > NO_DOUBT:
         solution = _surer(solution, certain_solution(problem, lower, upper), sure=sure)
     for limit in problem.step_time_limits if problem.objective == "performance" else ():
         design = solution.design
