@@ -166,8 +166,8 @@ def printable(text: str) -> str:
 
 
 def cell(value: Value) -> Cell:
-    """Text as a cell."""
-    return Cell(value) if isinstance(value, str) else value
+    """Text as a cell of a document, without control characters."""
+    return Cell(printable(value)) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,7 @@ def table_of(
     items: Iterable[_Item],
     columns: Mapping[str, Callable[[_Item], Value]],
     *,
+    key: str = "",
     total: Sequence[Value] | None = None,
     **others: Any,
 ) -> Table:
@@ -233,6 +234,7 @@ def table_of(
     caption : what it shows.
     items : one for every row.
     columns : functions by heading.
+    key : of a table of a document, whose texts have no control characters.
     total : last row.
     others : of :class:`Table`.
 
@@ -241,8 +243,12 @@ def table_of(
     >>> table_of("Squares", [2, 3], {"n": str, "square": lambda n: count(n * n)}).rows[1][1].shown
     '9'
     """
-    rows = ([figure(item) for figure in columns.values()] for item in items)
-    return table(others.pop("key", ""), caption, tuple(columns), rows, total=total, **others)
+    rows = [[figure(item) for figure in columns.values()] for item in items]
+    if key:
+        return table(key, caption, tuple(columns), rows, total=total, **others)
+    # A terminal shows control characters by their numbers.
+    raw = (tuple(Cell(x) if isinstance(x, str) else x for x in row) for row in rows)
+    return Table("", caption, tuple(columns), tuple(raw), **others)
 
 
 def _cells(values: Iterable[Value]) -> tuple[Cell, ...]:

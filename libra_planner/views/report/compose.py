@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.views.cells import PART_OF_A_STEP, Cell, Chart, Report, Section, Table, printable
+from libra_planner.views.cells import PART_OF_A_STEP, Chart, Report, Section, printable
 from libra_planner.views.report.basis import (
     check_section,
     origin_section,
@@ -63,18 +63,7 @@ def _printable(section: Section) -> Section:
         section,
         paragraphs=tuple(map(printable, section.paragraphs)),
         warnings=tuple(map(printable, section.warnings)),
-        tables=tuple(map(_printable_table, section.tables)),
     )
-
-
-def _printable_table(table: Table) -> Table:
-    total = table.total and _printable_row(table.total)
-    return replace(table, rows=tuple(map(_printable_row, table.rows)), total=total)
-
-
-def _printable_row(row: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    values = [printable(one.value) if isinstance(one.value, str) else one.value for one in row]
-    return tuple(replace(one, value=value) for one, value in zip(row, values, strict=True))
 
 
 def _title(comparison: Comparison) -> str:
