@@ -30,12 +30,12 @@ _MOST_SHOWN = 200
 
 def plan(options: argparse.Namespace) -> None:
     """``sweep plan``: count and estimate."""
-    from libra_planner.sweeps.runner import estimated, probe
+    from libra_planner.sweeps.runner import estimate, probe
     from libra_planner.sweeps.spec import job_of, load_sweep
 
     sweep = load_sweep(options.plan)
     probe(sweep, job_of(sweep))
-    found = estimated(sweep)
+    found = estimate(sweep)
     if options.json:
         print_json(vars(found) | {"seed": sweep.seed})
         return

@@ -334,5 +334,4 @@ class _RealizationReader(Reader):
             self._note(name, Fault(got, "expected it once", "remove one"))
 
     def _note(self, name: str, fault: Fault) -> None:
-        key = (*KEY, name)
-        self.faults.append(fault.located(self.document.key_place(key), ".".join(map(str, key))))
+        self.note(fault, (*KEY, name), at_key=True)

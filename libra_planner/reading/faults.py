@@ -171,6 +171,11 @@ class Reader:
             self.faults += self._located(error, key, at_key=at_key)
             return None
 
+    def note(self, fault: Fault, key: Key, *, at_key: bool = False) -> None:
+        """Note a fault at a value, or at its key."""
+        place = self.document.key_place(key) if at_key else self.document.place(key)
+        self.faults.append(fault.located(place, path_of(key)))
+
     def required(self, part: Result | None) -> Result:
         """The part, if nothing at all is wrong; else raises all faults."""
         if self.faults or part is None:

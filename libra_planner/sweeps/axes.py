@@ -34,21 +34,21 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-class StepRange(Model):
-    """Values from one number to another in steps, both ends included."""
-
+class _Range(Model):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
     start: Number = Field(alias="from")
     to: Number
+
+
+class StepRange(_Range):
+    """Values from one number to another in steps, both ends included."""
+
     step: Annotated[Number, Field(gt=0)]
 
 
-class CountRange(Model):
+class CountRange(_Range):
     """So many values from one number to another, evenly spaced or evenly spaced in logarithm."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
-    start: Number = Field(alias="from")
-    to: Number
     n: Annotated[int, Field(ge=1, le=1_000_000)]
     log: bool = False
 
@@ -268,7 +268,7 @@ def _axis(document: Document, key: Key, name: str, raw: Any) -> Axis:
     _refuse_unknown(document, key, raw)
     if "step" in raw:
         return Axis(name, _steps(validated(StepRange, document, key), raw))
-    return Axis(name, _spaced(validated(CountRange, document, key), raw))
+    return Axis(name, _spaced_values(validated(CountRange, document, key), raw))
 
 
 def _refuse_unknown(document: Document, key: Key, raw: Mapping[str, Any]) -> None:
@@ -327,7 +327,7 @@ def _steps(spec: StepRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(_rounded(spec.start + i * spec.step) for i in range(n))
 
 
-def _spaced(spec: CountRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
+def _spaced_values(spec: CountRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
     _refuse_reversed(spec.start, spec.to)
     if spec.n == 1 and spec.start != spec.to:
         got, fix = f"got 1 value from {spec.start:g} to {spec.to:g}", "write n: 2 or more"

@@ -105,7 +105,7 @@ class Case:
             For a plan that is wrong, be its rules what they may.
         """
         document = template.filled(values, lambda key, slot: not is_numeric(key, slot))
-        lines = _taken_lines(document)
+        lines = _pop_lines(document)
         if any(key[0] == FIXED_COST for key in template.slots):
             document.value[FIXED_COST] = None
         return cls(template, values, build_plan(document, template.beside), lines)
@@ -166,7 +166,7 @@ class Case:
     def _fixed_cost_usd(self, values: Mapping[str, Any]) -> float | SpecError:
         try:
             document = self.template.filled({**self.values, **values}, _is_no_rule)
-            _taken_lines(document)
+            _pop_lines(document)
             spec = plan_spec(document)
             usd = fixed_cost(spec.fixed_cost, self.base.topology.n_npus, self.template.beside).usd
         except SpecError as error:
@@ -220,7 +220,7 @@ def _is_no_rule(key: Key, slot: Slot) -> bool:
     return key[0] == FIXED_COST or not is_numeric(key, slot)
 
 
-def _taken_lines(document: Document) -> tuple[str, ...]:
+def _pop_lines(document: Document) -> tuple[str, ...]:
     """Lines of ``constraints``, taken out of a plan; what is not text stays, to be refused."""
     value = document.value.get("constraints")
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
@@ -266,10 +266,10 @@ class Piece:
         return [rule.text for line in found for rule in (*line.rules, *line.limits)]
 
 
-def grouped(codes: NDArray[np.intp]) -> list[Rows]:
+def rows_by_code(codes: NDArray[np.intp]) -> list[Rows]:
     """Designs by their column of codes, shape (n_codes, n_designs), in order.
 
-    >>> [rows.tolist() for rows in grouped(np.array([[0, 1, 0], [2, 2, 2]]))]
+    >>> [rows.tolist() for rows in rows_by_code(np.array([[0, 1, 0], [2, 2, 2]]))]
     [[0, 2], [1]]
     """
     if not len(codes) or (codes == codes[:, :1]).all():
@@ -295,14 +295,14 @@ def pieces(case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_]) -> 
         lines.append(_line(case, chunk, rows, i, fixed_usd, codes[i], wrong))
     fine = rows[wrong[rows] == ""]
     shapes = [_shape_codes(line, codes[i, fine]) for i, line in enumerate(lines)]
-    for same in grouped(np.array(shapes).reshape(len(lines), len(fine))) if len(fine) else ():
+    for same in rows_by_code(np.array(shapes).reshape(len(lines), len(fine))) if len(fine) else ():
         yield _piece(case, fine[same], fixed_usd, lines, codes)
 
 
 def _by_values(chunk: Chunk, rows: Rows, names: frozenset[str]) -> list[Rows]:
     """Designs with equal values of some axes."""
     columns = [column.codes[rows] for column in chunk.columns if column.name in names]
-    return [rows[same] for same in grouped(np.array(columns).reshape(-1, len(rows)))]
+    return [rows[same] for same in rows_by_code(np.array(columns).reshape(-1, len(rows)))]
 
 
 def _values(chunk: Chunk, names: frozenset[str], row: int) -> dict[str, object]:
@@ -352,29 +352,29 @@ def _piece(
         step_time_limits=tuple(limit for line in firsts for limit in line.limits),
     )
     n, n_dims = len(rows), template.topology.n_dims
-    limits = [_taken([line.limit_s for line in lines[i]], own[i]) for i in range(len(lines))]
+    limits = [_values_of([line.limit_s for line in lines[i]], own[i]) for i in range(len(lines))]
     with_rules = [i for i, line in enumerate(firsts) if line.rules]
     program = BatchProgram(
         template=template,
-        time_numbers=_repeated(np.array(case.time_numbers), n),
-        coefficients=_joined(lines, own, with_rules, "coefficients", (n, 0, n_dims)),
-        bounds=_joined(lines, own, with_rules, "bounds", (n, 0)),
-        price_usd_per_Bps=_repeated(np.asarray(template.price_usd_per_Bps), n),
+        time_numbers=_repeat_row(np.array(case.time_numbers), n),
+        coefficients=_joint_array(lines, own, with_rules, "coefficients", (n, 0, n_dims)),
+        bounds=_joint_array(lines, own, with_rules, "bounds", (n, 0)),
+        price_usd_per_Bps=_repeat_row(np.asarray(template.price_usd_per_Bps), n),
         fixed_cost_usd=fixed_usd[rows],
         limit_s=np.min([np.full(n, np.inf), *limits], axis=0),
     )
     return Piece(case, rows, program, tuple(map(tuple, lines)), own)
 
 
-def _repeated(row: Array, n: int) -> Array:
+def _repeat_row(row: Array, n: int) -> Array:
     return np.broadcast_to(row, (n, len(row)))
 
 
-def _taken(values: Sequence[float], codes: Rows) -> Array:
+def _values_of(values: Sequence[float], codes: Rows) -> Array:
     return np.array(values, dtype=np.float64)[codes]
 
 
-def _joined(
+def _joint_array(
     lines: list[list[ParsedLine]],
     codes: Rows,
     which: Sequence[int],
@@ -395,7 +395,7 @@ def _stack(line: list[ParsedLine], codes: Rows, name: str) -> Array:
     return stacked
 
 
-def merged(parts: Sequence[Piece]) -> BatchProgram:
+def joint_program(parts: Sequence[Piece]) -> BatchProgram:
     """Pieces of one key as one batch."""
     if len(parts) == 1:
         return parts[0].program

@@ -33,16 +33,14 @@ def _divide(left: Any, right: Any) -> Any:
     return left // right if whole and left % right == 0 else left / right
 
 
-def _least(*values: Any) -> Any:
-    return reduce(np.minimum, values) if _any_array(values) else min(values)
+def _extreme(of_arrays: np.ufunc, of_numbers: Callable[..., Any]) -> Callable[..., Any]:
+    """A minimum or maximum of numbers and arrays."""
 
+    def call(*values: Any) -> Any:
+        any_array = any(isinstance(value, np.ndarray) for value in values)
+        return reduce(of_arrays, values) if any_array else of_numbers(values)
 
-def _most(*values: Any) -> Any:
-    return reduce(np.maximum, values) if _any_array(values) else max(values)
-
-
-def _any_array(values: tuple[Any, ...]) -> bool:
-    return any(isinstance(value, np.ndarray) for value in values)
+    return call
 
 
 def _of_text(function: Callable[[str], float]) -> Callable[[Any], Any]:
@@ -81,8 +79,8 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 FUNCTIONS: dict[str, tuple[str, int | None, Callable[..., Any]]] = {
-    "min": (NUMBER, None, _least),
-    "max": (NUMBER, None, _most),
+    "min": (NUMBER, None, _extreme(np.minimum, min)),
+    "max": (NUMBER, None, _extreme(np.maximum, max)),
     "n_dims": (TEXT, 1, _of_text(lambda notation: notation.count("_") + 1)),
     "n_npus": (TEXT, 1, _of_text(_n_npus)),
 }

@@ -257,7 +257,7 @@ class Results:
                 return self._answer(query)
             got = f"got {', '.join(kind.name for kind in kinds) or 'nothing'}"
         except duckdb.Error as error:
-            got = _said(error)
+            got = _error_text(error)
         raise SpecError(Fault(got, expected, "", "", Place("--sql")))
 
     def _own(self, query: str) -> Answer:
@@ -268,7 +268,7 @@ class Results:
             return self._answer(query)
         except duckdb.Error as error:
             fix = "look for a part that is broken, remove it, and run the sweep again"
-            raise SpecError(Fault(_said(error), "", fix, "", self.directory.place)) from None
+            raise SpecError(Fault(_error_text(error), "", fix, "", self.directory.place)) from None
 
     def _answer(self, query: str) -> Answer:
         relation = self._connection.execute(query)
@@ -333,8 +333,8 @@ class Results:
 
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
         """Columns of the fastest design at each combination of values of others."""
-        keys = [quoted(name) for name in names]
-        shown = ", ".join([*keys, *map(quoted, wanted)])
+        keys = [sql_name(name) for name in names]
+        shown = ", ".join([*keys, *map(sql_name, wanted)])
         places = self._places(keys, self.time_column)
         query = (
             f"SELECT {shown} FROM designs JOIN ({places}) ON row = ranked_row_ "
@@ -396,7 +396,7 @@ class Results:
 
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis and objective."""
-        name = quoted(self.need(axis, "--group-by"))
+        name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
         places = self._places([name, OBJECTIVE], self._rank())
         best = "FILTER (WHERE ranked_place_ = 1)"
@@ -429,7 +429,7 @@ class Results:
         axes = [name for name in self.axes if name != OBJECTIVE]
         others = [name for name in self.columns if name not in axes]
         names = [ROW, *axes, OBJECTIVE, *shown_first(others, self._known)]
-        return ", ".join(map(quoted, names))
+        return ", ".join(map(sql_name, names))
 
     @cached_property
     def _known(self) -> list[str]:
@@ -437,22 +437,22 @@ class Results:
         names = [name for name in self.columns if column_named(name).shown == WHERE_KNOWN]
         if not names:
             return []
-        counts = ", ".join(f"count({quoted(name)})" for name in names)
+        counts = ", ".join(f"count({sql_name(name)})" for name in names)
         (found,) = self._own(f"SELECT {counts} FROM designs").rows
         return [name for name, n in zip(names, found, strict=True) if n]
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"got {' '.join(str(error).split())}"
 
 
 _OPTIMAL = "status = 'optimal'"
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """A column's name in SQL.
 
-    >>> quoted('parallelism.tp')
+    >>> sql_name('parallelism.tp')
     '"parallelism.tp"'
     """
     escaped = name.replace('"', '""')

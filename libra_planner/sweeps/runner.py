@@ -24,13 +24,13 @@ from libra_planner.errors import SpecError
 from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.sweeps.axes import Axis
-from libra_planner.sweeps.cases import grouped
+from libra_planner.sweeps.cases import rows_by_code
 from libra_planner.sweeps.columns import DEFAULT, columns
 from libra_planner.sweeps.solver import Solver, plan_of, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import FORMAT, RunDirectory, manifest_hash
 from libra_planner.sweeps.template import AxisValue, Slot, TiersOf, named_files
-from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solved_part
+from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
 _FIRST, _MORE = 20, 1000
 """Designs that are timed; the second number if the first ones were fast."""
@@ -65,14 +65,14 @@ class Estimate:
     n_routed: int = 0
 
 
-def estimated(sweep: Sweep) -> Estimate:
+def estimate(sweep: Sweep) -> Estimate:
     """The estimate, by solving up to a thousand designs from the middle of the sweep.
 
     Examples
     --------
     >>> from libra_planner.reading.bundled import folder
     >>> from libra_planner.sweeps.spec import load_sweep
-    >>> found = estimated(load_sweep(folder("examples") / "10_budgets.yaml"))
+    >>> found = estimate(load_sweep(folder("examples") / "10_budgets.yaml"))
     >>> found.n_designs, found.n_structures, found.n_parts
     (74, 1, 1)
     """
@@ -102,16 +102,16 @@ def estimated(sweep: Sweep) -> Estimate:
 def _routed_per_structure(job: Job, chunk: Chunk, solver: Solver) -> float:
     """Designs of a structure that had to be routed, on average of a chunk."""
     codes = [c.codes for c in chunk.columns if c.name in job.structural - job.light]
-    return solver.checker.n_routed / len(grouped(np.array(codes).reshape(-1, chunk.n)))
+    return solver.checker.n_routed / len(rows_by_code(np.array(codes).reshape(-1, chunk.n)))
 
 
 def _route_s(sweep: Sweep, job: Job) -> float:
     """Seconds that routing a design takes, of some all over the sweep: what knowing it saves."""
     times = []
-    for row in spread(sweep.space.n, _BUILT):
+    for row in spread_rows(sweep.space.n, _BUILT):
         solver, chunk = Solver(job), chunk_between(sweep, row, row + 1)
         solver.case(chunk, 0)
-        first_s, again_s = (solved_part(solver, chunk).seconds for _ in range(2))
+        first_s, again_s = (solve_part(solver, chunk).seconds for _ in range(2))
         if solver.checker.n_routed:
             times.append(max(first_s - again_s, 0.0))
     return mean(times or [0.0])
@@ -123,7 +123,7 @@ def _build_s(sweep: Sweep, job: Job) -> float:
     The first one pays for what is loaded and compiled once: it does not count.
     """
     n = sweep.space.n
-    chunks = [chunk_between(sweep, row, row + 1) for row in spread(n, _BUILT + 1)]
+    chunks = [chunk_between(sweep, row, row + 1) for row in spread_rows(n, _BUILT + 1)]
     times = []
     for chunk in chunks:
         solver = Solver(job)
@@ -133,10 +133,10 @@ def _build_s(sweep: Sweep, job: Job) -> float:
     return median(times[1:] or times)
 
 
-def spread(n: int, n_picked: int) -> list[int]:
+def spread_rows(n: int, n_picked: int) -> list[int]:
     """Up to so many different rows of n, evenly spread.
 
-    >>> spread(100, 3), spread(1, 3)
+    >>> spread_rows(100, 3), spread_rows(1, 3)
     ([0, 49, 99], [0])
     """
     return list(dict.fromkeys(i * (n - 1) // (n_picked - 1) for i in range(n_picked)))
@@ -151,8 +151,8 @@ def _middle(sweep: Sweep, n: int) -> Chunk:
 def _solved(job: Job, chunk: Chunk) -> tuple[Solver, Part]:
     """A chunk's results, timed once its structures are built and its links routed."""
     solver = Solver(job)
-    solved_part(solver, chunk)
-    return solver, solved_part(solver, chunk)
+    solve_part(solver, chunk)
+    return solver, solve_part(solver, chunk)
 
 
 _PROBES = 12
@@ -308,7 +308,7 @@ def _own_parts(
 ) -> Generator[Part, None, None]:
     solver = Solver(job)
     for chunk in chunks:
-        part = solved_part(solver, chunk)
+        part = solve_part(solver, chunk)
         directory.write_part(part.index, part.data)
         yield part
 
@@ -323,7 +323,7 @@ def probe(sweep: Sweep, job: Job) -> None:
     """
     n = sweep.space.n
     faults: SpecError | None = None
-    for row in spread(n, _PROBES):
+    for row in spread_rows(n, _PROBES):
         try:
             plan_of(job, chunk_between(sweep, row, row + 1), 0)
         except SpecError as error:

@@ -27,7 +27,7 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.quantities import TOTAL
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.cases import Case, Piece, Rows, grouped, merged, pieces
+from libra_planner.sweeps.cases import Case, Piece, Rows, joint_program, pieces, rows_by_code
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.expressions import NUMBER, TRUTH
 from libra_planner.sweeps.spec import AxisColumn, Checker, CheckSettings, Chunk, Job
@@ -273,7 +273,7 @@ class Solver:
     def by_structure(self, chunk: Chunk) -> list[Rows]:
         """Designs of a chunk that have one structure."""
         codes = [c.codes for c in chunk.columns if c.name in self.job.structural]
-        return grouped(np.array(codes).reshape(-1, chunk.n))
+        return rows_by_code(np.array(codes).reshape(-1, chunk.n))
 
     def _check(
         self,
@@ -365,7 +365,7 @@ class Solver:
 
     def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
         """Pieces of one key, solved at once."""
-        program = merged(parts)
+        program = joint_program(parts)
         solved = optimize_program(program)
         rows = np.concatenate([part.rows for part in parts])
         texts = dict(_own_texts(parts, solved))

@@ -103,7 +103,7 @@ class Space:
         index = np.arange(block * BLOCK, min((block + 1) * BLOCK, n), dtype=np.int64)
         sizes = self._sizes[: self._n_filtered]
         digits = np.array(np.unravel_index(index, sizes)) if sizes else np.zeros((0, len(index)))
-        return passing(self.axes, self.filters, digits.astype(np.int32))
+        return passing_mask(self.axes, self.filters, digits.astype(np.int32))
 
     def _passing(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Combinations of the filtered axes by their rank among those that pass."""
@@ -127,7 +127,7 @@ class Space:
         return np.array(np.unravel_index(index, self._sizes), dtype=np.int32)
 
 
-def passing(axes: Sequence[Axis], filters: Iterable[Expression], digits: Digits) -> Mask:
+def passing_mask(axes: Sequence[Axis], filters: Iterable[Expression], digits: Digits) -> Mask:
     """Which designs meet all filters, shape (n,); a division by zero meets none."""
     rows = dict(zip((axis.name for axis in axes), range(len(digits)), strict=False))
     tables = {axis.name: axis for axis in axes}
@@ -158,14 +158,14 @@ def build_space(
             expected = f"expected at most {MOST_COMBINATIONS:,} without a sample"
             raise SpecError(Fault(f"got {n:,} combinations", expected, fix))
     else:
-        space = Space(space.axes, space.filters, drawn(space, sample, seed))
+        space = Space(space.axes, space.filters, sample_digits(space, sample, seed))
     if not space.n:
         got = f"got no design: none of {n:,} combinations meets all of where"
         raise SpecError(Fault(got, "expected one at least", "change where or the axes", "where"))
     return space
 
 
-def drawn(space: Space, sample: SampleSpec, seed: int) -> Digits:
+def sample_digits(space: Space, sample: SampleSpec, seed: int) -> Digits:
     """A sample in the order of the enumeration, without repetitions.
 
     A Latin hypercube is drawn once, then filtered: it may end up with fewer designs.
@@ -184,21 +184,21 @@ def _latin_hypercube(space: Space, n: int, rng: np.random.Generator) -> Digits:
     from scipy.stats import qmc
 
     unit = qmc.LatinHypercube(d=len(space.axes), rng=rng).random(n).T
-    return _distinct(_kept(space, unit))
+    return _distinct(_passing_digits(space, unit))
 
 
-def _kept(space: Space, unit: NDArray[np.float64]) -> Digits:
+def _passing_digits(space: Space, unit: NDArray[np.float64]) -> Digits:
     """Designs of points of the unit cube, shape (n_axes, n), that pass."""
     sizes = np.array([[len(axis.values)] for axis in space.axes])
     digits = np.minimum(unit * sizes, sizes - 1).astype(np.int32)
-    kept: Digits = digits[:, passing(space.axes, space.filters, digits)]
+    kept: Digits = digits[:, passing_mask(space.axes, space.filters, digits)]
     return kept
 
 
 def _random(space: Space, n: int, rng: np.random.Generator) -> Digits:
     found = np.empty((len(space.axes), 0), dtype=np.int32)
     for _ in range(_ROUNDS):
-        new = _kept(space, rng.random((len(space.axes), max(n, 1000))))
+        new = _passing_digits(space, rng.random((len(space.axes), max(n, 1000))))
         fresh = _new(found, new)
         found = np.concatenate([found, fresh[:, : n - found.shape[1]]], axis=1)
         if found.shape[1] == n:

@@ -18,7 +18,7 @@ from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem
 from libra_planner.reading.document import Document, Key, parse_document, read_document
-from libra_planner.reading.faults import FaultCollector, validated
+from libra_planner.reading.faults import FaultCollector, Reader, validated
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Array
@@ -228,22 +228,12 @@ def _check(spec: CheckSpec | None, faults: FaultCollector) -> CheckSettings | No
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
     """The file's parts and its axes, or the faults of both."""
-    faults: list[Fault] = []
-    spec = None
-    try:
-        spec = validated(SweepFile, document)
-    except SpecError as error:
-        faults += error.faults
-    axes: dict[str, Axis] = {}
+    reader, axes = Reader(document), {}
+    spec = reader.attempt((), partial(validated, SweepFile, document))
     raw = document.value.get("axes") if isinstance(document.value, dict) else None
     for name in raw if isinstance(raw, dict) else ():
-        try:
-            axes[name] = read_axis(document, name)
-        except SpecError as error:
-            faults += error.faults
-    if spec is None or faults:
-        raise SpecError(*dict.fromkeys(faults))
-    return spec, axes
+        axes[name] = reader.attempt(("axes", name), partial(read_axis, document, name))
+    return reader.required(spec), {name: axis for name, axis in axes.items() if axis is not None}
 
 
 def _with_objectives(
@@ -252,12 +242,10 @@ def _with_objectives(
     if not spec.objective:
         return axes
     if OBJECTIVE in axes:
-        fix = "leave one of them out"
-        fault = Fault("got objective and an axis objective", "", fix, OBJECTIVE)
-        faults.faults.append(fault.located(faults.document.place((OBJECTIVE,))))
+        got, fix = "got objective and an axis objective", "leave one of them out"
+        faults.note(Fault(got, "", fix), (OBJECTIVE,))
     if len(set(spec.objective)) < len(spec.objective):
-        fault = Fault("got an objective twice", "", "remove one", OBJECTIVE)
-        faults.faults.append(fault.located(faults.document.place((OBJECTIVE,))))
+        faults.note(Fault("got an objective twice", "", "remove one"), (OBJECTIVE,))
     return axes | {OBJECTIVE: Axis(OBJECTIVE, tuple(spec.objective))}
 
 
@@ -271,16 +259,11 @@ def _check_names(axes: Mapping[str, Axis], faults: FaultCollector) -> None:
         seen.add(small)
         if plain and not reserved and not dotted[0].isdigit():
             continue
-        got = f"got the axis {name!r}"
-        expected = (
-            "expected a name that no other axis and no column has"
-            if reserved
-            else "expected a name"
-        )
-        fix = "rename it" if reserved else "write letters, digits and _"
-        key: Key = ("axes", name)
-        place = faults.document.key_place(key)
-        faults.faults.append(Fault(got, expected, fix, f"axes.{name}", place))
+        expected, fix = "expected a name", "write letters, digits and _"
+        if reserved:
+            expected, fix = f"{expected} that no other axis and no column has", "rename it"
+        fault = Fault(f"got the axis {name!r}", expected, fix)
+        faults.note(fault, ("axes", name), at_key=True)
 
 
 def _filters(spec: SweepFile, axes: Mapping[str, Axis], faults: FaultCollector) -> list[Expression]:

@@ -366,7 +366,7 @@ class RunDirectory:
         SpecError
             For such a directory, or one that cannot be written to.
         """
-        with writing(self.place):
+        with faults_of_writing(self.place):
             self.path.mkdir(parents=True, exist_ok=True)
             if not self.is_begun:
                 self._refuse_others()
@@ -384,7 +384,7 @@ class RunDirectory:
             text = json.dumps(manifest | {"checksum": _checksum(manifest)}, indent=1)
             self._write(self.path / MANIFEST, text.encode(), f".{MANIFEST}.")
         elif self.manifest_path.name == _OLD_MANIFEST:
-            with writing(self.place):
+            with faults_of_writing(self.place):
                 self.manifest_path.rename(self.path / MANIFEST)
 
     def _refuse_others(self) -> None:
@@ -398,7 +398,7 @@ class RunDirectory:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the directory; a second runner is refused. A dead runner holds nothing."""
-        with writing(self.place):
+        with faults_of_writing(self.place):
             handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             try:
@@ -452,7 +452,7 @@ class RunDirectory:
             return list(zip(parts, pool.map(layout.fault, parts), strict=True))
 
     def _write(self, path: Path, data: bytes, prefix: str) -> None:
-        with writing(self.place), output_file(path, prefix=prefix, durable=True) as file:
+        with faults_of_writing(self.place), output_file(path, prefix=prefix, durable=True) as file:
             file.write(data)
 
     def write_part(self, index: int, data: bytes) -> None:
@@ -467,7 +467,7 @@ class RunDirectory:
 
 
 @contextlib.contextmanager
-def writing(place: Place) -> Iterator[None]:
+def faults_of_writing(place: Place) -> Iterator[None]:
     """Turn what the system says of a failed write into a fault."""
     try:
         yield

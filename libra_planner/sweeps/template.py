@@ -27,6 +27,7 @@ from libra_planner.reading.document import (
     dotted_key,
     read_document,
     shown,
+    value_at,
 )
 from libra_planner.reading.faults import FaultCollector
 from libra_planner.sweeps.axes import Axis, SweepFile, cell
@@ -151,7 +152,7 @@ class PlanTemplate:
         for key, slot in self.slots.items():
             if which is None or which(key, slot):
                 value = faults.attempt(key, partial(slot.filled, values))
-                _replace(result.value, key, value)
+                value_at(result.value, key[:-1])[key[-1]] = value
         if faults.faults:
             raise SpecError(*faults.faults)
         return result
@@ -161,12 +162,6 @@ def is_numeric(key: Key, slot: Slot) -> bool:
     """Whether a slot changes numbers only: in a rule, or in the fixed cost."""
     rule = len(key) == 2 and key[0] == "constraints" and isinstance(slot, Text)
     return rule or key[0] == "fixed_cost"
-
-
-def _replace(value: Any, key: Key, new: Any) -> None:
-    for part in key[:-1]:
-        value = value[part]
-    value[key[-1]] = new
 
 
 def _plain(value: Any) -> Any:
@@ -263,14 +258,11 @@ def base_plan(document: Document, spec: SweepFile, beside: Path) -> tuple[Docume
 
 def _part(document: Document, key: Key) -> Document:
     """A part of a document as a document, with its places."""
-    value = document.value
-    for part in key:
-        value = value[part]
     n = len(key)
     places = {k[n:]: place for k, place in document.places.items() if k[:n] == key}
     key_places = {k[n:]: place for k, place in document.key_places.items() if k[:n] == key}
     quoted = {k[n:] for k in document.quoted if k[:n] == key}
-    return Document(document.file, copy.deepcopy(value), places, key_places, quoted)
+    return Document(document.file, copy.deepcopy(document.at(key)), places, key_places, quoted)
 
 
 def apply_set(document: Document, plan: Document, spec: SweepFile, faults: FaultCollector) -> None:
@@ -422,14 +414,14 @@ def _axis_values(
     table = table_of(path, list(axes))
     (stored,) = table.slice(row % size, 1).to_pylist()
     try:
-        return {name: _given(axis)[stored[name]] for name, axis in axes.items()}
+        return {name: _values_by_cell(axis)[stored[name]] for name, axis in axes.items()}
     except KeyError as error:
         got = f"got the value {error.args[0]!r}"
         expected = "expected one that the sweep's manifest has"
         raise SpecError(Fault(got, expected, "run the sweep again", "", place)) from None
 
 
-def _given(axis: Axis) -> dict[Any, Any]:
+def _values_by_cell(axis: Axis) -> dict[Any, Any]:
     """What a column holds to the value that the sweep file gave."""
     plain = axis.kind in (NUMBER, TRUTH)
     return {value if plain else cell(value): value for value in axis.values}
@@ -452,17 +444,11 @@ def _slots(
             tiers = {n_dims: list(names) for n_dims, names in axes[axis].tiers.items()}
             yield tuple(key), TiersOf(axis, tiers)
         else:
-            yield tuple(key), parse_text(_at(document.value, key), kinds)
-
-
-def _at(value: Any, key: list[str | int]) -> Any:
-    for part in key:
-        value = value[part]
-    return value
+            yield tuple(key), parse_text(document.at(key), kinds)
 
 
 def _make_absolute(plan: Any, beside: Path) -> None:
     """Let paths hold wherever the plan is put."""
     for key, name in list(named_files(plan, ())):
         if isinstance(name, str) and bundled.is_path(name):
-            _at(plan, list(key[:-1]))[key[-1]] = str((beside / name).resolve())
+            value_at(plan, key[:-1])[key[-1]] = str((beside / name).resolve())

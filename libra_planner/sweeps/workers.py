@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -53,24 +54,17 @@ class Part:
     data: bytes = b""
 
 
-def solved_part(solver: Solver, chunk: Chunk) -> Part:
+def solve_part(solver: Solver, chunk: Chunk) -> Part:
     """A chunk solved, as a parquet file in memory."""
     start = perf_counter()
     solved = solver.solved(chunk)
     data = parquet_bytes(table_of(solved, solver.job))
-    names = solved.status.tolist()
-    return Part(
-        index=chunk.index,
-        n=chunk.n,
-        n_resolved=int(solved.resolved.sum()),
-        statuses={name: names.count(name) for name in dict.fromkeys(names)},
-        seconds=perf_counter() - start,
-        data=data,
-    )
+    statuses, n_resolved = dict(Counter(solved.status.tolist())), int(solved.resolved.sum())
+    return Part(chunk.index, chunk.n, n_resolved, statuses, perf_counter() - start, data)
 
 
 def remote_part(job: Job, chunk: Chunk) -> Part:
-    """:func:`solved_part` on another machine: the caller writes the file.
+    """:func:`solve_part` on another machine: the caller writes the file.
 
     Raises
     ------
@@ -81,7 +75,7 @@ def remote_part(job: Job, chunk: Chunk) -> Part:
         got = f"got a worker with libra-planner {__version__}"
         fix = "install the same version on all machines"
         raise SpecError(Fault(got, f"expected {job.version}", fix))
-    return solved_part(Solver(job), chunk)
+    return solve_part(Solver(job), chunk)
 
 
 MOST_TRIES = 3
@@ -131,7 +125,7 @@ def pool_parts(
                 else:
                     _count(worker, tries, directory)
                     again += worker.chunks
-                    workers[workers.index(worker)] = _replaced(worker, job, directory)
+                    workers[workers.index(worker)] = _next_worker(worker, job, directory)
 
 
 def _fill(worker: _Worker, again: list[Chunk], chunks: Iterator[Chunk]) -> None:
@@ -169,10 +163,10 @@ def _count(worker: _Worker, tries: dict[int, int], directory: RunDirectory) -> N
         raise SpecError(Fault(got, "", fix, "", directory.place))
 
 
-def _replaced(worker: _Worker, job: Job, directory: RunDirectory) -> _Worker:
+def _next_worker(worker: _Worker, job: Job, directory: RunDirectory) -> _Worker:
     worker.connection.close()
     worker.process.join()
-    return _started(job, directory)
+    return _new_worker(job, directory)
 
 
 @contextmanager
@@ -180,7 +174,7 @@ def _workers(job: Job, directory: RunDirectory, n_workers: int) -> Iterator[list
     workers: list[_Worker] = []
     try:
         for _ in range(n_workers):
-            workers.append(_started(job, directory))
+            workers.append(_new_worker(job, directory))
         yield workers
     finally:
         for worker in workers:
@@ -190,7 +184,7 @@ def _workers(job: Job, directory: RunDirectory, n_workers: int) -> Iterator[list
             worker.connection.close()
 
 
-def _started(job: Job, directory: RunDirectory) -> _Worker:
+def _new_worker(job: Job, directory: RunDirectory) -> _Worker:
     """A new process; its libraries use one thread each."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -250,7 +244,7 @@ def _receive(connection: Connection, chunks: queue.Queue[Chunk]) -> None:
 def _done(solver: Solver, directory: RunDirectory, chunk: Chunk) -> object:
     """A chunk solved and written, or what went wrong."""
     try:
-        part = solved_part(solver, chunk)
+        part = solve_part(solver, chunk)
         directory.write_part(chunk.index, part.data)
     except SpecError as error:
         return "faults", error.faults
@@ -258,7 +252,7 @@ def _done(solver: Solver, directory: RunDirectory, chunk: Chunk) -> object:
         return "faults", (Fault(str(error), place=Place(str(directory.path))),)
     except Exception as error:
         return "error", f"{type(error).__name__}: {error} (part {chunk.index})"
-    return Part(part.index, part.n, part.n_resolved, part.statuses, part.seconds)
+    return replace(part, data=b"")
 
 
 CONNECT_S = 15
@@ -288,12 +282,12 @@ def cluster_parts(
         When dask is not installed, the scheduler does not answer, or a worker fails.
     """
     client = _client(address)
-    with _quiet(), _connected(client, address):
+    with _quiet_loggers(), _closing(client, address):
         yield from _parts(client, job, chunks, directory, address)
 
 
 @contextmanager
-def _connected(client: Any, address: str) -> Iterator[None]:
+def _closing(client: Any, address: str) -> Iterator[None]:
     """Close the connection at the end; say it where the cluster goes away before."""
     try:
         yield
@@ -307,7 +301,7 @@ def _connected(client: Any, address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet_loggers() -> Iterator[None]:
     """Keep the tracebacks that distributed logs, of a lost connection, from the terminal."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     before = [logger.level for logger in loggers]

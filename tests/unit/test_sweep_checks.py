@@ -19,7 +19,7 @@ from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.policy import Policy
-from libra_planner.sweeps.runner import estimated, run_sweep
+from libra_planner.sweeps.runner import estimate, run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from tests.conftest import Outcome
 
@@ -254,7 +254,7 @@ def test_without_the_key_nothing_is_checked(run: Run, tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep, sort_keys=False))
     found = load_sweep(tmp_path / "sweep.yaml")
     assert found.check is None
-    assert estimated(found).n_routed == 0
+    assert estimate(found).n_routed == 0
     run_sweep(found, tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "_manifest.json").read_text())
     assert "check" not in manifest["spec"]

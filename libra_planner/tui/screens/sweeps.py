@@ -78,13 +78,13 @@ def template(plan: Path, total_GBps: float | None) -> str:
 
 def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
-    from libra_planner.sweeps.runner import estimated, probe
+    from libra_planner.sweeps.runner import estimate, probe
     from libra_planner.sweeps.spec import job_of, load_sweep
     from libra_planner.units import format_bytes, format_time
 
     sweep = load_sweep(file, text)
     probe(sweep, job_of(sweep))
-    found = estimated(sweep)
+    found = estimate(sweep)
     axes = ", ".join(f"{axis.name} {len(axis.values):,}" for axis in sweep.axes)
     time_text, size = format_time(found.core_s), format_bytes(found.size_bytes)
     return f"{found.n_designs:,} designs ({axes}); about {time_text} on one core, {size}"
@@ -236,10 +236,10 @@ def is_run(folder: Path) -> bool:
 def write(text: str, folder: Path) -> Path:
     """Write the sweep's file and the folders that it needs; one that was there is kept as .bak."""
     from libra_planner.files import write_files
-    from libra_planner.sweeps.store import writing
+    from libra_planner.sweeps.store import faults_of_writing
 
     file = file_of(folder)
-    with writing(_at(file.parent)):
+    with faults_of_writing(_at(file.parent)):
         file.parent.mkdir(parents=True, exist_ok=True)
     write_files({file: text})
     return file
