@@ -78,6 +78,7 @@ def dimensions(found: CheckedLinks) -> Table:
     """What every dimension is built of, and how it fares."""
     from libra_planner.fabric.parts import design_parts
     from libra_planner.units import format_bandwidth
+    from libra_planner.views.spread import two_digits
 
     report = found.checked.report
     built, fares = ("switches", "cables", "optics"), ("effic. %", "FIM %", "floor")
@@ -90,9 +91,9 @@ def dimensions(found: CheckedLinks) -> Table:
             f"{parts.n_switches:,}" if parts.n_switches else "-",
             f"{parts.n_cables:,}",
             f"{parts.n_optics:,}",
-            percent(float(one.efficiency.mean()) * 100),
-            percent(float(one.fim_percent.mean())),
-            percent(one.fim_floor_percent),
+            two_digits(float(one.efficiency.mean()) * 100),
+            two_digits(float(one.fim_percent.mean())),
+            two_digits(one.fim_floor_percent),
         )
     return table
 
@@ -124,41 +125,27 @@ def notes(found: CheckedLinks) -> Text:
     return note_lines((*algorithm_lines(checked.report), *check_notes(checked)))
 
 
-def percent(value: float) -> str:
-    """Two digits, or a dash for what is not defined.
-
-    >>> percent(36.537), percent(float("nan"))
-    ('36.54', '-')
-    """
-    return "-" if math.isnan(value) else f"{value:.2f}"
-
-
 def layers(found: CheckedLinks) -> Table | None:
     """Imbalance of each layer in the phase to look at, with the floor of any routing."""
+    from libra_planner.views.layers import layer_table
+    from libra_planner.views.renderers.cockpit import panel_table
+
     if found.hot is None:
         return None
-    names = ("layer", "links", "flows", "FIM %", "floor", "max/mean", "busiest", "idle")
-    table = _table(*names)
-    for layer in found.hot.worst.layers:
-        table.add_row(
-            layer.name,
-            f"{layer.n_links:,}",
-            f"{layer.n_flows:,}",
-            percent(layer.fim_percent),
-            percent(layer.fim_floor_percent),
-            percent(layer.max_over_mean),
-            f"{layer.max_flows:g}",
-            f"{layer.n_idle:,}",
-        )
-    return table
+    table = layer_table(found.hot.worst.layers, flows="{:g}".format)
+    same = {name: name for name in ("layer", "links", "flows", "FIM %")}
+    others = {"floor %": "floor", "max/mean": "max/mean", "max flows": "busiest"}
+    return panel_table(table, {**same, **others, "idle links": "idle"})
 
 
 def phase_name(found: CheckedLinks) -> str:
     """The phase to look at, for people."""
+    from libra_planner.views.phases import labels
+
     hot = found.hot
     if hot is None:
         return "no switches in this design: direct links offer no choice of path"
-    users = ", ".join(dict.fromkeys(user.label for user in hot.users))
+    users = ", ".join(labels(hot.users))
     slower = hot.worst.time_s / hot.worst.ideal_s
     seeds = found.checked.report.seeds
     first = f" with seed {seeds[0]}" if len(seeds) > 1 else ""

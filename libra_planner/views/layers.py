@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,13 @@ def layer_row(layer: LayerReport) -> dict[str, Any]:
     }
 
 
-def layer_table(layers: Sequence[LayerReport], *, n_routings: int = 1) -> Table:
-    """Imbalance of every layer."""
+def layer_table(
+    layers: Sequence[LayerReport],
+    *,
+    n_routings: int = 1,
+    flows: Callable[[float], str] = "{:,.6g}".format,
+) -> Table:
+    """Imbalance of every layer; ``flows`` words the most flows of a link."""
     means = f", means of {n_routings:,} routings" if n_routings > 1 else ""
     return table_of(
         f"Layers{means}",
@@ -44,7 +49,7 @@ def layer_table(layers: Sequence[LayerReport], *, n_routings: int = 1) -> Table:
             "flows": lambda one: count(one.n_flows),
             "FIM %": lambda one: two_digits(one.fim_percent),
             "floor %": lambda one: two_digits(one.fim_floor_percent),
-            "max flows": lambda one: f"{one.max_flows:,.6g}",
+            "max flows": lambda one: flows(one.max_flows),
             "max/mean": lambda one: two_digits(one.max_over_mean),
             "idle links": lambda one: count(one.n_idle),
         },
