@@ -36,9 +36,9 @@ from textual.widgets import Input
 from libra_planner.reading.bundled import example
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.launch import SWITCH_INTERVAL_S
-from libra_planner.tui.links import check_links
 from libra_planner.tui.plans import best_design
-from libra_planner.tui.processes import run_apart
+from libra_planner.tui.screens.links import check_links
+from libra_planner.tui.work import run_apart
 
 SIZES = ((80, 24), (200, 60))
 LOOK_S = 0.005

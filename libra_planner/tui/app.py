@@ -31,7 +31,6 @@ from libra_planner.tui.plans import (
     equal_split_GBps,
     read_plan,
 )
-from libra_planner.tui.processes import get_ready, run_apart
 from libra_planner.tui.screens.design import DesignPane
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits, Session
@@ -45,7 +44,9 @@ from libra_planner.tui.work import (
     Ticket,
     Workshop,
     error_text,
+    get_ready,
     load,
+    run_apart,
 )
 
 if TYPE_CHECKING:

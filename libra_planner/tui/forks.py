@@ -1,4 +1,4 @@
-"""The other side of :mod:`~libra_planner.tui.processes`: a process that has loaded the solver.
+"""The other side of :mod:`~libra_planner.tui.work`: a process that has loaded the solver.
 
 Importing this module where :data:`LOADS` is set loads it, which is how ``multiprocessing`` has
 the process prepared that work is forked from; anywhere else it only defines what work does.
@@ -38,7 +38,7 @@ MODULES = (
     "libra_planner.plan.problem",
     "libra_planner.sweeps.runner",
     "libra_planner.sweeps.results",
-    "libra_planner.tui.links",
+    "libra_planner.tui.screens.links",
     "libra_planner.tui.plans",
     "libra_planner.tui.screens.sweeps",
     "duckdb",
@@ -120,8 +120,8 @@ def _route() -> None:
 
     from libra_planner.reading.bundled import example
     from libra_planner.routing.policy import POLICIES
-    from libra_planner.tui.links import check_links
     from libra_planner.tui.plans import equal_split_GBps, read_plan
+    from libra_planner.tui.screens.links import check_links
     from libra_planner.units import BYTES_PER_S_PER_GBPS
 
     small = ("fabric.topology=SW(4)_SW(16)", "parallelism.tp=4", "parallelism.dp=16")

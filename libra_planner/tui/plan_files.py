@@ -70,7 +70,7 @@ class PlanFiles:
 
     def _ask_replace(self, target: Path, then: Callable[[], None]) -> None:
         """Write the plan there; ask before a file that is not the open plan's is replaced."""
-        from libra_planner.tui.fields import replaced
+        from libra_planner.tui.files import replaced
 
         text = replaced(self._cockpit.session.path, target)
         if not text:
@@ -86,7 +86,7 @@ class PlanFiles:
         cockpit, session = self._cockpit, self._cockpit.session
 
         def call(_ticket: Any) -> list[Path]:
-            from libra_planner.tui.fields import save_plan
+            from libra_planner.tui.files import save_plan
 
             return save_plan(session.path, session.edits.settings, target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.shadow import ShadowPrice
     from libra_planner.problem import Problem
     from libra_planner.reading.document import Document
-    from libra_planner.tui.work import Report
+
+Report = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
 
 Bandwidth = tuple[float, ...]
 """GB/s per NPU of every dimension, innermost first."""
@@ -191,9 +193,6 @@ def best_design(problem: Problem, _progress: Report) -> Optimum:
     evaluation = evaluated(solution.problem, solution.design.bandwidth_bytes_per_s)
     return Optimum(solution.problem, solution.design, evaluation, shadow)
 
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LETTERS = 40
 """Longest name of a design."""

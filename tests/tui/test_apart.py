@@ -21,10 +21,9 @@ from textual.message import Message
 
 from libra_planner.errors import Fault, Infeasible, Place, PlannerError, SpecError, UnknownName
 from libra_planner.reading.bundled import example, names
-from libra_planner.tui.links import check_links
-from libra_planner.tui.plans import best_design, frontier, read_plan
-from libra_planner.tui.processes import get_ready, run_apart
-from libra_planner.tui.work import Cancelled, Progress, Report, Ticket
+from libra_planner.tui.plans import Report, best_design, frontier, read_plan
+from libra_planner.tui.screens.links import check_links
+from libra_planner.tui.work import Cancelled, Progress, Ticket, get_ready, run_apart
 
 ROOT = Path(__file__).parents[2]
 
@@ -159,7 +158,7 @@ def prints(_progress: Report) -> None:
 
 
 PRINT = """
-from libra_planner.tui.processes import get_ready, run_apart
+from libra_planner.tui.work import get_ready, run_apart
 from libra_planner.tui.work import Ticket
 from tests.tui.test_apart import prints
 
@@ -194,7 +193,7 @@ def test_a_killed_server_takes_its_work_along_and_is_replaced(tmp_path: Path) ->
 ODD = """
 import sys
 from textual.app import App
-from libra_planner.tui.processes import get_ready, run_apart
+from libra_planner.tui.work import get_ready, run_apart
 from libra_planner.tui.work import Ticket
 from tests.tui.test_apart import reports
 

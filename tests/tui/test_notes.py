@@ -13,8 +13,9 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
-from libra_planner.tui import figures, links
 from libra_planner.tui.plans import MOST_LETTERS, Pin, best_design, read_plan, told_apart
+from libra_planner.tui.screens import design as figures
+from libra_planner.tui.screens import links
 from libra_planner.tui.screens.frontier import FrontierPane
 from libra_planner.tui.session import Session
 from libra_planner.tui.widgets.contents import Checklist

@@ -12,10 +12,17 @@ from libra_planner.errors import SpecError
 from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
 from libra_planner.reading.document import apply_settings, parse_document
-from libra_planner.tui.fields import edited_text, faults_by_key, form_fields, save_plan
-from libra_planner.tui.files import RecentPlan, left_with, recent_plans, remember
+from libra_planner.tui.files import (
+    RecentPlan,
+    edited_text,
+    left_with,
+    recent_plans,
+    remember,
+    save_plan,
+)
 from libra_planner.tui.plans import best_design, read_plan
 from libra_planner.tui.session import Session
+from libra_planner.tui.widgets.plan_form import faults_by_key, form_fields
 from tests.tui.conftest import PLAN
 
 

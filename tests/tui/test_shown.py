@@ -17,7 +17,8 @@ from textual.widgets import DataTable, TextArea
 
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.columns import columns, on_screen
-from libra_planner.tui.comparison import (
+from libra_planner.tui.plans import Pin, read_plan
+from libra_planner.tui.screens.compare import (
     BarGroup,
     bar_groups,
     bar_lines,
@@ -26,7 +27,6 @@ from libra_planner.tui.comparison import (
     disagreement,
     stacked,
 )
-from libra_planner.tui.plans import Pin, read_plan
 from libra_planner.tui.screens.reports import decision
 from libra_planner.tui.screens.sweeps import best_so_far
 from libra_planner.tui.session import Session
@@ -333,7 +333,7 @@ def test_an_origin_holds_for_its_plan_only(plan_file: Path) -> None:
 
 
 def test_an_origin_survives_saving(plan_file: Path) -> None:
-    from libra_planner.tui.fields import save_plan
+    from libra_planner.tui.files import save_plan
 
     session = opened(plan_file)
     session.edit("objective", "cost")

@@ -13,7 +13,7 @@ from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import manifest_of, run_sweep
 from libra_planner.sweeps.spec import load_sweep
 from libra_planner.sweeps.store import RunDirectory
-from libra_planner.tui.figures import headline
+from libra_planner.tui.screens.design import headline
 from libra_planner.views.renderers.text import markdown
 from libra_planner.views.report.compose import report
 from libra_planner.workload.operations import ModelStates, Workload

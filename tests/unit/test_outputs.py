@@ -14,8 +14,7 @@ from libra_planner.files import output, write_files
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
-from libra_planner.tui.fields import save_plan
-from libra_planner.tui.files import RecentPlan, recent_plans, remember
+from libra_planner.tui.files import RecentPlan, recent_plans, remember, save_plan
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]

@@ -23,8 +23,8 @@ from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.purchase import purchase
-from libra_planner.tui.links import check_links, parts_text
-from libra_planner.tui.links import notes as screen_notes
+from libra_planner.tui.screens.links import check_links, parts_text
+from libra_planner.tui.screens.links import notes as screen_notes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

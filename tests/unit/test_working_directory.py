@@ -37,7 +37,7 @@ if __name__ == "__main__":
 """
 
 CHILD = """
-from libra_planner.tui.processes import run_command
+from libra_planner.tui.work import run_command
 from libra_planner.tui.work import Ticket
 
 print(run_command(["list", "examples"], Ticket("list", 1, "", print)))

@@ -16,8 +16,8 @@ from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.fabric.topology import WIRINGS
 from libra_planner.routing.policy import POLICIES, Policy
-from libra_planner.tui import links
 from libra_planner.tui.dialogs import Panel
+from libra_planner.tui.screens import links
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, fill
 

@@ -11,10 +11,9 @@ from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from libra_planner.tui.plans import Bandwidth, Pin
-from libra_planner.tui.processes import run_apart
+from libra_planner.tui.plans import Bandwidth, Pin, Report
 from libra_planner.tui.session import Edits, Session
-from libra_planner.tui.work import Report, Ticket, Workshop, error_text
+from libra_planner.tui.work import Ticket, Workshop, error_text, run_apart
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation

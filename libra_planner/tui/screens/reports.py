@@ -1,10 +1,11 @@
-"""Procurement reports of chosen designs, written by ``libra-planner report``."""
+"""Procurement reports of chosen designs, as ``libra-planner report`` writes them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from libra_planner.tui.plans import Pin
-from libra_planner.tui.processes import run_command
-from libra_planner.tui.work import Ticket
+from libra_planner.tui.plans import Pin, Report
+from libra_planner.tui.work import Ticket, run_apart
 
 FORMATS = ("html", "xlsx", "csv", "md", "pdf")
 
@@ -32,7 +32,7 @@ def write_report(
     Raises
     ------
     PlannerError
-        As the command does.
+        As the command does; each report is written in a process of its own.
     """
     from libra_planner.files import write_files
 
@@ -40,10 +40,17 @@ def write_report(
     plans = {folder / f"{_file_name(pin.name)}.yaml": pin for pin in pins}
     write_files({path: plan_text(pin) for path, pin in plans.items()})
     designs = [f"{path}@{_vector(pin)}" for path, pin in plans.items()]
-    options = ["-o", str(folder), "--formats", ",".join(formats), "--allow-missing", "--json"]
-    options += ["--check", policy] if policy else []
-    payload: dict[str, Any] = json.loads(run_command(["report", *designs, *options], ticket))
-    return payload
+    return run_apart(partial(_written, designs, folder, ",".join(formats), policy), ticket)
+
+
+def _written(
+    designs: Sequence[str], folder: Path, formats: str, policy: str | None, _progress: Report
+) -> dict[str, Any]:
+    from libra_planner.studies.reports import report
+    from libra_planner.views.report.payload import report_payload
+
+    written = report(designs, folder, formats=formats, check=policy, allow_missing=True)
+    return report_payload(written.comparison, written.files)
 
 
 def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> RenderableType:
@@ -130,7 +137,7 @@ def _vector(pin: Pin) -> str:
 def plan_text(pin: Pin) -> str:
     """A pinned design's plan with its edits and comments, paths made absolute."""
     from libra_planner.files import read_text
-    from libra_planner.tui.fields import edited_text
+    from libra_planner.tui.files import edited_text
 
     settings = (*pin.settings_now(), *_absolute(pin))
     return edited_text(read_text(pin.path), settings, str(pin.path))

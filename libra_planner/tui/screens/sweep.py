@@ -16,12 +16,11 @@ from textual.widgets import DataTable, Input, Label, Static, TextArea
 from libra_planner.errors import PlannerError
 from libra_planner.sweeps.columns import on_screen
 from libra_planner.tui.files import real_path
-from libra_planner.tui.processes import run_apart
 from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.widgets.contents import fill
-from libra_planner.tui.work import Cancelled, Ticket
+from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
 _FLICKER_S = 0.1
 """Time that a page may take before it is said that it is being read."""

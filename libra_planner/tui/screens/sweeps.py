@@ -32,7 +32,8 @@ def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
 
 if TYPE_CHECKING:
     from libra_planner.sweeps.results import Answer
-    from libra_planner.tui.work import Report, Ticket
+    from libra_planner.tui.plans import Report
+    from libra_planner.tui.work import Ticket
 
 N_PER_PAGE = 100
 VIEWS = ("best", "frontier", "all")
@@ -96,7 +97,7 @@ State = Callable[[Mapping[str, Any], tuple[str, ...]], None]
 
 def run(file: Path, folder: Path, ticket: Ticket, report: State) -> dict[str, Any]:
     """Solve what is missing; ``report`` gets the state and the best designs as they change."""
-    from libra_planner.tui.processes import event_of, run_apart, run_command
+    from libra_planner.tui.work import event_of, run_apart, run_command
 
     last: dict[str, Any] = {}
     looked_s = 0.0
@@ -196,7 +197,7 @@ def plan_of_row(
 
 
 if TYPE_CHECKING:
-    from libra_planner.tui.work import Report
+    from libra_planner.tui.plans import Report
 
 WAY_OUT = "give another name in 'results in' (Tab gets there)"
 """What the cockpit has instead of ``-o``."""

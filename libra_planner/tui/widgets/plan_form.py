@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -13,7 +15,220 @@ from textual.events import DescendantBlur
 from textual.timer import Timer
 from textual.widgets import Input, Select, Static
 
-from libra_planner.tui.fields import FormField
+from libra_planner.errors import Fault
+from libra_planner.reading.document import dotted_key
+
+if TYPE_CHECKING:
+    from libra_planner.reading.document import Document
+
+_CHOSEN = (
+    "training_loop",
+    "objective",
+    "group_objective",
+    "fidelity",
+    "scheduler",
+    "contention",
+)
+"""Keys whose values are chosen from those that a plan can have."""
+
+_FIELDS = (
+    ("workload", "workload"),
+    ("workloads", "workloads"),
+    ("group_objective", "group aim"),
+    ("fabric.topology", "topology"),
+    ("fabric.tiers", "tiers"),
+    ("parallelism", "parallel"),
+    ("parallelism.tp", "tp"),
+    ("parallelism.dp", "dp"),
+    ("global_batch", "batch"),
+    ("npu", "npu"),
+    ("cost_model", "prices"),
+    ("fixed_cost", "fixed cost"),
+    ("training_loop", "loop"),
+    ("contention", "contention"),
+    ("fidelity", "fidelity"),
+    ("fabric.latency_ns", "latency ns"),
+    ("fabric.link_options", "catalogue"),
+    ("fabric.realization", "links"),
+    ("objective", "objective"),
+)
+"""Keys and their labels in the order of the form; other keys of a plan follow."""
+
+_ALWAYS = (
+    "workload",
+    "fabric.topology",
+    "fabric.tiers",
+    "parallelism.tp",
+    "parallelism.dp",
+    "global_batch",
+    "cost_model",
+    "training_loop",
+    "objective",
+)
+"""Shown even where the plan does not say them."""
+
+
+OPTIONAL = frozenset(
+    (
+        "global_batch",
+        "npu",
+        "fixed_cost",
+        "fabric.latency_ns",
+        "fabric.link_options",
+        "fabric.realization",
+    )
+)
+"""Values that an empty field takes away."""
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One editable value.
+
+    Parameters
+    ----------
+    key : dotted path, as ``--set`` takes it.
+    label : for people.
+    text : the value as one types it; empty where the plan says nothing.
+    line : in the file; ``None`` for a value that was edited or is not there.
+    choices : known names; empty for free text.
+    edited : whether it differs from the file.
+    """
+
+    key: str
+    label: str
+    text: str
+    line: int | None
+    choices: tuple[str, ...] = ()
+    edited: bool = False
+
+
+def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField]:
+    """Fields of a plan from top to bottom; its rules last, one each."""
+    value = document.value if isinstance(document.value, dict) else {}
+    edited = {setting.partition("=")[0].strip() for setting in settings}
+    found = [
+        _field(document, value, key, label, edited)
+        for key, label in (*_shown(value), *_others(value))
+    ]
+    rules = value.get("constraints")
+    if isinstance(rules, list):
+        numbers = range(len(rules))
+        keys = [(f"constraints.{i}", f"rule {i + 1}") for i in numbers]
+        found += [_field(document, value, key, label, edited) for key, label in keys]
+    elif rules is not None:
+        found.append(_field(document, value, "constraints", "rules", edited))
+    return found
+
+
+def _shown(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    hidden = _hidden(value)
+    for key, label in _FIELDS:
+        if key not in hidden and (key in _ALWAYS or _at(value, key) is not None):
+            yield key, label
+
+
+def _hidden(value: dict[str, Any]) -> set[str]:
+    """Fields of another form of plan: of a group, of group sizes per phase, of degrees."""
+    degrees, is_group = value.get("parallelism"), "workloads" in value
+    hidden = {"workload", "global_batch"} if is_group else set()
+    by_degree = isinstance(degrees, dict) and not set(degrees) - {"tp", "dp"}
+    if by_degree or (degrees is None and not is_group):
+        return hidden | {"parallelism"}
+    return hidden | {"parallelism.tp", "parallelism.dp"}
+
+
+def _others(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    known = {key.partition(".")[0] for key, _ in _FIELDS} | {"constraints"}
+    for key in value:
+        if key not in known:
+            yield key, key.replace("_", " ")
+
+
+def _at(value: Any, key: str) -> Any:
+    for part in key.split("."):
+        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, dict):
+            value = value.get(part)
+        else:
+            return None
+    return value
+
+
+def _field(
+    document: Document, value: dict[str, Any], key: str, label: str, edited: set[str]
+) -> FormField:
+
+    found = _at(value, key)
+    place = document.places.get(dotted_key(key))
+    touched = any(key == one or key.startswith(f"{one}.") for one in edited)
+    text = value_text(found)
+    choices = _choices(key, text)
+    return FormField(key, label, text, place.line if place else None, choices, touched)
+
+
+def value_text(value: Any) -> str:
+    """A value as one types it: names plain, lists and maps in one line.
+
+    >>> value_text("RI(4)"), value_text(8192), value_text(["pod"]), value_text(None)
+    ('RI(4)', '8192', '["pod"]', '')
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _choices(key: str, text: str) -> tuple[str, ...]:
+    """Known names of a key, and what the plan says if it is another one."""
+    from libra_planner.reading import bundled
+
+    kinds = {"workload": "workloads", "cost_model": "cost-models"}
+    known = tuple(bundled.names(kinds[key])) if key in kinds else _literals(key)
+    return known if not known or text in known or not text else (*known, text)
+
+
+def _literals(key: str) -> tuple[str, ...]:
+    """What the plan's format lets a key be; nothing for free text."""
+    if key not in _CHOSEN:
+        return ()
+    from libra_planner.plan.models import GroupPlanSpec, PlanSpec
+
+    kind: Any = (GroupPlanSpec.model_fields | PlanSpec.model_fields)[key].annotation
+    if kind is bool:
+        return ("true", "false")
+    while get_origin(kind) is not Literal:  # The first of several, or what is annotated.
+        kind = get_args(kind)[0]
+    return get_args(kind)
+
+
+def faults_by_key(faults: tuple[Fault, ...], keys: list[str]) -> dict[str, list[Fault]]:
+    """Faults under the field they are about; those of no field under the empty key."""
+    found: dict[str, list[Fault]] = {}
+    for fault in faults:
+        path = _path(fault)
+        owners = [k for k in keys if path == k or path.startswith((f"{k}.", f"{k} "))]
+        inside = [k for k in keys if path and k.startswith(f"{path}.")]
+        key = max(owners, key=len) if owners else (inside[0] if inside else "")
+        found.setdefault(key, []).append(fault)
+    return found
+
+
+def _path(fault: Fault) -> str:
+    """Where in the plan a fault is: its own path, or that of the edit it comes from."""
+    file = fault.place.file if fault.place else ""
+    _, marker, edited = file.partition(": --set ")
+    return fault.path or (edited if marker else "")
+
+
+def fault_text(fault: Fault) -> str:
+    """A fault under its field: without the path that the field already says."""
+    parts = [fault.got, fault.expected]
+    text = ", ".join(part for part in parts if part)
+    text = f"{text}; {fault.fix}" if fault.fix else text
+    line = fault.place.line if fault.place else None
+    return f"line {line}: {text}" if line else text
+
 
 DEBOUNCE_S = 0.15
 """Pause in typing after which a value is taken."""

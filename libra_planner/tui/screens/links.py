@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from libra_planner.check.hotspot import Hotspot
     from libra_planner.fabric.clos import Array, Layer
     from libra_planner.problem import Problem
-    from libra_planner.tui.work import Report
+    from libra_planner.tui.plans import Report
     from libra_planner.views.check import CheckedPlan
 
 N_BUSIEST = 50
@@ -115,9 +115,13 @@ def parts_text(found: CheckedLinks) -> Text:
     return text
 
 
+def note_lines(notes: Iterable[str]) -> Text:
+    """Notes as the commands print them, a paragraph each."""
+    return Text("\n".join(f"Note: {note}" for note in notes), "dim")
+
+
 def notes(found: CheckedLinks) -> Text:
     """What collectives run, and what the check takes for granted, as ``check`` prints it."""
-    from libra_planner.tui.figures import note_lines
     from libra_planner.views.check import check_notes
     from libra_planner.views.phases import algorithm_lines
 
