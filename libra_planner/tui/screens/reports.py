@@ -47,7 +47,7 @@ def _written(
     designs: Sequence[str], folder: Path, formats: str, policy: str | None, _progress: Report
 ) -> dict[str, Any]:
     from libra_planner.studies.reports import report
-    from libra_planner.views.report.payload import report_payload
+    from libra_planner.views.report.compose import report_payload
 
     written = report(designs, folder, formats=formats, check=policy, allow_missing=True)
     return report_payload(written.comparison, written.files)
