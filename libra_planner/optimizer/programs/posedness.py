@@ -8,7 +8,6 @@ from functools import reduce
 from types import MappingProxyType
 
 import numpy as np
-from scipy.optimize import linprog
 
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed
 from libra_planner.optimizer.conflict import irreducible, rule_key, rule_names, rule_place
@@ -369,6 +368,8 @@ def _extremes(rules: Sequence[Rule], unit: Array) -> tuple[Array, Array]:
 
 def _least(rows: RuleRows, cost: Array, *, last_upper: float | None = None) -> tuple[int, float]:
     """Status and least cost.x over x of 0 or more under the rows, by HiGHS."""
+    from scipy.optimize import linprog  # The cockpit holds shadow prices, and no solver.
+
     system = (rows.upper, rows.limit, rows.equal, rows.target)
     bounds = [(0.0, None)] * (len(cost) - 1) + [(0.0, last_upper)]
     for options in _OPTIONS:
