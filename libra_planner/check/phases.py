@@ -35,8 +35,8 @@ from libra_planner.fabric.topology import Topology
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
-from libra_planner.routing.routes import reduction_trees, sprayed_trees
-from libra_planner.routing.routing import Router, Routing, dealt
+from libra_planner.routing.routes import Routing, reduction_trees
+from libra_planner.routing.routing import Router, dealt
 from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.parallelism import Group
 
@@ -350,7 +350,7 @@ class Phase:
         n_nics, fabric = self.built.n_nics, self.unit_fabric
         host = self.built.port_of_npu[self._placed(seed)]
         group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
-        even = sprayed_trees(fabric, host.ravel(), group)
+        even = reduction_trees(fabric, host.ravel(), group)
         trees = even
         if policy.kind.keeps_flows_whole:
             root = _roots(fabric, host.ravel(), group, policy, seed)

@@ -16,7 +16,8 @@ from libra_planner.routing.imbalance import (
 )
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.routing import Router, Routing
+from libra_planner.routing.routes import Routing
+from libra_planner.routing.routing import Router
 
 _NAN = float("nan")
 Progress = Callable[[int, int], None]

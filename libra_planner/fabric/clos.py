@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from libra_planner.errors import Fault, SpecError
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 _UP = ("host_up", "leaf_up", "spine_up")
 _DOWN = ("core_down", "spine_down", "host_down")
@@ -189,7 +191,7 @@ class Clos:
         return capacity
 
     @cached_property
-    def alive(self) -> NDArray[np.bool_]:
+    def alive(self) -> Mask:
         """Which links work, shape (n_links,)."""
         alive = np.ones(self.n_links, dtype=np.bool_)
         alive[self.failed] = False
@@ -309,8 +311,7 @@ def joined(*parts: Flows) -> Flows:
     return Flows(**columns)
 
 
-@dataclass(frozen=True)
-class Hops:
+class Hops(NamedTuple):
     """Which switches decide about each flow, shape (n_flows,) each.
 
     Parameters
@@ -324,8 +325,33 @@ class Hops:
     dst_leaf: Indices
     src_pod: Indices
     dst_pod: Indices
-    leaves_leaf: NDArray[np.bool_]
-    leaves_pod: NDArray[np.bool_]
+    leaves_leaf: Mask
+    leaves_pod: Mask
+
+
+class Tiers(NamedTuple):
+    """One number per link between switches; views, so writing to them writes to the links.
+
+    Parameters
+    ----------
+    leaf_up, spine_down : shape (leaves, spines of a pod, parallel links).
+    spine_up, core_down : shape (pods, spines of a pod, cores of a spine, parallel links).
+    """
+
+    leaf_up: NDArray[Any]
+    spine_up: NDArray[Any]
+    core_down: NDArray[Any]
+    spine_down: NDArray[Any]
+
+
+def by_tier(fabric: Clos, per_link: NDArray[Any]) -> Tiers:
+    """Numbers of all links, shape (n_links,), as one array per tier and direction."""
+    leaf = (fabric.total_leaves, fabric.n_spines, fabric.n_parallel)
+    pod = (fabric.total_pods, fabric.n_spines, fabric.n_cores, fabric.core_parallel)
+    shapes = {"leaf_up": leaf, "spine_up": pod, "core_down": pod, "spine_down": leaf}
+    slices = {layer.name: layer.links for layer in fabric.layers}
+    none = slice(0, 0)
+    return Tiers(*(per_link[slices.get(x, none)].reshape(shapes[x]) for x in Tiers._fields))
 
 
 def hops(fabric: Clos, flows: Flows) -> Hops:
@@ -353,8 +379,7 @@ def hops(fabric: Clos, flows: Flows) -> Hops:
     return Hops(*leaf, *pod, leaves_leaf, leaves_pod)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What the switches of each flow's path choose, shape (n_flows,) each; -1 for no choice.
 
     Parameters
@@ -383,7 +408,7 @@ def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = No
     links = np.full((flows.n_flows, len(fabric.layers)), -1, dtype=np.int64)
     column = {layer.name: i for i, layer in enumerate(fabric.layers)}
 
-    def put(name: str, mask: NDArray[np.bool_], index: Indices) -> None:
+    def put(name: str, mask: Mask, index: Indices) -> None:
         start = fabric.layer(name).start
         links[mask, column[name]] = start + index[mask]
 

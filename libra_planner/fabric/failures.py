@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from libra_planner.errors import Disconnected, Fault, SpecError
-from libra_planner.fabric.clos import Clos, Hops, Indices
-
-Mask = NDArray[np.bool_]
+from libra_planner.fabric.clos import Clos, Hops, Indices, Mask, Tiers, by_tier
 
 
 @dataclass(frozen=True)
@@ -30,39 +27,17 @@ class LiveLinks:
 
     fabric: Clos
 
-    def _layer(self, name: str, *shape: int) -> Mask:
-        return self.fabric.alive[self.fabric.layer(name).links].reshape(shape)
-
     @cached_property
-    def leaf_up(self) -> Mask:
-        """Shape (leaves, spines, parallel)."""
-        f = self.fabric
-        return self._layer("leaf_up", f.total_leaves, f.n_spines, f.n_parallel)
-
-    @cached_property
-    def spine_down(self) -> Mask:
-        """Shape (leaves, spines, parallel)."""
-        f = self.fabric
-        return self._layer("spine_down", f.total_leaves, f.n_spines, f.n_parallel)
-
-    @cached_property
-    def spine_up(self) -> Mask:
-        """Shape (pods, spines, cores, parallel)."""
-        f = self.fabric
-        return self._layer("spine_up", f.total_pods, f.n_spines, f.n_cores, f.core_parallel)
-
-    @cached_property
-    def core_down(self) -> Mask:
-        """Shape (pods, spines, cores, parallel)."""
-        f = self.fabric
-        return self._layer("core_down", f.total_pods, f.n_spines, f.n_cores, f.core_parallel)
+    def tiers(self) -> Tiers:
+        """Which links work, by tier and direction."""
+        return by_tier(self.fabric, self.fabric.alive)
 
     def uplinks(self, where: Hops) -> Mask:
         """Uplinks of its leaf that lead to each flow's other leaf, shape (n_flows, n_uplinks)."""
-        reaches = np.any(self.spine_down, axis=2)[where.dst_leaf]
+        reaches = np.any(self.tiers.spine_down, axis=2)[where.dst_leaf]
         if where.leaves_pod.any():
             reaches = reaches & (self._pods_joined(where) | ~where.leaves_pod[:, None])
-        live: Mask = self.leaf_up[where.src_leaf] & reaches[:, :, None]
+        live: Mask = self.tiers.leaf_up[where.src_leaf] & reaches[:, :, None]
         return live.reshape(len(live), self.fabric.n_uplinks)
 
     def _pods_joined(self, where: Hops) -> Mask:
@@ -71,14 +46,14 @@ class LiveLinks:
             return np.zeros((len(where.src_pod), self.fabric.n_spines), dtype=np.bool_)
         n_pods = self.fabric.total_pods
         pairs, which = np.unique(where.src_pod * n_pods + where.dst_pod, return_inverse=True)
-        up, down = np.any(self.spine_up, axis=3), np.any(self.core_down, axis=3)
+        up, down = np.any(self.tiers.spine_up, axis=3), np.any(self.tiers.core_down, axis=3)
         joined: Mask = np.any(up[pairs // n_pods] & down[pairs % n_pods], axis=2)
         return joined[which]
 
     def core_links(self, where: Hops, spine: Indices) -> Mask:
         """Core links of each flow's spine that lead to the other pod, (n_flows, n_core_links)."""
-        down = np.any(self.core_down, axis=3)[where.dst_pod, spine]
-        live: Mask = self.spine_up[where.src_pod, spine] & down[:, :, None]
+        down = np.any(self.tiers.core_down, axis=3)[where.dst_pod, spine]
+        live: Mask = self.tiers.spine_up[where.src_pod, spine] & down[:, :, None]
         return live.reshape(len(live), self.fabric.n_core_links)
 
 
@@ -175,7 +150,7 @@ def _check_count(what: str, wanted: int, there_are: int) -> None:
         raise SpecError(Fault(f"got {wanted} failed {what}", expected, fix, "failed_links"))
 
 
-def disconnected(fabric: Clos, src: Indices, dst: Indices) -> NDArray[np.bool_]:
+def disconnected(fabric: Clos, src: Indices, dst: Indices) -> Mask:
     """Which pairs of hosts no working path joins, shape (n_pairs,).
 
     A path goes up to the lowest tier that joins its ends, and down again.
@@ -192,7 +167,7 @@ def disconnected(fabric: Clos, src: Indices, dst: Indices) -> NDArray[np.bool_]:
     return ~joined
 
 
-def _leaves_joined(fabric: Clos, pairs: Indices) -> NDArray[np.bool_]:
+def _leaves_joined(fabric: Clos, pairs: Indices) -> Mask:
     """Which pairs of different leaves of one plane some uplink joins, shape (n_pairs,)."""
     if not (fabric.n_spines and len(pairs)):
         return np.zeros(len(pairs), dtype=np.bool_)

@@ -16,12 +16,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices, hops, links_of
+from libra_planner.fabric.clos import (
+    Array,
+    Choice,
+    Clos,
+    Flows,
+    Hops,
+    Indices,
+    by_tier,
+    hops,
+    links_of,
+)
 from libra_planner.routing.loads import (
     DEAD,
-    by_tier,
     choice_of,
-    ends_of,
     groups,
     link_counts,
     no_load,
@@ -97,7 +105,8 @@ def placed(
     Parameters
     ----------
     group : shape (n_flows,); loads start again at 0 for each group.
-    picks : as :data:`~libra_planner.routing.loads.COLUMNS`, -1 where there is none; overwritten.
+    picks : columns are the fields of a :class:`~libra_planner.fabric.clos.Choice`, -1 where
+        there is none; overwritten.
     weights : what a flow adds to the load of a link at leaves, and at cores, shape
         (n_flows, 2); 1 without them.
     """
@@ -109,7 +118,7 @@ def placed(
     tiers = by_tier(fabric, no_load(fabric))
     if weights is None:
         weights = np.ones((flows.n_flows, 2), dtype=np.int64)
-    lost = place(tuple(tiers), tuple(ends_of(where)), order, group, picks, weights)
+    lost = place(tuple(tiers), tuple(where), order, group, picks, weights)
     if lost >= 0:
         got = f"got no path for flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]}"
         raise SpecError(Fault(got, "expected one over links that have not failed"))
@@ -173,7 +182,7 @@ def _annealed(
 
     where, weights = hops(fabric, flows), weights_of(fabric, flows)
     tiers = by_tier(fabric, no_load(fabric) + weighted_counts(fabric, flows, start, weights))
-    fixed = (tuple(tiers), tuple(ends_of(where)))
+    fixed = (tuple(tiers), tuple(where))
     picks, movable = picks_of(start), np.flatnonzero(where.leaves_leaf)
     unit = float(np.mean(weights.astype(np.float64) ** 2)) if weights.size else 1.0
     best, least, change = picks.copy(), (int(weights.max(axis=1).sum()), 0.0), 0.0
@@ -490,6 +499,6 @@ def _moved(fabric: Clos, flows: Flows, state: _State, f: int, link: int) -> Iter
     load = no_load(fabric) + link_counts(fabric, flows, state.choice)
     load[state.links[f][state.links[f] >= 0]] -= 1
     load[link] = DEAD
-    picks, ends = picks_of(state.choice), ends_of(hops(fabric, flows))
+    picks, ends = picks_of(state.choice), hops(fabric, flows)
     if path_cost(tuple(by_tier(fabric, load)), tuple(ends), picks[f], f) < DEAD:
         yield choice_of(picks)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices
-from libra_planner.fabric.failures import LiveLinks, Mask
+from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices, Mask
+from libra_planner.fabric.failures import LiveLinks
 from libra_planner.routing.policy import HASHES, Policy
 
 ROCEV2_PORT = 4791
@@ -462,11 +462,11 @@ def ecmp(fabric: Clos, flows: Flows, *, policy: Policy, where: Hops, seed: int) 
         core_link = taken("spine", up, fabric.n_core_links, alive)
         core = core_link // fabric.core_parallel
         at = (where.src_pod // fabric.n_pods * fabric.n_spines + spine) * fabric.n_cores + core
-        down = None if live is None else live.core_down[where.dst_pod, spine, core]
+        down = None if live is None else live.tiers.core_down[where.dst_pod, spine, core]
         core_down = taken("core", at, fabric.core_parallel, down)
     if fabric.n_parallel > 1:
         last = where.dst_pod * fabric.n_spines + spine
-        down = None if live is None else live.spine_down[where.dst_leaf, spine]
+        down = None if live is None else live.tiers.spine_down[where.dst_leaf, spine]
         spine_down = taken("spine", last, fabric.n_parallel, down)
     inside, between = where.leaves_leaf, where.leaves_pod
     return Choice(

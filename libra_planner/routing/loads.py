@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
-from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices, links_of
+from libra_planner.fabric.clos import Choice, Clos, Flows, Indices, links_of
 from libra_planner.routing.imbalance import fim_percent
 
 DEAD = 1 << 52
@@ -17,53 +16,8 @@ DEAD = 1 << 52
 _LONGEST = 1 << 20
 """Weight of the flow that takes a link for the longest time, where flows are not alike."""
 
-COLUMNS = ("uplink", "core_link", "core_down", "spine_down")
-"""What the columns of ``picks`` are: the fields of a :class:`Choice`."""
-
 COLUMN_OF = MappingProxyType({"leaf_up": 0, "spine_up": 1, "core_down": 2, "spine_down": 3})
-"""The column that says which link of a layer is taken."""
-
-
-class Tiers(NamedTuple):
-    """One number per link between switches; views, so writing to them writes to the links.
-
-    Parameters
-    ----------
-    leaf_up, spine_down : shape (leaves, spines of a pod, parallel links).
-    spine_up, core_down : shape (pods, spines of a pod, cores of a spine, parallel links).
-    """
-
-    leaf_up: Indices
-    spine_up: Indices
-    core_down: Indices
-    spine_down: Indices
-
-
-class Ends(NamedTuple):
-    """Where each flow starts, ends, and turns: :class:`Hops` for compiled loops."""
-
-    src_leaf: Indices
-    dst_leaf: Indices
-    src_pod: Indices
-    dst_pod: Indices
-    leaves_leaf: Indices
-    leaves_pod: Indices
-
-
-def ends_of(where: Hops) -> Ends:
-    """The hops as plain int64 arrays."""
-    fields = (getattr(where, name) for name in Ends._fields)
-    return Ends(*(np.ascontiguousarray(x, dtype=np.int64) for x in fields))
-
-
-def by_tier(fabric: Clos, per_link: Indices) -> Tiers:
-    """Numbers of all links, shape (n_links,), as one array per tier and direction."""
-    leaf = (fabric.total_leaves, fabric.n_spines, fabric.n_parallel)
-    pod = (fabric.total_pods, fabric.n_spines, fabric.n_cores, fabric.core_parallel)
-    shapes = {"leaf_up": leaf, "spine_up": pod, "core_down": pod, "spine_down": leaf}
-    slices = {layer.name: layer.links for layer in fabric.layers}
-    none = slice(0, 0)
-    return Tiers(*(per_link[slices.get(x, none)].reshape(shapes[x]) for x in Tiers._fields))
+"""The field of a :class:`Choice`, a column of picks, that says which link of a layer is taken."""
 
 
 def no_load(fabric: Clos) -> Indices:
@@ -72,8 +26,8 @@ def no_load(fabric: Clos) -> Indices:
 
 
 def no_picks(flows: Flows) -> Indices:
-    """Picks of flows that have no path yet, shape (n_flows, 4)."""
-    return np.full((flows.n_flows, len(COLUMNS)), -1, dtype=np.int64)
+    """Picks of flows that have no path yet: the fields of a :class:`Choice`, shape (n_flows, 4)."""
+    return np.full((flows.n_flows, len(Choice._fields)), -1, dtype=np.int64)
 
 
 def choice_of(picks: Indices) -> Choice:
@@ -83,7 +37,7 @@ def choice_of(picks: Indices) -> Choice:
 
 def picks_of(choice: Choice) -> Indices:
     """A choice as columns, for compiled loops."""
-    return np.stack([getattr(choice, name) for name in COLUMNS], axis=1)
+    return np.stack(choice, axis=1)
 
 
 def link_counts(fabric: Clos, flows: Flows, choice: Choice) -> Indices:

@@ -32,7 +32,7 @@ class PolicyKind:
         :func:`~libra_planner.fabric.clos.hops`), ``seed``, ``policy`` and each of its settings.
         It returns a :class:`~libra_planner.fabric.clos.Choice`, with a
         :class:`~libra_planner.routing.loads.Bound` of it or without one, or
-        :class:`~libra_planner.routing.routes.Sprayed` flows.
+        the :class:`~libra_planner.routing.routes.Routing` of sprayed flows.
     options : of :data:`OPTIONS`, those that it reads.
     is_drawn : whether another seed gives other paths.
     knows_all_flows : whether paths are given with all flows in view; else every switch decides

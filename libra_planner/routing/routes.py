@@ -107,20 +107,29 @@ def single_paths(links: ArrayLike) -> Routes:
 
 
 @dataclass(frozen=True)
-class Trees:
-    """Trees of one fabric.
+class Routing:
+    """Where flows go.
 
     Parameters
     ----------
-    routes : links of each tree, one row per group; all of a tree run at one rate.
-    counts : trees on each link, shape (n_links,).
+    routes : of each flow, or of each tree, over channels: links, or for sprayed packets bundles
+        of equal links that all packets of a flow use alike.
+    capacity_Bps : of each channel.
+    counts : flows on each link of the fabric, shape (n_links,); shares of sprayed ones.
+    links : shape (n_flows, n_layers), -1 where a flow turns earlier; ``None`` when sprayed.
+    gap : of ``ilp``: how far the largest load may be from the least possible, relative.
     """
 
     routes: Routes
+    capacity_Bps: Array
     counts: Array
+    links: Indices | None = None
+    gap: float | None = None
 
 
-def reduction_trees(fabric: Clos, host: Indices, group: Indices, root: Indices) -> Trees:
+def reduction_trees(
+    fabric: Clos, host: Indices, group: Indices, root: Indices | None = None
+) -> Routing:
     """Trees that join the hosts of each group, up to a root and down again.
 
     Parameters
@@ -129,7 +138,8 @@ def reduction_trees(fabric: Clos, host: Indices, group: Indices, root: Indices) 
     host : host ports, shape (n_hosts,).
     group : group of each, from 0 without gaps.
     root : number of the root of each group's tree, shape (n_groups,); which spine and core of
-        those that can be it, in turn.
+        those that can be it, in turn. Without it every root carries the same part of the
+        vector: the ideal of the others.
 
     Raises
     ------
@@ -144,59 +154,34 @@ def reduction_trees(fabric: Clos, host: Indices, group: Indices, root: Indices) 
     >>> trees = reduction_trees(fabric, np.array([0, 1]), np.array([0, 0]), np.array([0]))
     >>> trees.routes.of(0)
     array([0, 1, 2, 3, 4, 5, 6, 7])
-    """
-    _require_whole(fabric)
-    leaf, pod = fabric.leaf_of(host), fabric.pod_of(host)
-    parts = [(group, fabric.layer("host_up").start + host)]
-    if fabric.n_spines:
-        up = root[group] % fabric.n_uplinks
-        mask = _spans(group, leaf)
-        link = fabric.layer("leaf_up").start + leaf * fabric.n_uplinks + up
-        parts.append((group[mask], link[mask]))
-    if fabric.n_cores:
-        spine = up // fabric.n_parallel
-        core = root[group] // fabric.n_uplinks % fabric.n_core_links
-        mask = _spans(group, pod)
-        link = (pod * fabric.n_spines + spine) * fabric.n_core_links + core
-        parts.append((group[mask], fabric.layer("spine_up").start + link[mask]))
-    pairs = np.unique(np.concatenate([np.stack(part) for part in parts], axis=1), axis=1)
-    return _up_and_down(fabric, pairs[0], pairs[1], np.ones(pairs.shape[1]))
 
-
-def sprayed_trees(fabric: Clos, host: Indices, group: Indices) -> Trees:
-    """Trees of which every root carries the same part of the vector: the ideal of the others.
-
-    Parameters
-    ----------
-    fabric, host, group : as :func:`reduction_trees` has them.
-
-    Raises
-    ------
-    SpecError
-        For a fabric with failed links.
-
-    Examples
-    --------
-    Two hosts under different leaves, two spines with half of the tree each:
+    Two spines with half of the tree each:
 
     >>> fabric = Clos(hosts_per_leaf=1, n_leaves=2, n_spines=2, host_Bps=1.0, uplink_Bps=1.0)
-    >>> sprayed_trees(fabric, np.array([0, 1]), np.array([0, 0])).counts
+    >>> reduction_trees(fabric, np.array([0, 1]), np.array([0, 0])).counts
     array([1. , 1. , 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1. , 1. ])
     """
     _require_whole(fabric)
-    tiers = [("host_up", host, 1)]
+    roots = np.zeros(1, dtype=np.int64) if root is None else root
+    up, core = np.zeros_like(roots), np.zeros_like(roots)
+    tiers = [("host_up", host, 1, up)]
     if fabric.n_spines:
-        tiers.append(("leaf_up", fabric.leaf_of(host), fabric.n_uplinks))
+        up = roots % fabric.n_uplinks
+        tiers.append(("leaf_up", fabric.leaf_of(host), fabric.n_uplinks, up))
     if fabric.n_cores:
-        tiers.append(("spine_up", fabric.pod_of(host), fabric.n_spines * fabric.n_core_links))
+        core = roots // fabric.n_uplinks % fabric.n_core_links
+        core += up // fabric.n_parallel * fabric.n_core_links
+        n_links = fabric.n_spines * fabric.n_core_links
+        tiers.append(("spine_up", fabric.pod_of(host), n_links, core))
     owners, links, fractions = [], [], []
-    for layer, place, n_links in tiers:
+    for layer, place, n_links, taken in tiers:
         mask = np.ones(len(host), dtype=np.bool_) if layer == "host_up" else _spans(group, place)
         owner, bundle = np.unique(np.stack([group, place])[:, mask], axis=1)
-        link = fabric.layer(layer).start + bundle[:, None] * n_links + np.arange(n_links)
-        owners.append(np.repeat(owner, n_links))
+        ways = np.arange(n_links) if root is None else taken[owner][:, None]
+        link = fabric.layer(layer).start + bundle[:, None] * n_links + ways
+        owners.append(np.repeat(owner, link.shape[1]))
         links.append(link.ravel())
-        fractions.append(np.full(link.size, 1 / n_links))
+        fractions.append(np.full(link.size, 1 / link.shape[1]))
     return _up_and_down(fabric, *map(np.concatenate, (owners, links, fractions)))
 
 
@@ -207,14 +192,14 @@ def _require_whole(fabric: Clos) -> None:
         raise SpecError(Fault(got, "expected none", fix, path))
 
 
-def _up_and_down(fabric: Clos, group: Indices, link: Indices, fraction: Array) -> Trees:
+def _up_and_down(fabric: Clos, group: Indices, link: Indices, fraction: Array) -> Routing:
     """The trees of links up, and of the same cables down."""
     owner = np.concatenate([group, group])
     both = np.concatenate([link, fabric.reverse(link)])
     order = np.lexsort((both, owner))
     start = np.searchsorted(owner[order], np.arange(int(group.max(initial=-1)) + 2))
     routes = Routes(start, both[order], np.concatenate([fraction, fraction])[order])
-    return Trees(routes, routes.counts(fabric.n_links))
+    return Routing(routes, fabric.capacity_Bps, routes.counts(fabric.n_links))
 
 
 def _spans(group: Indices, place: Indices) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -232,24 +217,7 @@ _MOST_HOPS = 100_000_000
 """Flow and link pairs held at once: about 2 GB."""
 
 
-@dataclass(frozen=True)
-class Sprayed:
-    """Sprayed flows.
-
-    Parameters
-    ----------
-    routes : over channels: single links, or bundles of equal links that all packets of a
-        flow use alike.
-    capacity_Bps : of each channel.
-    counts : flows on each link of the fabric, shape (n_links,); fractions count.
-    """
-
-    routes: Routes
-    capacity_Bps: Array
-    counts: Array
-
-
-def sprayed(fabric: Clos, flows: Flows, where: Hops) -> Sprayed:
+def sprayed(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     """Flows spread evenly over the paths that are left.
 
     Without failures all uplinks of a leaf carry the same, so that they are one channel of
@@ -265,7 +233,7 @@ def sprayed(fabric: Clos, flows: Flows, where: Hops) -> Sprayed:
     return _over_bundles(fabric, flows, where)
 
 
-def _over_bundles(fabric: Clos, flows: Flows, where: Hops) -> Sprayed:
+def _over_bundles(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     """Channels are layer by layer; one per host, per leaf or per pod."""
     sizes = {"host": 1, "leaf": fabric.n_uplinks, "spine": fabric.n_spines * fabric.n_core_links}
     tier = {"spine_down": "leaf", "core_down": "spine"}
@@ -284,10 +252,10 @@ def _over_bundles(fabric: Clos, flows: Flows, where: Hops) -> Sprayed:
     routes = single_paths(np.stack(columns, axis=1))
     n_links = np.concatenate(bundle)
     counts = np.repeat(routes.counts(start) / n_links, n_links)
-    return Sprayed(routes, np.concatenate(capacity), counts)
+    return Routing(routes, np.concatenate(capacity), counts)
 
 
-def _over_live_links(fabric: Clos, flows: Flows, where: Hops) -> Sprayed:
+def _over_live_links(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     """Every link that is left, in the shares that even splitting at each switch gives."""
     width = 2 + 2 * fabric.n_uplinks + 2 * fabric.n_spines * fabric.n_core_links
     if flows.n_flows * width > _MOST_HOPS:
@@ -301,7 +269,7 @@ def _over_live_links(fabric: Clos, flows: Flows, where: Hops) -> Sprayed:
     order = np.argsort(flow, kind="stable")
     start = np.concatenate(([0], np.cumsum(np.bincount(flow, minlength=flows.n_flows))))
     routes = Routes(start.astype(np.int64), link[order], fraction[order])
-    return Sprayed(routes, fabric.capacity_Bps, routes.counts(fabric.n_links))
+    return Routing(routes, fabric.capacity_Bps, routes.counts(fabric.n_links))
 
 
 _Part = tuple[Indices, Indices, Array]
@@ -322,7 +290,7 @@ def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     share = _split(uplinks, 1)
     # Whole numbers are added, not shares: n times 1/n can be over 1.
     at_spine = _split(by_spine.sum(axis=2), 1)
-    down_share = at_spine[:, :, None] * _split(live.spine_down[where.dst_leaf], 2)
+    down_share = at_spine[:, :, None] * _split(live.tiers.spine_down[where.dst_leaf], 2)
     parts = [
         _part(share, fabric.layer("leaf_up").start + where.src_leaf * fabric.n_uplinks),
         _part(down_share, fabric.layer("spine_down").start + where.dst_leaf * fabric.n_uplinks),
@@ -330,7 +298,7 @@ def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     if not fabric.n_cores:
         return parts
     to_core = at_spine * where.leaves_pod[:, None]
-    up, back = live.spine_up[where.src_pod], live.core_down[where.dst_pod]
+    up, back = live.tiers.spine_up[where.src_pod], live.tiers.core_down[where.dst_pod]
     up = up & back.any(axis=3, keepdims=True)
     up_share = to_core[:, :, None, None] * _split(up, 2, 3)
     at_core = to_core[:, :, None] * _split(up.sum(axis=3), 2)

@@ -14,27 +14,7 @@ from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices,
 from libra_planner.fabric.failures import require_connected
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
-from libra_planner.routing.routes import Routes, Sprayed, single_paths
-
-
-@dataclass(frozen=True)
-class Routing:
-    """Where flows go.
-
-    Parameters
-    ----------
-    routes : of each flow over channels: links, or for sprayed packets bundles of links.
-    capacity_Bps : of each channel.
-    counts : flows on each link of the fabric, shape (n_links,); shares of sprayed ones.
-    links : shape (n_flows, n_layers), -1 where a flow turns earlier; ``None`` when sprayed.
-    gap : of ``ilp``: how far the largest load may be from the least possible, relative.
-    """
-
-    routes: Routes
-    capacity_Bps: Array
-    counts: Array
-    links: Indices | None
-    gap: float | None = None
+from libra_planner.routing.routes import Routing, single_paths
 
 
 @dataclass(frozen=True)
@@ -79,8 +59,8 @@ class Router:
     def routing(self, seed: int) -> Routing:
         """The flows' paths for one seed."""
         found, gap = self._found(seed)
-        if isinstance(found, Sprayed):
-            return Routing(found.routes, found.capacity_Bps, found.counts, None)
+        if isinstance(found, Routing):
+            return found
         links = links_of(self.fabric, self.flows, found, self.where)
         counts = _counts(links, self.fabric)
         return Routing(single_paths(links), self.fabric.capacity_Bps, counts, links, gap)
@@ -88,7 +68,7 @@ class Router:
     def counts(self, seed: int) -> Array:
         """Flows on each link for one seed, without more than that."""
         found, _ = self._found(seed)
-        if isinstance(found, Sprayed):
+        if isinstance(found, Routing):
             return found.counts
         return _counts(links_of(self.fabric, self.flows, found, self.where), self.fabric)
 
@@ -96,7 +76,7 @@ class Router:
         """The ideal: the same flows, sprayed."""
         return Router(self.fabric, self.flows, Policy("spray")).routing(seed=0)
 
-    def _found(self, seed: int) -> tuple[Choice | Sprayed, float | None]:
+    def _found(self, seed: int) -> tuple[Choice | Routing, float | None]:
         """Paths, or packets over all of them, and the gap that the policy proves."""
         kind = self.policy.kind
         if kind.keeps_flows_whole and not self.where.leaves_leaf.any():
@@ -104,7 +84,7 @@ class Router:
             return Choice(none, none, none, none), None
         known = vars(self.policy) | {"policy": self.policy, "where": self.where, "seed": seed}
         found = kind.found(self.fabric, self.flows, known)
-        chosen, bound = found if isinstance(found, tuple) else (found, None)
+        chosen, bound = (found, None) if isinstance(found, Choice | Routing) else found
         return chosen, bound and bound.gap_fraction
 
 
@@ -155,8 +135,7 @@ def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:
         up = (where.src_pod * fabric.n_spines + spine) * n_cores + core
         down = (where.dst_pod * fabric.n_spines + spine) * n_cores + core
         core_turn = _turns(up, between) % fabric.core_parallel
-        chosen = replace(
-            chosen,
+        chosen = chosen._replace(
             core_link=np.where(between, core * fabric.core_parallel + core_turn, -1),
             core_down=np.where(between, _turns(down, between) % fabric.core_parallel, -1),
         )

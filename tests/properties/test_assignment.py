@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
-from libra_planner.fabric.clos import Choice, Clos, Flows, hops
+from libra_planner.fabric.clos import Choice, Clos, Flows, by_tier, hops
 from libra_planner.fabric.failures import spine_failures, with_failed
 from libra_planner.routing.assignment import (
     annealing,
@@ -24,7 +24,6 @@ from libra_planner.routing.integer import min_max_ilp
 from libra_planner.routing.loads import (
     are_alike,
     busiest_s,
-    by_tier,
     imbalance,
     link_counts,
     rank,
@@ -94,7 +93,7 @@ def test_coloring_divides_evenly(data: st.DataObject, per_collective: bool) -> N
     for chosen in np.unique(flows.collective) if per_collective else [None]:
         keep = np.ones(flows.n_flows, bool) if chosen is None else flows.collective == chosen
         some = Flows(flows.src[keep], flows.dst[keep], flows.size_bytes[keep])
-        part = Choice(*(x[keep] for x in vars(choice).values()))
+        part = Choice(*(x[keep] for x in choice))
         tiers = by_tier(fabric, link_counts(fabric, some, part))
         _check_even(tiers.leaf_up)
         _check_even(tiers.spine_down)
@@ -135,7 +134,7 @@ def test_coloring_divides_evenly_over_the_spines_that_are_left(
     for chosen in np.unique(flows.collective) if per_collective else [None]:
         keep = np.ones(flows.n_flows, bool) if chosen is None else flows.collective == chosen
         some = Flows(flows.src[keep], flows.dst[keep], flows.size_bytes[keep])
-        part = Choice(*(x[keep] for x in vars(choice).values()))
+        part = Choice(*(x[keep] for x in choice))
         tiers = by_tier(fabric, link_counts(fabric, some, part))
         for counts, lives in zip(tiers, alive, strict=True):
             for leaf, live in zip(counts, lives, strict=True):

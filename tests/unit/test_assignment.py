@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 
 from libra_planner.errors import SpecError
-from libra_planner.fabric.clos import Clos, Flows
+from libra_planner.fabric.clos import Clos, Flows, by_tier
 from libra_planner.routing import integer as ilp
 from libra_planner.routing.assignment import (
     annealing,
@@ -17,7 +17,7 @@ from libra_planner.routing.assignment import (
     two_level_max_min,
 )
 from libra_planner.routing.integer import min_max_ilp
-from libra_planner.routing.loads import Bound, busiest_s, by_tier, imbalance, link_counts
+from libra_planner.routing.loads import Bound, busiest_s, imbalance, link_counts
 from tests.assignments import check_paths
 from tests.leaf_spine_cases import CASES, Case
 

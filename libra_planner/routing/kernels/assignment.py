@@ -19,20 +19,21 @@ colours of squared counts, so this ends.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from libra_planner.fabric.clos import Hops, Tiers
 from libra_planner.routing.kernels import kept, part
-from libra_planner.routing.loads import DEAD, Ends, Tiers
+from libra_planner.routing.loads import DEAD
 
 Ints = NDArray[np.int64]
-Arrays = tuple[Ints, ...]
+Arrays = tuple[NDArray[Any], ...]
 
 
 @part
-def _add(load: Tiers, ends: Ends, picks: Ints, f: int, step: Ints, sign: int) -> None:
+def _add(load: Tiers, ends: Hops, picks: Ints, f: int, step: Ints, sign: int) -> None:
     """Add ``sign`` times the step of a flow, at leaves and at cores, to every link of flow f."""
     n_parallel, core_parallel = load.leaf_up.shape[2], load.spine_up.shape[3]
     spine, parallel = divmod(picks[f, 0], n_parallel)
@@ -56,7 +57,7 @@ def _least(row: Ints) -> int:
 
 @part
 def _pick_core(
-    load: Tiers, ends: Ends, pick: Ints, f: int, step: int, spine: int, least: int
+    load: Tiers, ends: Hops, pick: Ints, f: int, step: int, spine: int, least: int
 ) -> int:
     """Least load over the spine's cores if it is below ``least``, and the links in ``pick``."""
     n_cores, core_parallel = load.spine_up.shape[2:]
@@ -70,7 +71,7 @@ def _pick_core(
 
 
 @part
-def _pick_path(load: Tiers, ends: Ends, pick: Ints, f: int, step: Ints) -> int:
+def _pick_path(load: Tiers, ends: Hops, pick: Ints, f: int, step: Ints) -> int:
     """As :func:`path_cost`: of all paths, the one whose most loaded link has the least load.
 
     The flow's own step, at leaves and at cores, is counted.
@@ -96,7 +97,7 @@ def _pick_path(load: Tiers, ends: Ends, pick: Ints, f: int, step: Ints) -> int:
 @kept
 def path_cost(tiers: Arrays, hops: Arrays, pick: Ints, f: int) -> int:
     """Load of the least loaded path of flow f, whose links are put into ``pick``."""
-    return _pick_path(Tiers(*tiers), Ends(*hops), pick, f, np.zeros(2, dtype=np.int64))
+    return _pick_path(Tiers(*tiers), Hops(*hops), pick, f, np.zeros(2, dtype=np.int64))
 
 
 @kept
@@ -110,7 +111,7 @@ def place(tiers: Arrays, hops: Arrays, order: Ints, group: Ints, picks: Ints, we
     -------
     The first flow without a path, or -1.
     """
-    load, ends = Tiers(*tiers), Ends(*hops)
+    load, ends = Tiers(*tiers), Hops(*hops)
     first = 0
     for i in range(order.shape[0]):
         f = order[i]
@@ -135,7 +136,7 @@ class _Walk(NamedTuple):
     """
 
     load: Tiers
-    ends: Ends
+    ends: Hops
     picks: Ints
     weights: Ints
     top: Ints
@@ -233,7 +234,7 @@ def sweep(
 ) -> float:
     """Try as many random moves as there are flows; change of the sum of squared loads."""
     top, found = np.zeros(2, dtype=np.int64), np.empty(4, dtype=np.int64)
-    w = _Walk(Tiers(*tiers), Ends(*hops), picks, weights, top, found)
+    w = _Walk(Tiers(*tiers), Hops(*hops), picks, weights, top, found)
     change = 0.0
     for _ in range(movable.shape[0]):
         if top[1] == 0:
