@@ -20,6 +20,9 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd
 _POSITIVE = 1e-11
 """Share of what rules let a dimension have above which it counts as usable."""
 
+_ROUNDING = 1e-14
+"""Upper bound, over the largest, that is what rounding leaves of none."""
+
 _SMALL = 1e-3
 """Share of its unit below which a dimension's upper bound asks for a smaller unit."""
 
@@ -265,16 +268,19 @@ def bandwidth_units(rules: Sequence[Rule], n_dims: int) -> Array:
     """Bandwidth of the right size for each dimension, bytes/s, shape (n_dims,).
 
     The least upper bound that single rules give, by interval propagation; where none
-    does, the largest that the others have, or 1 GB/s.
+    does, or it leaves nothing, the largest that the others have, or 1 GB/s.
 
     Examples
     --------
     >>> total = Rule("total == 500 GB/s", (1.0, 1.0), "==", 5e11)
     >>> bandwidth_units([total, Rule("dim2 <= 1 kB/s", (0.0, 1.0), "<=", 1e3)], 2)
     array([5.e+11, 1.e+03])
+    >>> bandwidth_units([total, Rule("dim2 == 500 GB/s", (0.0, 1.0), "==", 5e11)], 2)
+    array([5.e+11, 5.e+11])
     """
     upper = interval_bounds(_rule_rows(rules, n_dims), n_dims)[1][:, 0]
-    usable = np.isfinite(upper) & (upper > 0)
+    finite = np.isfinite(upper)
+    usable = finite & (upper > _ROUNDING * upper[finite].max(initial=0.0))
     return np.where(usable, upper, upper[usable].max() if usable.any() else BYTES_PER_S_PER_GBPS)
 
 
