@@ -284,6 +284,15 @@ def escape(text: str) -> str:
     return markup.escape(visible(text))
 
 
+def finite(value: float | None) -> float | None:
+    """A figure for JSON: null for what is not defined.
+
+    >>> finite(1.5), finite(math.inf), finite(None)
+    (1.5, None, None)
+    """
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
 def attributes(item: object, *names: str) -> dict[str, Any]:
     """Attributes of an object that JSON has under the same names.
 

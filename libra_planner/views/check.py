@@ -18,10 +18,17 @@ from libra_planner.fabric.parts import design_parts
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table_of
-from libra_planner.views.cells import number as amount
-from libra_planner.views.layers import plural
-from libra_planner.views.parts import built_notes, link_notes, parts_blocks, parts_payload
+from libra_planner.views.cells import (
+    Block,
+    Cell,
+    Table,
+    attributes,
+    escape,
+    finite,
+    number,
+    table_of,
+)
+from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import algorithm_lines, hotspot_blocks, phase_table, phases_payload
 from libra_planner.views.plan import (
     as_checked,
@@ -34,7 +41,6 @@ from libra_planner.views.spread import (
     NOTHING_DRAWN,
     histogram_payload,
     mean_text,
-    number,
     numbers,
     seed_figures,
     spread,
@@ -334,7 +340,7 @@ def _dimension_table(checked: CheckedPlan) -> Table:
 
 
 def _gbps(bandwidth_Bps: float) -> Cell:
-    return amount(gigabytes_per_s(bandwidth_Bps), 2)
+    return number(gigabytes_per_s(bandwidth_Bps), 2)
 
 
 def _mean(samples: Array) -> float:
@@ -362,8 +368,8 @@ def study_payload(study: FailureStudy) -> dict[str, Any]:
 def _case(case: FailureCase) -> dict[str, Any]:
     return {
         "name": case.name,
-        "step_time_s": number(case.step_time_s),
-        "fim_percent": number(case.fim_percent),
+        "step_time_s": finite(case.step_time_s),
+        "fim_percent": finite(case.fim_percent),
         "disconnected": case.disconnected or None,
     }
 

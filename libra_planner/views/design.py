@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from libra_planner.problem import Problem
 from libra_planner.step.explanation import COMPUTE, Share
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table_of
+from libra_planner.views.cells import Block, Cell, Table, attributes, escape, finite, table_of
 from libra_planner.views.plan import (
     amount_text,
     equal_bandwidth_text,
@@ -94,12 +93,12 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "equal_bandwidth": {
             "bandwidth_GBps": _vector(equal.bandwidth_bytes_per_s),
-            "step_time_s": _finite(equal.step_time_s),
+            "step_time_s": finite(equal.step_time_s),
             "cost_usd": equal.cost_usd,
             "feasible": equal.feasible,
         },
-        "speedup_vs_equal": _finite(evaluation.speedup_vs_equal),
-        "perf_per_cost_vs_equal": _finite(evaluation.perf_per_cost_vs_equal),
+        "speedup_vs_equal": finite(evaluation.speedup_vs_equal),
+        "perf_per_cost_vs_equal": finite(evaluation.perf_per_cost_vs_equal),
         "bottlenecks": [
             _bottleneck(problem.topology, share, evaluation.step_time_s)
             for share in evaluation.shares
@@ -125,11 +124,6 @@ def _bottleneck(topology: Topology, share: Share, step_time_s: float) -> dict[st
 
 def _vector(bandwidth_bytes_per_s: Array) -> list[float]:
     return [gigabytes_per_s(value) for value in bandwidth_bytes_per_s]
-
-
-def _finite(value: float | None) -> float | None:
-    """``None`` for what JSON cannot hold (a baseline that starves a dimension)."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def design_blocks(

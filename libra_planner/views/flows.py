@@ -19,8 +19,8 @@ from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.imbalance import distribution
 from libra_planner.routing.loads import are_alike
 from libra_planner.units import format_time, gigabytes_per_s
-from libra_planner.views.cells import Block, Histogram, attributes
-from libra_planner.views.layers import (
+from libra_planner.views.cells import Block, Histogram, attributes, finite
+from libra_planner.views.links import (
     busiest_blocks,
     busiest_interfaces,
     busiest_links,
@@ -38,7 +38,6 @@ from libra_planner.views.spread import (
     figures,
     histogram_payload,
     mean_text,
-    number,
     numbers,
     spread,
     spread_table,
@@ -64,7 +63,7 @@ def flows_payload(
     if routed.disconnected_seeds:
         payload["disconnected_seeds"] = list(routed.disconnected_seeds)
     if report.gap is not None:
-        payload["gap"] = number(report.gap)
+        payload["gap"] = finite(report.gap)
     payload["n_failed_links"] = int(np.unique(routed.fabric.failed).size)
     payload["busiest_links"] = busiest_links(routed, n_busiest)
     if groups:
@@ -124,7 +123,7 @@ def _over_seeds(
 
 
 def _summary(samples: Sequence[float], statistics: bool) -> dict[str, float | None] | float | None:
-    return spread(samples) if statistics else number(distribution(samples).mean)
+    return spread(samples) if statistics else finite(distribution(samples).mean)
 
 
 def _layer_over_seeds(

@@ -12,7 +12,7 @@ from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, count, escape, table_of
 from libra_planner.views.check import routed_by, routing_keys, time_keys, traffic_keys
-from libra_planner.views.parts import parts_payload
+from libra_planner.views.links import parts_payload
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
 from libra_planner.views.plan import memory_markup, memory_payload
 from libra_planner.views.spread import figures, two_digits

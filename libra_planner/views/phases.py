@@ -13,8 +13,8 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.imbalance import distribution
 from libra_planner.units import format_time
-from libra_planner.views.cells import Block, Table, attributes, count, escape, table_of
-from libra_planner.views.layers import (
+from libra_planner.views.cells import Block, Table, attributes, count, escape, finite, table_of
+from libra_planner.views.links import (
     MOST_NAMED,
     busiest_links,
     group_rows,
@@ -25,7 +25,7 @@ from libra_planner.views.layers import (
     layer_table,
     plural,
 )
-from libra_planner.views.spread import figures, number, two_digits
+from libra_planner.views.spread import figures, two_digits
 from libra_planner.workload.parallelism import Communication
 
 
@@ -98,10 +98,10 @@ def _phase_row(phase: PhaseReport, spread: Mapping[str, Array], choice: Choice) 
         **figures("efficiency", spread["efficiency"], statistics=False),
         **figures("slowdown", spread["slowdown"], statistics=False),
         **figures("fim_percent", spread["fim_percent"], statistics=False),
-        "fim_floor_percent": number(phase.fim_floor_percent),
+        "fim_floor_percent": finite(phase.fim_floor_percent),
         "worst_round": {
             **attributes(worst, "name", "share", "n_flows"),
-            "slowdown": number(worst.time_s / worst.ideal_s),
+            "slowdown": finite(worst.time_s / worst.ideal_s),
             "layers": [layer_row(layer) for layer in worst.layers],
         },
     }
@@ -143,7 +143,7 @@ def hotspot_payload(
         "dimension": hot.phase.label,
         "collectives": labels(hot.users),
         "round": hot.worst.name,
-        "slowdown": number(hot.worst.time_s / hot.worst.ideal_s),
+        "slowdown": finite(hot.worst.time_s / hot.worst.ideal_s),
         "busiest_links": link_rows(hot, n_busiest),
     }
     if hot.routed is not None and groups:

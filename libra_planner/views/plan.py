@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
-from libra_planner.views.cells import escape
+from libra_planner.views.cells import escape, finite
 from libra_planner.workload.operations import MOST_SHARDED, ModelStates
 
 _HOW_TO_SAY = (
@@ -146,7 +145,7 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
             "step_time_s": member.step_time_s,
             "compute_time_s": member.compute_s,
             "communication_time_s": member.communication_s,
-            "speedup_vs_equal": _finite(member.speedup_vs_equal),
+            "speedup_vs_equal": finite(member.speedup_vs_equal),
             "own_optimum_s": member.own_optimum_s,
             "memory": memory_payload(memories.get(member.name)),
         }
@@ -159,10 +158,6 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """Why the objective has no value, if it has none."""
     if evaluation.objective is None:
         yield NEEDS_OPTIMA.format(problem.group_objective)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 _ALGORITHMS = "algorithms"

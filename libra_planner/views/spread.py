@@ -9,15 +9,10 @@ from typing import Any
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.imbalance import Distribution, distribution
 from libra_planner.units import time_unit
-from libra_planner.views.cells import Histogram, Table, table_of
+from libra_planner.views.cells import Histogram, Table, finite, table_of
 
 NOTHING_DRAWN = ": no path is drawn, one routing"
 """What stands after a policy in place of its seeds."""
-
-
-def number(value: float) -> float | None:
-    """A figure for JSON: null for what is not defined."""
-    return float(value) if math.isfinite(value) else None
 
 
 def whole(value: float) -> float | int:
@@ -29,11 +24,11 @@ def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
     """Statistics over seeds."""
     found: Distribution = distribution(samples)
     return {
-        "mean": number(found.mean),
-        "sd": number(found.sd),
-        "p5": number(found.p5),
-        "p50": number(found.p50),
-        "p95": number(found.p95),
+        "mean": finite(found.mean),
+        "sd": finite(found.sd),
+        "p5": finite(found.p5),
+        "p50": finite(found.p50),
+        "p95": finite(found.p95),
     }
 
 
@@ -46,8 +41,8 @@ def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) ->
     found = distribution(samples)
     known = [float(one) for one in samples if not math.isnan(one)]
     return {
-        name: spread(samples) if statistics else number(found.mean),
-        f"{name}_sd": number(found.sd) if len(known) > 1 else None,
+        name: spread(samples) if statistics else finite(found.mean),
+        f"{name}_sd": finite(found.sd) if len(known) > 1 else None,
         f"{name}_min": min(known, default=None),
         f"{name}_max": max(known, default=None),
     }
@@ -59,7 +54,7 @@ def numbers(item: object, *names: str) -> dict[str, float | None]:
     >>> numbers(complex(1, math.nan), "real", "imag")
     {'real': 1.0, 'imag': None}
     """
-    return {name: number(getattr(item, name)) for name in names}
+    return {name: finite(getattr(item, name)) for name in names}
 
 
 def seed_figures(item: object, *names: str, statistics: bool) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def dimensions(found: CheckedLinks) -> Table:
 def parts_text(found: CheckedLinks) -> Text:
     """Switches and cables by tier, of the dimensions that have switches."""
     from libra_planner.fabric.parts import design_parts
-    from libra_planner.views.layers import plural
+    from libra_planner.views.links import plural
 
     text = Text()
     for parts in design_parts(found.checked.report.design).dimensions:
@@ -131,7 +131,7 @@ def notes(found: CheckedLinks) -> Text:
 
 def layers(found: CheckedLinks) -> Table | None:
     """Imbalance of each layer in the phase to look at, with the floor of any routing."""
-    from libra_planner.views.layers import layer_table
+    from libra_planner.views.links import layer_table
     from libra_planner.views.renderers.cockpit import panel_table
 
     if found.hot is None:
@@ -244,7 +244,7 @@ def busiest(found: CheckedLinks) -> list[dict[str, Any]]:
 def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
     """A link: its groups, its flows, and the way of each flow hop by hop."""
     from libra_planner.check.hotspot import FlowNames
-    from libra_planner.views.layers import hop_rows
+    from libra_planner.views.links import hop_rows
 
     text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
     groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())

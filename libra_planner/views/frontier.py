@@ -1,0 +1,84 @@
+"""The time/cost frontier of a plan as JSON-ready values, text and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
+from libra_planner.views.cells import Block, Table, Value, attributes, escape, table_of
+from libra_planner.views.plan import memory_lines, memory_payload, plan_notes
+
+if TYPE_CHECKING:
+    from libra_planner.optimizer.design import FrontierPoint
+    from libra_planner.problem import Problem
+
+
+def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[str, Any]:
+    """What ``pareto --json`` prints."""
+    return {
+        "workload": problem.workload_name,
+        "topology": str(problem.topology),
+        "fixed_cost_usd": problem.fixed_cost_usd,
+        "memory": memory_payload(problem.step.memory),
+        "points": [_row(point) for point in points],
+    }
+
+
+def _row(point: FrontierPoint) -> dict[str, Any]:
+    return {
+        **attributes(point, "cost_usd", "step_time_s"),
+        "step_time_x_cost": point.step_time_s * point.cost_usd,
+        "bandwidth_GBps": [gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s],
+        "optimality_gap": point.optimality_gap,
+    }
+
+
+def frontier_csv(problem: Problem, points: Sequence[FrontierPoint]) -> str:
+    """Text of ``pareto --csv``."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [f"{label}_GBps" for label in problem.topology.labels]
+    writer.writerow(["cost_usd", "step_time_s", "step_time_x_cost", *columns, "optimality_gap"])
+    for row in map(_row, points):
+        bandwidth = row.pop("bandwidth_GBps")
+        *first, gap = row.values()
+        writer.writerow(map(repr, [*first, *bandwidth, gap]))
+    return text.getvalue()
+
+
+def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[Block]:
+    """Every design with its cost and step time, and what is proven of them."""
+    topology = escape(f"{problem.workload_name} on {problem.topology}")
+    yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
+    yield from (escape(one.text) for one in memory_lines(problem))
+    yield from ("", _table(problem, points), "")
+    if _best(points) is not None:
+        yield "* least step time x cost of these; objective performance_per_cost finds the least"
+    worst = max(point.optimality_gap for point in points)
+    yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
+    yield from (escape(f"Note: {note}") for note in plan_notes(problem))
+
+
+def _table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
+    best, fastest_s = _best(points), points[-1].step_time_s
+    columns: dict[str, Callable[[FrontierPoint], Value]] = {
+        "": lambda point: "*" if point is best else "",
+        "system cost" if problem.fixed_cost_usd else "cost": lambda one: format_usd(one.cost_usd),
+        "step time": lambda point: format_time(point.step_time_s),
+        "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
+    }
+    for i, label in enumerate(problem.topology.labels):
+        columns[f"{label} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
+            point.bandwidth_bytes_per_s[i]
+        ).removesuffix(" GB/s")
+    columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
+    return table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
+
+
+def _best(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
+    """The best per dollar, unless it is where the range happens to end."""
+    best = min(points, key=lambda point: point.step_time_s * point.cost_usd)
+    return None if best is points[0] or best is points[-1] else best
