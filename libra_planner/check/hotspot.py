@@ -8,10 +8,9 @@ from typing import overload
 
 import numpy as np
 
-from libra_planner.check.flow_lists import FlowList, RoutedList
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.phases import PhaseReport, RoundReport
-from libra_planner.check.report import flow_report
+from libra_planner.check.report import FlowList, RoutedList, flow_report
 from libra_planner.check.traffic import PhaseKey
 from libra_planner.fabric.clos import Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension

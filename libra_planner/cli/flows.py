@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from libra_planner.check.flow_lists import FlowList, RoutedList
 from libra_planner.check.measured import measured_report
+from libra_planner.check.report import FlowList, RoutedList
 from libra_planner.cli.policies import flag_of, policy_of
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError, unknown_name

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.check.flow_lists import FlowList, RoutedList
 from libra_planner.check.report import (
+    FlowList,
     FlowReport,
+    RoutedList,
     asked_seeds,
     flow_report,
     gathered,

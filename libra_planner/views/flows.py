@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.check.flow_lists import RoutedList
 from libra_planner.check.measured import MeasuredReport
-from libra_planner.check.report import FlowReport, LayerReport, SeedReports, gathered
+from libra_planner.check.report import FlowReport, LayerReport, RoutedList, SeedReports, gathered
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.failures import cable_failures
 from libra_planner.plain_text import spreadsheet_text

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from libra_planner.check.flow_lists import RoutedList
     from libra_planner.check.hotspot import Hotspot
+    from libra_planner.check.report import RoutedList
     from libra_planner.fabric.clos import Array, Layer
     from libra_planner.problem import Problem
     from libra_planner.tui.plans import Report
