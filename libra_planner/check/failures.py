@@ -94,7 +94,9 @@ def drawn_failures(
     for i, seed in enumerate(listed):
         design = check.design
         for dim in dims:
-            fabric = fail(_clos(design, dim), n_links=n_links, n_spines=n_spines, seed=seed + dim)
+            fabric = fail(
+                design.dimensions[dim].clos, n_links=n_links, n_spines=n_spines, seed=seed + dim
+            )
             design = _with_fabric(design, dim, fabric)
         cases.append(_case(check, design, policy, seed, f"seed {seed}"))
         if progress is not None:
@@ -117,7 +119,7 @@ def every_single_failure(
     whole = float(check.report(policy, seeds=[seed]).effective_step_time_s[0])
     cases = []
     for i, (name, dim, links) in enumerate(designs):
-        fabric = with_failed(_clos(check.design, dim), links)
+        fabric = with_failed(check.design.dimensions[dim].clos, links)
         cases.append(_case(check, _with_fabric(check.design, dim, fabric), policy, seed, name))
         if progress is not None:
             progress(i + 1, len(designs))
@@ -126,7 +128,7 @@ def every_single_failure(
 
 def _single(design: RealizedDesign) -> Iterator[tuple[str, int, np.ndarray]]:
     for dim in _layered(design):
-        for name, links in single_failures(_clos(design, dim)):
+        for name, links in single_failures(design.dimensions[dim].clos):
             yield f"{design.dimensions[dim].label}: {name}", dim, links
 
 
@@ -152,13 +154,6 @@ def _layered(design: RealizedDesign) -> list[int]:
         fix = "a dimension of one switch has none: see fabric.realization"
         raise SpecError(Fault(got, "expected a leaf-spine dimension", fix))
     return dims
-
-
-def _clos(design: RealizedDesign, dim: int) -> Clos:
-    fabric = design.dimensions[dim].fabric
-    if not isinstance(fabric, Clos):
-        raise ValueError(f"dimension {dim} has no switches")
-    return fabric
 
 
 def _with_fabric(design: RealizedDesign, dim: int, fabric: Clos) -> RealizedDesign:

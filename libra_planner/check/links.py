@@ -15,10 +15,10 @@ from typing import Self
 
 import numpy as np
 
-from libra_planner.check.phases import CheckMemo, Phase, PhaseReport, known_mean
+from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import (
-    Choice,
+    Decision,
     PhaseKey,
     Schedule,
     Stage,
@@ -100,7 +100,7 @@ class CheckReport:
     keys: tuple[PhaseKey, ...] = field(repr=False)
     phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
     spreads: tuple[Mapping[str, Array], ...] = field(repr=False)
-    choices: tuple[Choice, ...] = field(repr=False)
+    choices: tuple[Decision, ...] = field(repr=False)
 
     @property
     def n_routings(self) -> int:
@@ -147,7 +147,7 @@ class LinkCheck:
     design : its links; those of the problem's realization by default.
     traffic : placement, queue pairs, addresses; those of the plan by default.
     npu_at, background : where the outermost dimension runs the job on a fabric that it
-        shares, and the others' flows there; see :class:`~libra_planner.check.phases.Phase`.
+        shares, and the others' flows there; see :class:`~libra_planner.check.phases.LinkPhase`.
     schedule : the algorithms of an earlier decision; by default each check decides.
     memo : what other checks have found out, and what they can use of this one.
 
@@ -205,11 +205,11 @@ class LinkCheck:
             if group.sizes[dim] > 1 and isinstance(built.fabric, Clos)
         ]
 
-    def phase(self, key: PhaseKey) -> Phase:
+    def phase(self, key: PhaseKey) -> LinkPhase:
         """A collective's part in one switch dimension."""
         dim, group, algorithm = key
         built, topology = self.design.dimensions[dim], self.problem.topology
-        phase = Phase(topology, dim, group, algorithm, built, self.traffic)
+        phase = LinkPhase(topology, dim, group, algorithm, built, self.traffic)
         if dim < topology.n_dims - 1:
             return phase
         return replace(phase, npu_at=self.npu_at, background=self.background)
@@ -252,7 +252,7 @@ class LinkCheck:
             return self
         return self.decided(self.runs(policy, self.seeds(policy, seeds)))
 
-    def choice(self, at: Stage, runs: Sequence[Run]) -> Choice:
+    def choice(self, at: Stage, runs: Sequence[Run]) -> Decision:
         """What a stage runs, and the times of all that was routed there."""
         users, bandwidth_Bps = self.users_of(at), self.design.bandwidth_Bps[at.dim]
         times: dict[Algorithm | None, float] = {}
@@ -261,7 +261,7 @@ class LinkCheck:
                 factor = float(np.mean([run[key].time_factor for run in runs]))
                 times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
         taken = fastest(times) if self.schedule is None else self.schedule[at]
-        return Choice(at, users, times, taken)
+        return Decision(at, users, times, taken)
 
     def decided(self, runs: Sequence[Run]) -> Self:
         if self.schedule is not None:

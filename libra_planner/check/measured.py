@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.check.report import LayerReport
+from libra_planner.check.report import LayerReport, layer_figures, mean_floor
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Clos, Indices
 from libra_planner.routing.imbalance import (
     fim_floor_percent,
     fim_percent,
-    max_over_mean,
     overall_fim_percent,
 )
 
@@ -130,7 +129,7 @@ def measured_report(trace: Trace, fabric: Clos | None = None) -> MeasuredReport:
     if inside:
         padded = [_padded(counts[trace.layer == i], n_links[i]) for i in inside]
         overall = float(overall_fim_percent(padded))
-        floor = _overall_floor([layer for layer in layers if not layer.is_host])
+        floor = mean_floor(layers)
     groups = tuple(group for i in order for group in _groups(trace, i, counts))
     known = trace.is_complete or fabric is not None
     return MeasuredReport(trace, layers, groups, overall, floor, known)
@@ -171,18 +170,8 @@ def _padded(counts: Indices, n_links: int) -> Array:
 def _layer_report(trace: Trace, index: int, n_links: int, floor: float) -> LayerReport:
     padded = _padded(trace.counts[trace.layer == index], n_links)
     is_host = is_host_layer(trace.layers[index])
-    fim = float(fim_percent(padded))
-    return LayerReport(
-        name=trace.layers[index],
-        n_links=n_links,
-        n_flows=int(padded.sum()),
-        fim_percent=fim,
-        fim_floor_percent=fim if is_host else floor,
-        max_over_mean=float(max_over_mean(padded)),
-        max_flows=float(padded.max(initial=0.0)),
-        n_idle=int((padded == 0).sum()),
-        is_host=is_host,
-    )
+    floor = float(fim_percent(padded)) if is_host else floor
+    return layer_figures(trace.layers[index], padded, floor=floor, is_host=is_host)
 
 
 def _layer_floor(trace: Trace, index: int, fabric: Clos | None, n_links: int) -> float:
@@ -216,12 +205,6 @@ def _floor(trace: Trace, links: NDArray[np.bool_], shape: tuple[int, int] | None
         demand = np.pad(demand, (0, n_groups - len(demand)))
         n_links = np.full(n_groups, per_group)
     return fim_floor_percent(demand, n_links)
-
-
-def _overall_floor(layers: list[LayerReport]) -> float:
-    used = [layer for layer in layers if layer.n_flows]
-    weight = sum(layer.n_links for layer in used)
-    return sum(x.fim_floor_percent * x.n_links for x in used) / weight if weight else _NAN
 
 
 def _groups(trace: Trace, index: int, counts: Indices) -> list[MeasuredGroup]:

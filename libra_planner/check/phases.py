@@ -13,7 +13,7 @@ import numpy as np
 
 from libra_planner.check.report import (
     LayerReport,
-    followed,
+    finish_s_of,
     ideal_makespan_s,
     layer_reports,
     overall_imbalance,
@@ -36,7 +36,7 @@ from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import Routing, reduction_trees
-from libra_planner.routing.routing import Router, dealt
+from libra_planner.routing.routing import Router, with_vias
 from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.parallelism import Group
 
@@ -190,7 +190,7 @@ class CheckMemo:
 
 
 @dataclass(frozen=True)
-class Phase:
+class LinkPhase:
     """A collective's part in one switch dimension.
 
     Parameters
@@ -216,9 +216,7 @@ class Phase:
     @property
     def fabric(self) -> Clos:
         """The links."""
-        if not isinstance(self.built.fabric, Clos):
-            raise ValueError(f"{self.built.label} has no switches")
-        return self.built.fabric
+        return self.built.clos
 
     @cached_property
     def unit_fabric(self) -> Clos:
@@ -295,7 +293,7 @@ class Phase:
                 settings=self.settings,
                 size_bytes=float(self.built.n_nics),
             )
-            yield sent.name, sent.share, dealt(self.fabric, flows)
+            yield sent.name, sent.share, with_vias(self.fabric, flows)
 
     def _placed(self, seed: int) -> Indices:
         if self.npu_at is not None:
@@ -316,7 +314,7 @@ class Phase:
                 name=name,
                 share=share,
                 n_flows=own.n_flows,
-                time_s=float(followed(routing, flows)[: own.n_flows].max()),
+                time_s=float(finish_s_of(routing, flows)[: own.n_flows].max()),
                 ideal_s=memo.of((*placed, name), partial(ideal_makespan_s, alone)),
                 layers=layers,
                 fim_percent=fim,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -131,7 +131,7 @@ def flow_report(
     overall, floor = overall_imbalance(fabric, layers, routing.counts)
     nothing = np.zeros(0)
     rate = max_min_rates(routing.routes, routing.capacity_Bps) if with_rates else nothing
-    finish = followed(routing, flows, progress) if with_rates else nothing
+    finish = finish_s_of(routing, flows, progress) if with_rates else nothing
     ideal = ideal_makespan_s(router) if with_rates else _NAN
     return FlowReport(
         policy=policy,
@@ -150,14 +150,14 @@ def flow_report(
     )
 
 
-def followed(routing: Routing, flows: Flows, progress: Progress | None = None) -> Array:
+def finish_s_of(routing: Routing, flows: Flows, progress: Progress | None = None) -> Array:
     """When each flow ends, s, shape (n_flows,) (C11)."""
     return finish_times_s(routing.routes, routing.capacity_Bps, flows.size_bytes, progress=progress)
 
 
 def ideal_makespan_s(router: Router) -> float:
     """Makespan of the same flows when every packet is sprayed."""
-    return float(followed(router.sprayed(), router.flows).max(initial=0.0))
+    return float(finish_s_of(router.sprayed(), router.flows).max(initial=0.0))
 
 
 def layer_reports(
@@ -183,17 +183,25 @@ def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) 
     if whole_flows and not layer.is_host:
         n_links = np.full(len(demand), layer.n_links // len(demand))
         floor = fim_floor_percent(demand, n_links, capacity=capacity)
-    alive = fabric.alive[layer.links]
+    found = layer_figures(layer.name, counts, capacity, floor=floor, is_host=layer.is_host)
+    return replace(found, n_flows=int(demand.sum()))
+
+
+def layer_figures(
+    name: str, counts: Array, capacity: Array | None = None, *, floor: float, is_host: bool
+) -> LayerReport:
+    """Figures of a layer from the flows on its links; of capacity 0 are those that failed."""
+    works = np.ones(len(counts), dtype=np.bool_) if capacity is None else capacity > 0
     return LayerReport(
-        name=layer.name,
-        n_links=int(alive.sum()),
-        n_flows=int(demand.sum()),
-        fim_percent=fim,
+        name=name,
+        n_links=int(works.sum()),
+        n_flows=int(counts.sum()),
+        fim_percent=float(fim_percent(counts, capacity)),
         fim_floor_percent=floor,
         max_over_mean=float(max_over_mean(counts, capacity)),
         max_flows=float(counts.max(initial=0.0)),
-        n_idle=int((alive & (counts == 0)).sum()),
-        is_host=layer.is_host,
+        n_idle=int((works & (counts == 0)).sum()),
+        is_host=is_host,
     )
 
 
@@ -228,10 +236,15 @@ def overall_imbalance(
         [counts[layer.links] for layer in inside],
         [unequal_capacity(fabric, layer) for layer in inside],
     )
+    return float(fim), mean_floor(layers)
+
+
+def mean_floor(layers: Iterable[LayerReport]) -> float:
+    """Mean floor of the links between switches, of layers that are used; nan without any."""
     used = [layer for layer in layers if not layer.is_host and layer.n_flows]
     weight = sum(layer.n_links for layer in used)
     floor = sum(layer.fim_floor_percent * layer.n_links for layer in used)
-    return float(fim), floor / weight if weight else _NAN
+    return floor / weight if weight else _NAN
 
 
 @dataclass(frozen=True)
@@ -286,7 +299,7 @@ def seed_reports(
     for i in range(1, n_runs):
         if with_rates:
             routing = router.routing(int(listed[i]))
-            makespan = float(followed(routing, flows).max(initial=0.0))
+            makespan = float(finish_s_of(routing, flows).max(initial=0.0))
             figures[i] = _figures(fabric, first, routing.counts, makespan)
         else:
             figures[i] = _figures(fabric, first, router.counts(int(listed[i])), _NAN)
@@ -319,7 +332,7 @@ def _layer_figures(one: LayerReport) -> tuple[float, ...]:
     return one.fim_percent, one.max_over_mean, one.max_flows, one.n_idle
 
 
-def gathered(reports: Sequence[FlowReport]) -> SeedReports:
+def reports_by_seed(reports: Sequence[FlowReport]) -> SeedReports:
     """Reports as those of many seeds, also of fabrics that differ in their failures."""
     by_layer = np.array([[_layer_figures(x) for x in report.layers] for report in reports])
     figures = np.array([(x.fim_percent, x.makespan_s, x.slowdown) for x in reports])

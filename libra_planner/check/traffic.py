@@ -369,7 +369,7 @@ def _usual(exchanges: bool, size: int, n_npus: int) -> tuple[Algorithm, ...]:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Decision:
     """What runs at a stage, and what else could.
 
     Parameters

@@ -173,6 +173,19 @@ class RealizedDimension:
         return switch is not None and not switch.one_switch and self.fabric is not None
 
     @property
+    def clos(self) -> Clos:
+        """The links of a switch dimension.
+
+        Raises
+        ------
+        ValueError
+            For direct links, or none.
+        """
+        if not isinstance(self.fabric, Clos):
+            raise ValueError(f"{self.label} has no switches")
+        return self.fabric
+
+    @property
     def oversubscription(self) -> float | None:
         """Host bandwidth of a full leaf over that of its uplinks; ``None`` without spines.
 
@@ -344,29 +357,16 @@ def switch_fabric(
     host = place[:, None] * n_nics + np.arange(n_nics)
     port = _port(shape, hosts_per_rail, rail[:, None], host)
     per_plane = shape.hosts_per_leaf * shape.n_leaves * shape.n_pods
-    clos = _clos(shape, n_planes, speed_Bps)
+    counts = {name: n for name, n in vars(shape).items() if name != "n_rails"}
+    clos = Clos(
+        **counts, host_Bps=speed_Bps, uplink_Bps=speed_Bps, core_Bps=speed_Bps, n_planes=n_planes
+    )
     _check_size(clos.n_links)
     lost = settings.n_failed_links, settings.n_failed_spines
     if any(lost):
         seed = settings.failure_seed + dim
         clos = fail(clos, n_links=lost[0], n_spines=lost[1], seed=seed)
     return clos, plane[:, None] * per_plane + port
-
-
-def _clos(shape: Shape, n_planes: int, speed_Bps: float) -> Clos:
-    return Clos(
-        hosts_per_leaf=shape.hosts_per_leaf,
-        n_leaves=shape.n_leaves,
-        n_spines=shape.n_spines,
-        host_Bps=speed_Bps,
-        uplink_Bps=speed_Bps,
-        n_parallel=shape.n_parallel,
-        n_pods=shape.n_pods,
-        n_cores=shape.n_cores,
-        core_Bps=speed_Bps,
-        core_parallel=shape.core_parallel,
-        n_planes=n_planes,
-    )
 
 
 def group_of_npu(topology: Topology, dim: int) -> Indices:
@@ -580,10 +580,4 @@ def preset_fabric(name: str) -> Clos:
     >>> preset_fabric("pod-16384").n_switches
     {'leaf': 512, 'spine': 512, 'core': 256}
     """
-    return _clos_presets(preset_design(name).dimensions[-1])
-
-
-def _clos_presets(built: RealizedDimension) -> Clos:
-    if not isinstance(built.fabric, Clos):
-        raise TypeError("the outermost dimension of a preset is a switch")
-    return built.fabric
+    return preset_design(name).dimensions[-1].clos

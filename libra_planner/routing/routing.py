@@ -143,7 +143,7 @@ def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:
     return chosen
 
 
-def dealt(fabric: Clos, flows: Flows) -> Flows:
+def with_vias(fabric: Clos, flows: Flows) -> Flows:
     """The flows with ``via`` dealt in order by every leaf to its spines (to the cores).
 
     FlowTracer's static comparison: paths are fixed beforehand, without a look at the load.
@@ -151,7 +151,7 @@ def dealt(fabric: Clos, flows: Flows) -> Flows:
     Examples
     --------
     >>> fabric = Clos(hosts_per_leaf=4, n_leaves=2, n_spines=2, host_Bps=1.0, uplink_Bps=1.0)
-    >>> dealt(fabric, Flows(np.arange(4), np.array([4, 1, 5, 6]), np.ones(4))).via
+    >>> with_vias(fabric, Flows(np.arange(4), np.array([4, 1, 5, 6]), np.ones(4))).via
     array([ 0, -1,  1,  0])
     """
     where = hops(fabric, flows)

@@ -14,8 +14,8 @@ from libra_planner.check.report import (
     RoutedList,
     asked_seeds,
     flow_report,
-    gathered,
     n_routings,
+    reports_by_seed,
     seed_reports,
 )
 from libra_planner.errors import Disconnected, Place, SpecError
@@ -200,7 +200,7 @@ class ListRuns:
             fabric=self._fabric(first.seed),
             flows=self.listed,
             report=first,
-            seeds=gathered(reports),
+            seeds=reports_by_seed(reports),
             statistics=statistics,
             draws=tuple(reports),
             disconnected_seeds=tuple(cut_off),

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from libra_planner.check.measured import MeasuredReport
-from libra_planner.check.report import FlowReport, LayerReport, RoutedList, SeedReports, gathered
+from libra_planner.check.report import (
+    FlowReport,
+    LayerReport,
+    RoutedList,
+    SeedReports,
+    reports_by_seed,
+)
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.failures import cable_failures
 from libra_planner.plain_text import spreadsheet_text
@@ -56,7 +62,7 @@ def flows_payload(
         "seed": report.seed,
         "n_flows": report.n_flows,
     }
-    seeds = routed.seeds or gathered([report])
+    seeds = routed.seeds or reports_by_seed([report])
     payload |= {"n_seeds": len(seeds.seeds), "n_routings": routed.n_routings}
     payload |= _over_seeds(seeds, routed.draws, statistics=routed.statistics)
     if routed.disconnected_seeds:
@@ -176,11 +182,11 @@ def flows_blocks(
     yield from (_headline(routed), "")
     if not routed.statistics or routed.n_routings == 1:
         several = routed.n_routings > 1 and routed.seeds
-        seeds = several or gathered([routed.report])
+        seeds = several or reports_by_seed([routed.report])
         yield from (layer_table(mean_layers(seeds), n_routings=len(seeds.seeds)), "")
         yield from _totals(routed, seeds)
     else:
-        yield from _seeds(routed.seeds or gathered([routed.report]), routed.floor_percent)
+        yield from _seeds(routed.seeds or reports_by_seed([routed.report]), routed.floor_percent)
     if routed.disconnected_seeds:
         shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
         n = len(routed.disconnected_seeds)

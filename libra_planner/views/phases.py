@@ -8,7 +8,7 @@ from typing import Any
 from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.check.phases import PhaseReport
-from libra_planner.check.traffic import MOST_MESSAGES, Choice
+from libra_planner.check.traffic import MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.imbalance import distribution
@@ -47,7 +47,7 @@ def algorithms_payload(report: CheckReport) -> list[dict[str, Any]]:
     ]
 
 
-def choice_payload(choice: Choice) -> dict[str, Any]:
+def choice_payload(choice: Decision) -> dict[str, Any]:
     """Why an algorithm runs, the time that it takes in a step, and that of what else could."""
     return {
         "chosen": _reason(choice),
@@ -56,7 +56,7 @@ def choice_payload(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _reason(choice: Choice) -> str:
+def _reason(choice: Decision) -> str:
     if choice.stage.is_named:
         return "named"
     return "faster" if choice.others else "only"
@@ -71,7 +71,7 @@ def algorithm_lines(report: CheckReport) -> Iterator[str]:
         yield f"{built.label}: {choice.algorithm} takes {time} a step for {users}{_else(choice)}"
 
 
-def _else(choice: Choice) -> str:
+def _else(choice: Decision) -> str:
     if choice.stage.is_named:
         return " (the plan names it)"
     if choice.taken is Algorithm.DIRECT1:
@@ -86,7 +86,7 @@ def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
     return [_phase_row(phase, spread, choice) for (phase, _), spread, choice in rows]
 
 
-def _phase_row(phase: PhaseReport, spread: Mapping[str, Array], choice: Choice) -> dict[str, Any]:
+def _phase_row(phase: PhaseReport, spread: Mapping[str, Array], choice: Decision) -> dict[str, Any]:
     worst = phase.worst
     return {
         "dimension": phase.label,

@@ -19,7 +19,7 @@ from libra_planner.routing.ecmp import HASHES
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import Routing
-from libra_planner.routing.routing import Router, dealt
+from libra_planner.routing.routing import Router, with_vias
 from tests import plain_clos
 from tests.assignments import flows_on
 from tests.flows_reference import worst_violation
@@ -231,12 +231,12 @@ def test_many_seeds_are_the_reports_of_each(case, name: str) -> None:
 def test_static_dealing_takes_spines_and_cores_in_turn(case) -> None:
     """Every leaf deals its flows evenly over its uplinks, in the order of the list."""
     fabric, flows = case
-    routing = Router(fabric, dealt(fabric, flows), Policy("pinned")).routing(seed=0)
+    routing = Router(fabric, with_vias(fabric, flows), Policy("pinned")).routing(seed=0)
     check_conservation(fabric, flows, routing)
     check_paths(fabric, flows, routing)
     if not fabric.n_spines:
         return
     up = routing.counts[fabric.layer("leaf_up").links].reshape(fabric.total_leaves, -1)
     assert (np.ptp(up, axis=1) <= 1).all()
-    again = Router(fabric, dealt(fabric, flows), Policy("pinned")).routing(seed=7)
+    again = Router(fabric, with_vias(fabric, flows), Policy("pinned")).routing(seed=7)
     np.testing.assert_array_equal(routing.counts, again.counts)
