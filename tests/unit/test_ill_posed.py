@@ -144,3 +144,11 @@ def test_a_cost_below_the_fixed_cost_says_so(plan, run) -> None:
     result = run("optimize", path, "--set", "fixed_cost=120 M$")
     assert result.code == 3
     assert "a rule none can meet: 'cost <= 100 M$' (line 9) (fixed cost $120.00M)" in result.err
+
+
+def test_rules_that_leave_a_dimension_nothing_conflict() -> None:
+    """What is left of dim1 is rounding: no unit to measure it by."""
+    full = Rule("dim2 == 10", (0.0, 1.0), "==", 10.0)
+    with pytest.raises(Infeasible, match="while every dimension with traffic has") as caught:
+        optimize(_problem(AT_MOST, full, fixed_cost_usd=5.0))
+    assert caught.value.conflict == ("total <= 10", "dim2 == 10")
