@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import psutil
 import yaml
 
@@ -71,7 +72,7 @@ def overhead(sweep: Sweep) -> float:
     solver = Solver(job)
     solver.solved(chunk)
     (rows,) = solver.by_structure(chunk)
-    (piece,) = pieces(solver.case(chunk, 0), chunk, rows, {})
+    (piece,) = pieces(solver.case(chunk, 0), chunk, rows, np.full(chunk.n, "", dtype=object))
     start = time.perf_counter()
     solver.solved(chunk)
     middle = time.perf_counter()
