@@ -11,6 +11,7 @@ from typing import Any
 from libra_planner.check.measured import measured_report
 from libra_planner.check.report import FlowList, RoutedList
 from libra_planner.cli.policies import flag_of, policy_of
+from libra_planner.cli.routing import progress_of
 from libra_planner.cli.streams import print_json
 from libra_planner.errors import Fault, Place, SpecError, unknown_name
 from libra_planner.fabric.clos import Clos
@@ -126,27 +127,15 @@ def _flow_number(ids: Any, options: argparse.Namespace) -> int:
 def _routed(
     options: argparse.Namespace, fabric: Clos, flows: FlowList, policy: Policy
 ) -> RoutedList:
-    shown = sys.stderr.isatty()
     watchers = Watchers(
-        seeds=_progress if shown else None,
-        flows=_flow_progress if shown else None,
+        seeds=progress_of("seeds"),
+        flows=progress_of("flows", least=_MANY_FLOWS),
         cut_off=lambda error: print(error, file=sys.stderr),
     )
     failures = (options.fail_links, options.fail_spines)
     files = (options.fabric, options.flows)
     runs = ListRuns(fabric, flows, policy, failures, not options.fim_only, files, watchers)
     return runs.routed(options.seeds, options.seed)
-
-
-def _progress(done: int, n_seeds: int) -> None:
-    end = "\n" if done >= n_seeds else ""
-    print(f"\r{done:,} of {n_seeds:,} seeds", end=end, file=sys.stderr, flush=True)
-
-
-def _flow_progress(n_ended: int, n_flows: int) -> None:
-    if n_flows >= _MANY_FLOWS:
-        end = "\n" if n_ended >= n_flows else ""
-        print(f"\r{n_ended:,} of {n_flows:,} flows", end=end, file=sys.stderr, flush=True)
 
 
 def _write_rates(options: argparse.Namespace, routed: RoutedList) -> None:

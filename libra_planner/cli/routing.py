@@ -33,13 +33,14 @@ def traffic_of(options: argparse.Namespace, problem: Problem) -> TrafficSettings
     return replace(planned, **{name: value for name, value in given.items() if value is not None})
 
 
-def progress_of(what: str) -> Callable[[int, int], None] | None:
-    """What writes progress to stderr; nothing where that is no terminal."""
+def progress_of(what: str, *, least: int = 0) -> Callable[[int, int], None] | None:
+    """What writes progress to stderr, of at least so many; nothing where that is no terminal."""
     if not sys.stderr.isatty():
         return None
 
     def write(done: int, n: int) -> None:
         end = "\n" if done >= n else ""
-        print(f"\r{done:,} of {n:,} {what}", end=end, file=sys.stderr, flush=True)
+        if n >= least:
+            print(f"\r{done:,} of {n:,} {what}", end=end, file=sys.stderr, flush=True)
 
     return write
