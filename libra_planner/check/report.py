@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -294,28 +295,30 @@ def seed_reports(
     router = Router(fabric, flows, policy)
     # A policy that draws nothing gives the same paths for every seed.
     n_runs = len(listed) if policy.kind.is_drawn else 1
-    figures = np.empty((n_runs, 2 + 4 * len(fabric.layers)))
-    figures[0] = _figures(fabric, first, first.counts, first.makespan_s)
+    rows = [_figures(fabric, first, first.counts, first.makespan_s)]
     for i in range(1, n_runs):
         if with_rates:
             routing = router.routing(int(listed[i]))
             makespan = float(finish_s_of(routing, flows).max(initial=0.0))
-            figures[i] = _figures(fabric, first, routing.counts, makespan)
+            rows.append(_figures(fabric, first, routing.counts, makespan))
         else:
-            figures[i] = _figures(fabric, first, router.counts(int(listed[i])), _NAN)
+            rows.append(_figures(fabric, first, router.counts(int(listed[i])), _NAN))
         if progress is not None:
             progress(i + 1, n_runs)
-    return _summary(first, listed, figures)
+    return _seed_reports(first, listed, rows * (len(listed) // n_runs))
 
 
-def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) -> Array:
-    """Overall FIM, makespan, and by layer FIM, max over mean, largest count, idle links; in a row.
+_Row: TypeAlias = tuple[tuple[float, float, float], Array]
+"""Overall FIM, makespan, slowdown; and by layer FIM, max over mean, largest count, idle links."""
+
+
+def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) -> _Row:
+    """Figures of one seed.
 
     Host links carry the same flows whatever the seed: their figures are those of the first.
     """
     inside = [layer for layer in fabric.layers if not layer.is_host]
-    by_layer = np.array([_layer_figures(one) for one in first.layers])
-    overall = _NAN
+    by_layer, overall = _layer_figures(first), _NAN
     if inside:
         numbers = [counts[layer.links] for layer in inside]
         capacity = [unequal_capacity(fabric, layer) for layer in inside]
@@ -325,41 +328,27 @@ def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) 
             (fim_percent(n, c), max_over_mean(n, c), n.max(), (works & (n == 0)).sum())
             for n, c, works in zip(numbers, capacity, alive, strict=True)
         ]
-    return np.concatenate(([overall, makespan_s], by_layer.T.ravel()))
+    ideal = first.ideal_makespan_s
+    return (overall, makespan_s, makespan_s / ideal if ideal > 0 else _NAN), by_layer
 
 
-def _layer_figures(one: LayerReport) -> tuple[float, ...]:
-    return one.fim_percent, one.max_over_mean, one.max_flows, one.n_idle
+def _layer_figures(report: FlowReport) -> Array:
+    """Shape (n_layers, 4)."""
+    return np.array(
+        [(x.fim_percent, x.max_over_mean, x.max_flows, x.n_idle) for x in report.layers]
+    )
 
 
 def reports_by_seed(reports: Sequence[FlowReport]) -> SeedReports:
     """Reports as those of many seeds, also of fabrics that differ in their failures."""
-    by_layer = np.array([[_layer_figures(x) for x in report.layers] for report in reports])
-    figures = np.array([(x.fim_percent, x.makespan_s, x.slowdown) for x in reports])
-    return SeedReports(
-        reports[0],
-        np.array([report.seed for report in reports]),
-        *figures.T,
-        *by_layer.transpose(2, 1, 0),
-    )
+    rows = [((x.fim_percent, x.makespan_s, x.slowdown), _layer_figures(x)) for x in reports]
+    return _seed_reports(reports[0], np.array([report.seed for report in reports]), rows)
 
 
-def _summary(first: FlowReport, seeds: Indices, figures: Array) -> SeedReports:
-    """Rows of :func:`_figures` by name; one stands for all seeds where nothing is drawn."""
-    every = np.broadcast_to(figures, (len(seeds), figures.shape[1])).T
-    by_layer = every[2:].reshape(4, len(first.layers), len(seeds))
-    ideal = first.ideal_makespan_s
-    return SeedReports(
-        first=first,
-        seeds=seeds,
-        fim_percent=every[0],
-        makespan_s=every[1],
-        slowdown=every[1] / ideal if ideal > 0 else np.full(len(seeds), _NAN),
-        layer_fim_percent=by_layer[0],
-        layer_max_over_mean=by_layer[1],
-        layer_max_flows=by_layer[2],
-        layer_n_idle=by_layer[3],
-    )
+def _seed_reports(first: FlowReport, seeds: Indices, rows: Sequence[_Row]) -> SeedReports:
+    """Figures of every seed by name."""
+    overall, by_layer = (np.array(part) for part in zip(*rows, strict=True))
+    return SeedReports(first, seeds, *overall.T, *by_layer.transpose(2, 1, 0))
 
 
 N_ROUTINGS = 10
