@@ -33,6 +33,9 @@ from libra_planner.step.training import plain_step
 _ENDLESS = 1e4
 """Bandwidth, over a typical one, that stands for no limit."""
 
+_TRICKLE = 1e-10
+"""Bandwidth, over the largest, that floating point cannot tell from rounding."""
+
 _STUCK = (
     "no engine found a usable point; check for rules, step-time bounds or traffic many orders of "
     "magnitude apart"
@@ -90,7 +93,9 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
         plans = replace(plans, limit_s=np.full(plans.n, np.inf))
     attains = np.broadcast_to(attains_product(plans, left), plans.n)
     found = best_designs(plans, attains=attains, engine=solve_convex)
-    solution, sure = _solution(problem, found), bool(found.certified[0])
+    best = found.bandwidth_bytes_per_s[:, 0]
+    solution = _solution(problem, found)
+    sure = bool(found.certified[0]) and not ((best > 0) & (best < _TRICKLE * best.max())).any()
     if problem.objective != "performance" and (solution is None or not sure or left.gift.any()):
         _check_attainable(problem, left, lower, upper)
     if solution is None or not sure or solution.design.optimality_gap > NO_DOUBT:
@@ -129,7 +134,9 @@ def _idle_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     design = cheapest.design
     bound = OBJECTIVES[problem.objective](problem.compute_s, design.lower_bound)
     bandwidth = design.bandwidth_bytes_per_s
-    return Solution(design_at(problem, bandwidth, bound, unique=design.unique), problem)
+    design = design_at(problem, bandwidth, bound, unique=design.unique)
+    # The product has neighbors even here: all of its prices are zero.
+    return Solution(design, problem, problem.objective == "performance_per_cost")
 
 
 def _check_attainable(problem: Problem, left: Openness, lower: Array, upper: Array) -> None:
