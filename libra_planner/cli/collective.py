@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from libra_planner.cli.streams import print_json
+from libra_planner.cli.arguments import BANDWIDTH, Commands, add_json, command
+from libra_planner.cli.streams import print_json, show
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.inputs.collectives import (
-    REQUIRED,
-    CaseFile,
-    Given,
-    parse_case,
-    parse_number,
-    read_case_file,
-)
-from libra_planner.studies.collectives import SolvedCollective, solved_collective
-from libra_planner.views.collective import collective_blocks, collective_payload
+from libra_planner.processes import uncollected
+
+if TYPE_CHECKING:
+    from libra_planner.inputs.collectives import CaseFile, Given
+    from libra_planner.studies.collectives import SolvedCollective
 
 _FLAGS = {
     "kind": "--kind",
@@ -35,8 +29,45 @@ _ADDED = ("time_s", "ideal_time_s")
 _ADDED_BALANCED = ("balanced_time_s", "balanced_gain", "aggregate_bound_s")
 
 
-def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
-    """Print what the options ask for; ``console`` makes the place for people's text."""
+def add_collective(commands: Commands) -> None:
+    """Add ``collective``."""
+    text = "Time of a single collective, or of a CSV file of them."
+    parser = command(commands, "collective", collective, text)
+    parser.add_argument("topology", metavar="TOPOLOGY", nargs="?", help="such as RI(4)_SW(8)")
+    for flag, metavar, what in (
+        ("--kind", "KIND", "all-reduce, reduce-scatter, all-gather or all-to-all"),
+        ("--size", "SIZE", "full vector, such as 64MiB (for an all-gather the gathered result)"),
+        ("--bandwidth", "B1,B2,...", BANDWIDTH),
+        ("--latency-ns", "NS", "latency per hop, one number or one per dimension (default 0)"),
+        ("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
+        ("--algorithms", "A1,A2,...", "ring, direct, direct1, halving_doubling or default, each"),
+        ("--csv", "CASES", "file of collectives; the other values become its defaults"),
+    ):
+        parser.add_argument(flag, metavar=metavar, help=what)
+    parser.add_argument(
+        "--clock-ns",
+        default="1",
+        metavar="NS",
+        help="messages take whole multiples of this, rounded down (default 1 as in ASTRA-sim; "
+        "0 for none)",
+    )
+    parser.add_argument("--in-network", action="store_true", help="switches reduce (all-reduce)")
+    parser.add_argument(
+        "--scheduler",
+        choices=("hierarchical", "balanced"),
+        default="hierarchical",
+        help="balanced: also the best split of the data over orders of the dimensions",
+    )
+    add_json(parser)
+
+
+def collective(options: argparse.Namespace) -> None:
+    """``libra-planner collective``."""
+    with uncollected():
+        from libra_planner.inputs.collectives import REQUIRED, Given, parse_case, parse_number
+        from libra_planner.studies.collectives import solved_collective
+        from libra_planner.views.collective import collective_blocks, collective_payload
+
     given = _given(options)
     clock_ns = parse_number(Given(options.clock_ns, Place("--clock-ns")), 0.0, _MOST_CLOCK_NS)
     if options.csv is not None:
@@ -51,14 +82,14 @@ def answer(options: argparse.Namespace, console: Callable[[], Any]) -> None:
     solved = solved_collective(case, clock_ns=clock_ns, balanced=options.scheduler == "balanced")
     if options.json:
         print_json(collective_payload(case, solved.times, solved.schedule))
-        return
-    from libra_planner.views.renderers.terminal import show
-
-    show(console(), collective_blocks(case, solved.times, solved.schedule))
+    else:
+        show(collective_blocks(case, solved.times, solved.schedule))
 
 
 def _given(options: argparse.Namespace) -> dict[str, Given]:
     """Values given as flags, by the name of their column."""
+    from libra_planner.inputs.collectives import Given
+
     texts = {
         name: getattr(options, "topology" if flag == "TOPOLOGY" else flag[2:].replace("-", "_"))
         for name, flag in _FLAGS.items()
@@ -71,6 +102,10 @@ def _given(options: argparse.Namespace) -> dict[str, Given]:
 
 
 def _answer_file(options: argparse.Namespace, given: dict[str, Given], clock_ns: float) -> None:
+    from libra_planner.inputs.collectives import read_case_file
+    from libra_planner.studies.collectives import solved_collective
+    from libra_planner.views.collective import collective_payload
+
     added = _ADDED + (_ADDED_BALANCED if options.scheduler == "balanced" else ())
     file = read_case_file(options.csv, given, in_network=options.in_network, reserved=added)
     balanced = options.scheduler == "balanced"
@@ -83,6 +118,8 @@ def _answer_file(options: argparse.Namespace, given: dict[str, Given], clock_ns:
 
 
 def _print_csv(file: CaseFile, added: tuple[str, ...], solved: list[SolvedCollective]) -> None:
+    import csv
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*file.columns, *added])
     for cells, one in zip(file.rows, solved, strict=True):

@@ -10,7 +10,11 @@ from pathlib import Path
 
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 SAME = 1e-9
-"""Relative difference up to which numbers differ in their last digits only."""
+"""Relative difference up to which numbers differ in their last digits only.
+
+Of numbers that are smaller than this themselves, such as the gap that a solver leaves, all digits
+are last ones.
+"""
 
 _MOST_LINES = 12
 """Lines of a file's difference that are printed."""
@@ -37,7 +41,7 @@ def compare(old: Path, new: Path, *, only: str = "*") -> int:
             print(f"last digits  {name}: to {worst:.1e}")
             continue
         n_real += 1
-        print(f"DIFFERENT    {name}")
+        print(f"DIFFERENT    {name}" + (f": numbers alone, to {worst:.1e}" if worst else ""))
         for line in _lines(before, after):
             print(f"    {line}")
     print(f"{n_real} files differ, {n_digits} more in last digits only")
@@ -60,7 +64,8 @@ def largest_difference(before: str, after: str) -> float | None:
 
 def _difference(one: str, other: str) -> float:
     a, b = (float(text.replace(",", "")) for text in (one, other))
-    return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
+    largest = max(abs(a), abs(b))
+    return abs(a - b) / largest if largest > SAME else abs(a - b)
 
 
 def _files(folder: Path) -> set[str]:

@@ -39,12 +39,16 @@ _MASKS = (
     (re.compile(r"^(About )\S+ \S+(?= on one core| in [\d,]+ files)", re.M), r"\1<estimate>"),
     (re.compile(r"^Tried: .*", re.M), "Tried: <as many as time allows>"),
     (re.compile(r"about [\d,]+ different designs"), "about <estimate> different designs"),
-    (re.compile(r'"(size_bytes|n_routed)": [^,}\n]+'), r'"\1": "<estimate>"'),
-    (re.compile(r'"statuses": \{\n[^}]*\}'), '"statuses": "<as many as time allows>"'),
     (re.compile(r"^([\d,]+) in \S+ \S+, [\d,]+ designs/s$", re.M), r"\1 in <time>, <speed>"),
     (
         re.compile(r'"(core_s|elapsed_s|designs_per_s|left_s)": [^,}\n]+'),
         r'"\1": "<time>"',
+    ),
+    (  # What ``sweep plan --json`` estimates.
+        re.compile(
+            r'("core_s": .*\n +"size_bytes": ).*(\n +"statuses": )\{[^}]*\}(.*\n +"n_routed": ).*'
+        ),
+        r'\1"<estimate>",\2"<as many as time allows>"\3"<estimate>",',
     ),
     (re.compile(r'"checksum": "[0-9a-f]+"'), '"checksum": "<of paths>"'),
 )

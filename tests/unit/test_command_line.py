@@ -88,7 +88,7 @@ def _other_error() -> None:
 
 @pytest.mark.parametrize("outcome", [lambda: None, _other_error])
 def test_an_interrupt_that_a_library_swallows_is_130(outcome, plan, run, monkeypatch) -> None:
-    commands = "libra_planner.cli.commands.evaluate"
+    commands = "libra_planner.cli.design.evaluate"
     monkeypatch.setattr(commands, _swallowing(outcome))
     result = run("evaluate", plan(), "--bandwidth", "1")
     assert (result.code, result.out, result.err) == (130, "", "interrupted\n")
@@ -119,11 +119,11 @@ def test_an_interrupt_in_generated_code_is_130_too() -> None:
     """Python would end itself by the signal, whatever it was told."""
     script = (
         "import signal, sys\n"
-        "from libra_planner.cli import commands, entry\n"
+        "from libra_planner.cli import design, entry\n"
         "def evaluate(_):\n"
         "    print('half')\n"
         "    exec('signal.raise_signal(signal.SIGINT)', {'signal': signal})\n"
-        "commands.evaluate = evaluate\n"
+        "design.evaluate = evaluate\n"
         "sys.argv[1:] = ['evaluate', 'plan.yaml', '--bandwidth', '1']\n"
         "entry.run()\n"
     )

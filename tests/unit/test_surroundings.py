@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.cli.failures import exit_code_of
+from libra_planner.cli.streams import exit_code_of
 from tests.conftest import Outcome
 
 ROOT = Path(__file__).parents[2]

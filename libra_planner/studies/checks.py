@@ -1,0 +1,272 @@
+"""Plans checked on their links, one by one or as jobs that share a fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from libra_planner.check.failures import FailureStudy, drawn_failures, every_single_failure
+from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flow
+from libra_planner.check.jobs import JobReport, SharedFabric, shared_fabric
+from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.report import asked_seeds
+from libra_planner.check.traffic import TrafficSettings, traffic_settings
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.plan.problem import load_plan
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.routing.policy import Policy
+from libra_planner.step.expression import Array
+from libra_planner.studies.designs import bandwidth_bytes_per_s
+from libra_planner.studies.places import placed
+from libra_planner.views.check import CheckedPlan
+from libra_planner.views.plan import as_checked
+
+if TYPE_CHECKING:
+    from libra_planner.check.rerouted import RoutedOptimum
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class LinkQuestion:
+    """How links are asked about; the options of the commands have the same names.
+
+    Parameters
+    ----------
+    policy : how flows find their paths.
+    settings : of every plan, ``key=value``.
+    bandwidth : GB/s of every dimension, with commas; ``None`` for the plan's optimum.
+    seeds, seed : number of routings, and seed of the first.
+    placement, queue_pairs, npus_per_address : how NPUs use their NICs; ``None``: as the plan says.
+    fail_links, fail_spines : that fail, drawn for every seed.
+    single_failures : whether every cable and spine also fails alone.
+    trace : a flow to follow.
+    """
+
+    policy: Policy
+    settings: tuple[str, ...] = ()
+    bandwidth: str | None = None
+    seeds: int | None = None
+    seed: int | None = None
+    placement: str | None = None
+    queue_pairs: int | None = None
+    npus_per_address: int | None = None
+    fail_links: int = 0
+    fail_spines: int = 0
+    single_failures: bool = False
+    trace: str | None = None
+
+    @property
+    def asked_seeds(self) -> range | None:
+        """The seeds that are asked for; ``None`` without any."""
+        return asked_seeds(self.seeds, self.seed)
+
+    @property
+    def statistics(self) -> bool:
+        """Whether a number of routings is asked for, whose statistics stand in place of a mean."""
+        return (self.seeds or 1) > 1
+
+    def traffic(self, problem: Problem) -> TrafficSettings:
+        """How NPUs use their NICs: as is asked for, else as the plan says, else the defaults."""
+        given: dict[str, Any] = {
+            "placement": self.placement,
+            "n_queue_pairs": self.queue_pairs,
+            "npus_per_address": self.npus_per_address,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        return replace(traffic_settings(problem.links), **given)
+
+    def design(self, plan: str) -> tuple[Problem, Array]:
+        """A plan with its chunks chosen, and the design: as given, or the plan's optimum."""
+        problem = load_plan(plan, self.settings)
+        if self.bandwidth is None:
+            from libra_planner.optimizer.optimize import solve
+
+            solution = solve(problem)
+            return solution.problem, np.asarray(solution.design.bandwidth_bytes_per_s)
+        place = Place(f"{plan}: --bandwidth")
+        bandwidth_Bps = bandwidth_bytes_per_s(self.bandwidth, problem, place)
+        return fastest_alternative(problem, bandwidth_Bps), bandwidth_Bps
+
+
+@dataclass(frozen=True)
+class LinkAnswer:
+    """What the links of a plan's design answer.
+
+    Parameters
+    ----------
+    checked : the design and its routings.
+    hot : the round that loses most; ``None`` where nothing is lost.
+    failures : studies of failures by their key.
+    traced : the flow that was to be followed.
+    """
+
+    checked: CheckedPlan
+    hot: Hotspot | None = field(repr=False)
+    failures: dict[str, FailureStudy] = field(repr=False)
+    traced: TracedFlow | None = field(repr=False)
+
+
+def checked_plan(
+    plan: str, question: LinkQuestion, progress: Callable[[str], Progress | None]
+) -> LinkAnswer:
+    """Route a design of a plan over its links.
+
+    Parameters
+    ----------
+    plan : the file.
+    question : what is asked.
+    progress : makes what is told how many of something, such as seeds, are done.
+
+    Raises
+    ------
+    PlannerError
+        For a plan that is wrong or has no optimum, or links that cannot be built or routed.
+    """
+    problem, bandwidth_Bps = question.design(plan)
+    try:
+        checked = _checked(plan, question, problem, bandwidth_Bps, progress("seeds"))
+        hot = hotspot(checked.links, checked.report)
+    except SpecError as error:
+        raise placed(error, plan, problem) from None
+    failures = _failures(plan, question, checked.links, progress)
+    return LinkAnswer(checked, hot, failures, _traced(plan, question, checked, hot))
+
+
+def _checked(
+    plan: str,
+    question: LinkQuestion,
+    problem: Problem,
+    bandwidth_Bps: Array,
+    progress: Progress | None,
+) -> CheckedPlan:
+    try:
+        violated = evaluated(problem, bandwidth_Bps).violated
+    except SpecError as error:
+        raise error.located(Place(f"{plan}: --bandwidth")) from None
+    links = link_check(problem, bandwidth_Bps, traffic=question.traffic(problem))
+    report = links.report(question.policy, seeds=question.asked_seeds, progress=progress)
+    return CheckedPlan(links, report, question.bandwidth is None, violated, question.statistics)
+
+
+def _failures(
+    plan: str,
+    question: LinkQuestion,
+    links: LinkCheck,
+    progress: Callable[[str], Progress | None],
+) -> dict[str, FailureStudy]:
+    found = {}
+    try:
+        if question.fail_links or question.fail_spines:
+            found["failures"] = drawn_failures(
+                links,
+                question.policy,
+                n_links=question.fail_links,
+                n_spines=question.fail_spines,
+                seeds=question.asked_seeds,
+                progress=progress("draws of failures"),
+            )
+        if question.single_failures:
+            told = progress("single failures")
+            found["single_failures"] = every_single_failure(
+                links, question.policy, seed=question.seed or 0, progress=told
+            )
+    except SpecError as error:
+        raise error.located(Place(f"{plan}: --fail-links, --fail-spines, --n-1")) from None
+    return found
+
+
+def _traced(
+    plan: str, question: LinkQuestion, checked: CheckedPlan, hot: Hotspot | None
+) -> TracedFlow | None:
+    """The flow that is to be followed, in the round that loses most or in another one."""
+    if question.trace is None:
+        return None
+    place = Place(f"{plan}: --trace")
+    if hot is None or hot.routed is None:
+        got = "got no collective that loses time to its routing"
+        raise SpecError(Fault(got, "expected one, whose flows can be followed", "", "", place))
+    found = traced_flow(checked.links, checked.report, question.trace)
+    if found is None:
+        name, label, first = hot.worst.name, hot.phase.label, hot.routed.flows.ids[0]
+        expected = f"expected a flow of {name} on {label}, such as {first}, or of another round"
+        raise SpecError(Fault(f"got {question.trace!r}", expected, "", "", place))
+    return found
+
+
+def checked_jobs(
+    plans: Sequence[str], question: LinkQuestion
+) -> tuple[SharedFabric, tuple[JobReport, ...]]:
+    """Several plans as jobs that share a fabric.
+
+    Raises
+    ------
+    PlannerError
+        For plans that are wrong or have no optimum, or do not agree on the fabric.
+    """
+    pairs = [question.design(plan) for plan in plans]
+    problems, bandwidths_Bps = [one for one, _ in pairs], [vector for _, vector in pairs]
+    try:
+        traffic = _one_traffic(plans, problems, question)
+        seed = question.seed or 0
+        shared = shared_fabric(problems, bandwidths_Bps, traffic=traffic, seed=seed)
+        return shared, shared.reports(question.policy, seeds=question.asked_seeds)
+    except SpecError as error:
+        raise placed(error, plans[0], problems[0]) from None
+
+
+def _one_traffic(
+    plans: Sequence[str], problems: Sequence[Problem], question: LinkQuestion
+) -> TrafficSettings:
+    """How the NPUs of all jobs use their NICs, on which the plans have to agree."""
+    first = question.traffic(problems[0])
+    for plan, problem in zip(plans[1:], problems[1:], strict=True):
+        other = question.traffic(problem)
+        for key, name in (
+            ("placement", "placement"),
+            ("queue_pairs", "n_queue_pairs"),
+            ("npus_per_address", "npus_per_address"),
+        ):
+            mine, others = getattr(first, name), getattr(other, name)
+            if mine != others:
+                got = f"got {mine}, and {others} in {plan}"
+                fix = f"write the same in all plans, or give --{key.replace('_', '-')}"
+                path = f"fabric.realization.{key}"
+                raise SpecError(Fault(got, "expected one for all jobs", fix, path))
+    return first
+
+
+def routed_plan(
+    plan: str,
+    problem: Problem,
+    question: LinkQuestion,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[Problem, RoutedOptimum, Evaluation]:
+    """The best design on its links that is found, its plan with chunks chosen, and its figures.
+
+    Parameters
+    ----------
+    plan, problem : the file and what it says.
+    question : how its links are asked about.
+    progress : called with the number of designs that are checked.
+
+    Raises
+    ------
+    PlannerError
+        For a plan without an optimum, or links that cannot be built or routed.
+    """
+    from libra_planner.check.rerouted import routed_optimum
+
+    traffic, seeds = question.traffic(problem), question.asked_seeds
+    try:
+        routed = routed_optimum(
+            problem, question.policy, traffic=traffic, seeds=seeds, progress=progress
+        )
+    except SpecError as error:
+        raise placed(error, plan, problem) from None
+    chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
+    return chosen, routed, evaluated(chosen, routed.best.bandwidth_Bps)
