@@ -13,7 +13,6 @@ from textual.widgets import DataTable, Input, TextArea
 
 from libra_planner.tui.dialogs import Panel, Question
 from libra_planner.tui.screens import pane
-from libra_planner.tui.screens import sweep as screen
 from libra_planner.tui.screens import sweeps as sweeping
 from tests.tui.conftest import PLAN, Driver, command, drive
 
