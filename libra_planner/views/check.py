@@ -24,7 +24,6 @@ from libra_planner.views.cells import (
     Table,
     attributes,
     escape,
-    finite,
     number,
     table_of,
 )
@@ -355,8 +354,7 @@ def study_payload(study: FailureStudy) -> dict[str, Any]:
     """Statistics of a study, and its first cases."""
     return {
         "n_cases": len(study.cases),
-        "n_disconnected": study.n_disconnected,
-        "whole_step_time_s": study.whole_step_time_s,
+        **attributes(study, "n_disconnected", "whole_step_time_s"),
         "step_time_s": spread(study.step_time_s),
         "slowdown_vs_whole": spread(study.step_time_s / study.whole_step_time_s),
         "fim_percent": spread(study.fim_percent),
@@ -368,8 +366,7 @@ def study_payload(study: FailureStudy) -> dict[str, Any]:
 def _case(case: FailureCase) -> dict[str, Any]:
     return {
         "name": case.name,
-        "step_time_s": finite(case.step_time_s),
-        "fim_percent": finite(case.fim_percent),
+        **numbers(case, "step_time_s", "fim_percent"),
         "disconnected": case.disconnected or None,
     }
 

@@ -10,7 +10,7 @@ from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
-from libra_planner.views.cells import escape, finite
+from libra_planner.views.cells import attributes, escape, finite
 from libra_planner.workload.operations import MOST_SHARDED, ModelStates
 
 _HOW_TO_SAY = (
@@ -56,15 +56,9 @@ def memory_payload(states: ModelStates | None) -> dict[str, Any] | None:
     if states is None:
         return None
     return {
-        "weights_bytes": states.weights_bytes,
-        "gradients_bytes": states.gradients_bytes,
-        "optimizer_bytes": states.optimizer_bytes,
-        "total_bytes": states.total_bytes,
-        "sharded_bytes": states.sharded_bytes,
-        "npu_memory_bytes": states.npu_memory_bytes,
-        "fits": states.fits,
-        "fits_sharded": states.fits_sharded,
-        "zero_stage": states.zero_stage,
+        **attributes(states, "weights_bytes", "gradients_bytes", "optimizer_bytes"),
+        **attributes(states, "total_bytes", "sharded_bytes", "npu_memory_bytes"),
+        **attributes(states, "fits", "fits_sharded", "zero_stage"),
         "verdict": verdict(states),
     }
 
@@ -140,9 +134,7 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     memories = problem.step.memories
     workloads = [
         {
-            "name": member.name,
-            "weight": member.weight,
-            "step_time_s": member.step_time_s,
+            **attributes(member, "name", "weight", "step_time_s"),
             "compute_time_s": member.compute_s,
             "communication_time_s": member.communication_s,
             "speedup_vs_equal": finite(member.speedup_vs_equal),

@@ -46,9 +46,7 @@ def routed_payload(
     figures["notes"] = [*figures["notes"], NO_CLAIM, NO_SHADOW_PRICES]
     proofs = {
         "status": "checked",
-        "optimality_gap": None,
-        "lower_bound": None,
-        "unique": None,
+        **dict.fromkeys(("optimality_gap", "lower_bound", "unique")),
         "max_violation": max_violation(problem, evaluation.bandwidth_bytes_per_s),
     }
     bought = bought_options(routed)
@@ -79,8 +77,7 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) 
         "converged": routed.converged,
         "stopped": routed.stopped or None,
         "n_rounds": len(routed.rounds),
-        "meets_limits": best.meets_limits,
-        "objective": best.objective,
+        **attributes(best, "meets_limits", "objective"),
         **time_keys(best.check, statistics=statistics),
         "algorithms": algorithms_payload(best.check),
         **_efficiencies(best.check, statistics),

@@ -110,8 +110,7 @@ def _option(label: str, option: LinkOption) -> dict[str, Any]:
         "dimension": label,
         "bandwidth_GBps": gigabytes_per_s(option.bandwidth_bytes_per_s),
         "speed_GBps": gigabytes_per_s(option.speed_bytes_per_s),
-        "n_ports": option.n_ports,
-        "cost_usd": option.cost_usd,
+        **attributes(option, "n_ports", "cost_usd"),
         "name": option.name or None,
     }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.views.cells import PART_OF_A_STEP, Chart, Report, Section, printable
+from libra_planner.views.cells import PART_OF_A_STEP, Chart, Report, Section, attributes, printable
 from libra_planner.views.report.basis import (
     check_section,
     origin_section,
@@ -91,7 +91,7 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
     comparison : what the report says.
     formats : some of :data:`FORMATS`.
     """
-    from libra_planner.views.renderers.html import html
+    from libra_planner.views.renderers.html import html, pdf
     from libra_planner.views.renderers.text import csv_text, markdown
     from libra_planner.views.renderers.workbook import workbook
     from libra_planner.views.report.charts import charts
@@ -108,20 +108,8 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
     if "csv" in formats:
         found |= {f"report-{table.key}.csv": csv_text(table) for table in whole.tables}
     if "pdf" in formats:
-        found["report.pdf"] = _pdf(html(whole))
+        found["report.pdf"] = pdf(html(whole))
     return found
-
-
-def _pdf(page: str) -> bytes:
-    """The page as PDF; its charts' lines in a colour of their own, as print has no variables."""
-    from libra_planner.errors import DataNotFound, Fault
-
-    try:
-        from weasyprint import HTML
-    except ImportError:
-        fix = "pip install 'libra-planner[pdf]', or print report.html to PDF in a browser"
-        raise DataNotFound(Fault("got no weasyprint", "expected it for pdf", fix)) from None
-    return bytes(HTML(string=page.replace(": var(--line)", ": #aaaaaa")).write_pdf())
 
 
 def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, Any]:
@@ -154,10 +142,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
 def _decision(comparison: Comparison) -> dict[str, Any]:
     """The answers with their reasons, as the report words them."""
     section = decision_section(comparison, ())
-    cards = [
-        {"title": card.title, "answer": card.answer, "figure": card.figure, "reason": card.reason}
-        for card in section.cards
-    ]
+    cards = [attributes(card, "title", "answer", "figure", "reason") for card in section.cards]
     return {"cards": cards, "warnings": section.warnings, "text": section.paragraphs}
 
 
@@ -174,8 +159,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "design": one.letter,
         "name": one.proposal.name,
         "optimized": one.proposal.optimized,
-        "step_time_s": one.evaluation.step_time_s,
-        "real_link_step_time_s": one.evaluation.real_link_step_time_s,
+        **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),
         **_effective(one),
         "ranked_step_time_s": one.step_time_s,
         "linear_network_cost_usd": one.evaluation.network_cost_usd,
