@@ -23,6 +23,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS, own_keys, shown_keys
+from libra_planner.tui.widgets import rules_of
 
 _KEY_CELLS = 14
 """Of the help's keys with a gap on both sides."""
@@ -61,16 +62,7 @@ class Over:
 class Dialog(Over, ModalScreen[str | None]):
     """What all panels of ours look like, and the key that closes them."""
 
-    DEFAULT_CSS = """
-    Dialog { align: center middle; }
-    Dialog .dialog { width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 0 1;
-                     border: round $accent; background: $surface; }
-    Dialog.-wide .dialog { width: 100; }
-    Dialog .buttons { height: 1; margin-top: 1; }
-    Dialog Button { margin-right: 2; }
-    Dialog .wrong { color: $error; }
-    Dialog OptionList { height: auto; max-height: 12; border: none; }
-    """
+    DEFAULT_CSS = rules_of("Dialog")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
     BOX: ClassVar[type[Widget]] = Vertical
     FOOT = ""

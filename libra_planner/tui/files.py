@@ -135,7 +135,7 @@ def save_plan(source: Path, settings: tuple[str, ...], target: Path) -> list[Pat
     return write_files({target: edited_text(read_text(source), settings, str(source))})
 
 
-def replaced(source: Path, target: Path) -> str:
+def replacement_warning(source: Path, target: Path) -> str:
     """What saving does to a file that is not the plan's own, in words; empty for none."""
     if not target.is_file() or os.path.realpath(target) == os.path.realpath(source):
         return ""

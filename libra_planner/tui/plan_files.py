@@ -70,9 +70,9 @@ class PlanFiles:
 
     def _ask_replace(self, target: Path, then: Callable[[], None]) -> None:
         """Write the plan there; ask before a file that is not the open plan's is replaced."""
-        from libra_planner.tui.files import replaced
+        from libra_planner.tui.files import replacement_warning
 
-        text = replaced(self._cockpit.session.path, target)
+        text = replacement_warning(self._cockpit.session.path, target)
         if not text:
             self._write(target, then)
             return

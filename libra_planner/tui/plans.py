@@ -198,7 +198,7 @@ MOST_LETTERS = 40
 """Longest name of a design."""
 
 
-def told_apart(pin: Pin, origin: str, others: Sequence[Pin]) -> str:
+def distinct_name(pin: Pin, origin: str, others: Sequence[Pin]) -> str:
     """The origin of a design, with its first figure that no other design of that origin has.
 
     The same design of the same plan keeps the name that it has.

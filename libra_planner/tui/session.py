@@ -16,9 +16,9 @@ from libra_planner.tui.plans import (
     Optimum,
     Pin,
     Reading,
+    distinct_name,
     equal_split_GBps,
     plan_document,
-    told_apart,
 )
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Session:
         self._n_pinned += 1
         value = dict(document.value)
         pinned = Pin(self._n_pinned, "", self.path, value, self.problem, evaluation)
-        pinned = replace(pinned, called=told_apart(pinned, self.origin, self.pins))
+        pinned = replace(pinned, called=distinct_name(pinned, self.origin, self.pins))
         self.pins.append(pinned)
         return pinned
 

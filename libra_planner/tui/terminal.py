@@ -59,10 +59,10 @@ class LastWords(Console):
         edits = "".join(f"\n  --set {setting!r}" for setting in self._edits())
         kept = f"\nEdits that were not saved, for the command line:{edits}" if edits else ""
         fault = "libra-planner tui: stopped by a fault of its own"
-        super().print(Text(f"{fault}. {_written_down(objects)}{kept}"))
+        super().print(Text(f"{fault}. {_log_words(objects)}{kept}"))
 
 
-def _written_down(objects: Iterable[Any]) -> str:
+def _log_words(objects: Iterable[Any]) -> str:
     """Where what Textual says of a fault is written."""
     log = state_folder() / "crash.log"
     try:

@@ -293,7 +293,7 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with receiver:
         with sender:
-            process = _started(sender, pickle.dumps(work))
+            process = _started_process(sender, pickle.dumps(work))
         try:
             with ticket.on_cancel(process.kill):
                 found: _Result = _answer(receiver, process, ticket)
@@ -303,20 +303,20 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     return found
 
 
-def _started(sender: Connection, work: bytes) -> BaseProcess:
+def _started_process(sender: Connection, work: bytes) -> BaseProcess:
     """A process at work; this waits until the solver is loaded."""
     try:
         if get_ready():
             with contextlib.suppress(OSError, EOFError):  # It died while it loaded.
-                return _begun("forkserver", sender, work)
+                return _process_of("forkserver", sender, work)
         with _like_this_one():
-            return _begun("spawn", sender, work)
+            return _process_of("spawn", sender, work)
     except (OSError, EOFError) as error:
         hint = "look for a lack of memory, and whether the working directory is still there"
         raise PlannerError(f"the solver's process cannot be started ({error}): {hint}") from None
 
 
-def _begun(method: str, sender: Connection, work: bytes) -> BaseProcess:
+def _process_of(method: str, sender: Connection, work: bytes) -> BaseProcess:
     import multiprocessing
 
     from libra_planner.tui import forks

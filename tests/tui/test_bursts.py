@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.events import Key
 
-from libra_planner.tui.widgets.bandwidths import changed
+from libra_planner.tui.widgets.bandwidths import changed_bandwidth
 from tests.tui.conftest import Driver, drive
 
 
@@ -27,7 +27,7 @@ def test_every_key_of_a_burst_counts(plan_file: Path) -> None:
         assert before is not None
         await burst(driver, *["plus"] * 9, "j", *["minus"] * 3, "greater_than_sign", "plus")
         steps = [(0, 1)] * 9 + [(1, -1)] * 3 + [(1, 10)]
-        expected = reduce(lambda values, step: changed(values, *step), steps, before)
+        expected = reduce(lambda values, step: changed_bandwidth(values, *step), steps, before)
         assert session.edits.bandwidth_GBps == expected
         assert expected[:2] == (170.0, 160.0)
         await burst(driver, "u", "u", "U")

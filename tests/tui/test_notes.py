@@ -13,7 +13,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
-from libra_planner.tui.plans import MOST_LETTERS, Pin, best_design, read_plan, told_apart
+from libra_planner.tui.plans import MOST_LETTERS, Pin, best_design, distinct_name, read_plan
 from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens import links
 from libra_planner.tui.screens.frontier import FrontierPane
@@ -150,7 +150,7 @@ def test_a_name_of_ones_own_is_not_made_longer_than_it_may_be(plan_file: Path) -
     session = Session(plan_file)
     one = replace(pinned(session), called="x" * MOST_LETTERS)
     two = pinned(session, "constraints.0=total == 250 GB/s")
-    assert told_apart(two, "x" * MOST_LETTERS, [one]) == "x" * MOST_LETTERS
+    assert distinct_name(two, "x" * MOST_LETTERS, [one]) == "x" * MOST_LETTERS
 
 
 def test_the_first_space_on_report_drops_the_first_design(plan_file: Path) -> None:

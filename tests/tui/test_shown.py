@@ -22,10 +22,10 @@ from libra_planner.tui.screens.compare import (
     BarGroup,
     bar_groups,
     bar_lines,
-    compared,
+    compared_rows,
     delta,
     disagreement,
-    stacked,
+    stacked_bar,
 )
 from libra_planner.tui.screens.reports import decision
 from libra_planner.tui.screens.sweeps import best_so_far
@@ -358,7 +358,7 @@ def test_bars_are_as_long_as_their_figures(parts: list[tuple[float, float]], lon
         assert abs(line.count("█") - both[0] / top * longest) <= 0.5 + 1e-6
         assert abs(line.count("█") + line.count("░") - sum(both) / top * longest) <= 0.5 + 1e-6
         assert len(line) == len(lines[1])
-    assert stacked((0.0, 0.0), 1.0, 8) == ""
+    assert stacked_bar((0.0, 0.0), 1.0, 8) == ""
 
 
 def test_bars_of_different_work_are_per_sequence(plan_file: Path) -> None:
@@ -392,7 +392,7 @@ def test_bars_and_orders_are_those_of_own_links(plan_file: Path) -> None:
     assert disagreement([one, two]).endswith(
         "fastest first 1, 2 by the plan's model, but 2, 1 on partial groups' own links"
     )
-    rows = {row.name: row for row in compared([one, two], 0)}
+    rows = {row.name: row for row in compared_rows([one, two], 0)}
     for text, pin in zip(rows["on own links"].texts, (one, two), strict=True):
         assert_shows(text, pin.evaluation.real_link_step_time_s)
     assert rows["time x cost"].deltas[1] == delta(*map(_own_links_usd_s, (two, one)))
@@ -410,9 +410,9 @@ def test_no_time_per_sequence_of_parts_beside_whole_steps(plan_file: Path) -> No
         session.edit(key, value)
     session.accept(read_plan(plan_file, session.edits.settings))
     whole = pinned(session)
-    assert "time / sequence" not in {row.name for row in compared([part, whole], 0)}
+    assert "time / sequence" not in {row.name for row in compared_rows([part, whole], 0)}
     assert not any("sequence" in group.title for group in bar_groups([part, whole]))
-    assert "time / sequence" in {row.name for row in compared([part, part], 0)}
+    assert "time / sequence" in {row.name for row in compared_rows([part, part], 0)}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from textual.widgets import DataTable, Static
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.plans import MOST_LETTERS
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.widgets import rules_of
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -55,7 +56,7 @@ class BarGroup:
         top = max(map(sum, self.parts)) or 1.0
         yield self.title
         for name, parts, text in zip(names, self.parts, self.texts, strict=True):
-            drawn = stacked(parts, top, longest)
+            drawn = stacked_bar(parts, top, longest)
             yield f" {name:<{head}} {drawn:<{longest}} {text:>{tail}}"
 
 
@@ -65,10 +66,10 @@ _LEAST_BAR = 16
 _INKS = "█░"
 
 
-def stacked(parts: Sequence[float], top: float, n_cells: int) -> str:
+def stacked_bar(parts: Sequence[float], top: float, n_cells: int) -> str:
     """Parts one after the other, each in its own ink; ``top`` would fill all cells.
 
-    >>> stacked((3.0, 1.0), 8.0, 8), stacked((8.0,), 8.0, 4)
+    >>> stacked_bar((3.0, 1.0), 8.0, 8), stacked_bar((8.0,), 8.0, 4)
     ('███░', '████')
     """
     ends = [round(sum(parts[: i + 1]) / top * n_cells) for i in range(len(parts))]
@@ -119,7 +120,7 @@ def _time_bars(pins: Sequence[Pin]) -> BarGroup | None:
 
 
 def _is_same_work(pins: Sequence[Pin]) -> bool:
-    return len({work(pin.problem) for pin in pins}) == 1
+    return len({work_key(pin.problem) for pin in pins}) == 1
 
 
 def _mixes_parts(pins: Sequence[Pin]) -> bool:
@@ -147,7 +148,7 @@ def disagreement(pins: Sequence[Pin]) -> str:
     return f"The models disagree on the order: {note}" if note else ""
 
 
-def compared(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
+def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     """Rows from top to bottom.
 
     Parameters
@@ -224,7 +225,7 @@ def _deltas(
         ""
         if i == baseline or value is None or base is None
         else OTHER_WORK
-        if same_work and work(pins[i].problem) != work(pins[baseline].problem)
+        if same_work and work_key(pins[i].problem) != work_key(pins[baseline].problem)
         else delta(value, base)
         for i, value in enumerate(values)
     )
@@ -241,7 +242,7 @@ def delta(value: float, base: float) -> str:
     return f"{100 * (value / base - 1):+.2f} %" if base else "new"
 
 
-def work(problem: Problem) -> tuple[object, ...]:
+def work_key(problem: Problem) -> tuple[object, ...]:
     """What a step does: step times of different work do not compare (C6)."""
     names = tuple((member.name, member.weight) for member in problem.members)
     batch = tuple(text for text in problem.settings if "sequences" in text)
@@ -296,14 +297,7 @@ _HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
 class ComparePane(Pane):
     """The second screen."""
 
-    DEFAULT_CSS = """
-    ComparePane #compare-empty { padding: 1 2; }
-    ComparePane DataTable { height: 1fr; }
-    ComparePane.-charts DataTable { height: auto; }
-    ComparePane #compare-chart { display: none; padding: 1; }
-    ComparePane.-charts #compare-chart { display: block; }
-    ComparePane #compare-hint { padding: 0 1; text-style: italic; }
-    """
+    DEFAULT_CSS = rules_of("ComparePane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("B", "baseline", "Baseline", show=True),
         Binding("n", "rename", "Name", show=True),
@@ -341,7 +335,7 @@ class ComparePane(Pane):
         for i, pin in enumerate(session.pins):
             base = i == session.baseline
             table.add_column(Text(f"{pin.name}{' (baseline)' if base else ''}", "bold"))
-        for row in compared(session.pins, session.baseline):
+        for row in compared_rows(session.pins, session.baseline):
             cells = [_cell(text, d) for text, d in zip(row.texts, row.deltas, strict=True)]
             table.add_row(Text(row.name, "bold"), *cells)
         table.move_cursor(column=min(chosen, len(session.pins) - 1) + 1)
@@ -358,7 +352,7 @@ class ComparePane(Pane):
         said = bool(disagreement(pins))
         taken = self.query_one(DataTable).row_count + len(lines) + 5 + said
         self.set_class(bool(lines) and taken <= self.size.height, "-charts")
-        chart.update(_inked(lines))
+        chart.update(_inked_lines(lines))
 
     def _chosen(self) -> int:
         """Index of the pinned design under the cursor."""
@@ -398,7 +392,7 @@ class ComparePane(Pane):
             self.show_session()
 
 
-def _inked(lines: list[str]) -> Text:
+def _inked_lines(lines: list[str]) -> Text:
     """Bars in colours that keep neighbours apart, as on the first screen."""
     text = Text(no_wrap=True, overflow="crop")
     nth = 0

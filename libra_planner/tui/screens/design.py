@@ -19,7 +19,8 @@ from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.plans import Bandwidth, Reading
 from libra_planner.tui.screens.links import note_lines
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets.bandwidths import Bandwidths, DimensionRow, changed
+from libra_planner.tui.widgets import rules_of
+from libra_planner.tui.widgets.bandwidths import Bandwidths, DimensionRow, changed_bandwidth
 from libra_planner.tui.widgets.contents import Card
 from libra_planner.tui.widgets.plan_form import (
     OPTIONAL,
@@ -184,15 +185,7 @@ _CARDS = ("headline", "worth", "waits", "notes")
 class DesignPane(Pane):
     """The first screen."""
 
-    DEFAULT_CSS = """
-    DesignPane { layout: horizontal; }
-    DesignPane #form { width: 2fr; min-width: 35; max-width: 64; }
-    DesignPane #right { width: 3fr; }
-    DesignPane #faults { color: $error; border: round $error; padding: 0 1; display: none;
-                         height: auto; max-height: 12; }
-    DesignPane #faults.some { display: block; }
-    DesignPane .card { height: auto; padding: 0 1; margin-bottom: 1; }
-    """
+    DEFAULT_CSS = rules_of("DesignPane")
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm)
 
     def __init__(self, **options: Any) -> None:
@@ -336,4 +329,4 @@ class DesignPane(Pane):
         """Change the design as it stands, whatever of it has been painted."""
         values = self.session.edits.bandwidth_GBps or ()
         if dim < len(values):
-            self.cockpit.change_bandwidth(changed(values, dim, by), f"dim{dim}")
+            self.cockpit.change_bandwidth(changed_bandwidth(values, dim, by), f"dim{dim}")

@@ -19,6 +19,7 @@ from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens import links
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import Card, fill
 
 
@@ -37,20 +38,7 @@ _BLANK_S = 0.2
 class FabricPane(Pane):
     """The fourth screen."""
 
-    DEFAULT_CSS = """
-    FabricPane #fabric-bar { height: 1; padding: 0 1; }
-    FabricPane #fabric-bar Label { margin-right: 1; color: $text-muted; }
-    FabricPane #policy { width: 22; margin-right: 2; }
-    FabricPane #seed { width: 8; margin-right: 2; }
-    FabricPane #wiring { width: 19; }
-    FabricPane #fabric-split { layout: vertical; }
-    FabricPane #fabric-left { height: auto; padding: 0 1; }
-    FabricPane Card { height: auto; margin-bottom: 1; }
-    FabricPane #fabric-dimensions { margin-bottom: 0; }
-    FabricPane DataTable { height: auto; max-height: 9; }
-    FabricPane #fabric-right { height: auto; border-left: blank; padding: 0 1 0 0; }
-    FabricPane #fabric-right:focus { border-left: outer $accent; }
-    """
+    DEFAULT_CSS = rules_of("FabricPane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "next_policy", "Policy", show=True),
         Binding("n", "next_seed(1)", "Next seed", show=True),
@@ -151,7 +139,7 @@ class FabricPane(Pane):
 
     def _show_busiest(self, found: links.CheckedLinks) -> None:
         table: DataTable[Text] = self.query_one(DataTable)
-        self._rows = links.busiest(found)
+        self._rows = links.busiest_links(found)
         rows = [
             (row["link"], row["layer"], f"{row['n_flows']:g}", str(row["n_groups"]))
             for row in self._rows

@@ -14,6 +14,7 @@ from textual.widgets import DataTable, Static
 
 from libra_planner.tui.plans import frontier
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 
@@ -27,15 +28,7 @@ N_POINTS = 25
 class FrontierPane(Pane):
     """The third screen."""
 
-    DEFAULT_CSS = """
-    FrontierPane #frontier-split { layout: vertical; }
-    FrontierPane #frontier-left { height: 3fr; width: 1fr; }
-    FrontierPane #frontier-title { height: 1; padding: 0 1; }
-    FrontierPane #frontier-plot { height: 1fr; }
-    FrontierPane #frontier-list { height: 2fr; min-height: 6; width: 1fr; }
-    FrontierPane DataTable { height: 1fr; scrollbar-gutter: stable; }
-    FrontierPane #frontier-note { height: auto; padding: 0 1; }
-    """
+    DEFAULT_CSS = rules_of("FrontierPane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "toggle_log", "Log axes", show=True),
         Binding("r", "compute", "Again", show=True),

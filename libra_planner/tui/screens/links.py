@@ -234,7 +234,7 @@ def _style(ratio: float) -> str:
     return "bold red" if ratio > 2 else "yellow" if ratio > 1.25 else "dim" if ratio == 0 else ""
 
 
-def busiest(found: CheckedLinks) -> list[dict[str, Any]]:
+def busiest_links(found: CheckedLinks) -> list[dict[str, Any]]:
     """The busiest links, as ``check --json`` lists them."""
     from libra_planner.views.phases import link_rows
 

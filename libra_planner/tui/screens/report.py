@@ -19,6 +19,7 @@ from libra_planner.tui.files import typed_path
 from libra_planner.tui.plans import Pin
 from libra_planner.tui.screens import reports as reporting
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import Card, Checklist
 
 _HINT = "Space chooses designs and formats, w writes the report"
@@ -28,18 +29,7 @@ _NO_CHECK = "no"
 class ReportPane(Pane):
     """The sixth screen."""
 
-    DEFAULT_CSS = """
-    ReportPane #report-choices { height: auto; max-height: 12; }
-    ReportPane #report-designs { width: 2fr; }
-    ReportPane #report-formats { width: 1fr; }
-    ReportPane Checklist { height: 7; border: round $foreground 40%; }
-    ReportPane Checklist:focus { border: round $accent; }
-    ReportPane #report-bar { height: 1; }
-    ReportPane #report-bar Label { margin: 0 1; color: $text-muted; }
-    ReportPane #report-folder { width: 1fr; }
-    ReportPane #report-check { width: 22; }
-    ReportPane #report-result { padding: 0 1; }
-    """
+    DEFAULT_CSS = rules_of("ReportPane")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "write", "Write", show=True)]
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Checklist,)
     FIRST = "#report-designs"

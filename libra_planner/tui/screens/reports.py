@@ -40,10 +40,10 @@ def write_report(
     plans = {folder / f"{_file_name(pin.name)}.yaml": pin for pin in pins}
     write_files({path: plan_text(pin) for path, pin in plans.items()})
     designs = [f"{path}@{_vector(pin)}" for path, pin in plans.items()]
-    return run_apart(partial(_written, designs, folder, ",".join(formats), policy), ticket)
+    return run_apart(partial(_report_payload, designs, folder, ",".join(formats), policy), ticket)
 
 
-def _written(
+def _report_payload(
     designs: Sequence[str], folder: Path, formats: str, policy: str | None, _progress: Report
 ) -> dict[str, Any]:
     from libra_planner.studies.reports import report
@@ -77,10 +77,10 @@ def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> R
     cards = [
         card | {"answer": answers.get(card["answer"], card["answer"])} for card in said["cards"]
     ]
-    return Group(*warnings, _placed(cards, n_cells), after)
+    return Group(*warnings, _card_grid(cards, n_cells), after)
 
 
-def _placed(cards: Sequence[Mapping[str, str]], n_cells: int) -> RenderableType:
+def _card_grid(cards: Sequence[Mapping[str, str]], n_cells: int) -> RenderableType:
     """Boxes side by side, or paragraphs where there is no room for them."""
     if n_cells < _LEAST_CARD * len(cards):
         return Group(*map(_paragraph, cards))

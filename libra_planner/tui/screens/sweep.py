@@ -19,6 +19,7 @@ from libra_planner.tui.files import real_path
 from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
+from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
@@ -31,18 +32,7 @@ _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a
 class SweepPane(Pane):
     """The fifth screen."""
 
-    DEFAULT_CSS = """
-    SweepPane #sweep-left { height: 25%; min-height: 9; max-height: 16; }
-    SweepPane #sweep-text { height: 1fr; border: round $foreground 40%; padding: 0; }
-    SweepPane #sweep-text:focus { border: round $accent; }
-    SweepPane #sweep-bar { height: 1; }
-    SweepPane #sweep-bar Label { margin: 0 1; color: $text-muted; }
-    SweepPane #sweep-right { height: 1fr; }
-    SweepPane #sweep-state { height: auto; max-height: 6; padding: 0 1; }
-    SweepPane #sweep-best { height: auto; max-height: 4; padding: 0 1; text-style: bold; }
-    SweepPane DataTable { height: 1fr; }
-    SweepPane #sweep-page { height: 1; padding: 0 1; text-style: italic; }
-    """
+    DEFAULT_CSS = rules_of("SweepPane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("g", "run", "Run", show=True),
         Binding("c", "count", "Count", show=True),

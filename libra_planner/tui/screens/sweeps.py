@@ -13,6 +13,11 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.sweeps.columns import OBJECTIVE, on_screen
 from libra_planner.tui.files import real_path, typed_path
 
+if TYPE_CHECKING:
+    from libra_planner.sweeps.results import Answer
+    from libra_planner.tui.plans import Report
+    from libra_planner.tui.work import Ticket
+
 
 def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
     """The best design of an objective in one line: what it reaches, and where it is.
@@ -29,11 +34,6 @@ def in_words(row: Mapping[str, Any], axes: Sequence[str]) -> str:
     figures = ", ".join(text for _, text in sorted(texts, key=lambda pair: pair[0]))
     return f"{str(row[OBJECTIVE]).replace('_', ' ')}: {figures} (row {row['row']})"
 
-
-if TYPE_CHECKING:
-    from libra_planner.sweeps.results import Answer
-    from libra_planner.tui.plans import Report
-    from libra_planner.tui.work import Ticket
 
 N_PER_PAGE = 100
 VIEWS = ("best", "frontier", "all")
@@ -195,9 +195,6 @@ def plan_of_row(
     values = [row[name] for name in names if row[name] is not None]
     return path, text, tuple(map(float, values)) if values else None
 
-
-if TYPE_CHECKING:
-    from libra_planner.tui.plans import Report
 
 WAY_OUT = "give another name in 'results in' (Tab gets there)"
 """What the cockpit has instead of ``-o``."""

@@ -14,6 +14,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from libra_planner.tui.plans import Bandwidth
+from libra_planner.tui.widgets import rules_of
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BUTTONS = " [-][+]"
@@ -57,10 +58,10 @@ def step_GBps(bandwidth_GBps: Bandwidth) -> float:
     return float(f"{power * (5 if leading >= 5 else 2 if leading >= 2 else 1):.1g}")
 
 
-def changed(bandwidth_GBps: Bandwidth, dim: int, by: float) -> Bandwidth:
+def changed_bandwidth(bandwidth_GBps: Bandwidth, dim: int, by: float) -> Bandwidth:
     """A design with one dimension a number of round steps up or down.
 
-    >>> changed((125.0, 125.0), 1, -3)
+    >>> changed_bandwidth((125.0, 125.0), 1, -3)
     (125.0, 119.0)
     """
     values = list(bandwidth_GBps)
@@ -84,10 +85,7 @@ class Bandwidths(Widget, can_focus=True):
     typed : called with the dimension whose value a person wants to type.
     """
 
-    DEFAULT_CSS = """
-    Bandwidths { height: auto; border: round $foreground 40%; padding: 0 1; }
-    Bandwidths:focus { border: round $accent; }
-    """
+    DEFAULT_CSS = rules_of("Bandwidths")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "choose(-1)", "Dimension before", show=False),
         Binding("down,j", "choose(1)", "Next dimension", show=False),

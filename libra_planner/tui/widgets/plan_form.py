@@ -17,6 +17,7 @@ from textual.widgets import Input, Select, Static
 
 from libra_planner.errors import Fault
 from libra_planner.reading.document import dotted_key
+from libra_planner.tui.widgets import rules_of
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
@@ -109,7 +110,7 @@ def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField
     edited = {setting.partition("=")[0].strip() for setting in settings}
     found = [
         _field(document, value, key, label, edited)
-        for key, label in (*_shown(value), *_others(value))
+        for key, label in (*_shown(value), *_other_keys(value))
     ]
     rules = value.get("constraints")
     if isinstance(rules, list):
@@ -122,13 +123,13 @@ def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField
 
 
 def _shown(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    hidden = _hidden(value)
+    hidden = _hidden_keys(value)
     for key, label in _FIELDS:
         if key not in hidden and (key in _ALWAYS or _at(value, key) is not None):
             yield key, label
 
 
-def _hidden(value: dict[str, Any]) -> set[str]:
+def _hidden_keys(value: dict[str, Any]) -> set[str]:
     """Fields of another form of plan: of a group, of group sizes per phase, of degrees."""
     degrees, is_group = value.get("parallelism"), "workloads" in value
     hidden = {"workload", "global_batch"} if is_group else set()
@@ -138,7 +139,7 @@ def _hidden(value: dict[str, Any]) -> set[str]:
     return hidden | {"parallelism.tp", "parallelism.dp"}
 
 
-def _others(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _other_keys(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
     known = {key.partition(".")[0] for key, _ in _FIELDS} | {"constraints"}
     for key in value:
         if key not in known:
@@ -243,16 +244,7 @@ _ASKED = ("workload", "cost_model", "training_loop")
 class FieldRow(Vertical):
     """One value: label, line, input, faults."""
 
-    DEFAULT_CSS = """
-    FieldRow { height: auto; }
-    FieldRow Horizontal { height: 1; }
-    FieldRow .label { width: 14; color: $text-muted; }
-    FieldRow .faults { color: $error; padding-left: 4; display: none; }
-    FieldRow.wrong .faults { display: block; }
-    FieldRow.wrong .label { color: $error; text-style: bold; }
-    FieldRow Input { width: 1fr; }
-    FieldRow Select { width: 1fr; }
-    """
+    DEFAULT_CSS = rules_of("FieldRow")
 
     def __init__(self, field: FormField) -> None:
         super().__init__()
@@ -322,9 +314,7 @@ class PlanForm(VerticalScroll, can_focus=False):
     emptied : called with a field that was left empty by Enter.
     """
 
-    DEFAULT_CSS = """
-    PlanForm { border: round $foreground 40%; padding: 0 1 0 0; }
-    """
+    DEFAULT_CSS = rules_of("PlanForm")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Field before", show=False),
         Binding("down", "move(1)", "Next field", show=False),
