@@ -219,11 +219,19 @@ CoversSpec: TypeAlias = Annotated[
 ]
 
 
-class TransformerSpec(Model):
+class WorkloadSpec(Model):
+    """What every kind of workload file says."""
+
+    kind: str
+    source: Text
+    covers: CoversSpec = None
+    assumptions: list[Text] = Field(default=[])
+
+
+class TransformerSpec(WorkloadSpec):
     """A workload generated from a transformer's architecture."""
 
     kind: Literal["transformer"]
-    source: Text
     architecture: ArchitectureSpec
     compute: ComputeSpec
     dtype_bytes: Count = 2
@@ -233,8 +241,6 @@ class TransformerSpec(Model):
     table: Literal["megatron", "libra"] = Field(
         default="megatron", description="libra: laid out and rounded as LIBRA's published tables."
     )
-    covers: CoversSpec = None
-    assumptions: list[Text] = Field(default=[])
 
 
 class CollectiveSpec(Model):
@@ -284,17 +290,14 @@ class OperationSpec(Model):
         return self
 
 
-class TableSpec(Model):
+class TableSpec(WorkloadSpec):
     """A workload that lists its operations outright."""
 
     kind: Literal["table"]
-    source: Text
     operations: Annotated[list[OperationSpec], Field(min_length=1)]
-    covers: CoversSpec = None
     tokens_per_step: Count | None = Field(
         default=None, description="Tokens of a step over the whole cluster, for runs."
     )
-    assumptions: list[Text] = Field(default=[])
 
 
 class MemberSpec(TrainingSpec):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.files import read_text
@@ -13,10 +15,12 @@ from libra_planner.plan.models import (
     OperationSpec,
     TableSpec,
     TransformerSpec,
+    WorkloadSpec,
 )
 from libra_planner.plan.system import NpuSpec
 from libra_planner.reading.document import Document, parse_document
 from libra_planner.reading.faults import validated
+from libra_planner.registry import Registry
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
 from libra_planner.workload.operations import (
     DEFAULT_GROUP,
@@ -36,7 +40,7 @@ from libra_planner.workload.transformer import (
 _A_WHOLE_MODEL = "train a workload of a whole step, such as 'workload: gpt3'"
 
 
-def covered(workload: Workload, spec: TransformerSpec | TableSpec, file: str) -> Workload:
+def covered(workload: Workload, spec: WorkloadSpec, file: str) -> Workload:
     """The workload with what its file says it covers, and the fix where that is a part.
 
     Parameters
@@ -46,16 +50,19 @@ def covered(workload: Workload, spec: TransformerSpec | TableSpec, file: str) ->
     """
     if spec.covers is not None:
         workload = replace(workload, covers=Covers(spec.covers))
-    is_step = workload.covers is Covers.STEP
-    return workload if is_step else replace(workload, step_fix=_step_fix(spec, file))
+    if workload.covers is Covers.STEP:
+        return workload
+    fix = None if spec.covers else WORKLOADS[spec.kind].step_fix(spec, file)
+    return replace(workload, step_fix=fix or _A_WHOLE_MODEL)
 
 
-def _step_fix(spec: TransformerSpec | TableSpec, file: str) -> str:
-    """What to write to have a whole step."""
-    if spec.covers is not None or (isinstance(spec, TransformerSpec) and spec.table == "libra"):
-        return _A_WHOLE_MODEL
-    if isinstance(spec, TransformerSpec):
-        return f"add 'vocabulary' to the architecture in {file}: embedding and logits are missing"
+def _transformer_fix(spec: TransformerSpec, file: str) -> str | None:
+    if spec.table == "libra":
+        return None
+    return f"add 'vocabulary' to the architecture in {file}: embedding and logits are missing"
+
+
+def _table_fix(_: TableSpec, file: str) -> str:
     return (
         f"if {file} lists a whole step, add 'covers: step' and 'tokens_per_step: N' to it, "
         f"else {_A_WHOLE_MODEL}"
@@ -105,26 +112,24 @@ def load_workload(path: Path, settings: PlanSettings) -> Workload:
 def _workload(path: Path, text: str, settings: PlanSettings) -> Workload:
     """The workload that a file holds: kept by its text, so a changed file is read anew."""
     spec = _spec(path, text)
-    if isinstance(spec, TableSpec):
-        workload = _table(path.stem, spec, settings)
-    else:
-        workload = _transformer(path.stem, spec, settings)
-    return covered(workload, spec, str(path))
+    return covered(WORKLOADS[spec.kind].build(path.stem, spec, settings), spec, str(path))
 
 
 @lru_cache(maxsize=16)
-def _spec(path: Path, text: str) -> TransformerSpec | TableSpec:
+def _spec(path: Path, text: str) -> WorkloadSpec:
     document = parse_document(text, str(path))
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
-    if kind == "table":
-        return _table_spec(document)
-    if kind == "transformer":
-        spec = validated(TransformerSpec, document)
-        check_covers(spec, document)
-        return spec
+    if kind in list(WORKLOADS):
+        return WORKLOADS[kind].read(document)
     got = f"got kind {kind!r}" if kind is not None else "got no kind"
-    fix = "add 'kind: transformer' or 'kind: table'"
+    fix = f"add {' or '.join(repr(f'kind: {name}') for name in WORKLOADS)}"
     raise SpecError(Fault(got, "expected a workload file", fix, "kind", document.place(("kind",))))
+
+
+def _transformer_spec(document: Document) -> TransformerSpec:
+    spec = validated(TransformerSpec, document)
+    check_covers(spec, document)
+    return spec
 
 
 def _table_spec(document: Document) -> TableSpec:
@@ -227,3 +232,41 @@ def _collective(spec: CollectiveSpec, phase: Phase) -> Collective:
     size = spec.size_bytes or spec.full_bytes or spec.shard_bytes or 0.0
     group = spec.group or DEFAULT_GROUP[phase]
     return Collective(CollectiveKind(spec.kind), size, group, spec.shard_bytes is not None)
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """A kind of workload file.
+
+    Parameters
+    ----------
+    name : what stands behind ``kind`` in the file.
+    read : the file's document as a frozen model; raises its faults.
+    build : the workload from a name, the model and a plan's settings.
+    step_fix : what to write in the file to have a whole step; ``None`` where nothing helps.
+    """
+
+    name: str
+    read: Callable[[Document], WorkloadSpec]
+    build: Callable[[str, Any, PlanSettings], Workload]
+    step_fix: Callable[[Any, str], str | None]
+
+
+WORKLOADS: Registry[WorkloadKind] = Registry("kind of workload")
+"""Kinds of workload files by name."""
+
+
+def register(kind: WorkloadKind) -> WorkloadKind:
+    """Let plans train workloads of a kind.
+
+    Raises
+    ------
+    ValueError
+        For a name that another kind has.
+    """
+    WORKLOADS.add(kind, kind.name)
+    return kind
+
+
+register(WorkloadKind("transformer", _transformer_spec, _transformer, _transformer_fix))
+register(WorkloadKind("table", _table_spec, _table, _table_fix))
