@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.registry import plugin_fault
+
 if TYPE_CHECKING:
     from libra_planner.check.links import link_check
     from libra_planner.check.rerouted import routed_optimum
@@ -97,3 +99,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+plugin_fault()

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Generic, TypeVar
 
-from libra_planner.errors import unknown_name
+from libra_planner.errors import Fault, SpecError, unknown_name
 
 PLUGINS = "LIBRA_PLANNER_PLUGINS"
 """Variable with the names of modules, separated by commas, that register more."""
@@ -17,10 +17,19 @@ Entry = TypeVar("Entry")
 
 
 @cache
-def load_plugins() -> None:
-    """Import the modules that :data:`PLUGINS` names, once in every process."""
-    for name in filter(None, os.environ.get(PLUGINS, "").split(",")):
-        import_module(name.strip())
+def plugin_fault() -> SpecError | None:
+    """Import the modules that :data:`PLUGINS` names, once in every process; what went wrong.
+
+    The package does so before its own modules, which may then be imported in any order.
+    """
+    for name in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
+        try:
+            import_module(name)
+        except Exception as error:  # Whatever the code of others raises.
+            got = f"got {name}, which cannot be imported: {type(error).__name__}: {error}"
+            fix = "mend the module, or take it out of the variable"
+            return SpecError(Fault(got, "expected modules that Python finds", fix, PLUGINS))
+    return None
 
 
 class Registry(Generic[Entry]):
@@ -70,7 +79,8 @@ class Registry(Generic[Entry]):
 
     def __iter__(self) -> Iterator[str]:
         """The entries' names."""
-        load_plugins()
+        if fault := plugin_fault():
+            raise fault
         return iter(tuple(self._entries))
 
     def values(self) -> list[Entry]:

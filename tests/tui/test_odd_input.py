@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from libra_planner.tui.dialogs import Panel, Question
+from libra_planner.tui.dialogs import Panel, Prompt, Question
 from tests.tui.conftest import ODD_PATHS, PATIENCE_S, Driver, drive
 
 SMALL = ((1, 1), (80, 3), (4, 24), (80, 24))
@@ -117,7 +117,7 @@ def test_names_that_look_like_markup_are_names(odd_plan: Path) -> None:
         await driver.idle()
         assert driver.app.session.faults
         assert "[/none]" in driver.text("#faults-text")
-        driver.app.ask_value("workload", "[/label]", "[/text]")
+        driver.app.ask(Prompt("[/label]", "[/text]", hint="[/hint]"), print)
         await driver.pilot.pause()
         assert "[/label]" in driver.screen_text()
         await driver.press("escape")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.registry import Registry
 from libra_planner.views.cells import PART_OF_A_STEP, Chart, Report, Section, attributes, printable
 from libra_planner.views.report.basis import (
     check_section,
@@ -23,6 +24,63 @@ from libra_planner.views.report.operation import facility_section, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.spread import figures
 
+SectionMaker: TypeAlias = Callable[[Comparison, Mapping[str, Chart]], Iterable[Section]]
+"""What makes sections of a comparison and of charts by key; none where they do not apply."""
+
+SECTIONS: Registry[SectionMaker] = Registry("section of reports")
+"""What makes each section of a report, in order."""
+
+
+def register(name: str, make: SectionMaker) -> None:
+    """Let reports have a section more, behind the others.
+
+    Raises
+    ------
+    ValueError
+        For a name that another section has.
+    """
+    SECTIONS.add(make, name)
+
+
+def _first_screen(comparison: Comparison, charts: Mapping[str, Chart]) -> Iterable[Section]:
+    yield decision_section(comparison, _present(charts, "cost", "frontier"))
+
+
+def _sensitivity(comparison: Comparison, charts: Mapping[str, Chart]) -> Iterable[Section]:
+    yield sensitivity_section(comparison, _present(charts, "tornado"))
+
+
+def _bills(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
+    return (bill_section(comparison, i) for i in range(len(comparison.candidates)))
+
+
+def _checks(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
+    return filter(None, [check_section(comparison)])
+
+
+def _alone(section: Callable[[Comparison], Section]) -> SectionMaker:
+    """What makes one section that has no chart."""
+    return lambda comparison, _: [section(comparison)]
+
+
+def _present(charts: Mapping[str, Chart], *keys: str) -> tuple[Chart, ...]:
+    return tuple(charts[key] for key in keys if key in charts)
+
+
+for _name, _make in (
+    ("decision", _first_screen),
+    ("comparison", _alone(comparison_section)),
+    ("run", _alone(run_section)),
+    ("sensitivity", _sensitivity),
+    ("bills", _bills),
+    ("facility", _alone(facility_section)),
+    ("checks", _checks),
+    ("risks", _alone(risk_section)),
+    ("prices", _alone(price_section)),
+    ("origin", _alone(origin_section)),
+):
+    register(_name, _make)
+
 
 def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
     """The document, the same for every format.
@@ -33,22 +91,7 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
     charts : by key: ``cost``, ``frontier`` (absent where times cannot be compared) and
         ``tornado``; empty for formats without pictures.
     """
-    first = tuple(charts[key] for key in ("cost", "frontier") if key in charts)
-    swings = tuple(charts[key] for key in ("tornado",) if key in charts)
-    bills = [bill_section(comparison, i) for i in range(len(comparison.candidates))]
-    checked = check_section(comparison)
-    sections = [
-        decision_section(comparison, first),
-        comparison_section(comparison),
-        run_section(comparison),
-        sensitivity_section(comparison, swings),
-        *bills,
-        facility_section(comparison),
-        *([checked] if checked else []),
-        risk_section(comparison),
-        price_section(comparison),
-        origin_section(comparison),
-    ]
+    sections = [one for make in SECTIONS.values() for one in make(comparison, charts)]
     return Report(
         _title(comparison),
         _subtitle(comparison),
