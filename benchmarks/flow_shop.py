@@ -23,8 +23,7 @@ from libra_planner.step.collectives.flowshop import (
     there_and_back_makespan,
     visit_times_ns,
 )
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.flow_shops import simulated_makespan
 
 N_RUNS = 11

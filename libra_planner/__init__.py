@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation, evaluate
     from libra_planner.optimizer.batch import batch_optimize
     from libra_planner.optimizer.design import Design
-    from libra_planner.optimizer.optimize import optimize
-    from libra_planner.optimizer.pareto import pareto
+    from libra_planner.optimizer.optimize import optimize, pareto
     from libra_planner.plan.problem import load_plan
     from libra_planner.problem import Problem
     from libra_planner.reading.bundled import example
@@ -59,7 +58,7 @@ _HOMES = {
     "link_check": "libra_planner.check.links",
     "load_plan": "libra_planner.plan.problem",
     "optimize": "libra_planner.optimizer.optimize",
-    "pareto": "libra_planner.optimizer.pareto",
+    "pareto": "libra_planner.optimizer.optimize",
     "report": "libra_planner.studies.reports",
     "routed_optimum": "libra_planner.check.rerouted",
     "sweep": "libra_planner.studies.sweeps",

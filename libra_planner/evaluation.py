@@ -12,8 +12,7 @@ import numpy as np
 from libra_planner.costs.options import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
-from libra_planner.step.explanation import Share, critical_path
-from libra_planner.step.expression import Array
+from libra_planner.step.expression import Array, Share, critical_path
 from libra_planner.step.training import BalancedStep
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 

@@ -19,8 +19,7 @@ from libra_planner.step.collectives.models import Slowdown
 from libra_planner.step.expression import Array, TimeExpression
 from libra_planner.step.training import Member, Step, plain_step, relative_time
 from libra_planner.units import BYTES_PER_S_PER_GBPS
-from libra_planner.workload.operations import Covers
-from libra_planner.workload.parallelism import Communication
+from libra_planner.workload.operations import Communication, Covers
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""

@@ -9,19 +9,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.traffic import traffic_bytes
+from libra_planner.step.collectives.algorithms import traffic_bytes
 from libra_planner.step.expression import TimeExpression
-from libra_planner.step.layers import step_time
-from libra_planner.step.loops import LOOPS, TrainingLoop
+from libra_planner.step.layers import LOOPS, TrainingLoop, step_time
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
+    Communicators,
     Operation,
     Phase,
     Workload,
-)
-from libra_planner.workload.parallelism import (
-    Communicators,
     communicators_from_degrees,
     communicators_from_sizes,
 )

@@ -14,7 +14,7 @@ from libra_planner.check.report import FlowList, RoutedList, flow_report
 from libra_planner.check.traffic import PhaseKey
 from libra_planner.fabric.clos import Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
-from libra_planner.workload.parallelism import Communication
+from libra_planner.workload.operations import Communication
 
 _NEGLIGIBLE = 1e-9
 """Share of a phase's time below which nothing is lost."""

@@ -36,11 +36,9 @@ from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.collectives.algorithms import Network, traffic_bytes
 from libra_planner.step.collectives.models import Slowdown
-from libra_planner.step.collectives.traffic import traffic_bytes
-from libra_planner.workload.operations import Collective
-from libra_planner.workload.parallelism import Communication, Group
+from libra_planner.workload.operations import Collective, Communication, Group
 
 
 @dataclass(frozen=True)

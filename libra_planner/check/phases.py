@@ -38,7 +38,7 @@ from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import Routing, reduction_trees
 from libra_planner.routing.routing import Router, with_vias
 from libra_planner.step.expression import TimeExpression
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Group
 
 Value = TypeVar("Value")
 

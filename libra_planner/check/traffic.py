@@ -23,10 +23,8 @@ from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import Realization, Topology
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import ranks
-from libra_planner.step.collectives.algorithms import Network, algorithm_used, visits
-from libra_planner.step.collectives.traffic import traffic_bytes
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Communication, Group
+from libra_planner.step.collectives.algorithms import Network, algorithm_used, traffic_bytes, visits
+from libra_planner.workload.operations import Collective, CollectiveKind, Communication, Group
 
 MOST_MESSAGES = 4_000_000
 """Messages of a round beyond which it is refused: they would take minutes and gigabytes."""
@@ -256,7 +254,7 @@ def message_flows(
     >>> from libra_planner.check.traffic import rounds
     >>> from libra_planner.fabric.blocks import Algorithm
     >>> from libra_planner.fabric.topology import parse_topology
-    >>> from libra_planner.workload.parallelism import Group
+    >>> from libra_planner.workload.operations import Group
     >>> fabric = parse_topology("SW(2)")
     >>> [built] = realize(fabric, [1e9]).dimensions
     >>> members = Members(fabric, 0, Group((2,), (1,)))

@@ -20,7 +20,7 @@ from libra_planner.cli.arguments import (
 )
 from libra_planner.cli.streams import print_json, progress_of, show, tell_kept
 from libra_planner.errors import Fault, Place, SpecError, unknown_name
-from libra_planner.outputs import STDOUT
+from libra_planner.files import STDOUT
 from libra_planner.plain_text import visible
 from libra_planner.processes import uncollected
 from libra_planner.routing.policy import OPTIONS, Policy

@@ -24,7 +24,7 @@ def add_pareto(commands: Commands) -> None:
 def pareto(options: argparse.Namespace) -> None:
     """``libra-planner pareto``."""
     with uncollected():
-        from libra_planner.optimizer.pareto import pareto as frontier
+        from libra_planner.optimizer.optimize import pareto as frontier
     from libra_planner.plan.problem import load_plan
     from libra_planner.views.frontier import frontier_blocks, frontier_csv, frontier_payload
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.cli.arguments import Commands, add_json, command, whole
 from libra_planner.cli.streams import print_json, tell_kept
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.files import output, write_text
-from libra_planner.outputs import STDOUT
+from libra_planner.files import STDOUT, output, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
 from libra_planner.units import format_bytes, format_time

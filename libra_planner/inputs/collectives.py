@@ -27,8 +27,7 @@ from libra_planner.step.collectives.algorithms import (
 )
 from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 Result = TypeVar("Result")
 

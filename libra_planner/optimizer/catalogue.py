@@ -44,10 +44,10 @@ from libra_planner.optimizer.combinations import (
     rest_of_rule,
     tie_breaker,
 )
-from libra_planner.optimizer.conflict import AnyRule, irreducible
 from libra_planner.optimizer.design import Design
 from libra_planner.optimizer.programs.dimensionless import RuleRows
 from libra_planner.optimizer.programs.plans import interval_bounds
+from libra_planner.optimizer.programs.posedness import AnyRule, irreducible
 from libra_planner.problem import RULE_TOLERANCE, Prices, Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Array
 

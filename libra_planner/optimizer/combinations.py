@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Infeasible, SpecError
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.conflict import (
+from libra_planner.optimizer.programs.posedness import (
     AnyRule,
     irreducible,
     rule_key,

@@ -1,8 +1,17 @@
-"""An optimised design, and what has to be true of it before anyone sees it (C9)."""
+"""An optimised design, and what has to be true of it before anyone sees it (C9).
+
+Among equally good designs the cheapest is chosen, then the lexicographically first. The set of
+optima is a polyhedron (1/x is strictly convex): every form with a positive multiplier has one value
+in it, and the others must keep up with the maxima they are in. It lies in b >= 0, so its
+lexicographic minimum is a vertex, and with the one to three dimensions that are free in practice
+all vertices can be listed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -10,10 +19,14 @@ from libra_planner.errors import SolverFailed
 from libra_planner.evaluation import OBJECTIVES, max_violation
 from libra_planner.optimizer.engines.batch import factored, solved
 from libra_planner.optimizer.programs.dimensionless import (
+    Index,
     Point,
     Program,
     form_values,
     lanes,
+    least_w,
+    size_of,
+    some_of,
     taken,
     weighted_value,
 )
@@ -247,3 +260,198 @@ def checked(design: Design) -> Design:
             f"{RULE_TOLERANCE:g} relative; the rules leave almost no room"
         )
     return design
+
+
+_PRICED = 1e-8
+"""Share of the value above which a multiplier counts as positive."""
+
+_DOUBTFUL = 1e-10, 1e-8
+"""Shares between which a multiplier is neither surely positive nor surely rounding."""
+
+_TIED = 1e-6
+"""Relative spread of a bandwidth above which another design ties."""
+
+_ON_VERTEX = 1e-8
+"""Violation, in units of the row, up to which a vertex belongs to the polyhedron."""
+
+_KEEP = 1e-10
+"""Relative cost, or bandwidth, that a step of the choice may give away."""
+
+_PARALLEL = 1e-7
+_MOST_VERTICES = 400
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class TieChoice:
+    """Chosen vectors (n_dims, n), whether each is unique, and which remain undecided.
+
+    Where a multiplier is ``doubtful`` another choice could have been the right one.
+    """
+
+    b: Array
+    unique: Mask
+    undecided: Mask
+    doubtful: Mask
+
+
+def chosen_among_ties(program: Program, point: Point, b: Array) -> TieChoice:
+    """The cheapest, then lexicographically first, of designs as good as b, shape (n_dims, n)."""
+    pull = multipliers(program, point)
+    share = pull[: program.n_forms] / form_values(program, b) / size_of(weighted_value(program, b))
+    priced, doubtful = share > _PRICED, (share > _DOUBTFUL[0]) & (share < _DOUBTFUL[1])
+    alone = (program.forms > 0).sum(axis=1) == 1
+    fixed = ((priced & alone)[:, None] & (program.forms > 0)).any(axis=0)
+    free = ~fixed.all(axis=0)
+    choice = TieChoice(
+        b.copy(), ~free, np.zeros(program.n, dtype=bool), np.asarray(doubtful.any(axis=0))
+    )
+    codes = (fixed.T @ (1 << np.arange(program.n_dims))) * free
+    for code in np.unique(codes[free]):
+        which = lanes(free & (codes == code))
+        part, multiplied = program.take(which), some_of(point, which)
+        chosen = _first_vertex(part, multiplied, taken(b, which), taken(fixed, which))
+        choice.b[:, which], choice.unique[which], choice.undecided[which] = chosen
+    return choice
+
+
+def multipliers(program: Program, point: Point) -> Array:
+    """What a unit of each w costs, shape (n_w, n); for a maximum what its own rows are worth."""
+    n_forms, row_dual = program.n_forms, np.maximum(point.dual[: len(program.rows)], 0.0)
+    pull: Array = program.time_weight * program.time
+    for row, dual in zip(program.rows, row_dual, strict=True):
+        own = row[n_forms:] < 0
+        share = np.concatenate([row[:n_forms], np.where(own, 0.0, row[n_forms:])])
+        pull = pull + share * dual
+    return pull
+
+
+def _face(program: Program, point: Point, b: Array, fixed: Mask) -> tuple[Array, Array, int, Mask]:
+    """The optima as ``rows b <= bounds``, how many rows are equalities, and what is undecided."""
+    values, n_forms = form_values(program, b), program.n_forms
+    w = least_w(1 / values, program.rows, program.offsets)
+    priced = multipliers(program, point) * w > _PRICED * size_of(weighted_value(program, b))
+    settled = ~((program.forms > 0) & ~fixed).any(axis=1)
+    known = np.concatenate([priced[:n_forms] | settled, priced[n_forms:]])
+    required, undecided = _required(program, w, known)
+    kept, loose = priced[:n_forms] & ~settled, ~known[:n_forms]
+    least = np.where(loose, -np.minimum(required, values), 0.0)
+    axes = np.repeat(np.eye(program.n_dims)[:, :, None], program.n, axis=2)
+    equal = [program.equal, program.forms * kept[:, None]]
+    target = [program.target, np.where(kept, values, 0.0)]
+    rows = np.concatenate([*equal, program.upper, -program.forms * loose[:, None], -axes])
+    bounds = np.concatenate([*target, program.limit, least, np.zeros_like(b)])
+    return rows, bounds, len(program.equal) + n_forms, undecided
+
+
+def _required(program: Program, w: Array, known: Mask) -> tuple[Array, Mask]:
+    """Least values of the forms that keep every known maximum; where that is no simple bound.
+
+    From the outermost maximum inwards: a row with one unknown bounds it, one with several
+    trades them off, which no vertex of a polyhedron can express.
+    """
+    n_forms = program.n_forms
+    most = np.where(known, w, np.inf)
+    undecided = np.zeros(program.n, dtype=bool)
+    for row, offset in sorted(
+        zip(program.rows, program.offsets, strict=True), key=lambda pair: -_own(pair[0], n_forms)
+    ):
+        own = _own(row, n_forms)
+        unknown = (row > 0) & ~known
+        spent = np.where((row > 0) & known, row * w, 0.0).sum(axis=0) + offset
+        room = (most[own] * -row[own] if own < len(w) else 0.0) - spent
+        several = unknown.sum(axis=0) > 1
+        undecided |= several & np.isfinite(room)
+        allowed = np.where(unknown, np.maximum(room, 0.0) / np.where(unknown, row, 1.0), np.inf)
+        most = np.minimum(most, allowed)
+    with np.errstate(divide="ignore"):
+        return 1 / most[:n_forms], undecided
+
+
+def _own(row: Array, n_forms: int) -> int:
+    """The maximum that a row belongs to; past the end for the time limit."""
+    negative = np.flatnonzero(row[n_forms:, 0] < 0)
+    return n_forms + int(negative[0]) if len(negative) else len(row)
+
+
+def _first_vertex(
+    program: Program, point: Point, b: Array, fixed: Mask
+) -> tuple[Array, Mask, Mask]:
+    """The lexicographically first vertex by cost, then bandwidth in order; as in TieChoice."""
+    rows, bounds, n_equal, open_ = _face(program, point, b, fixed)
+    free = np.flatnonzero(~fixed[:, 0])
+    bounds = bounds - (rows * np.where(fixed, b, 0.0)[None]).sum(axis=1)
+    rows = rows[:, free]
+    size = np.abs(rows).max(axis=1)
+    useful = np.flatnonzero((size > 0).any(axis=1))
+    n_equal = int((useful < n_equal).sum())
+    size = np.where(size > 0, size, 1.0)
+    rows, bounds = (rows / size[:, None])[useful], (bounds / size)[useful]
+    if comb(len(rows), len(free)) > _MOST_VERTICES:
+        return b, np.zeros(program.n, dtype=bool), np.ones(program.n, dtype=bool)
+    x, feasible = _vertices(rows, bounds, n_equal, len(free))
+    settled = _determined(rows, n_equal, len(free))
+    pick, unique = _lexicographic(program.price[free], x, feasible, _sizes(program, b)[free])
+    best = np.take_along_axis(x, pick[None, None], axis=0)[0]
+    chosen = b.copy()
+    chosen[free] = best
+    same = np.isclose(chosen, b, rtol=_SAME, atol=0.0).all(axis=0)
+    chosen[:, same] = b[:, same]
+    undecided = ~settled & (open_ | ~feasible.any(axis=0))
+    endless = (np.isinf(program.b_upper[free]) & (program.price[free] <= 0)).any(axis=0)
+    alone = settled | (unique & ~endless)
+    return np.where(settled | undecided, b, chosen), alone, undecided
+
+
+def _determined(rows: Array, n_equal: int, k: int) -> Mask:
+    """Where equalities alone leave one vector: that is b, which meets them, shape (n,)."""
+    if n_equal < k:
+        return np.zeros(rows.shape[2], dtype=bool)
+    singular = np.linalg.svd(np.moveaxis(rows[:n_equal], 2, 0), compute_uv=False)
+    return np.asarray(singular[:, k - 1] > _PARALLEL)
+
+
+def _vertices(rows: Array, bounds: Array, n_equal: int, k: int) -> tuple[Array, Mask]:
+    """All solutions of k rows, (n_vertices, k, n), and whether they meet the others too."""
+    subsets = np.array(list(combinations(range(len(rows)), k)))
+    matrices = np.moveaxis(rows[subsets], 3, 1)  # (n_vertices, n, k, k)
+    right = np.moveaxis(bounds[subsets], 2, 1)[..., None]
+    regular = np.abs(np.linalg.det(matrices)) > _PARALLEL
+    matrices = np.where(regular[..., None, None], matrices, np.eye(k))
+    x = np.moveaxis(np.linalg.solve(matrices, right)[..., 0], 2, 1)
+    over = (rows * x[:, None]).sum(axis=2) - bounds
+    over[:, :n_equal] = np.abs(over[:, :n_equal])
+    scale = 1 + np.abs(bounds)
+    return np.maximum(x, 0.0), regular & (over <= _ON_VERTEX * scale).all(axis=1)
+
+
+def _sizes(program: Program, b: Array) -> Array:
+    """What spreads are relative to, in each dimension's unit: the largest bandwidth, (n_dims, n).
+
+    1/C of a problem over (B/C, 1/C), which has a negative price, is relative to itself.
+    """
+    bandwidth = np.where(program.price < 0, 0.0, b * program.bandwidth_unit)
+    return np.where(program.price < 0, b, bandwidth.max(axis=0) / program.bandwidth_unit)
+
+
+def _lexicographic(price: Array, x: Array, feasible: Mask, sizes: Array) -> tuple[Index, Mask]:
+    """Index of the first vertex of each design, and whether no other is as cheap."""
+    kept = _among_least((price * x).sum(axis=1), feasible, np.abs(price).max(axis=0))
+    unique = np.ones(x.shape[2], dtype=bool)
+    for i in range(x.shape[1]):
+        unique &= _spread(x[:, i], kept) <= _TIED * sizes[i]
+        kept = _among_least(x[:, i], kept, np.ones(x.shape[2]))
+    return kept.argmax(axis=0), unique
+
+
+def _among_least(values: Array, among: Mask, size: Array) -> Mask:
+    """Which of the values, (n_vertices, n), are the least of those among."""
+    least = np.where(among, values, np.inf).min(axis=0)
+    allowed = least + _KEEP * np.maximum(np.abs(least), size)
+    return np.asarray(among & (values <= allowed))
+
+
+def _spread(values: Array, among: Mask) -> Array:
+    highest = np.where(among, values, -np.inf).max(axis=0)
+    spread: Array = highest - np.where(among, values, np.inf).min(axis=0)
+    return np.where(among.any(axis=0), spread, 0.0)

@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.optimizer.design import NO_DOUBT, SURE_GAP, lower_bound, restored
+from libra_planner.optimizer.design import (
+    NO_DOUBT,
+    SURE_GAP,
+    chosen_among_ties,
+    lower_bound,
+    restored,
+)
 from libra_planner.optimizer.engines.batch import solve_interior
 from libra_planner.optimizer.programs.dimensionless import (
     Engine,
@@ -34,7 +40,6 @@ from libra_planner.optimizer.programs.posedness import (
     is_well_posed,
     with_caps,
 )
-from libra_planner.optimizer.ties import chosen_among_ties
 from libra_planner.problem import RULE_TOLERANCE
 from libra_planner.step.expression import Array, Mask
 

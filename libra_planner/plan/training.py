@@ -34,11 +34,12 @@ from libra_planner.reading.document import Document, dotted_key
 from libra_planner.reading.faults import FaultCollector, validated
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
-from libra_planner.step.loops import TrainingLoop
+from libra_planner.step.layers import TrainingLoop
 from libra_planner.step.training import Step, Training, member
-from libra_planner.workload.operations import Phase, Workload
-from libra_planner.workload.parallelism import (
+from libra_planner.workload.operations import (
     Communicators,
+    Phase,
+    Workload,
     communicators_from_degrees,
     communicators_from_sizes,
 )

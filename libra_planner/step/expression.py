@@ -4,8 +4,11 @@ Nodes are constants, transfers ``bytes / (non-negative linear form of bandwidths
 sums, maxima and non-negative scalings, so every expression is convex and
 non-increasing in bandwidth by construction (DESIGN section 2). One tree evaluates
 over arrays of designs here, is lifted to linear rows for the solvers in
-:mod:`libra_planner.step.lifted` and explains itself in
-:mod:`libra_planner.step.explanation`.
+:mod:`libra_planner.step.lifted` and explains itself: which operation waits on which
+dimension, and for how long.
+
+Compute counts in full, as the step time without communication; communication counts where
+it is exposed, so that what hides behind compute or other communication does not appear.
 """
 
 from __future__ import annotations
@@ -387,3 +390,101 @@ class TimeExpression(Frozen):
         for value in values[1:]:
             total = combine(total, value)
         return total
+
+
+COMPUTE = "compute"
+"""Label of time spent computing."""
+
+_UNLABELLED = "communication"
+"""Label of transfers in an expression that has no labels."""
+
+_TIE = 1e-9
+"""Relative difference below which two terms of a maximum count as equally long."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Exposed time of one operation class waiting on ``dims``.
+
+    Parameters
+    ----------
+    label : operation class, such as ``forward TP all-reduce``.
+    dims : dimensions (from 0) that bind together; empty for compute and latency.
+    seconds : what it adds to the step time.
+    """
+
+    label: str
+    dims: tuple[int, ...]
+    seconds: float
+
+
+def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[Share, ...]:
+    """Shares of step time, longest first; they add up to the step time.
+
+    Where several dimensions of a collective are equally long they are reported
+    together; where whole branches tie, the first counts. Of a communication that takes
+    longer than the compute beside it, what is longer is exposed.
+
+    Parameters
+    ----------
+    step : the time expression.
+    bandwidth_bytes_per_s : one design, shape (n_dims,).
+
+    Examples
+    --------
+    >>> from libra_planner.step.expression import Constant, add, transfers
+    >>> tree = add([Constant(1.0), Labelled("dp all-reduce", transfers([200.0, 50.0]))])
+    >>> critical_path(TimeExpression(tree, 2), np.array([100.0, 25.0]))[0]
+    Share(label='dp all-reduce', dims=(0, 1), seconds=2.0)
+    """
+    with np.errstate(divide="ignore"):
+        reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
+    walker = _Exposure(step, reciprocals)
+    totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): step.compute_s}
+    for share in walker.exposed(step.root, 1.0, None):
+        key = (share.label, share.dims)
+        totals[key] = totals.get(key, 0.0) + share.seconds
+    found = (Share(label, dims, seconds) for (label, dims), seconds in totals.items() if seconds)
+    return tuple(sorted(found, key=lambda share: -share.seconds))
+
+
+@dataclass(frozen=True)
+class _Exposure:
+    step: TimeExpression
+    reciprocals: Array
+
+    def value(self, node: Node) -> float:
+        return float(self.step.value(node, self.reciprocals))
+
+    def exposed(self, node: Node, factor: float, label: str | None) -> Iterable[Share]:
+        """Shares of ``factor`` times what a node takes above its compute."""
+        if isinstance(node, Transfer):
+            yield Share(label or _UNLABELLED, _dims(node), factor * self.value(node))
+        elif isinstance(node, Labelled):
+            yield from self.exposed(node.term, factor, node.label)
+        elif isinstance(node, Scaled):
+            yield from self.exposed(node.term, factor * node.factor, label)
+        elif isinstance(node, Sum):
+            for term in node.terms:
+                yield from self.exposed(term, factor, label)
+        elif isinstance(node, Maximum):
+            yield from self._longest(node, factor, label)
+        elif label is not None:
+            yield Share(label, (), factor * node.seconds)
+
+    def _longest(self, node: Maximum, factor: float, label: str | None) -> Iterable[Share]:
+        values = [self.value(term) for term in node.terms]
+        top = max(values)
+        tied = [t for t, v in zip(node.terms, values, strict=True) if v >= top * (1 - _TIE)]
+        compute, own = (compute_s(n) if label is None else 0.0 for n in (node, tied[0]))
+        if all(isinstance(term, Transfer) for term in tied):
+            dims = sorted({i for t in tied if isinstance(t, Transfer) for i in _dims(t)})
+            yield Share(label or _UNLABELLED, tuple(dims), factor * (top - compute))
+        elif top > own:
+            # What the longest term communicates beside the compute of another is hidden.
+            exposed = (top - compute) / (top - own)
+            yield from self.exposed(tied[0], factor * exposed, label)
+
+
+def _dims(leaf: Transfer) -> tuple[int, ...]:
+    return tuple(i for i, coefficient in enumerate(leaf.coefficients) if coefficient > 0)

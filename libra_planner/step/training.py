@@ -11,7 +11,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
-from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
 from libra_planner.step.collectives.models import (
     AggregateBound,
     Balanced,
@@ -24,7 +24,6 @@ from libra_planner.step.collectives.models import (
     Slowdown,
     Slowed,
 )
-from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
 from libra_planner.step.expression import (
     Array,
     Labelled,
@@ -37,10 +36,17 @@ from libra_planner.step.expression import (
     maximum,
     scale,
 )
-from libra_planner.step.layers import step_time
-from libra_planner.step.loops import TrainingLoop
-from libra_planner.workload.operations import Collective, Covers, ModelStates, Workload
-from libra_planner.workload.parallelism import Communication, Communicators, Group, communications
+from libra_planner.step.layers import TrainingLoop, step_time
+from libra_planner.workload.operations import (
+    Collective,
+    Communication,
+    Communicators,
+    Covers,
+    Group,
+    ModelStates,
+    Workload,
+    communications,
+)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
-from libra_planner.files import read_json
-from libra_planner.outputs import output_file
+from libra_planner.files import output_file, read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.files import read_json, read_text, write_files
-from libra_planner.outputs import output_file
+from libra_planner.files import output_file, read_json, read_text, write_files
 from libra_planner.reading.document import (
     Key,
     apply_settings,

@@ -28,7 +28,7 @@ MODULES = (
     "libra_planner.cli.main",
     "libra_planner.optimizer.optimize",
     "libra_planner.optimizer.shadow",
-    "libra_planner.optimizer.pareto",
+    "libra_planner.optimizer.optimize",
     "libra_planner.routing.kernels.assignment",
     "libra_planner.routing.kernels.assignment",
     "libra_planner.routing.kernels.rates",

@@ -177,7 +177,7 @@ def equal_split_GBps(problem: Problem) -> Bandwidth:
 
 def frontier(problem: Problem, n_points: int, progress: Report) -> tuple[FrontierPoint, ...]:
     """What ``pareto`` prints."""
-    from libra_planner.optimizer.pareto import pareto
+    from libra_planner.optimizer.optimize import pareto
 
     return pareto(problem, n_points, progress)
 

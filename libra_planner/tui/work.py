@@ -200,7 +200,7 @@ def error_text(error: Exception) -> str:
 
 FIGURES = (
     "libra_planner.evaluation",
-    "libra_planner.step.explanation",
+    "libra_planner.step.expression",
     "libra_planner.views.design",
 )
 """What showing a design's figures needs."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
-from libra_planner.step.explanation import COMPUTE, Share
-from libra_planner.step.expression import Array
+from libra_planner.step.expression import COMPUTE, Array, Share
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views.cells import Block, Cell, Table, attributes, escape, finite, table_of
 from libra_planner.views.plan import (

@@ -26,7 +26,7 @@ from libra_planner.views.links import (
     plural,
 )
 from libra_planner.views.spread import figures, two_digits
-from libra_planner.workload.parallelism import Communication
+from libra_planner.workload.operations import Communication
 
 
 def labels(users: Sequence[Communication]) -> list[str]:

@@ -17,10 +17,8 @@ from libra_planner.fabric.topology import parse_topology
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s
 from libra_planner.routing.routes import single_paths
-from libra_planner.step.collectives.algorithms import visits
-from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.step.collectives.algorithms import real_link_slowdown, traffic_bytes, visits
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.checked_plans import checked, loaded, operation
 from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of
 

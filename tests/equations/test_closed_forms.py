@@ -11,10 +11,9 @@ from libra_planner.costs.prices import PriceBook, TierPrice, network_price_usd_p
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Rule
-from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
+from libra_planner.step.collectives.algorithms import real_link_slowdown, traffic_bytes
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.problems import plan_of
 
 FABRIC = parse_topology("RI(4)_FC(8)_RI(4)_SW(32)")

@@ -7,11 +7,9 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Network, Visit, visits
+from libra_planner.step.collectives.algorithms import Network, Visit, traffic_bytes, visits
 from libra_planner.step.collectives.flowshop import flow_shop
-from libra_planner.step.collectives.traffic import traffic_bytes
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 
 def _visits(

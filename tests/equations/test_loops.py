@@ -11,25 +11,25 @@ import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.plan.loops import parse_loop
-from libra_planner.step.explanation import Share, critical_path
 from libra_planner.step.expression import (
     Constant,
     Labelled,
     Maximum,
     Scaled,
+    Share,
     Sum,
     TimeExpression,
+    critical_path,
 )
-from libra_planner.step.layers import step_time
-from libra_planner.step.loops import LOOPS, TrainingLoop
+from libra_planner.step.layers import LOOPS, TrainingLoop, step_time
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
     Operation,
     Phase,
     Workload,
+    communicators_from_degrees,
 )
-from libra_planner.workload.parallelism import communicators_from_degrees
 
 # TP takes dim1 (4 NPUs) and half of dim2, DP the other half.
 COMMUNICATORS = communicators_from_degrees(parse_topology("SW(4)_SW(4)"), {"tp": 8, "dp": 2})
@@ -110,7 +110,7 @@ def test_layers_of_one_name_in_a_row_are_several() -> None:
 
 def test_group_sizes_per_phase_say_tp_or_dp_by_the_phase() -> None:
     """With sizes given per phase the collective's own group name does not count."""
-    from libra_planner.workload.parallelism import communicators_from_sizes
+    from libra_planner.workload.operations import communicators_from_sizes
 
     sizes = {Phase.FORWARD: (4, 1), Phase.INPUT_GRAD: (4, 1), Phase.WEIGHT_GRAD: (1, 4)}
     groups = communicators_from_sizes(parse_topology("SW(4)_SW(4)"), sizes)

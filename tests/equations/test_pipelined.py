@@ -11,21 +11,25 @@ from hypothesis import strategies as st
 
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Network, plain_network
+from libra_planner.step.collectives.algorithms import (
+    Network,
+    plain_network,
+    real_link_slowdown,
+    traffic_bytes,
+)
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.models import Pipelined
-from libra_planner.step.collectives.traffic import real_link_slowdown, traffic_bytes
-from libra_planner.step.explanation import COMPUTE, critical_path
-from libra_planner.step.expression import Maximum, Sum, TimeExpression
+from libra_planner.step.expression import COMPUTE, Maximum, Sum, TimeExpression, critical_path
 from libra_planner.step.layers import step_time
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
+    Communicators,
+    Group,
     Operation,
     Phase,
     Workload,
 )
-from libra_planner.workload.parallelism import Communicators, Group
 
 REDUCE = CollectiveKind.ALL_REDUCE
 

@@ -10,7 +10,7 @@ import pytest
 
 import libra_planner as lp
 from libra_planner.plan import loops
-from libra_planner.step.loops import LOOPS
+from libra_planner.step.layers import LOOPS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "loops.md").read_text()

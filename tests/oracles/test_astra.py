@@ -11,8 +11,7 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.flowshop import flow_shop
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 FILE = Path(__file__).parent / "astra_collectives.csv"
 LINES = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]

@@ -17,8 +17,7 @@ from libra_planner.step.collectives.flowshop import (
     there_and_back_makespan,
     visit_times_ns,
 )
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.flow_shops import simulated_makespan
 
 # Whole numbers: sums are exact, and small ones make many simultaneous arrivals.

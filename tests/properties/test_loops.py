@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libra_planner.step.explanation import COMPUTE, critical_path
 from libra_planner.step.expression import (
+    COMPUTE,
     Labelled,
     Maximum,
     Node,
     Scaled,
     Sum,
+    critical_path,
 )
+from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.step.lifted import lift
-from libra_planner.step.loops import LOOPS, TrainingLoop
 from libra_planner.workload.operations import Workload
 from tests.workloads import Step, steps
 

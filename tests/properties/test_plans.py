@@ -20,7 +20,7 @@ from libra_planner.problem import Problem
 from libra_planner.reading.bundled import folder
 from libra_planner.reading.document import parse_document
 from libra_planner.step import layers as loops
-from libra_planner.step.loops import LOOPS, TrainingLoop
+from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.step.training import Training
 from libra_planner.workload.operations import Workload
 from tests.workloads import Step, steps

@@ -14,8 +14,7 @@ from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import fastest_alternative
 from libra_planner.step.collectives.algorithms import Network, visits
 from libra_planner.step.collectives.flowshop import AUTO_CHUNKS, flow_shop
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 TABLE = """\
 kind: table

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
 from libra_planner.plan.loops import MAX_NESTING, parse_loop
-from libra_planner.step.loops import (
+from libra_planner.step.layers import (
     LOOPS,
     NAMES,
     Duration,

@@ -32,7 +32,7 @@ from libra_planner.fabric.topology import (
 )
 from libra_planner.routing.ecmp import drawn_headers, queue_pair_source_port
 from libra_planner.routing.policy import Policy
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Group
 
 ALGORITHMS = (Algorithm.RING, Algorithm.DIRECT, Algorithm.DIRECT1)
 

@@ -11,7 +11,7 @@ import pytest
 
 from libra_planner.errors import IllPosed, SpecError
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.optimizer.pareto import pareto
+from libra_planner.optimizer.optimize import pareto
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from tests.problems import Collectives, plan_of
 

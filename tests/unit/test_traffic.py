@@ -18,10 +18,8 @@ from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import reduction_trees
-from libra_planner.step.collectives.algorithms import plain_network, visits
-from libra_planner.step.collectives.traffic import traffic_bytes
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.step.collectives.algorithms import plain_network, traffic_bytes, visits
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 Coordinates = tuple[int, ...]
 

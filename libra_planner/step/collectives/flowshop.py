@@ -24,8 +24,7 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.step.collectives.algorithms import Network, Visit, visits
 from libra_planner.units import NS_PER_S
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 MAX_CHUNKS = 65_536
 """Most chunks of one collective."""

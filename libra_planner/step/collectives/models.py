@@ -18,14 +18,20 @@ import numpy as np
 
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.frozen import Frozen
-from libra_planner.step.collectives.algorithms import Network, Visit, visits
+from libra_planner.step.collectives.algorithms import (
+    Network,
+    Visit,
+    full_bytes,
+    real_link_slowdown,
+    traffic_bytes,
+    visits,
+)
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.scheduling import (
     BalancedSchedule,
     aggregate_bound_s,
     balanced_schedule,
 )
-from libra_planner.step.collectives.traffic import full_bytes, real_link_slowdown, traffic_bytes
 from libra_planner.step.expression import (
     Array,
     Constant,
@@ -37,8 +43,7 @@ from libra_planner.step.expression import (
     scale,
     transfers,
 )
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 
 class CollectiveModel(ABC):

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SolverFailed, SpecError
-from libra_planner.step.collectives.traffic import full_bytes, traffic_bytes
-from libra_planner.workload.operations import Collective, CollectiveKind
-from libra_planner.workload.parallelism import Group
+from libra_planner.step.collectives.algorithms import full_bytes, traffic_bytes
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 MAX_DIMS = 6
 """Most dimensions of one group that orders are counted out for: 720 of them."""
