@@ -25,7 +25,7 @@ from flow_rates import Array, compared, plain_rates, row, seconds, timed
 from libra_planner.check.report import seed_reports
 from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.fabric.realization import preset_fabric
-from libra_planner.routing.ecmp import Headers, _Hashing, drawn_headers
+from libra_planner.routing.ecmp import Headers, _switch_seeds, drawn_headers
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
 from libra_planner.routing.routes import single_paths
@@ -63,7 +63,7 @@ def once(fabric: Clos, flows: Flows, policy: Policy = CRC32) -> Array:
 def plain_once(fabric: Clos, flows: Flows, seed: int = 0) -> Array:
     """The same, one flow after the other: ``zlib.crc32`` at its leaf on a leaf-spine fabric."""
     headers = drawn_headers(flows, seed)
-    seeds = _Hashing(fabric, CRC32, headers, seed).seeds["leaf"]
+    seeds = _switch_seeds(fabric, CRC32, seed)["leaf"]
     links, counts = [], np.zeros(fabric.n_links)
     starts = [layer.start for layer in fabric.layers]
     for f, (src, dst) in enumerate(zip(flows.src.tolist(), flows.dst.tolist(), strict=True)):
