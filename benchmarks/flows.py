@@ -28,8 +28,7 @@ from libra_planner.fabric.realization import preset_fabric
 from libra_planner.routing.ecmp import Headers, _switch_seeds, drawn_headers
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.routes import single_paths
-from libra_planner.routing.routing import Router
+from libra_planner.routing.routes import Router, single_paths
 
 N_SEEDS = 1000
 CRC32 = Policy("ecmp", hash="crc32")

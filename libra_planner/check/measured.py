@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from libra_planner.check.report import LayerReport, layer_figures, mean_floor
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Clos, Indices
-from libra_planner.routing.imbalance import (
+from libra_planner.routing.loads import (
     fim_floor_percent,
     fim_percent,
     overall_fim_percent,

@@ -28,15 +28,13 @@ from libra_planner.check.traffic import (
 )
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.blocks import Algorithm
-from libra_planner.fabric.clos import Clos, Flows, Indices, joined
-from libra_planner.fabric.failures import require_connected
+from libra_planner.fabric.clos import Clos, Flows, Indices, joined, require_connected
 from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import Topology
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
-from libra_planner.routing.routes import Routing, reduction_trees
-from libra_planner.routing.routing import Router, with_vias
+from libra_planner.routing.routes import Router, Routing, reduction_trees, with_vias
 from libra_planner.step.expression import TimeExpression
 from libra_planner.workload.operations import Group
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices, Layer
-from libra_planner.routing.imbalance import (
+from libra_planner.routing.loads import (
     fim_floor_percent,
     fim_percent,
     max_over_mean,
@@ -17,8 +17,7 @@ from libra_planner.routing.imbalance import (
 )
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.routes import Routing
-from libra_planner.routing.routing import Router
+from libra_planner.routing.routes import Router, Routing
 
 _NAN = float("nan")
 Progress = Callable[[int, int], None]
@@ -113,7 +112,7 @@ def flow_report(
     Raises
     ------
     SpecError
-        As :class:`~libra_planner.routing.routing.Router`.
+        As :class:`~libra_planner.routing.routes.Router`.
 
     Examples
     --------

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices, Mask
-from libra_planner.fabric.failures import LiveLinks
+from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices, LiveLinks, Mask
 from libra_planner.routing.policy import HASHES, Policy
 
 ROCEV2_PORT = 4791

@@ -1,14 +1,291 @@
-"""Flows on the links between switches, and what is proven of the largest load."""
+"""Flows on links: how unevenly they lie there, and what is proven of the largest load.
+
+Source of the metric: FlowTracer (arXiv 2410.17078). Counts may be fractions, as spraying
+leaves them; the last axis of every array of counts is the links of one layer and direction.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Choice, Clos, Flows, Indices, links_of
-from libra_planner.routing.imbalance import fim_percent
+
+_F64 = NDArray[np.float64]
+_I64 = NDArray[np.int64]
+
+
+def fim_floor_percent(
+    demand: ArrayLike, n_links: ArrayLike, *, capacity: ArrayLike | None = None
+) -> float:
+    """Least FIM of a layer that any routing of whole flows can reach, in percent.
+
+    Each group of links (a leaf's uplinks) has to carry a given number of flows, and the ideal
+    is that of the whole layer, so skewed demand leaves imbalance that is not the router's fault.
+
+    Parameters
+    ----------
+    demand : whole flows that each group carries, shape (G,).
+    n_links : links of each group, shape (G,).
+    capacity : of the links, group after group, shape (sum of n_links,); 0 for a failed one.
+
+    Returns
+    -------
+    Percent; nan without flows.
+
+    Raises
+    ------
+    SpecError
+        If a group has flows but no link that works.
+
+    Notes
+    -----
+    sum |n_l - ideal_l| / ideal_l is minimised over whole n_l with the groups' sums given. It is
+    separable and convex, so flows are placed one by one where they add least.
+
+    Examples
+    --------
+    Two leaves of two uplinks with 4 and 0 flows: 2, 2, 0, 0 against an ideal of 1.
+
+    >>> fim_floor_percent([4, 0], [2, 2])
+    100.0
+    """
+    flows, links = np.asarray(demand, np.int64), np.asarray(n_links, np.int64)
+    group = np.repeat(np.arange(links.size), links)
+    share = np.ones(group.size) if capacity is None else np.asarray(capacity, float)
+    group, share = group[share > 0], share[share > 0]
+    links = np.bincount(group, minlength=links.size)
+    _check_reachable(flows, links)
+    if flows.sum() == 0:
+        return float("nan")
+    if np.ptp(share) == 0:
+        return _equal_floor_percent(flows, links)
+    return _weighted_floor_percent(flows, group, share / share.sum())
+
+
+def _check_reachable(demand: _I64, n_links: _I64) -> None:
+    stranded = np.flatnonzero((demand > 0) & (n_links == 0))
+    if stranded.size:
+        first = stranded[0]
+        got = f"group {first} has {demand[first]} flows and no link that works"
+        raise SpecError(Fault(got, "expected a link for every group with flows"))
+
+
+def _equal_floor_percent(demand: _I64, n_links: _I64) -> float:
+    """The floor where all links are equal, in closed form.
+
+    With N = qK + r the cost of a link, |n - N/K|, has slopes -1 up to q, K - 2r over K to q + 1,
+    and 1 from there; a group of k links costs the largest of the three lines. Times K these are
+    whole numbers.
+    """
+    total, k = demand.sum(), n_links.sum()
+    quotient, rest = divmod(total, k)
+    below = n_links * total - k * demand
+    across = n_links * rest + (demand - n_links * quotient) * (k - 2 * rest)
+    return float(100 * np.maximum(np.abs(below), across).sum() / (k * total))
+
+
+def _weighted_floor_percent(demand: _I64, group: _I64, share: _F64) -> float:
+    """The floor for any capacities: flows are placed in the order of what they add.
+
+    A link whose ideal is i takes floor(i) flows at -1/i each, one at (1 - 2 (i - floor(i)))/i, and
+    the rest at 1/i, which is least on the group's largest link.
+    """
+    ideal = share * demand.sum()
+    whole = np.floor(ideal)
+    largest = np.zeros(demand.size)
+    np.maximum.at(largest, group, ideal)
+    served = np.flatnonzero(largest)
+    slope = np.concatenate([-1 / ideal, (1 - 2 * (ideal - whole)) / ideal, 1 / largest[served]])
+    room = np.concatenate([whole, np.ones(group.size), demand[served]])
+    owner = np.concatenate([group, group, served])
+    order = np.lexsort((slope, owner))
+    slope, room, owner = slope[order], room[order], owner[order]
+    before = np.cumsum(room) - room
+    before -= before[np.searchsorted(owner, owner)]
+    placed = np.clip(demand[owner] - before, 0, room)
+    return float(100 * (1 + (placed * slope).sum() / group.size))
+
+
+__all__ = [
+    "Distribution",
+    "distribution",
+    "fim_floor_percent",
+    "fim_percent",
+    "max_over_mean",
+    "overall_fim_percent",
+]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Statistics of one figure over many seeds.
+
+    Parameters
+    ----------
+    mean, sd : in the unit of the figure; the sd of a sample (n - 1), 0 for a single one.
+    p5, p50, p95 : percentiles, linear between samples.
+    counts, edges : histogram, shapes (n_bins,) and (n_bins + 1,).
+    """
+
+    mean: float
+    sd: float
+    p5: float
+    p50: float
+    p95: float
+    counts: _I64
+    edges: _F64
+
+
+def fim_percent(counts: ArrayLike, capacity: ArrayLike | None = None) -> _F64:
+    """Flow Imbalance Metric of one layer and direction, in percent (C10).
+
+    100/K * sum over the K links of |n_l - ideal_l| / ideal_l, where ideal_l = N c_l / sum(c) is
+    the link's share of all N flows. Idle links count; failed ones (capacity 0) do not.
+
+    Parameters
+    ----------
+    counts : flows on each link, shape (..., K).
+    capacity : capacities in any unit, shape (K,) or that of the counts; without it all are equal.
+
+    Returns
+    -------
+    float64, shape (...,); nan where no flow is on the layer.
+
+    Examples
+    --------
+    >>> float(fim_percent([8, 0, 0, 0])), float(fim_percent([2, 1], capacity=[2, 1]))
+    (150.0, 0.0)
+    """
+    deviation, n_links = _deviation(counts, capacity)
+    return np.asarray(100 * deviation / np.maximum(n_links, 1))
+
+
+def overall_fim_percent(
+    layers: Sequence[ArrayLike], capacities: Sequence[ArrayLike | None] | None = None
+) -> _F64:
+    """Mean of |n_l - ideal_l| / ideal_l over all links of several layers, in percent (C10).
+
+    Parameters
+    ----------
+    layers : counts of each switch-to-switch layer and direction, shapes (..., K_i). Host links
+        offer no choice of path and do not belong here.
+    capacities : of each layer, as :func:`fim_percent` has them.
+
+    Returns
+    -------
+    float64, shape (...,). Layers without flows are left out; nan where none has any.
+
+    Examples
+    --------
+    >>> float(overall_fim_percent([[4, 0], [1, 1, 1, 1], [0, 0]]))
+    33.333...
+    """
+    shares = capacities or [None] * len(layers)
+    pairs = [_deviation(n, c) for n, c in zip(layers, shares, strict=True)]
+    deviation = sum((np.nan_to_num(d) for d, _ in pairs), np.float64(0))
+    n_links = sum((np.where(np.isnan(d), 0, k) for d, k in pairs), np.int64(0))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.true_divide(100 * deviation, n_links))
+
+
+def max_over_mean(counts: ArrayLike, capacity: ArrayLike | None = None) -> _F64:
+    """Load of the fullest link over its ideal: 1 is perfect balance.
+
+    Parameters
+    ----------
+    counts, capacity : as in :func:`fim_percent`.
+
+    Returns
+    -------
+    float64, shape (...,); nan where no flow is on the layer.
+
+    Examples
+    --------
+    >>> float(max_over_mean([3, 1, 0, 0]))
+    3.0
+    """
+    flows, share, total = _shares(counts, capacity)
+    ratio = np.divide(flows, share, out=np.zeros_like(flows), where=share > 0).max(-1)
+    return np.asarray(np.divide(ratio, total, out=np.full_like(total, np.nan), where=total > 0))
+
+
+def distribution(samples: ArrayLike, n_bins: int = 20) -> Distribution:
+    """Statistics of one figure over seeds; nan samples are left out.
+
+    Parameters
+    ----------
+    samples : finite figures or nan, shape (n,).
+    n_bins : bins of the histogram between the least and the largest sample.
+
+    Returns
+    -------
+    All nan and an empty histogram if there is no sample.
+
+    Examples
+    --------
+    >>> figures = distribution([1.0, 2.0, 4.0, 5.0], n_bins=2)
+    >>> figures.mean, figures.p50, figures.counts.tolist(), figures.edges.tolist()
+    (3.0, 3.0, [2, 2], [1.0, 3.0, 5.0])
+    """
+    values = np.asarray(samples, float).ravel()
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        nan = float("nan")
+        return Distribution(nan, nan, nan, nan, nan, np.zeros(0, np.int64), np.zeros(1))
+    # Relative to the first sample, equal samples have a spread of exactly zero.
+    offset = values - values[0]
+    p5, p50, p95 = (float(p) for p in np.percentile(values, [5, 50, 95]))
+    counts, edges = np.histogram(values, np.linspace(*_histogram_range(values), n_bins + 1))
+    return Distribution(
+        mean=float(values[0] + offset.mean()),
+        sd=float(offset.std(ddof=1)) if values.size > 1 else 0.0,
+        p5=p5,
+        p50=p50,
+        p95=p95,
+        counts=counts.astype(np.int64),
+        edges=edges,
+    )
+
+
+def _histogram_range(values: _F64) -> tuple[float, float]:
+    """Least and largest sample, wider when they differ by rounding at most."""
+    low, high = float(values.min()), float(values.max())
+    size = max(abs(low), abs(high))
+    if high - low > 1e-9 * size:
+        return low, high
+    margin = size / 2 or 0.5
+    return low - margin, high + margin
+
+
+def _shares(counts: ArrayLike, capacity: ArrayLike | None) -> tuple[_F64, _F64, _F64]:
+    """Counts (0 on failed links), each link's ideal share of them, and their sum, an array."""
+    flows = np.asarray(counts, float)
+    weight = np.ones(flows.shape[-1:]) if capacity is None else np.asarray(capacity, float)
+    whole = weight.sum(-1, keepdims=True)
+    share = np.broadcast_to(weight / np.where(whole > 0, whole, 1), flows.shape)
+    working = np.where(share > 0, flows, 0.0)
+    return working, share, np.asarray(working.sum(-1))
+
+
+def _deviation(counts: ArrayLike, capacity: ArrayLike | None) -> tuple[_F64, _I64]:
+    """Sum of |n_l - ideal_l| / ideal_l, nan without flows, and the number of working links."""
+    flows, share, total = _shares(counts, capacity)
+    n_links = np.asarray(np.count_nonzero(share, axis=-1), np.int64)
+    if capacity is None:
+        # Sums of whole numbers: the order of the links cannot change a digit.
+        distance = np.abs(flows * n_links[..., None] - total[..., None]).sum(-1)
+    else:
+        ratio = np.divide(flows, share, out=np.zeros_like(flows), where=share > 0)
+        distance = np.where(share > 0, np.abs(ratio - total[..., None]), 0.0).sum(-1)
+    nan = np.full_like(total, np.nan)
+    return np.asarray(np.divide(distance, total, out=nan, where=total > 0)), n_links
+
 
 DEAD = 1 << 52
 """Load of a failed link: more than that of all flows, so it is taken only if all have failed."""

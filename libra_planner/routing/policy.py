@@ -87,7 +87,7 @@ _ECMP = ("hash", "shared_seed", "enhanced")
 _ROOM = "libra_planner.routing"
 for _kind in (
     PolicyKind("ecmp", f"{_ROOM}.ecmp:ecmp", _ECMP, is_drawn=True, knows_all_flows=False),
-    PolicyKind("pinned", f"{_ROOM}.routing:pinned", knows_all_flows=False, finds_paths=False),
+    PolicyKind("pinned", f"{_ROOM}.routes:pinned", knows_all_flows=False, finds_paths=False),
     PolicyKind("spray", f"{_ROOM}.routes:sprayed", knows_all_flows=False, keeps_flows_whole=False),
     PolicyKind("greedy", f"{_ROOM}.assignment:greedy", ("per_collective",)),
     PolicyKind("edge_coloring", f"{_ROOM}.assignment:edge_coloring", ("per_collective",)),

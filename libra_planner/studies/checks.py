@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from libra_planner.check.failures import FailureStudy, drawn_failures, every_single_failure
+from libra_planner.check.degraded import (
+    FailureStudy,
+    JobReport,
+    SharedFabric,
+    drawn_failures,
+    every_single_failure,
+    shared_fabric,
+)
 from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flow
-from libra_planner.check.jobs import JobReport, SharedFabric, shared_fabric
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.report import asked_seeds
 from libra_planner.check.traffic import TrafficSettings, traffic_settings

@@ -19,8 +19,7 @@ from libra_planner.check.report import (
     seed_reports,
 )
 from libra_planner.errors import Disconnected, Place, SpecError
-from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.failures import fail
+from libra_planner.fabric.clos import Clos, fail
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows
 from libra_planner.routing.policy import Policy

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.check.failures import FailureCase, FailureStudy
+from libra_planner.check.degraded import FailureCase, FailureStudy
 from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.traffic import TrafficSettings
@@ -16,7 +16,7 @@ from libra_planner.evaluation import Violation
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
-from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import (
     Block,

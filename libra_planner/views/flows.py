@@ -18,11 +18,9 @@ from libra_planner.check.report import (
     SeedReports,
     reports_by_seed,
 )
-from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.failures import cable_failures
+from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
-from libra_planner.routing.imbalance import distribution
-from libra_planner.routing.loads import are_alike
+from libra_planner.routing.loads import are_alike, distribution
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Histogram, attributes, finite
 from libra_planner.views.links import (

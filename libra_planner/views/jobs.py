@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from libra_planner.check.jobs import JobReport, SharedFabric
+from libra_planner.check.degraded import JobReport, SharedFabric
 from libra_planner.fabric.clos import Array
 from libra_planner.fabric.parts import design_parts
-from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, count, escape, table_of
 from libra_planner.views.check import routed_by, routing_keys, time_keys, traffic_keys

@@ -19,7 +19,7 @@ from libra_planner.fabric.realization import (
     sharing,
 )
 from libra_planner.problem import Problem
-from libra_planner.routing.imbalance import fim_percent
+from libra_planner.routing.loads import fim_percent
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import (
     Block,

@@ -11,7 +11,7 @@ from libra_planner.check.phases import PhaseReport
 from libra_planner.check.traffic import MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
-from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time
 from libra_planner.views.cells import Block, Table, attributes, count, escape, finite, table_of
 from libra_planner.views.links import (

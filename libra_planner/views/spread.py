@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from libra_planner.fabric.clos import Array
-from libra_planner.routing.imbalance import Distribution, distribution
+from libra_planner.routing.loads import Distribution, distribution
 from libra_planner.units import time_unit
 from libra_planner.views.cells import Histogram, Table, finite, table_of
 

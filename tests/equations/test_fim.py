@@ -10,7 +10,7 @@ import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.routing.ecmp import HASHES, choice, flow_hash, rocev2_headers
-from libra_planner.routing.imbalance import (
+from libra_planner.routing.loads import (
     distribution,
     fim_floor_percent,
     fim_percent,

@@ -18,9 +18,9 @@ from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.fabric.realization import preset_fabric
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows
-from libra_planner.routing.imbalance import fim_percent, max_over_mean
+from libra_planner.routing.loads import fim_percent, max_over_mean
 from libra_planner.routing.policy import Policy
-from libra_planner.routing.routing import Router
+from libra_planner.routing.routes import Router
 from tests.checked_plans import checked, loaded, operation
 from tests.fim_reference import TABLE, expected_fim_percent
 

@@ -10,8 +10,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
-from libra_planner.fabric.clos import Choice, Clos, Flows, by_tier, hops
-from libra_planner.fabric.failures import spine_failures, with_failed
+from libra_planner.fabric.clos import (
+    Choice,
+    Clos,
+    Flows,
+    by_tier,
+    hops,
+    spine_failures,
+    with_failed,
+)
 from libra_planner.routing.assignment import (
     annealing,
     collective_speeds,

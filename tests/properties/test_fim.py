@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.routing.imbalance import (
+from libra_planner.routing.loads import (
     _weighted_floor_percent,
     fim_floor_percent,
     fim_percent,

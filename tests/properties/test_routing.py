@@ -18,8 +18,7 @@ from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.routing.ecmp import HASHES
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.routing.rates import max_min_rates
-from libra_planner.routing.routes import Routing
-from libra_planner.routing.routing import Router, with_vias
+from libra_planner.routing.routes import Router, Routing, with_vias
 from tests import plain_clos
 from tests.assignments import flows_on
 from tests.flows_reference import worst_violation

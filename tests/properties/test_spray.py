@@ -15,8 +15,7 @@ from libra_planner.fabric.clos import Clos, Flows
 from libra_planner.routing import routes as spray
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
-from libra_planner.routing.routes import Routes
-from libra_planner.routing.routing import Router
+from libra_planner.routing.routes import Router, Routes
 from tests import plain_clos
 from tests.assignments import flows_on
 

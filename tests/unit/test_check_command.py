@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
-from libra_planner.check.failures import drawn_failures
+from libra_planner.check.degraded import drawn_failures
 from libra_planner.check.hotspot import FlowNames, hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.rerouted import routed_optimum

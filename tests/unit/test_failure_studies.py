@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from libra_planner.check import failures as failures_study
-from libra_planner.check.failures import drawn_failures, every_single_failure
+from libra_planner.check import degraded as failures_study
+from libra_planner.check.degraded import drawn_failures, every_single_failure
 from libra_planner.check.links import LinkCheck
 from libra_planner.errors import SpecError
-from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.failures import fail, single_failures, with_failed
+from libra_planner.fabric.clos import Clos, fail, single_failures, with_failed
 from libra_planner.routing.policy import Policy
 from tests.checked_plans import checked, loaded, operation
 

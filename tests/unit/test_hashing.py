@@ -25,7 +25,7 @@ from libra_planner.routing.ecmp import (
     queue_pair_source_port,
     rocev2_headers,
 )
-from libra_planner.routing.imbalance import fim_percent
+from libra_planner.routing.loads import fim_percent
 
 LINEAR = ("crc32", "crc16", "xor")
 U32 = st.integers(0, 2**32 - 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from libra_planner.check.jobs import SharedFabric, shared_fabric
+from libra_planner.check.degraded import SharedFabric, shared_fabric
 from libra_planner.check.links import LinkCheck
 from libra_planner.check.traffic import TrafficSettings
 from libra_planner.errors import SpecError

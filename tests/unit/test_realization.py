@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 import libra_planner as lp
 from libra_planner.errors import SpecError, UnknownName
 from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH
-from libra_planner.fabric.clos import Choice, Clos, Flows, links_of
-from libra_planner.fabric.failures import (
+from libra_planner.fabric.clos import (
+    Choice,
+    Clos,
+    Flows,
     cable_failures,
     disconnected,
     fail,
+    links_of,
     require_connected,
     single_failures,
     spine_failures,
@@ -35,12 +38,13 @@ from libra_planner.fabric.realization import (
     preset_fabric,
     realize,
 )
-from libra_planner.fabric.sizing import Shape, plane_shape
 from libra_planner.fabric.topology import (
     WIRINGS,
     Realization,
+    Shape,
     SwitchSettings,
     parse_topology,
+    plane_shape,
 )
 from tests.conftest import PLAN
 from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of

@@ -17,7 +17,7 @@ import yaml
 import libra_planner as lp
 from libra_planner.check.links import link_check
 from libra_planner.errors import SpecError
-from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy
 from libra_planner.sweeps.runner import estimate, run_sweep
 from libra_planner.sweeps.spec import load_sweep

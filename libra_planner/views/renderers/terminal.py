@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from libra_planner.plain_text import visible, visible_lines
-from libra_planner.routing.imbalance import distribution
+from libra_planner.routing.loads import distribution
 from libra_planner.views.cells import Block, Cell, Histogram, Table, escape
 
 _BAR_CELLS, _LEAST_CELLS = 24, 6
