@@ -81,6 +81,7 @@ class Cockpit(App[int]):
     """
 
     TITLE = "libra-planner"
+    CSS_PATH = Path(__file__).with_name("cockpit.tcss")
     CSS = """
     Screen { layout: vertical; }
     ContentSwitcher { height: 1fr; }

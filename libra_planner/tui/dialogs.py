@@ -23,7 +23,6 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 
 from libra_planner.tui.actions import ACTIONS, SCREENS, own_keys, shown_keys
-from libra_planner.tui.widgets import rules_of
 
 _KEY_CELLS = 14
 """Of the help's keys with a gap on both sides."""
@@ -62,7 +61,6 @@ class Over:
 class Dialog(Over, ModalScreen[str | None]):
     """What all panels of ours look like, and the key that closes them."""
 
-    DEFAULT_CSS = rules_of("Dialog")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close")]
     BOX: ClassVar[type[Widget]] = Vertical
     FOOT = ""

@@ -15,7 +15,6 @@ from textual.widgets import DataTable, Static
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.plans import MOST_LETTERS
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets import rules_of
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -297,7 +296,6 @@ _HINT = "Enter loads a design and its plan; deltas are relative to the baseline"
 class ComparePane(Pane):
     """The second screen."""
 
-    DEFAULT_CSS = rules_of("ComparePane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("B", "baseline", "Baseline", show=True),
         Binding("n", "rename", "Name", show=True),

@@ -19,7 +19,6 @@ from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.plans import Bandwidth, Reading
 from libra_planner.tui.screens.links import note_lines
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.bandwidths import Bandwidths, DimensionRow, changed_bandwidth
 from libra_planner.tui.widgets.contents import Card
 from libra_planner.tui.widgets.plan_form import (
@@ -185,7 +184,6 @@ _CARDS = ("headline", "worth", "waits", "notes")
 class DesignPane(Pane):
     """The first screen."""
 
-    DEFAULT_CSS = rules_of("DesignPane")
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm)
 
     def __init__(self, **options: Any) -> None:

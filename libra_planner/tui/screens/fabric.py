@@ -19,7 +19,6 @@ from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens import links
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import Card, fill
 
 
@@ -38,7 +37,6 @@ _BLANK_S = 0.2
 class FabricPane(Pane):
     """The fourth screen."""
 
-    DEFAULT_CSS = rules_of("FabricPane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "next_policy", "Policy", show=True),
         Binding("n", "next_seed(1)", "Next seed", show=True),

@@ -14,7 +14,6 @@ from textual.widgets import DataTable, Static
 
 from libra_planner.tui.plans import frontier
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 
@@ -28,7 +27,6 @@ N_POINTS = 25
 class FrontierPane(Pane):
     """The third screen."""
 
-    DEFAULT_CSS = rules_of("FrontierPane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "toggle_log", "Log axes", show=True),
         Binding("r", "compute", "Again", show=True),

@@ -19,7 +19,6 @@ from libra_planner.tui.files import typed_path
 from libra_planner.tui.plans import Pin
 from libra_planner.tui.screens import reports as reporting
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import Card, Checklist
 
 _HINT = "Space chooses designs and formats, w writes the report"
@@ -29,7 +28,6 @@ _NO_CHECK = "no"
 class ReportPane(Pane):
     """The sixth screen."""
 
-    DEFAULT_CSS = rules_of("ReportPane")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("w", "write", "Write", show=True)]
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Checklist,)
     FIRST = "#report-designs"

@@ -19,7 +19,6 @@ from libra_planner.tui.files import real_path
 from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
-from libra_planner.tui.widgets import rules_of
 from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
@@ -32,7 +31,6 @@ _HINT = "c counts, g runs or goes on, x stops, v changes the view, Enter opens a
 class SweepPane(Pane):
     """The fifth screen."""
 
-    DEFAULT_CSS = rules_of("SweepPane")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("g", "run", "Run", show=True),
         Binding("c", "count", "Count", show=True),

@@ -14,7 +14,6 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from libra_planner.tui.plans import Bandwidth
-from libra_planner.tui.widgets import rules_of
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BUTTONS = " [-][+]"
@@ -85,7 +84,6 @@ class Bandwidths(Widget, can_focus=True):
     typed : called with the dimension whose value a person wants to type.
     """
 
-    DEFAULT_CSS = rules_of("Bandwidths")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "choose(-1)", "Dimension before", show=False),
         Binding("down,j", "choose(1)", "Next dimension", show=False),

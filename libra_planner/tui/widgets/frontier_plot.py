@@ -13,8 +13,6 @@ from textual.events import Click
 from textual.message import Message
 from textual_plot import AxisFormatter, HiResMode, PlotWidget
 
-from libra_planner.tui.widgets import rules_of
-
 _MARGIN = 0.06
 _HALF_LABEL = 3
 """Cells of an amount beyond the middle of it."""
@@ -80,7 +78,6 @@ def _round_ticks(low: float, high: float, most: int) -> list[float]:
 class FrontierPlot(PlotWidget):
     """The plot; arrows belong to the table beside it, a click chooses the nearest point."""
 
-    DEFAULT_CSS = rules_of("FrontierPlot")
     BINDINGS: ClassVar[list[BindingType]] = []
     can_focus = False
 

@@ -17,7 +17,6 @@ from textual.widgets import Input, Select, Static
 
 from libra_planner.errors import Fault
 from libra_planner.reading.document import dotted_key
-from libra_planner.tui.widgets import rules_of
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
@@ -244,8 +243,6 @@ _ASKED = ("workload", "cost_model", "training_loop")
 class FieldRow(Vertical):
     """One value: label, line, input, faults."""
 
-    DEFAULT_CSS = rules_of("FieldRow")
-
     def __init__(self, field: FormField) -> None:
         super().__init__()
         self.field = field
@@ -314,7 +311,6 @@ class PlanForm(VerticalScroll, can_focus=False):
     emptied : called with a field that was left empty by Enter.
     """
 
-    DEFAULT_CSS = rules_of("PlanForm")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Field before", show=False),
         Binding("down", "move(1)", "Next field", show=False),
