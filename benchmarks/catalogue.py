@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import median
 
 import libra_planner as lp
-from libra_planner.costs.options import LinkOption
+from libra_planner.costs.prices import LinkOption
 from libra_planner.evaluation import max_violation
 from libra_planner.optimizer.catalogue import best_purchasable
 from libra_planner.problem import Problem

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from libra_planner.costs.options import find_options, nearest_options
+from libra_planner.costs.prices import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
 from libra_planner.step.expression import Array, Share, critical_path

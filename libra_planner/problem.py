@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from libra_planner.costs.options import Options, distinct_options, find_options
-from libra_planner.costs.prices import PricePart, has_nic
+from libra_planner.costs.prices import Options, PricePart, distinct_options, find_options, has_nic
 from libra_planner.errors import Place
 from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.frozen import Frozen

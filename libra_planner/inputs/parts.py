@@ -24,7 +24,7 @@ from libra_planner.plan.system import (
     catalogue_npu,
 )
 from libra_planner.plan.training import plan_spec
-from libra_planner.procurement.parts import (
+from libra_planner.procurement.bill import (
     NIC,
     NPU,
     RACK,

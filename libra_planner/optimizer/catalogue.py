@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from libra_planner.costs.options import LinkOption, Options, find_options, nearest_options
+from libra_planner.costs.prices import LinkOption, Options, find_options, nearest_options
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
 from libra_planner.evaluation import max_violation
 from libra_planner.optimizer.combinations import (
@@ -96,7 +96,7 @@ def relaxation(problem: Problem) -> Problem | None:
 
     Examples
     --------
-    >>> from libra_planner.costs.options import LinkOption
+    >>> from libra_planner.costs.prices import LinkOption
     >>> from libra_planner.problem import plain_problem
     >>> from libra_planner.step.expression import TimeExpression, transfers
     >>> from libra_planner.fabric.topology import parse_topology

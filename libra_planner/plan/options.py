@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from libra_planner.costs.options import LinkOption, Options
+from libra_planner.costs.prices import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document, Key, is_number, shown

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costs.options import Options
 from libra_planner.costs.prices import (
+    Options,
     PriceBook,
     PricePart,
     has_nic,

@@ -1,13 +1,279 @@
-"""A bill of materials: lines of whole parts, totals to the cent, and what has no price."""
+"""Parts that can be bought, bills of them, and what no part says by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
-from libra_planner.procurement.parts import LINK, Part, VolumeDiscount, to_cents
+from libra_planner.units import gigabytes_per_s
+
+NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
+COPPER, ACTIVE_OPTICAL, FIBRE, RACK, LINK = "copper", "active_optical", "fibre", "rack", "link"
+"""Kinds of parts; an NPU comes from its own catalogue, a link from the price book."""
+
+CENT = Decimal("0.01")
+ASSUMED = "assumed"
+
+_ROUNDING = 1e-9
+"""Relative difference of speeds that is rounding."""
+
+
+def to_cents(usd: float | Decimal) -> Decimal:
+    """An amount rounded to the cent, half up.
+
+    >>> to_cents(2.675), to_cents(Decimal("1e3"))
+    (Decimal('2.68'), Decimal('1000.00'))
+    """
+    exact = usd if isinstance(usd, Decimal) else Decimal(repr(float(usd)))
+    return exact.quantize(CENT, ROUND_HALF_UP)
+
+
+@dataclass(frozen=True)
+class Price:
+    """Price of one unit.
+
+    Parameters
+    ----------
+    usd : to the cent.
+    confidence : ``published``, ``quoted`` or ``assumed``.
+    as_of, source : date, and where it is from.
+    """
+
+    usd: Decimal
+    confidence: str = ASSUMED
+    as_of: str = "unknown"
+    source: str = "unknown"
+
+
+@dataclass(frozen=True)
+class Includes:
+    """What the price of a server holds beside host and chassis.
+
+    Parameters
+    ----------
+    scale_up_Bps : per NPU, one direction: what the links and switches between its NPUs carry;
+        0 where they are not in its price.
+    nics : names of NICs of the catalogue, and how many of each a server has.
+    """
+
+    scale_up_Bps: float = 0.0
+    nics: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a catalogue.
+
+    Parameters
+    ----------
+    name, kind, description : the name tells it apart from all others.
+    price : ``None`` where it is not known; such a part is listed, never counted as free.
+    power_w : of one unit in use.
+    spare_fraction : spares over units in use.
+    port_speed_Bps : of each port, or of the whole cable or optic, one direction.
+    n_ports : of a switch.
+    n_npus : of a server.
+    reach_m : longest distance of a cable or optic.
+    cable : name of the fibre that an optic needs.
+    n_rack_units : height.
+    power_limit_w : what a rack can hold.
+    source : of what is not the price.
+    priced_by : the price behind it, where several parts share one; else its own name.
+    includes : of a server.
+    """
+
+    name: str
+    kind: str
+    description: str
+    price: Price | None = None
+    power_w: float = 0.0
+    spare_fraction: float = 0.0
+    port_speed_Bps: float = 0.0
+    n_ports: int = 0
+    n_npus: int = 0
+    reach_m: float = 0.0
+    cable: str = ""
+    n_rack_units: int = 0
+    power_limit_w: float = 0.0
+    source: str = ""
+    priced_by: str = ""
+    includes: Includes = Includes()
+
+    @property
+    def price_name(self) -> str:
+        """What a change of its price changes."""
+        return self.priced_by or self.name
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A parts catalogue.
+
+    Parameters
+    ----------
+    name, as_of, source : of the file.
+    by_name : every part.
+
+    Examples
+    --------
+    >>> slow = Part("s", "nic", "", port_speed_Bps=25e9)
+    >>> parts = Parts({"s": slow, "f": Part("f", "nic", "", port_speed_Bps=50e9)})
+    >>> parts.port("nic", 30e9).name, parts.port("nic", 100e9).price is None
+    ('f', True)
+    """
+
+    by_name: Mapping[str, Part] = field(repr=False)
+    name: str = "parts"
+    as_of: str = "unknown"
+    source: str = "unknown"
+
+    def of_kind(self, *kinds: str) -> list[Part]:
+        """Parts of these kinds, slowest first, then of shortest reach and fewest ports."""
+        found = [part for part in self.by_name.values() if part.kind in kinds]
+        return sorted(found, key=lambda p: (p.port_speed_Bps, p.reach_m, p.n_ports, p.name))
+
+    def named(self, name: str, kind: str) -> Part:
+        """A part of this name and kind; one without a price where there is none."""
+        found = self.by_name.get(name)
+        return found if found is not None and found.kind == kind else _missing(kind, name)
+
+    def port(self, kind: str, speed_Bps: float, *, n_ports: int = 0) -> Part:
+        """The part with the slowest port that suffices, then of the fewest ports.
+
+        Where no part suffices, one that says what is missing, without a price.
+        """
+        fast = self._fast((kind,), speed_Bps)
+        enough = [part for part in fast if part.n_ports >= n_ports]
+        return enough[0] if enough else _missing(kind, _wanted(kind, speed_Bps, n_ports, 0.0))
+
+    def medium(self, speed_Bps: float, length_m: float) -> Part:
+        """What joins two ports: the slowest medium that suffices, then that of least reach.
+
+        A price never decides: a cheaper medium that reaches is one to buy anyway, and a
+        design does not change because a price is missing.
+        """
+        fast = self._fast((COPPER, ACTIVE_OPTICAL, OPTIC), speed_Bps)
+        enough = [part for part in fast if part.reach_m >= length_m]
+        return enough[0] if enough else _missing(OPTIC, _wanted("optic", speed_Bps, 0, length_m))
+
+    def port_speed_Bps(self, bandwidth_Bps: float) -> float | None:
+        """Speed of the slowest NIC that suffices, else of the fastest; ``None`` without NICs."""
+        speeds = [part.port_speed_Bps for part in self.of_kind(NIC)]
+        fast = [speed for speed in speeds if speed >= bandwidth_Bps * (1 - _ROUNDING)]
+        return min(fast) if fast else max(speeds, default=None)
+
+    def _fast(self, kinds: tuple[str, ...], speed_Bps: float) -> list[Part]:
+        least = speed_Bps * (1 - _ROUNDING)
+        return [part for part in self.of_kind(*kinds) if part.port_speed_Bps >= least]
+
+
+def _missing(kind: str, wanted: str) -> Part:
+    return Part(wanted, kind, f"{wanted}: not in the parts catalogue")
+
+
+def _wanted(kind: str, speed_Bps: float, n_ports: int, reach_m: float) -> str:
+    """A name for a part that a catalogue lacks, by what it must be."""
+    speed = f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
+    ports = f" of {n_ports} ports" if n_ports else ""
+    reach = f" over {reach_m:g} m" if reach_m else ""
+    return f"{kind}{ports} at {speed}{reach}"
+
+
+@dataclass(frozen=True)
+class SideNetwork:
+    """A network beside the training fabric: to users (frontend), or to storage.
+
+    Parameters
+    ----------
+    name : such as frontend.
+    n_ports_per_server : NICs of a server on it.
+    port_speed_Bps, switch_radix, oversubscription : as in a plan's realization.
+    """
+
+    name: str
+    n_ports_per_server: int
+    port_speed_Bps: float
+    switch_radix: int
+    oversubscription: float = 1.0
+
+
+@dataclass(frozen=True)
+class Electricity:
+    """Price of energy.
+
+    Parameters
+    ----------
+    usd_per_kwh : at the meter.
+    confidence, source : as of a part's price.
+    """
+
+    usd_per_kwh: float
+    confidence: str = "assumed"
+    source: str = "unknown"
+
+
+@dataclass(frozen=True)
+class FailureRates:
+    """Failures that stop a job, per unit and second.
+
+    Parameters
+    ----------
+    npu_per_s, server_per_s, switch_per_s, optic_per_s : of one unit.
+    source : where they are from.
+    """
+
+    npu_per_s: float = 0.0
+    server_per_s: float = 0.0
+    switch_per_s: float = 0.0
+    optic_per_s: float = 0.0
+    source: str = "unknown"
+
+
+@dataclass(frozen=True)
+class VolumeDiscount:
+    """Discount on a part of which at least so many units are bought."""
+
+    n_units: int
+    discount_fraction: float
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """All that a bill needs beside parts and links.
+
+    Parameters
+    ----------
+    npu, server, rack : the parts; a server's NPUs are priced by ``npu``.
+    usable_rack_fraction : of a rack's units.
+    floor_m2_per_rack : with its share of the aisles.
+    cable_lengths_m : by what a cable joins; ``top_of_rack`` for hosts whose leaf
+        is in their rack.
+    side_networks : beside the training fabric.
+    electricity, pue : price of energy, and facility over IT power.
+    amortisation_s : time over which runs pay for the hardware.
+    failures : of parts.
+    checkpoint_s, restart_s : how long a checkpoint stops the job, and a failure until it
+        computes again.
+    volume_discounts : by units of one part, fewest first.
+    """
+
+    npu: Part
+    server: Part
+    rack: Part
+    usable_rack_fraction: float
+    floor_m2_per_rack: float
+    cable_lengths_m: Mapping[str, float] = field(repr=False)
+    side_networks: tuple[SideNetwork, ...]
+    electricity: Electricity
+    pue: float
+    amortisation_s: float
+    failures: FailureRates
+    checkpoint_s: float
+    restart_s: float
+    volume_discounts: tuple[VolumeDiscount, ...] = ()
+
 
 COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY = (
     "compute",
@@ -37,7 +303,7 @@ class Line:
 
     Examples
     --------
-    >>> from libra_planner.procurement.parts import Price
+    >>> from libra_planner.procurement.bill import Price
     >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.25")), spare_fraction=0.02)
     >>> line = Line("network", "dim1", nic, 101)
     >>> line.n_spares, line.extended_usd
@@ -158,7 +424,7 @@ def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
     Examples
     --------
     >>> from libra_planner.procurement.bill import Line
-    >>> from libra_planner.procurement.parts import Part, Price
+    >>> from libra_planner.procurement.bill import Part, Price
     >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.00")))
     >>> bill = Bill((Line("network", "dim1", nic, 100),))
     >>> discounted_usd(bill, [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)])

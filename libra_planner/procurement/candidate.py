@@ -13,10 +13,18 @@ from libra_planner.check.traffic import traffic_settings
 from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Bill
-from libra_planner.procurement.lines import Bridge, FabricShop, Facility, bridges, system_bill
-from libra_planner.procurement.parts import Assumptions, Part
-from libra_planner.procurement.purchase import Purchase, bisection_Bps, included_faults, purchase
+from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Assumptions, Bill, Part
+from libra_planner.procurement.lines import (
+    Bridge,
+    FabricShop,
+    Facility,
+    Purchase,
+    bisection_Bps,
+    bridges,
+    included_faults,
+    purchase,
+    system_bill,
+)
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
 from libra_planner.workload.operations import Covers

@@ -14,8 +14,8 @@ from libra_planner.errors import PlannerError
 from libra_planner.evaluation import TimeModel, order_note
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import Problem, Rule
+from libra_planner.procurement.bill import Assumptions
 from libra_planner.procurement.candidate import Candidate, candidate
-from libra_planner.procurement.parts import Assumptions
 from libra_planner.procurement.run import Run
 
 SWING_FRACTION = 0.2

@@ -19,8 +19,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from libra_planner.procurement.bill import COMPUTE, NETWORK, Bill
-from libra_planner.procurement.parts import NPU, OPTIC, SERVER, SWITCH, Assumptions
+from libra_planner.procurement.bill import (
+    COMPUTE,
+    NETWORK,
+    NPU,
+    OPTIC,
+    SERVER,
+    SWITCH,
+    Assumptions,
+    Bill,
+)
 
 HOUR_S, YEAR_S = 3600.0, 365.25 * 24 * 3600.0
 _W_PER_KW = 1000.0

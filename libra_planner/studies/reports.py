@@ -22,9 +22,9 @@ from libra_planner.errors import (
 )
 from libra_planner.files import write_files
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
+from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.procurement.parts import NPU, Part
 from libra_planner.procurement.ranking import budget_swings, ranking, swings
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.designs import GivenDesign, given_design

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.costs.options import LinkOption
+from libra_planner.costs.prices import LinkOption
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s

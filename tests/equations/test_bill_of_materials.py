@@ -16,11 +16,18 @@ from libra_planner.fabric.topology import Realization, SwitchSettings, parse_top
 from libra_planner.inputs.parts import load_parts
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
-from libra_planner.procurement.bill import Bill, Line, discounted_usd
+from libra_planner.procurement.bill import (
+    Bill,
+    Line,
+    Part,
+    Parts,
+    Price,
+    VolumeDiscount,
+    discounted_usd,
+    to_cents,
+)
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
-from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.procurement.parts import Part, Parts, Price, VolumeDiscount, to_cents
-from libra_planner.procurement.purchase import bisection_Bps
+from libra_planner.procurement.lines import Book, FabricShop, bisection_Bps
 from libra_planner.procurement.ranking import _Moves
 from libra_planner.procurement.run import (
     daly_interval_s,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from libra_planner.costs.options import LinkOption
+from libra_planner.costs.prices import LinkOption
 from libra_planner.errors import Infeasible
 from libra_planner.evaluation import evaluated, violations
 from libra_planner.fabric.topology import parse_topology

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
-from libra_planner.costs.options import LinkOption
+from libra_planner.costs.prices import LinkOption
 from libra_planner.errors import Infeasible, SolverFailed
 from libra_planner.evaluation import evaluated, max_violation
 from libra_planner.optimizer import catalogue

@@ -21,8 +21,7 @@ from libra_planner.fabric.topology import SCALE_UP
 from libra_planner.inputs.parts import load_parts
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
-from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.procurement.purchase import purchase
+from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.tui.screens.links import check_links, parts_text
 from libra_planner.tui.screens.links import notes as screen_notes
 

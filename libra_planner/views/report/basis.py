@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from libra_planner.check.links import CheckReport, DimensionReport
-from libra_planner.procurement.parts import Assumptions, SideNetwork
+from libra_planner.procurement.bill import Assumptions, SideNetwork
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views.cells import (
     Cell,

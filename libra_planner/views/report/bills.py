@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import TypeAlias
 
-from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line
+from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.lines import Bridge
-from libra_planner.procurement.parts import Part
 from libra_planner.units import format_usd, gigabytes_per_s
 from libra_planner.views.cells import (
     Cell,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from libra_planner.procurement.bill import missing_of
+from libra_planner.procurement.bill import Part, missing_of
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.parts import Part
 from libra_planner.procurement.ranking import BudgetSwing, Ranking, Swing, times_s
 from libra_planner.views.cells import PART_OF_A_STEP
 

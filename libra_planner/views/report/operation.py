@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from libra_planner.procurement.bill import Assumptions
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.parts import Assumptions
 from libra_planner.procurement.ranking import SWING_FRACTION, run_swings
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
 from libra_planner.views import cells
