@@ -30,13 +30,19 @@ _Cable: TypeAlias = SkipValidation[list[str]]
 
 
 class _FabricSpec(Model):
-    host_link: _Speed = Field(description="Bandwidth of a host's link, such as 400 Gbps.")
-    switch_radix: _Number | None = Field(default=None, description="Most ports of a switch.")
-    failed: Annotated[list[_Cable], Field(max_length=10_000)] = Field(
-        default=[],
-        description="Cables that are down, such as [leaf 3, spine 5] or, of several between the "
-        "same two switches, [leaf 3, spine 5, 1]; [spine 5] is all cables of a switch.",
-    )
+    """What all kinds of fabrics say.
+
+    Parameters
+    ----------
+    host_link : Bandwidth of a host's link, such as 400 Gbps.
+    switch_radix : Most ports of a switch.
+    failed : Cables that are down, such as [leaf 3, spine 5] or, of several between the same two
+        switches, [leaf 3, spine 5, 1]; [spine 5] is all cables of a switch.
+    """
+
+    host_link: _Speed
+    switch_radix: _Number | None = None
+    failed: Annotated[list[_Cable], Field(max_length=10_000)] = Field([])
 
 
 class SwitchSpec(_FabricSpec):
@@ -52,14 +58,19 @@ class SwitchSpec(_FabricSpec):
 
 
 class LeafSpineSpec(_FabricSpec):
-    """Two tiers: every leaf joined to every spine."""
+    """Two tiers: every leaf joined to every spine.
+
+    Parameters
+    ----------
+    uplink : Bandwidth of a link between leaf and spine.
+    """
 
     kind: Literal["leaf_spine"]
     leaves: _Number
     spines: _Number
     hosts_per_leaf: _Number
     links_per_leaf_spine: _Number = 1
-    uplink: _Speed = Field(description="Bandwidth of a link between leaf and spine.")
+    uplink: _Speed
 
     @property
     def sizes(self) -> dict[str, float]:
@@ -73,15 +84,23 @@ class LeafSpineSpec(_FabricSpec):
 
 
 class ThreeTierSpec(LeafSpineSpec):
-    """Three tiers: pods of leaves and spines, spine s of every pod joined to the same cores."""
+    """Three tiers: pods of leaves and spines, spine s of every pod joined to the same cores.
+
+    Parameters
+    ----------
+    leaves : Leaves of a pod.
+    spines : Spines of a pod.
+    cores : Cores that each spine is joined to.
+    core_link : Bandwidth of a link between spine and core.
+    """
 
     kind: Literal["three_tier"]  # type: ignore[assignment]
     pods: _Number
-    leaves: _Number = Field(description="Leaves of a pod.")
-    spines: _Number = Field(description="Spines of a pod.")
-    cores: _Number = Field(description="Cores that each spine is joined to.")
+    leaves: _Number
+    spines: _Number
+    cores: _Number
     links_per_spine_core: _Number = 1
-    core_link: _Speed = Field(description="Bandwidth of a link between spine and core.")
+    core_link: _Speed
 
     @property
     def sizes(self) -> dict[str, float]:

@@ -57,43 +57,56 @@ Confidence = Literal["published", "quoted", "assumed"]
 
 
 class PartPriceSpec(Model):
-    """Price of one unit."""
+    """Price of one unit.
+
+    Parameters
+    ----------
+    currency : USD, or one of exchange_rates.
+    """
 
     amount: Annotated[Amount, Field(gt=0)]
-    currency: Text = Field(default="USD", description="USD, or one of exchange_rates.")
+    currency: Text = "USD"
     confidence: Confidence
     as_of: Text
     source: Text
 
 
 class IncludesSpec(Model):
-    """What the price of a server holds beside host and chassis; it is never counted again."""
+    """What the price of a server holds beside host and chassis; it is never counted again.
 
-    scale_up: Text | None = Field(
-        default=None,
-        description="Bandwidth per NPU, one direction, of the links and switches between its "
-        "NPUs, such as 450 GB/s; without it they are not in its price.",
-    )
-    nics: dict[Text, Count] = Field(
-        default={}, description="NICs by the name of their part, and how many a server has."
-    )
+    Parameters
+    ----------
+    scale_up : Bandwidth per NPU, one direction, of the links and switches between its NPUs, such as
+        450 GB/s; without it they are not in its price.
+    nics : NICs by the name of their part, and how many a server has.
+    """
+
+    scale_up: Text | None = None
+    nics: dict[Text, Count] = Field({})
 
 
 class PartSpec(Model):
-    """One part; without a price it is listed as missing and never counted as free."""
+    """One part; without a price it is listed as missing and never counted as free.
+
+    Parameters
+    ----------
+    port_speed : Such as 400 Gbps, one direction.
+    cable : Name of the fibre that an optic needs.
+    includes : Of a server.
+    """
 
     kind: Literal["server", "nic", "switch", "optic", "copper", "active_optical", "fibre", "rack"]
     description: Text
-    port_speed: Text | None = Field(default=None, description="Such as 400 Gbps, one direction.")
+    port_speed: Text | None = None
     n_ports: Count | None = None
     n_npus: Count | None = None
     reach_m: Length | None = None
-    cable: Text | None = Field(default=None, description="Name of the fibre that an optic needs.")
+    cable: Text | None = None
     power_W: Power = 0.0
     power_limit_W: Power | None = None
     rack_units: Annotated[int, Field(ge=0, le=1000)] = 0
     spare_fraction: Fraction = 0.0
-    includes: IncludesSpec | None = Field(default=None, description="Of a server.")
+    includes: IncludesSpec | None = None
     source: Text | None = None
     price: PartPriceSpec | None = None
 
@@ -125,9 +138,14 @@ class ExchangeRateSpec(Model):
 
 
 class AssumedNpuSpec(Model):
-    """The NPU of plans that name none."""
+    """The NPU of plans that name none.
 
-    name: Text = Field(description="Name of an NPU in the NPU catalogue.")
+    Parameters
+    ----------
+    name : Name of an NPU in the NPU catalogue.
+    """
+
+    name: Text
     spare_fraction: Fraction = 0.0
     catalogue: Text | None = None
 

@@ -212,14 +212,16 @@ BubbleFraction: TypeAlias = Annotated[float, Field(ge=0, le=10, allow_inf_nan=Fa
 
 
 class WrittenLoopSpec(Model):
-    """A loop of the plan's own: an expression per layer, or over the whole step."""
+    """A loop of the plan's own: an expression per layer, or over the whole step.
 
-    layer: Expression | None = Field(
-        default=None, description="Time of one layer, such as 'forward + max(backward, 50 us)'."
-    )
-    step: Expression | None = Field(
-        default=None, description="Time of the step, over the sums of all layers."
-    )
+    Parameters
+    ----------
+    layer : Time of one layer, such as 'forward + max(backward, 50 us)'.
+    step : Time of the step, over the sums of all layers.
+    """
+
+    layer: Expression | None = None
+    step: Expression | None = None
 
     @model_validator(mode="before")
     @classmethod

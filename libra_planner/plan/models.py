@@ -61,60 +61,62 @@ Latencies: TypeAlias = Annotated[
 
 
 class FidelitySpec(Model):
-    """How closely collectives are modelled (C4); part of every plan."""
+    """How closely collectives are modelled (C4); part of every plan.
 
-    fidelity: Literal["ideal", "pipelined"] = Field(
-        default="ideal",
-        description="ideal: bytes over bandwidth, as LIBRA; pipelined: chunks that fill and "
-        "drain the dimensions, a latency per step, the real links of partial groups.",
-    )
-    chunks: Chunks | None = Field(
-        default=None,
-        description="pipelined: equal parts that each collective is cut into, or auto (default).",
-    )
-    algorithms: list[Text] | None = Field(
-        default=None,
-        description="pipelined and check: ring, direct, direct1, halving_doubling or default, "
-        "for each dimension.",
-    )
-    in_network_reduction: list[Text] = Field(
-        default=[], description="Switches that reduce, by dimension (dim4) or tier."
-    )
-    scheduler: Literal["hierarchical", "balanced"] = Field(
-        default="hierarchical",
-        description="hierarchical: dimensions in order; balanced: also what the best split "
-        "over orders of the dimensions would give (ideal only).",
-    )
+    Parameters
+    ----------
+    fidelity : ideal: bytes over bandwidth, as LIBRA; pipelined: chunks that fill and drain the
+        dimensions, a latency per step, the real links of partial groups.
+    chunks : pipelined: equal parts that each collective is cut into, or auto (default).
+    algorithms : pipelined and check: ring, direct, direct1, halving_doubling or default, for each
+        dimension.
+    in_network_reduction : Switches that reduce, by dimension (dim4) or tier.
+    scheduler : hierarchical: dimensions in order; balanced: also what the best split over orders of
+        the dimensions would give (ideal only).
+    """
+
+    fidelity: Literal["ideal", "pipelined"] = "ideal"
+    chunks: Chunks | None = None
+    algorithms: list[Text] | None = None
+    in_network_reduction: list[Text] = Field([])
+    scheduler: Literal["hierarchical", "balanced"] = "hierarchical"
 
 
 class FabricSpec(Model):
-    """The topology and the price tier of every dimension."""
+    """The topology and the price tier of every dimension.
+
+    Parameters
+    ----------
+    tiers : Price tier of each dimension, innermost first.
+    link_options : Purchasable speeds by dimension (dimN, or a tier that occurs once); a dimension
+        that is not listed may have any bandwidth.
+    latency_ns : Latency of a hop, for all dimensions or for each; a switch is 2.
+    realization : How the dimensions are built from whole links, for check.
+    """
 
     topology: Text = Field(
         description="Dimensions from the innermost, such as RI(4)_FC(8)_RI(4)_SW(32): "
         + ", ".join(f"{one.notation} {one.about}" for one in BLOCKS.values())
         + " (or the long names), with NPUs per group."
     )
-    tiers: list[Text] = Field(description="Price tier of each dimension, innermost first.")
-    link_options: LinkOptionsSpec | None = Field(
-        default=None,
-        description="Purchasable speeds by dimension (dimN, or a tier that occurs once); "
-        "a dimension that is not listed may have any bandwidth.",
-    )
-    latency_ns: Latencies | None = Field(
-        default=None, description="Latency of a hop, for all dimensions or for each; a switch is 2."
-    )
-    realization: SkipValidation[RealizationSpec | None] = Field(
-        default=None,  # Read in plan.realization, which knows the names of the dimensions.
-        description="How the dimensions are built from whole links, for check.",
-    )
+    tiers: list[Text]
+    link_options: LinkOptionsSpec | None = None
+    latency_ns: Latencies | None = None
+    # Read in plan.realization, which knows the names of the dimensions.
+    realization: SkipValidation[RealizationSpec | None] = None
 
 
 class DegreesSpec(Model):
-    """Degrees of parallelism; they fill the dimensions from the innermost."""
+    """Degrees of parallelism; they fill the dimensions from the innermost.
 
-    tp: Count = Field(default=1, description="Tensor parallelism, innermost.")
-    dp: Count = Field(description="Data parallelism, outermost.")
+    Parameters
+    ----------
+    tp : Tensor parallelism, innermost.
+    dp : Data parallelism, outermost.
+    """
+
+    tp: Count = 1
+    dp: Count
 
 
 class GroupsSpec(Model):
@@ -139,47 +141,46 @@ ParallelismSpec: TypeAlias = Annotated[
 
 
 class TrainingSpec(Model):
-    """What is trained, and how it is spread over the NPUs."""
+    """What is trained, and how it is spread over the NPUs.
 
-    workload: Text = Field(description="A bundled workload's name, or a path to a workload file.")
-    parallelism: ParallelismSpec = Field(
-        description="tp and dp, or group sizes per phase as LIBRA's communicator files have them."
-    )
-    global_batch: Count | None = Field(
-        default=None, description="Sequences per step; -libra workloads bring their own."
-    )
-    npu: AnyNpuSpec | None = Field(
-        default=None, description="Compute rate, by default the workload's own; and memory."
-    )
+    Parameters
+    ----------
+    workload : A bundled workload's name, or a path to a workload file.
+    parallelism : tp and dp, or group sizes per phase as LIBRA's communicator files have them.
+    global_batch : Sequences per step; -libra workloads bring their own.
+    npu : Compute rate, by default the workload's own; and memory.
+    """
+
+    workload: Text
+    parallelism: ParallelismSpec
+    global_batch: Count | None = None
+    npu: AnyNpuSpec | None = None
 
 
 class CommonSpec(FidelitySpec):
-    """What every plan says: on what fabric, at what prices, under which rules."""
+    """What every plan says: on what fabric, at what prices, under which rules.
+
+    Parameters
+    ----------
+    cost_model : A bundled price book's name, or a path to one.
+    training_loop : How compute and communication follow one another.
+    contention : Whether overlapped communication competes for a dimension.
+    bubble_fraction : Pipeline bubble over the step's work: (stages - 1)/micro-batches.
+    objective : performance: the least step time; performance_per_cost: the least step time times
+        cost; cost: the least cost.
+    fixed_cost : Cost of the NPUs and the rest of the system, such as 120 M$, or its parts; with it
+        cost means system cost.
+    constraints : Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'.
+    """
 
     fabric: FabricSpec
-    cost_model: Text = Field(description="A bundled price book's name, or a path to one.")
-    training_loop: LoopSpec = Field(
-        default="no_overlap", description="How compute and communication follow one another."
-    )
-    contention: bool = Field(
-        default=True, description="Whether overlapped communication competes for a dimension."
-    )
-    bubble_fraction: BubbleFraction = Field(
-        default=0.0, description="Pipeline bubble over the step's work: (stages - 1)/micro-batches."
-    )
-    objective: Literal["performance", "performance_per_cost", "cost"] = Field(
-        default="performance",
-        description="performance: the least step time; performance_per_cost: the least "
-        "step time times cost; cost: the least cost.",
-    )
-    fixed_cost: FixedCostSpec | None = Field(
-        default=None,
-        description="Cost of the NPUs and the rest of the system, such as 120 M$, or its parts; "
-        "with it cost means system cost.",
-    )
-    constraints: Annotated[list[Text], Field(max_length=1000)] = Field(
-        default=[], description="Design rules such as 'total == 500 GB/s' or 'dim1 >= dim2'."
-    )
+    cost_model: Text
+    training_loop: LoopSpec = "no_overlap"
+    contention: bool = True
+    bubble_fraction: BubbleFraction = 0.0
+    objective: Literal["performance", "performance_per_cost", "cost"] = "performance"
+    fixed_cost: FixedCostSpec | None = None
+    constraints: Annotated[list[Text], Field(max_length=1000)] = Field([])
 
 
 class PlanSpec(CommonSpec, TrainingSpec):
@@ -229,30 +230,35 @@ class WorkloadSpec(Model):
 
 
 class TransformerSpec(WorkloadSpec):
-    """A workload generated from a transformer's architecture."""
+    """A workload generated from a transformer's architecture.
+
+    Parameters
+    ----------
+    sequences_per_replica : Sequences per step of one replica, when no plan says otherwise.
+    table : libra: laid out and rounded as LIBRA's published tables.
+    """
 
     kind: Literal["transformer"]
     architecture: ArchitectureSpec
     compute: ComputeSpec
     dtype_bytes: Count = 2
-    sequences_per_replica: Count | None = Field(
-        default=None, description="Sequences per step of one replica, when no plan says otherwise."
-    )
-    table: Literal["megatron", "libra"] = Field(
-        default="megatron", description="libra: laid out and rounded as LIBRA's published tables."
-    )
+    sequences_per_replica: Count | None = None
+    table: Literal["megatron", "libra"] = "megatron"
 
 
 class CollectiveSpec(Model):
-    """One collective; an all-gather says shard_bytes or full_bytes, the others size_bytes."""
+    """One collective; an all-gather says shard_bytes or full_bytes, the others size_bytes.
+
+    Parameters
+    ----------
+    group : Parallel group; by default tp, and dp for weight gradients.
+    """
 
     kind: Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]
     size_bytes: Bytes | None = None
     shard_bytes: Bytes | None = None
     full_bytes: Bytes | None = None
-    group: Literal["tp", "dp"] | None = Field(
-        default=None, description="Parallel group; by default tp, and dp for weight gradients."
-    )
+    group: Literal["tp", "dp"] | None = None
 
     @model_validator(mode="after")
     def _sizes(self) -> CollectiveSpec:
@@ -291,37 +297,43 @@ class OperationSpec(Model):
 
 
 class TableSpec(WorkloadSpec):
-    """A workload that lists its operations outright."""
+    """A workload that lists its operations outright.
+
+    Parameters
+    ----------
+    tokens_per_step : Tokens of a step over the whole cluster, for runs.
+    """
 
     kind: Literal["table"]
     operations: Annotated[list[OperationSpec], Field(min_length=1)]
-    tokens_per_step: Count | None = Field(
-        default=None, description="Tokens of a step over the whole cluster, for runs."
-    )
+    tokens_per_step: Count | None = None
 
 
 class MemberSpec(TrainingSpec):
-    """One workload of a group."""
+    """One workload of a group.
 
-    weight: Annotated[float, Field(ge=1e-6, le=1e6)] = Field(
-        default=1.0, description="Its share of the group; shares are divided by their sum."
-    )
-    name: Text | None = Field(
-        default=None, description="What reports call it; by default the workload's name."
-    )
+    Parameters
+    ----------
+    weight : Its share of the group; shares are divided by their sum.
+    name : What reports call it; by default the workload's name.
+    """
+
+    weight: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0
+    name: Text | None = None
 
 
 class GroupPlanSpec(CommonSpec):
-    """A plan for several workloads on one fabric."""
+    """A plan for several workloads on one fabric.
 
-    workloads: Annotated[list[MemberSpec], Field(min_length=1, max_length=100)] = Field(
-        description="Instead of workload: what the fabric is for, each with its parallelism."
-    )
-    group_objective: Literal["weighted", "relative", "worst_case"] = Field(
-        default="weighted",
-        description="weighted: the mean step time; relative, worst_case: the mean or the "
-        "largest of step time over each workload's own optimum.",
-    )
+    Parameters
+    ----------
+    workloads : Instead of workload: what the fabric is for, each with its parallelism.
+    group_objective : weighted: the mean step time; relative, worst_case: the mean or the largest of
+        step time over each workload's own optimum.
+    """
+
+    workloads: Annotated[list[MemberSpec], Field(min_length=1, max_length=100)]
+    group_objective: Literal["weighted", "relative", "worst_case"] = "weighted"
 
 
 AnyPlanSpec: TypeAlias = PlanSpec | GroupPlanSpec

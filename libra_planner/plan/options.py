@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import Field, SkipValidation
 
 from libra_planner.costs.prices import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document, Key, is_number, shown
 from libra_planner.reading.faults import Reader, validated
+from libra_planner.reading.fields import Model
 from libra_planner.step.expression import Array
 from libra_planner.units import UNITS, unit_kind
 
@@ -126,28 +127,24 @@ def usd_per_npu(value: Any, n_ports: list[int]) -> list[float]:
 _Usd: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
-class LinkOptionSpec(BaseModel):
-    """A port that can be bought, how many of it an NPU may have, and what they cost."""
+class LinkOptionSpec(Model):
+    """A port that can be bought, how many of it an NPU may have, and what they cost.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    Parameters
+    ----------
+    speed : Bandwidth of one port, one direction, such as 400 Gbit/s or 50 GB/s.
+    ports : Ports per NPU: a number, a list, or a range such as 1..4.
+    usd_per_port : Price of a port for one NPU: NIC, cable, optics and its share of the switch.
+    usd_per_npu : Volume prices: of all ports of one NPU, one for each count.
+    name : What the supplier calls it.
+    """
 
     # What is skipped here is read below, whose messages name the fix.
-    speed: SkipValidation[str] = Field(
-        description="Bandwidth of one port, one direction, such as 400 Gbit/s or 50 GB/s."
-    )
-    ports: SkipValidation[int | str | list[int]] = Field(
-        default=1, description="Ports per NPU: a number, a list, or a range such as 1..4."
-    )
-    usd_per_port: _Usd | None = Field(
-        default=None,
-        description="Price of a port for one NPU: NIC, cable, optics and its share of the switch.",
-    )
-    usd_per_npu: SkipValidation[float | list[float] | None] = Field(
-        default=None, description="Volume prices: of all ports of one NPU, one for each count."
-    )
-    name: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="What the supplier calls it."
-    )
+    speed: SkipValidation[str]
+    ports: SkipValidation[int | str | list[int]] = 1
+    usd_per_port: _Usd | None = None
+    usd_per_npu: SkipValidation[float | list[float] | None] = None
+    name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
 
 LinkOptionsSpec: TypeAlias = dict[

@@ -82,11 +82,18 @@ FailureCount: TypeAlias = Annotated[int, Field(ge=0, le=_MOST_FAILED)]
 
 
 class FailuresSpec(Model):
-    """What is down, drawn at random."""
+    """What is down, drawn at random.
 
-    links: FailureCount = Field(default=0, description="Cables between switches.")
-    spines: FailureCount = Field(default=0, description="Spines with all their links.")
-    seed: Annotated[int, Field(ge=0, le=2**63)] = Field(default=0, description="Of the draw.")
+    Parameters
+    ----------
+    links : Cables between switches.
+    spines : Spines with all their links.
+    seed : Of the draw.
+    """
+
+    links: FailureCount = 0
+    spines: FailureCount = 0
+    seed: Annotated[int, Field(ge=0, le=2**63)] = 0
 
 
 AnyFailures: TypeAlias = Annotated[
@@ -96,44 +103,36 @@ AnyFailures: TypeAlias = Annotated[
 
 
 class SwitchSpec(Model):
-    """How a switch dimension is built; what is not given keeps its default."""
+    """How a switch dimension is built; what is not given keeps its default.
 
-    preset: Text | None = Field(
-        default=None, description="Published setting to start from, such as rail-8x400G."
-    )
-    switch_radix: Annotated[int, Field(ge=2, le=MAX_RADIX)] = Field(
-        default=64, description="Ports of a switch."
-    )
-    port_speed: Speed | None = Field(
-        default=None,
-        description="Speed of every port, such as 400 Gbit/s; without it exactly what the "
-        "design needs.",
-    )
-    nics: AutoCount = Field(
-        default=None, description="NICs per NPU, one port each; auto (default): as many as needed."
-    )
-    oversubscription: Ratio = Field(
-        default=1.0, description="Host bandwidth of a leaf over its uplink bandwidth; 2 is 2:1."
-    )
-    wiring: Literal["rail", "rail_optimized", "top_of_rack"] = Field(
-        default="rail",
-        description="rail: a network per group of the dimension; rail_optimized: one network, "
-        "leaves of NPUs with the same inner index; top_of_rack: one network, leaves of neighbours.",
-    )
-    npus_per_rack: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="NPUs that stand in one rack. With top_of_rack, cables to hosts have no optics "
-        "where the NPUs of every leaf stand in one rack; without this key none do.",
-    )
-    parallel_links: AutoCount = Field(
-        default=None, description="Links between a leaf and a spine; auto: the fewest spines."
-    )
-    leaves: AutoCount = Field(default=None, description="Leaves of a network; auto: the fewest.")
-    spines: AutoCount = Field(default=None, description="Spines of a network; auto: the fewest.")
-    failed_links: AnyFailures = Field(
-        default=FailuresSpec(),
-        description="Cables between switches that are down, or {links, spines, seed}.",
-    )
+    Parameters
+    ----------
+    preset : Published setting to start from, such as rail-8x400G.
+    switch_radix : Ports of a switch.
+    port_speed : Speed of every port, such as 400 Gbit/s; without it exactly what the design needs.
+    nics : NICs per NPU, one port each; auto (default): as many as needed.
+    oversubscription : Host bandwidth of a leaf over its uplink bandwidth; 2 is 2:1.
+    wiring : rail: a network per group of the dimension; rail_optimized: one network, leaves of NPUs
+        with the same inner index; top_of_rack: one network, leaves of neighbours.
+    npus_per_rack : NPUs that stand in one rack. With top_of_rack, cables to hosts have no optics
+        where the NPUs of every leaf stand in one rack; without this key none do.
+    parallel_links : Links between a leaf and a spine; auto: the fewest spines.
+    leaves : Leaves of a network; auto: the fewest.
+    spines : Spines of a network; auto: the fewest.
+    failed_links : Cables between switches that are down, or {links, spines, seed}.
+    """
+
+    preset: Text | None = None
+    switch_radix: Annotated[int, Field(ge=2, le=MAX_RADIX)] = 64
+    port_speed: Speed | None = None
+    nics: AutoCount = None
+    oversubscription: Ratio = 1.0
+    wiring: Literal["rail", "rail_optimized", "top_of_rack"] = "rail"
+    npus_per_rack: Annotated[int, Field(ge=1)] | None = None
+    parallel_links: AutoCount = None
+    leaves: AutoCount = None
+    spines: AutoCount = None
+    failed_links: AnyFailures = FailuresSpec()
 
 
 def _with_overrides(schema: dict[str, Any]) -> None:
@@ -148,19 +147,20 @@ def _with_overrides(schema: dict[str, Any]) -> None:
 
 
 class RealizationSpec(SwitchSpec):
-    """How the dimensions are built from whole links; a switch's name holds what is its own."""
+    """How the dimensions are built from whole links; a switch's name holds what is its own.
+
+    Parameters
+    ----------
+    placement : How a job's NPUs are laid out over the cluster's.
+    queue_pairs : Queue pairs per connection; messages are split over them.
+    npus_per_address : NPUs that share an IP address; 1 if each has its own.
+    """
 
     model_config = ConfigDict(json_schema_extra=_with_overrides)
 
-    placement: Literal["contiguous", "rail", "random"] = Field(
-        default="contiguous", description="How a job's NPUs are laid out over the cluster's."
-    )
-    queue_pairs: Annotated[int, Field(ge=1, le=128)] = Field(
-        default=1, description="Queue pairs per connection; messages are split over them."
-    )
-    npus_per_address: Annotated[int, Field(ge=1, le=1024)] = Field(
-        default=1, description="NPUs that share an IP address; 1 if each has its own."
-    )
+    placement: Literal["contiguous", "rail", "random"] = "contiguous"
+    queue_pairs: Annotated[int, Field(ge=1, le=128)] = 1
+    npus_per_address: Annotated[int, Field(ge=1, le=1024)] = 1
 
 
 KEY: Key = ("fabric", "realization")

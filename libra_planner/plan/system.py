@@ -38,28 +38,43 @@ _Memory: TypeAlias = Annotated[
 
 
 class NpuSpec(Model):
-    """Compute rate of one NPU, and its memory."""
+    """Compute rate of one NPU, and its memory.
 
-    peak_TFLOPps: Rate = Field(description="Peak 10^12 floating-point operations per second.")
+    Parameters
+    ----------
+    peak_TFLOPps : Peak 10^12 floating-point operations per second.
+    """
+
+    peak_TFLOPps: Rate
     efficiency_fraction: Efficiency
     memory: _Memory = None
 
 
 class NpuMemorySpec(Model):
-    """Memory of one NPU, whose compute rate is the workload's own default."""
+    """Memory of one NPU, whose compute rate is the workload's own default.
 
-    memory: Memory = Field(description="Memory of one NPU with its unit, such as 80 GB.")
+    Parameters
+    ----------
+    memory : Memory of one NPU with its unit, such as 80 GB.
+    """
+
+    memory: Memory
 
 
 class NamedNpuSpec(Model):
-    """Compute rate of one NPU of a catalogue, and its memory."""
+    """Compute rate of one NPU of a catalogue, and its memory.
 
-    name: Text = Field(description="Name of an NPU in the catalogue.")
+    Parameters
+    ----------
+    name : Name of an NPU in the catalogue.
+    data_type : Whose peak counts, such as bf16.
+    catalogue : Path of an NPU catalogue; without it the bundled one.
+    """
+
+    name: Text
     efficiency_fraction: Efficiency
-    data_type: Text = Field(default="bf16", description="Whose peak counts, such as bf16.")
-    catalogue: Text | None = Field(
-        default=None, description="Path of an NPU catalogue; without it the bundled one."
-    )
+    data_type: Text = "bf16"
+    catalogue: Text | None = None
     memory: _Memory = None
 
 
@@ -79,18 +94,20 @@ AnyNpuSpec: TypeAlias = Annotated[
 
 
 class FixedCostParts(Model):
-    """Fixed cost by its parts; per NPU times the NPUs of the topology, plus the rest."""
+    """Fixed cost by its parts; per NPU times the NPUs of the topology, plus the rest.
 
-    npu: Text | None = Field(default=None, description="Name of an NPU in the catalogue.")
-    catalogue: Text | None = Field(
-        default=None, description="Path of an NPU catalogue; without it the bundled one."
-    )
-    per_npu: Usd | None = Field(
-        default=None, description="Further cost of each NPU (its share of a host), e.g. 3 k$."
-    )
-    rest: Usd | None = Field(
-        default=None, description="Cost of everything else that is no network, e.g. 20 M$."
-    )
+    Parameters
+    ----------
+    npu : Name of an NPU in the catalogue.
+    catalogue : Path of an NPU catalogue; without it the bundled one.
+    per_npu : Further cost of each NPU (its share of a host), e.g. 3 k$.
+    rest : Cost of everything else that is no network, e.g. 20 M$.
+    """
+
+    npu: Text | None = None
+    catalogue: Text | None = None
+    per_npu: Usd | None = None
+    rest: Usd | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> FixedCostParts:
@@ -121,14 +138,19 @@ class NpuPriceSpec(Model):
 
 
 class CatalogueNpuSpec(Model):
-    """One NPU; peak rates are dense (without structured sparsity)."""
+    """One NPU; peak rates are dense (without structured sparsity).
+
+    Parameters
+    ----------
+    peak_TFLOPps : Peak 10^12 floating-point operations per second, by data type.
+    memory_GB : Usable memory, 1e9 bytes.
+    memory_source : Where memory_GB is from.
+    """
 
     vendor_name: Text
-    peak_TFLOPps: Annotated[dict[Text, Rate], Field(min_length=1)] = Field(
-        description="Peak 10^12 floating-point operations per second, by data type."
-    )
-    memory_GB: Rate = Field(description="Usable memory, 1e9 bytes.")
-    memory_source: Text | None = Field(default=None, description="Where memory_GB is from.")
+    peak_TFLOPps: Annotated[dict[Text, Rate], Field(min_length=1)]
+    memory_GB: Rate
+    memory_source: Text | None = None
     tdp_W: Rate | None = None
     source: Text
     price: NpuPriceSpec | None = None

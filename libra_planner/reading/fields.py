@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from inspect import cleandoc
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -152,10 +153,32 @@ KINDS = frozenset({DEGREES, GROUPS, AMOUNT, PARTS, RATE, NAMED, MEMORY, LOOP_NAM
 """Parts of pydantic's error paths that are no keys of a file."""
 
 
+_KEYS = "\n\nParameters\n----------\n"
+_KEY = re.compile(r"^(\w+) : (.*(?:\n +.*)*)", re.M)
+"""What separates the keys of a model from the rest of its docstring, and one of them."""
+
+
 class Model(BaseModel):
-    """A part of a file: frozen, nothing extra, no conversions."""
+    """A part of a file: frozen, nothing extra, no conversions.
+
+    What the docstring of a model says of its keys as parameters is their description in the JSON
+    Schema, too.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: Any) -> dict[str, Any]:
+        """The schema of the file's part, every key with its description."""
+        found: dict[str, Any] = handler(schema)
+        own = handler.resolve_ref_schema(found)
+        for kind in reversed(cls.__mro__):
+            text, _, keys = cleandoc(kind.__dict__.get("__doc__") or "").partition(_KEYS)
+            own["description"] = text
+            for name, about in _KEY.findall(keys):
+                key = cls.model_fields[name].alias or name
+                own["properties"][key]["description"] = " ".join(about.split())
+        return found
 
 
 def _for_models(read: Callable[[Any], float]) -> BeforeValidator:

@@ -17,12 +17,17 @@ from libra_planner.reading.fields import Model, Price, Text
 
 
 class TierSpec(Model):
-    """Prices of one tier, USD per GB/s."""
+    """Prices of one tier, USD per GB/s.
+
+    Parameters
+    ----------
+    nic_reason : Why a switch needs no NIC price.
+    """
 
     link: Price | None = None
     switch: Price | None = None
     nic: Price | None = None
-    nic_reason: Text | None = Field(default=None, description="Why a switch needs no NIC price.")
+    nic_reason: Text | None = None
 
     @model_validator(mode="after")
     def _free_nic_says_why(self) -> TierSpec:
