@@ -8,24 +8,17 @@ row 2, column 3 there. Nothing from a user's file ever becomes part of an expres
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from libra_planner.plain_text import visible
 
-TEXT, COUNT, USD, NUMBER, PERCENT, DELTA, DELTA_USD, POINTS = (
-    "text",
-    "count",
-    "usd",
-    "number",
-    "percent",
-    "delta",
-    "delta_usd",
-    "points",
-)
+TEXT, NUMBER, PERCENT = "text", "number", "percent"
 UNKNOWN = "n/a"
 """What is shown where there is no value."""
 
@@ -75,48 +68,64 @@ class Cell:
             return value
         if isinstance(value, float) and not math.isfinite(value):
             return "endless"
-        return _SHOWN[self.kind](value, self.digits)
+        return KINDS[self.kind].shown(value, self.digits)
 
 
-Number: TypeAlias = int | float | Decimal
-
-
-def _money(value: Number, sign: str) -> str:
+def _money(value: int | float | Decimal, sign: str) -> str:
     text = f"{value:{sign},.2f}"
     return f"{text[0]}${text[1:]}" if text[0] in "+-" else f"${text}"
 
 
-def _signed(value: Number, digits: int) -> str:
-    text = f"{100 * float(value):+,.{digits}f}%"
-    zero = f"{0:+,.{digits}f}%"
+def _signed(value: float | Decimal, digits: int) -> str:
+    text = f"{float(value):+,.{digits}%}"
+    zero = f"{0:+,.{digits}%}"
     return zero[1:] if text[1:] == zero[1:] else text
 
 
-_SHOWN: dict[str, Callable[[Any, int], str]] = {
-    TEXT: lambda value, _: str(value),
-    COUNT: lambda value, _: f"{value:,d}",
-    USD: lambda value, _: _money(value, ""),
-    NUMBER: lambda value, digits: f"{value:,.{digits}f}",
-    PERCENT: lambda value, digits: f"{100 * value:,.{digits}f}%",
-    DELTA: _signed,
-    DELTA_USD: lambda value, _: _money(value, "+") if value else "$0.00",
-    POINTS: lambda value, digits: f"{_signed(value / 100, digits)[:-1]} pp",
+class Kind(NamedTuple):
+    """What a kind of cell looks like.
+
+    Parameters
+    ----------
+    shown : the value for people, from it and its digits.
+    pattern : of spreadsheets; ``{}`` stands for the point and the digits behind it.
+    """
+
+    shown: Callable[[Any, int], str]
+    pattern: str
+
+
+KINDS = {
+    TEXT: Kind(lambda value, _: str(value), ""),
+    "count": Kind(lambda value, _: f"{value:,d}", "#,##0"),
+    "usd": Kind(lambda value, _: _money(value, ""), "$#,##0.00;-$#,##0.00"),
+    NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
+    PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
+    "delta": Kind(_signed, "+0{0}%;-0{0}%;0{0}%"),
+    "delta_usd": Kind(
+        lambda value, _: _money(value, "+") if value else "$0.00", "+$#,##0.00;-$#,##0.00;$0.00"
+    ),
+    "points": Kind(
+        lambda value, digits: f"{_signed(value / 100, digits)[:-1]} pp",
+        '+0{0}" pp";-0{0}" pp";0{0}" pp"',
+    ),
 }
+"""Kinds of cells, by name."""
 
 
 def usd(value: Decimal | float | None, expression: str = "", *, is_input: bool = False) -> Cell:
     """An amount of money, to the cent."""
-    return Cell(value, USD, 2, expression, is_input)
+    return Cell(value, "usd", 2, expression, is_input)
 
 
 def delta_usd(value: Decimal | float | None, expression: str = "") -> Cell:
     """A difference of money."""
-    return Cell(value, DELTA_USD, 2, expression)
+    return Cell(value, "delta_usd", 2, expression)
 
 
 def count(value: int | None, expression: str = "") -> Cell:
     """A whole number."""
-    return Cell(value, COUNT, 0, expression)
+    return Cell(value, "count", 0, expression)
 
 
 def number(value: float | None, digits: int = 1, expression: str = "") -> Cell:
@@ -131,7 +140,7 @@ def percent(value: float | None, digits: int = 1, expression: str = "") -> Cell:
 
 def delta(value: float | None, expression: str = "") -> Cell:
     """A relative difference, with its sign."""
-    return Cell(value, DELTA, 1, expression)
+    return Cell(value, "delta", 1, expression)
 
 
 def points(value: float, expression: str = "") -> Cell:
@@ -140,7 +149,7 @@ def points(value: float, expression: str = "") -> Cell:
     >>> points(-1.44).shown
     '-1.4 pp'
     """
-    return Cell(value, POINTS, 1, expression)
+    return Cell(value, "points", 1, expression)
 
 
 def unavailable() -> Cell:
@@ -200,19 +209,29 @@ class Table:
     is_wrapped: bool = False
     bar: str | None = None
 
+    @property
+    def all_rows(self) -> tuple[tuple[Cell, ...], ...]:
+        """The rows and the total."""
+        return (*self.rows, *([] if self.total is None else [self.total]))
+
 
 def table(
     key: str,
     caption: str,
-    headings: Sequence[str],
-    rows: Iterable[Sequence[Value]],
+    headings: Iterable[str],
+    rows: Iterable[Iterable[Value]],
     *,
     total: Sequence[Value] | None = None,
     **others: Any,
 ) -> Table:
-    """A table of texts and cells; ``others`` are of :class:`Table`."""
-    last = None if total is None else _cells(total)
-    return Table(key, caption, tuple(headings), tuple(map(_cells, rows)), last, **others)
+    """A table of texts and cells, as :func:`table_of`."""
+
+    def cells(values: Iterable[Value]) -> tuple[Cell, ...]:
+        # A terminal shows control characters by their numbers; a document has none.
+        return tuple(cell(x) if key or isinstance(x, Cell) else Cell(x) for x in values)
+
+    last = None if total is None else cells(total)
+    return Table(key, caption, tuple(headings), tuple(map(cells, rows)), last, **others)
 
 
 _Item = TypeVar("_Item")
@@ -224,7 +243,6 @@ def table_of(
     columns: Mapping[str, Callable[[_Item], Value]],
     *,
     key: str = "",
-    total: Sequence[Value] | None = None,
     **others: Any,
 ) -> Table:
     """A table with a row for every item, and a function of it for every column.
@@ -235,24 +253,15 @@ def table_of(
     items : one for every row.
     columns : functions by heading.
     key : of a table of a document, whose texts have no control characters.
-    total : last row.
-    others : of :class:`Table`.
+    others : the last row, ``total``, and what else :class:`Table` has.
 
     Examples
     --------
     >>> table_of("Squares", [2, 3], {"n": str, "square": lambda n: count(n * n)}).rows[1][1].shown
     '9'
     """
-    rows = [[figure(item) for figure in columns.values()] for item in items]
-    if key:
-        return table(key, caption, tuple(columns), rows, total=total, **others)
-    # A terminal shows control characters by their numbers.
-    raw = (tuple(Cell(x) if isinstance(x, str) else x for x in row) for row in rows)
-    return Table("", caption, tuple(columns), tuple(raw), **others)
-
-
-def _cells(values: Iterable[Value]) -> tuple[Cell, ...]:
-    return tuple(map(cell, values))
+    rows = ([figure(item) for figure in columns.values()] for item in items)
+    return table(key, caption, columns, rows, **others)
 
 
 @dataclass(frozen=True)
@@ -284,6 +293,17 @@ def escape(text: str) -> str:
     return markup.escape(visible(text))
 
 
+def csv_of(rows: Iterable[Iterable[Any]], end: str = "\n") -> str:
+    r"""CSV of rows, each with an end.
+
+    >>> csv_of([["a", "b"], [1, "c,d"]])
+    'a,b\n1,"c,d"\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator=end).writerows(rows)
+    return text.getvalue()
+
+
 def finite(value: float | None) -> float | None:
     """A figure for JSON: null for what is not defined.
 
@@ -293,13 +313,16 @@ def finite(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def attributes(item: object, *names: str) -> dict[str, Any]:
-    """Attributes of an object that JSON has under the same names.
+def attributes(item: object, *names: str, **others: str) -> dict[str, Any]:
+    """Attributes of an object that JSON has under the same names or, behind them, others.
 
-    >>> attributes(3 + 4j, "real", "imag")
-    {'real': 3.0, 'imag': 4.0}
+    >>> attributes(complex(3, math.nan), "real", other="imag")
+    {'real': 3.0, 'other': None}
     """
-    return {name: getattr(item, name) for name in names}
+    values = {
+        key: getattr(item, name) for key, name in ({name: name for name in names} | others).items()
+    }
+    return {key: finite(x) if isinstance(x, float) else x for key, x in values.items()}
 
 
 def numeric_columns(one: Table) -> list[bool]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +20,7 @@ from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.loads import are_alike, distribution
 from libra_planner.units import format_time, gigabytes_per_s
-from libra_planner.views.cells import Block, Histogram, attributes, finite
+from libra_planner.views.cells import Block, Histogram, attributes, csv_of, finite
 from libra_planner.views.links import (
     busiest_blocks,
     busiest_interfaces,
@@ -300,10 +298,6 @@ def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
 
 def rates_csv(ids: Sequence[str], report: FlowReport) -> str:
     """Text of ``--rates``: ``flow_id,rate_GBps,finish_s`` in the order of the input."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["flow_id", "rate_GBps", "finish_s"])
     rates = (repr(gigabytes_per_s(rate)) for rate in report.rate_Bps.tolist())
-    finishes = map(repr, report.finish_s.tolist())
-    writer.writerows(zip(map(spreadsheet_text, ids), rates, finishes, strict=True))
-    return text.getvalue()
+    rows = zip(map(spreadsheet_text, ids), rates, map(repr, report.finish_s.tolist()), strict=True)
+    return csv_of([("flow_id", "rate_GBps", "finish_s"), *rows])

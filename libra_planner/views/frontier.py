@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views.cells import Block, Table, Value, attributes, escape, table_of
+from libra_planner.views.cells import Block, Table, Value, attributes, csv_of, escape, table_of
 from libra_planner.views.plan import memory_lines, memory_payload, plan_notes
 
 if TYPE_CHECKING:
@@ -38,15 +36,13 @@ def _row(point: FrontierPoint) -> dict[str, Any]:
 
 def frontier_csv(problem: Problem, points: Sequence[FrontierPoint]) -> str:
     """Text of ``pareto --csv``."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     columns = [f"{label}_GBps" for label in problem.topology.labels]
-    writer.writerow(["cost_usd", "step_time_s", "step_time_x_cost", *columns, "optimality_gap"])
+    rows = [["cost_usd", "step_time_s", "step_time_x_cost", *columns, "optimality_gap"]]
     for row in map(_row, points):
         bandwidth = row.pop("bandwidth_GBps")
         *first, gap = row.values()
-        writer.writerow(map(repr, [*first, *bandwidth, gap]))
-    return text.getvalue()
+        rows.append(list(map(repr, [*first, *bandwidth, gap])))
+    return csv_of(rows)
 
 
 def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[Block]:

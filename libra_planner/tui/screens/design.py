@@ -131,7 +131,7 @@ def verdict(problem: Problem, evaluation: Evaluation) -> Text:
 def waits(problem: Problem, evaluation: Evaluation) -> Table:
     """The operations that the step waits for, longest first, and what each waits on."""
     from libra_planner.views.design import time_table
-    from libra_planner.views.renderers.cockpit import panel_table
+    from libra_planner.views.renderers.terminal import panel_table
 
     return panel_table(time_table(problem, evaluation, most=MOST_SHARES, tied=""))
 
@@ -139,7 +139,7 @@ def waits(problem: Problem, evaluation: Evaluation) -> Table:
 def members(evaluation: Evaluation) -> Table | None:
     """Each workload of a group; ``None`` for a plan with one."""
     from libra_planner.views.design import workload_table
-    from libra_planner.views.renderers.cockpit import panel_table
+    from libra_planner.views.renderers.terminal import panel_table
 
     if not evaluation.members:
         return None

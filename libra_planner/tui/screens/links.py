@@ -132,7 +132,7 @@ def notes(found: CheckedLinks) -> Text:
 def layers(found: CheckedLinks) -> Table | None:
     """Imbalance of each layer in the phase to look at, with the floor of any routing."""
     from libra_planner.views.links import layer_table
-    from libra_planner.views.renderers.cockpit import panel_table
+    from libra_planner.views.renderers.terminal import panel_table
 
     if found.hot is None:
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from libra_planner.errors import DataNotFound, Fault
-from libra_planner.views.cells import MINUS, TEXT, Cell, Report, numeric_columns
+from libra_planner.views.cells import MINUS, Cell, Report, numeric_columns
 
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
 
@@ -17,14 +17,7 @@ def html(report: Report) -> str:
 
     Every text is escaped by the template; only the charts, which this package draws, are not.
     """
-    page = _template().render(
-        report=report,
-        shown=_shown,
-        is_number=_is_number,
-        sort_key=_sort_key,
-        numeric=numeric_columns,
-    )
-    return str(page)
+    return str(_template().render(report=report, shown=_shown, numeric=numeric_columns))
 
 
 @cache
@@ -40,15 +33,6 @@ def _template() -> Any:
 def _shown(cell: Cell) -> str:
     text = cell.shown
     return text if cell.is_text else text.replace("-", MINUS)
-
-
-def _is_number(cell: Cell) -> bool:
-    return cell.kind != TEXT
-
-
-def _sort_key(cell: Cell) -> str:
-    """The bare value of a number, for sorting."""
-    return "" if cell.value is None or cell.is_text else str(cell.value)
 
 
 def pdf(page: str) -> bytes:

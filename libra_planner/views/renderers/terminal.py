@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import rich.table
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from libra_planner.plain_text import visible, visible_lines
 from libra_planner.routing.loads import distribution
-from libra_planner.views.cells import Block, Cell, Histogram, Table, escape
+from libra_planner.views.cells import Block, Cell, Histogram, Table
 
 _BAR_CELLS, _LEAST_CELLS = 24, 6
 """Longest bar of a table, and the shortest that still says something."""
@@ -48,51 +50,61 @@ def show(console: Console, blocks: Iterable[Block]) -> None:
 
 def terminal_table(console: Console, table: Table) -> rich.table.Table:
     """A table as wide as there is room; a narrow terminal loses what it can do without."""
-    table = _with_bars(console, table) if table.bar is not None else table
+    columns = zip(
+        table.headings, *([cell.shown for cell in row] for row in table.rows), strict=True
+    )
+    widths = {column[0]: max(map(len, column)) + 2 for column in columns}
+    if table.bar is not None:
+        del widths[table.bar]
+        n_cells = min(_BAR_CELLS, console.width - sum(widths.values()) - 2)
+        if n_cells >= _LEAST_CELLS:
+            widths[table.bar] = n_cells + 2
+            table = _with_bars(table, n_cells, ascii_only=console.options.ascii_only)
     for name in table.dispensable:
-        if sum(_widths(table)) > console.width:
-            table = _without(table, name)
-    return rich_table(table)
+        if sum(widths.values()) > console.width:
+            widths.pop(name, None)
+    return rich_table(table, [name for name in table.headings if name in widths])
 
 
-def rich_table(table: Table) -> rich.table.Table:
-    """A table without lines."""
-    shown = rich.table.Table(title=table.caption or None, box=None)
-    shown.title_justify = "left"
-    for name in table.headings:
+def rich_table(table: Table, names: Iterable[str] | None = None) -> rich.table.Table:
+    """A table without lines; ``names`` are headings of the columns that are shown."""
+    shown = {name: name.strip() for name in (table.headings if names is None else names)}
+    return _columns(table, shown, title=table.caption or None, title_justify="left")
+
+
+def panel_table(table: Table, names: Mapping[str, str] | None = None) -> rich.table.Table:
+    """A table that stands in a panel of the cockpit, which has a title of its own.
+
+    Parameters
+    ----------
+    table : with ``is_wrapped`` what stands on the left may be wrapped.
+    names : short headings by those of the columns that are shown, in their order; all of them
+        as they are where it is not given.
+    """
+    names = {name: name for name in table.headings} if names is None else names
+    return _columns(table, names, padding=(0, 1, 0, 0), header_style="dim")
+
+
+def _columns(table: Table, names: Mapping[str, str], **style: Any) -> rich.table.Table:
+    shown = rich.table.Table(box=None, **style)
+    for name, heading in names.items():
         is_left = name in table.left
         shown.add_column(
-            name.strip(),
+            heading,
             justify="left" if is_left else "right",
             style="cyan" if name == table.bar else "",
             no_wrap=not (is_left and table.is_wrapped),
         )
+    places = [table.headings.index(name) for name in names]
     for row in table.rows:
-        shown.add_row(*(escape(cell.shown) for cell in row))
+        shown.add_row(*(Text(visible(row[i].shown)) for i in places))
     return shown
 
 
-def _widths(table: Table) -> list[int]:
-    columns = zip(table.headings, *([one.shown for one in row] for row in table.rows), strict=True)
-    return [max(map(len, column)) + 2 for column in columns]
-
-
-def _without(table: Table, name: str) -> Table:
-    """The table without a column, if it has one."""
-    kept = [i for i, heading in enumerate(table.headings) if heading != name]
-    rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
-    return replace(table, headings=tuple(table.headings[i] for i in kept), rows=rows)
-
-
-def _with_bars(console: Console, table: Table) -> Table:
-    """The table with bars in place of fractions, or without them where there is no room."""
+def _with_bars(table: Table, n_cells: int, *, ascii_only: bool) -> Table:
+    """The table with bars in place of fractions."""
     i = table.headings.index(str(table.bar))
-    room = console.width - sum(_widths(_without(table, str(table.bar))))
-    n_cells = min(_BAR_CELLS, room - 2)
-    if n_cells < _LEAST_CELLS:
-        return _without(table, str(table.bar))
-    plain = console.options.ascii_only
-    bars = (_bar(float(row[i].value or 0), n_cells, ascii_only=plain) for row in table.rows)
+    bars = (_bar(float(row[i].value or 0), n_cells, ascii_only=ascii_only) for row in table.rows)
     pairs = zip(table.rows, bars, strict=True)
     return replace(table, rows=tuple((*row[:i], Cell(bar), *row[i + 1 :]) for row, bar in pairs))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 
 from libra_planner.plain_text import spreadsheet_text
-from libra_planner.views.cells import Cell, Report, Section, Table, numeric_columns
+from libra_planner.views.cells import Cell, Report, Section, Table, csv_of, numeric_columns
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _LINE_START = re.compile(r"([-+](?=\s|$)|[-=]+$|\d+[.)](?=\s|$))")
@@ -17,8 +15,7 @@ _LINE_START = re.compile(r"([-+](?=\s|$)|[-=]+$|\d+[.)](?=\s|$))")
 def markdown(report: Report) -> str:
     """The document as Markdown with tables, without pictures."""
     parts = [f"# {escaped(report.title)}", escaped(report.subtitle)]
-    for section in report.sections:
-        parts += _section(section)
+    parts += [part for section in report.sections for part in _section(section)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -28,28 +25,20 @@ def _section(section: Section) -> list[str]:
     for card in section.cards:
         head = f"**{escaped(card.title)}: {escaped(card.answer)}** ({escaped(card.figure)})"
         parts.append(f"{head}. {escaped(card.reason)}")
-    if section.key == "risks":
-        parts.append("\n".join(f"- {escaped(text)}" for text in section.paragraphs))
-    else:
-        parts += [escaped(text) for text in section.paragraphs]
+    texts = [escaped(text) for text in section.paragraphs]
+    parts += ["\n".join(f"- {text}" for text in texts)] if section.key == "risks" else texts
     for table in section.tables:
         parts += [f"**{escaped(table.caption)}**", _table(table), escaped(table.note)]
     return parts
 
 
 def _table(table: Table) -> str:
-    numeric = numeric_columns(table)
-    lines = [_line([escaped(heading) or " " for heading in table.headings])]
-    lines.append(_line(["---:" if is_number else "---" for is_number in numeric]))
-    lines += [_line([escaped(cell.shown) for cell in row]) for row in table.rows]
-    if table.total is not None:
-        shown = (escaped(cell.shown) for cell in table.total)
-        lines.append(_line([f"**{text}**" if text else "" for text in shown]))
-    return "\n".join(lines)
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    rows = [[escaped(heading) or " " for heading in table.headings]]
+    rows.append(["---:" if is_number else "---" for is_number in numeric_columns(table)])
+    rows += [[escaped(cell.shown) for cell in row] for row in table.rows]
+    total = (escaped(cell.shown) for cell in table.total or ())
+    rows += [found] if (found := [f"**{text}**" if text else "" for text in total]) else []
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def escaped(text: str) -> str:
@@ -69,14 +58,8 @@ def escaped(text: str) -> str:
 
 def csv_text(table: Table) -> str:
     """A table as CSV (RFC 4180): headings, rows, total; numbers bare, money to the cent."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow([spreadsheet_text(heading) for heading in table.headings])
-    for row in table.rows:
-        writer.writerow([_field(cell) for cell in row])
-    if table.total is not None:
-        writer.writerow([_field(cell) for cell in table.total])
-    return buffer.getvalue()
+    rows = (tuple(map(Cell, table.headings)), *table.all_rows)
+    return csv_of(([_field(cell) for cell in row] for row in rows), end="\r\n")
 
 
 def _field(cell: Cell) -> str:

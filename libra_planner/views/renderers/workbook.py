@@ -6,24 +6,13 @@ import datetime
 import io
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import count
 from typing import Any
 
-from libra_planner.views.cells import (
-    COUNT,
-    DELTA,
-    DELTA_USD,
-    NUMBER,
-    PERCENT,
-    POINTS,
-    TEXT,
-    USD,
-    Cell,
-    Report,
-    Section,
-    Table,
-    numeric_columns,
-)
+from libra_planner.views.cells import KINDS, TEXT, Cell, Report, Section, Table, numeric_columns
 
 _REFERENCE = re.compile(
     r"\[(?:(?P<table>[\w-]+)/)?(?:(?P<what>[crt])(?P<column>\d+)|(?P<row>\d+)/(?P<at>\d+))\]"
@@ -64,11 +53,16 @@ def workbook(report: Report) -> bytes:
     import xlsxwriter
 
     buffer = io.BytesIO()
-    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    book = xlsxwriter.Workbook(buffer, {**options, "strings_to_numbers": False})
+    strings = dict.fromkeys(("formulas", "urls", "numbers"), False)
+    options = {"in_memory": True, **{f"strings_to_{name}": x for name, x in strings.items()}}
+    book = xlsxwriter.Workbook(buffer, options)
     book.set_properties({"title": report.title, "created": _CREATED})
     book.set_calc_mode("auto")
-    _Writer(book, _places(report), _named(report), report.prices_moved).write(report)
+    places, named = _places(report), _named(report)
+    style = cache(lambda **properties: book.add_format(properties))
+    for section in report.sections:
+        sheet = book.add_worksheet(section.sheet)
+        _Writer(sheet, section, places, named, report.prices_moved, style).write()
     book.close()
     return buffer.getvalue()
 
@@ -77,163 +71,148 @@ def _places(report: Report) -> dict[str, _Placed]:
     """Where every table will stand, by key."""
     found = {}
     for section in report.sections:
-        row = _n_lines(section)
+        above = len((*section.warnings, *section.paragraphs, *section.cards, *section.live))
+        row = 1 if _text_below(section) else 2 + above  # Title and an empty line.
         for table in section.tables:
             found[table.key] = _Placed(section.sheet, row + 1, table)
-            row += 1 + 1 + len(table.rows) + (table.total is not None) + bool(table.note) + 1
+            row += 1 + 1 + len(table.all_rows) + bool(table.note) + 1
     return found
 
 
 def _named(report: Report) -> frozenset[str]:
     """Tables whose rows formulas name one by one: to sort them would move the rows away."""
-    rows = (row for table in report.tables for row in (*table.rows, table.total or ()))
-    texts = [cell.expression for row in rows for cell in row]
+    rows = (row for table in report.tables for row in table.all_rows)
+    texts = (cell.expression for row in rows for cell in row)
     found = (match for text in texts for match in _REFERENCE.finditer(text) if match["row"])
     return frozenset(match["table"] for match in found if match["table"])
 
 
-def _n_lines(section: Section) -> int:
-    """Lines above the first table: title, warnings, cards, paragraphs, an empty one."""
-    above = 2 + len((*section.warnings, *section.paragraphs, *section.cards, *section.live))
-    # A sheet of one table keeps its headings in view: its text stands below.
-    return 1 if _text_below(section) else above
-
-
 def _text_below(section: Section) -> bool:
+    """Whether its text stands below: a sheet of tables keeps their headings in view."""
     return bool(section.tables) and not section.cards
 
 
+@dataclass(frozen=True)
 class _Writer:
-    """Writes one document into one workbook."""
+    """Writes one section on its sheet; ``style`` makes formats, each once."""
 
-    def __init__(
-        self, book: Any, places: dict[str, _Placed], named: frozenset[str], prices_moved: str
-    ) -> None:
-        self.book = book
-        self.places = places
-        self.named = named
-        self.prices_moved = prices_moved
-        self.formats: dict[tuple[Any, ...], Any] = {}
+    sheet: Any
+    section: Section
+    places: dict[str, _Placed]
+    named: frozenset[str]
+    prices_moved: str
+    style: Callable[..., Any]
 
-    def format(self, **properties: Any) -> Any:
-        """A cell format, made once."""
-        key = tuple(sorted(properties.items()))
-        if key not in self.formats:
-            self.formats[key] = self.book.add_format(properties)
-        return self.formats[key]
+    def write(self) -> None:
+        """All of it."""
+        self.sheet.set_landscape()
+        self.sheet.set_paper(9)
+        self.sheet.fit_to_pages(1, 0)
+        self.sheet.hide_gridlines(2)
+        self._title()
+        if not _text_below(self.section):
+            self._text(1)
+        row = 0
+        for table in self.section.tables:
+            row = self._table(self.places[table.key])
+        if _text_below(self.section):
+            self._text(row + 1)
+        for column, width in self.widths.items():
+            self.sheet.set_column(column, column, width)
 
-    def write(self, report: Report) -> None:
-        """All sections."""
-        for section in report.sections:
-            sheet = self.book.add_worksheet(section.sheet)
-            self._page(sheet)
-            self._title(sheet, section)
-            row = 1
-            if not _text_below(section):
-                row = self._text(sheet, section, row)
-            for table in section.tables:
-                row = self._table(sheet, section, self.places[table.key])
-            if _text_below(section):
-                self._text(sheet, section, row + 1)
-            for column, width in _widths(section).items():
-                sheet.set_column(column, column, width)
+    @cached_property
+    def widths(self) -> dict[int, int]:
+        """Characters of every column: as wide as what it holds, within reason."""
+        widths: dict[int, int] = {0: 24}
+        rows = (row for table in self.section.tables for row in table.all_rows)
+        for column, cell in (pair for row in rows for pair in enumerate(row)):
+            widths[column] = max(widths.get(column, _NARROWEST), len(cell.shown) + 2)
+        if self.section.cards:
+            widths |= {1: 34, 2: 40, 3: 90}
+        return {c: min(_WIDEST if c else _WIDEST_FIRST, width) for c, width in widths.items()}
 
-    def _title(self, sheet: Any, section: Section) -> None:
+    def _string(self, row: int, column: int, text: str, **properties: Any) -> None:
+        self.sheet.write_string(row, column, text[:_MOST_CHARACTERS], self.style(**properties))
+
+    def _formula(self, row: int, column: int, formula: str, cell: Cell, style: Any) -> None:
+        self.sheet.write_formula(row, column, f"={formula}", style, _cached(cell))
+
+    def _title(self) -> None:
         """The title; it says so itself when a reader's prices leave parts of a sheet behind."""
-        style = self.format(bold=True, font_size=14)
-        moved = self._resolved(self.prices_moved, section.sheet)
-        if section.is_static and moved and len(moved) < _LONGEST_FORMULA:
-            text = f'"{section.title}"'
-            formula = f'=IF({moved},{text}&"{_STALE}",{text})'
-            sheet.write_formula(0, 0, formula, style, section.title)
+        style, title = {"bold": True, "font_size": 14}, self.section.title
+        moved = self._resolved(self.prices_moved)
+        if self.section.is_static and moved and len(moved) < _LONGEST_FORMULA:
+            formula = f'IF({moved},"{title}"&"{_STALE}","{title}")'
+            self._formula(0, 0, formula, Cell(title), self.style(**style))
         else:
-            sheet.write_string(0, 0, _cut(section.title), style)
+            self._string(0, 0, title, **style)
 
-    def _page(self, sheet: Any) -> None:
-        sheet.set_landscape()
-        sheet.set_paper(9)
-        sheet.fit_to_pages(1, 0)
-        sheet.hide_gridlines(2)
-
-    def _text(self, sheet: Any, section: Section, row: int) -> int:
-        for text in section.warnings:
-            warning = f"Warning: {text}"
-            self._prose(sheet, section, row, warning, bold=True, font_color="#8a3b00")
-            row += 1
-        for card in section.cards:
-            sheet.write_string(row, 0, _cut(card.title), self.format(bold=True))
-            wrapped = self.format(text_wrap=True, valign="top")
+    def _text(self, first: int) -> None:
+        rows = count(first)
+        for text in self.section.warnings:
+            self._prose(next(rows), f"Warning: {text}", bold=True, font_color="#8a3b00")
+        for card, at in zip(self.section.cards, rows, strict=False):
+            self._string(at, 0, card.title, bold=True)
             for column, text in enumerate((card.answer, card.figure, card.reason), start=1):
-                sheet.write_string(row, column, _cut(text), wrapped)
-            row += 1
-        for cell in section.live:
-            formula = "=" + self._resolved(cell.expression, section.sheet)
-            sheet.write_formula(row, 0, formula, self.format(bold=True), _cached(cell))
-            row += 1
-        for text in section.paragraphs:
-            self._prose(sheet, section, row, text, font_color="#444444")
-            row += 1
-        return row
+                self._string(at, column, text, text_wrap=True, valign="top")
+        for cell in self.section.live:
+            formula = self._resolved(cell.expression)
+            self._formula(next(rows), 0, formula, cell, self.style(bold=True))
+        for text in self.section.paragraphs:
+            self._prose(next(rows), text, font_color="#444444")
 
-    def _prose(self, sheet: Any, section: Section, row: int, text: str, **properties: Any) -> None:
+    def _prose(self, row: int, text: str, **properties: Any) -> None:
         """A text over several columns, in as many lines as it takes."""
-        widths = _widths(section)
-        last, room = 0, widths[0]
+        last, room, widths = 0, self.widths[0], self.widths
         while last + 1 in widths and room < _PROSE_WIDTH:
             last += 1
             room += widths[last]
-        style = self.format(text_wrap=True, valign="top", **properties)
+        style = {"text_wrap": True, "valign": "top", **properties}
         if last:
-            sheet.merge_range(row, 0, row, last, "", style)
-        sheet.write_string(row, 0, _cut(text), style)
-        sheet.set_row(row, _LINE_POINTS * math.ceil(1.1 * len(text) / room))
+            self.sheet.merge_range(row, 0, row, last, "", self.style(**style))
+        self._string(row, 0, text, **style)
+        self.sheet.set_row(row, _LINE_POINTS * math.ceil(1.1 * len(text) / room))
 
-    def _table(self, sheet: Any, section: Section, place: _Placed) -> int:
+    def _table(self, place: _Placed) -> int:
         table = place.table
-        sheet.write_string(place.head - 1, 0, _cut(table.caption), self.format(bold=True))
+        self._string(place.head - 1, 0, table.caption, bold=True)
         head = {"bold": True, "text_wrap": True, "bottom": 1, "bg_color": "#e8edf2"}
         for column, is_number in enumerate(numeric_columns(table)):
-            side = self.format(**head, valign="bottom", align="right" if is_number else "left")
-            sheet.write_string(place.head, column, _cut(table.headings[column]), side)
-        for i, row in enumerate(table.rows):
-            for column, cell in enumerate(row):
-                self._cell(sheet, place, place.first + i, column, cell)
-        row_after = place.last + 1
-        if table.total is not None:
-            for column, cell in enumerate(table.total):
-                self._cell(sheet, place, row_after, column, cell, is_total=True)
-            row_after += 1
+            side = {"valign": "bottom", "align": "right" if is_number else "left"}
+            self._string(place.head, column, table.headings[column], **head, **side)
+        for row, cells in enumerate(table.all_rows, start=place.first):
+            for column, cell in enumerate(cells):
+                style = self.style(**_properties(cell, is_total=row > place.last))
+                self._cell(place, row, column, cell, style)
+        row_after = place.first + len(table.all_rows)
         if table.note:
-            self._prose(sheet, section, row_after, table.note, italic=True)
+            self._prose(row_after, table.note, italic=True)
             row_after += 1
         if place.head == 2:  # The first table of a sheet.
-            sheet.freeze_panes(place.first, 1)
+            self.sheet.freeze_panes(place.first, 1)
             if table.is_sortable and table.rows and table.key not in self.named:
-                sheet.autofilter(place.head, 0, place.last, len(table.headings) - 1)
+                self.sheet.autofilter(place.head, 0, place.last, len(table.headings) - 1)
         return row_after + 1
 
-    def _cell(
-        self, sheet: Any, place: _Placed, row: int, column: int, cell: Cell, is_total: bool = False
-    ) -> None:
-        style = self.format(**_properties(cell, is_total=is_total))
+    def _cell(self, place: _Placed, row: int, column: int, cell: Cell, style: Any) -> None:
         value = cell.value
         if cell.expression:
-            formula = "=" + self._resolved(cell.expression, place.sheet, place.table.key, row)
-            sheet.write_formula(row, column, formula, style, _cached(cell))
+            formula = self._resolved(cell.expression, place.table.key, row)
+            self._formula(row, column, formula, cell, style)
         elif isinstance(value, str):
-            sheet.write_string(row, column, _cut(value), style)
+            self.sheet.write_string(row, column, value[:_MOST_CHARACTERS], style)
         elif value is None or not math.isfinite(value):
-            sheet.write_blank(row, column, None, style)
+            self.sheet.write_blank(row, column, None, style)
         else:
-            sheet.write_number(row, column, float(value), style)
+            self.sheet.write_number(row, column, float(value), style)
 
-    def _resolved(self, expression: str, here: str, own: str = "", row: int = 0) -> str:
-        """The expression with the addresses of the cells that it names, on the sheet ``here``."""
+    def _resolved(self, expression: str, own: str = "", row: int = 0) -> str:
+        """The expression with the addresses of the cells that it names."""
         from xlsxwriter.utility import xl_range_abs, xl_rowcol_to_cell
 
         def address(match: re.Match[str]) -> str:
             place = self.places[match["table"] or own]
-            sheet = "" if place.sheet == here else f"'{place.sheet}'!"
+            sheet = "" if place.sheet == self.section.sheet else f"'{place.sheet}'!"
             column = int(match["column"] or match["at"])
             if match["what"] == "r":
                 return sheet + str(xl_range_abs(place.first, column, place.last, column))
@@ -245,33 +224,15 @@ class _Writer:
         return _REFERENCE.sub(address, expression)
 
 
-def _widths(section: Section) -> dict[int, int]:
-    """Characters of every column: as wide as what it holds, within reason."""
-    widths: dict[int, int] = {0: 24}
-    for table in section.tables:
-        for row in (*table.rows, *([table.total] if table.total else [])):
-            for column, cell in enumerate(row):
-                widths[column] = max(widths.get(column, _NARROWEST), len(cell.shown) + 2)
-    if section.cards:
-        widths |= {1: 34, 2: 40, 3: 90}
-    return {c: min(_WIDEST if c else _WIDEST_FIRST, width) for c, width in widths.items()}
-
-
-def _cut(text: str) -> str:
-    return text[:_MOST_CHARACTERS]
-
-
-def _cached(cell: Cell) -> Any:
+def _cached(cell: Cell) -> str | float:
     """The value of a formula that is stored beside it."""
-    value = cell.value
-    if value is None:
-        return ""
+    value = "" if cell.value is None else cell.value
     return value if isinstance(value, str) else float(value)
 
 
 def _properties(cell: Cell, *, is_total: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"valign": "top"}
-    pattern = _number_format(cell)
+    pattern = KINDS[cell.kind].pattern.format(f".{'0' * cell.digits}" if cell.digits else "")
     if pattern:
         found["num_format"] = pattern
     if is_total:
@@ -281,17 +242,3 @@ def _properties(cell: Cell, *, is_total: bool) -> dict[str, Any]:
     if cell.kind == TEXT and len(cell.shown) > _WIDEST:
         found["text_wrap"] = True
     return found
-
-
-def _number_format(cell: Cell) -> str:
-    point = "." + "0" * cell.digits if cell.digits else ""
-    return {
-        TEXT: "",
-        COUNT: "#,##0",
-        USD: "$#,##0.00;-$#,##0.00",
-        NUMBER: f"#,##0{point}",
-        PERCENT: f"0{point}%",
-        DELTA: f"+0{point}%;-0{point}%;0{point}%",
-        POINTS: f'+0{point}" pp";-0{point}" pp";0{point}" pp"',
-        DELTA_USD: "+$#,##0.00;-$#,##0.00;$0.00",
-    }[cell.kind]
