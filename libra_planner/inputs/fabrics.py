@@ -17,8 +17,7 @@ from libra_planner.fabric.realization import preset_fabric
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.reading.bundled import is_path
 from libra_planner.reading.document import Document, read_document, shown
-from libra_planner.reading.faults import FaultCollector, validated
-from libra_planner.reading.fields import Model
+from libra_planner.reading.models import FaultCollector, Model, validated
 
 MOST_LINKS = 20_000_000
 """Most directed links of a fabric; beyond it a number is a slip of the keyboard."""

@@ -16,11 +16,12 @@ from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.plan.models import PlanSpec
 from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.plan.system import (
+from libra_planner.plan.prices import (
     BUNDLED_CATALOGUE,
     CatalogueNpuSpec,
     FixedCostParts,
     NamedNpuSpec,
+    PriceBookSpec,
     catalogue_npu,
 )
 from libra_planner.plan.training import plan_spec
@@ -43,10 +44,8 @@ from libra_planner.procurement.bill import (
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Key, apply_settings, read_document
-from libra_planner.reading.faults import Reader, validated
-from libra_planner.reading.fields import Count, Model, Text
-from libra_planner.reading.fields import Price as Amount
-from libra_planner.reading.prices import PriceBookSpec
+from libra_planner.reading.models import Count, Model, Reader, Text, validated
+from libra_planner.reading.models import Price as Amount
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Power = Annotated[float, Field(ge=0, le=1e9)]

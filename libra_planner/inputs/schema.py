@@ -14,8 +14,7 @@ from libra_planner.plan.models import (
     TrainingSpec,
     TransformerSpec,
 )
-from libra_planner.plan.system import NpuCatalogueSpec
-from libra_planner.reading.prices import PriceBookSpec
+from libra_planner.plan.prices import NpuCatalogueSpec, PriceBookSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, closest
-from libra_planner.reading.fields import LOOP_NAME, LOOP_TEXT, Model
+from libra_planner.reading.models import LOOP_NAME, LOOP_TEXT, Model
 from libra_planner.reading.tokens import Token, token_pattern, tokens
 from libra_planner.step.layers import (
     LOOPS,

@@ -17,10 +17,10 @@ from pydantic import (
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
+from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.realization import RealizationSpec
-from libra_planner.plan.system import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.reading.document import is_number, is_whole, shown
-from libra_planner.reading.fields import DEGREES, GROUPS, Bytes, Count, Duration, Model, Rate, Text
+from libra_planner.reading.models import DEGREES, GROUPS, Bytes, Count, Duration, Model, Rate, Text
 from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 
 AUTO = "auto"

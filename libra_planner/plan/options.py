@@ -14,8 +14,7 @@ from libra_planner.costs.prices import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document, Key, is_number, shown
-from libra_planner.reading.faults import Reader, validated
-from libra_planner.reading.fields import Model
+from libra_planner.reading.models import Model, Reader, validated
 from libra_planner.step.expression import Array
 from libra_planner.units import UNITS, unit_kind
 

@@ -21,8 +21,7 @@ from libra_planner.fabric.topology import (
 )
 from libra_planner.plan.options import MAX_PORTS, speed_bytes_per_s
 from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
-from libra_planner.reading.faults import Reader, validated
-from libra_planner.reading.fields import Model, Text
+from libra_planner.reading.models import Model, Reader, Text, validated
 
 AUTO = "auto"
 _MOST_FAILED = 10**6

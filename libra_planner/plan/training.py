@@ -20,7 +20,7 @@ from libra_planner.plan.models import (
     PlanSpec,
     TrainingSpec,
 )
-from libra_planner.plan.system import (
+from libra_planner.plan.prices import (
     NamedNpuSpec,
     NpuMemorySpec,
     NpuSpec,
@@ -31,7 +31,7 @@ from libra_planner.plan.workloads import PlanSettings, load_workload
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, dotted_key
-from libra_planner.reading.faults import FaultCollector, validated
+from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
 from libra_planner.step.layers import TrainingLoop

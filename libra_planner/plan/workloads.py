@@ -17,9 +17,9 @@ from libra_planner.plan.models import (
     TransformerSpec,
     WorkloadSpec,
 )
-from libra_planner.plan.system import NpuSpec
+from libra_planner.plan.prices import NpuSpec
 from libra_planner.reading.document import Document, parse_document
-from libra_planner.reading.faults import validated
+from libra_planner.reading.models import validated
 from libra_planner.registry import Registry
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
 from libra_planner.workload.operations import (

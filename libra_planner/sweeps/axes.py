@@ -17,8 +17,14 @@ from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.reading.document import Document, Key, is_number, shown
-from libra_planner.reading.faults import FaultCollector, validated
-from libra_planner.reading.fields import Count, Model, RegisteredName, Text
+from libra_planner.reading.models import (
+    Count,
+    FaultCollector,
+    Model,
+    RegisteredName,
+    Text,
+    validated,
+)
 from libra_planner.routing.policy import HASHES, POLICIES, Policy
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.columns import FIGURES

@@ -14,14 +14,13 @@ from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.programs.plans import BatchProgram, rest_of_key
+from libra_planner.plan.prices import fixed_cost, load_price_book
 from libra_planner.plan.problem import build_plan
-from libra_planner.plan.system import fixed_cost
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.quantities import COST
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key
-from libra_planner.reading.prices import load_price_book
 from libra_planner.reading.rules import Names, parse_rule, rule_names
 from libra_planner.step.expression import Array
 from libra_planner.step.lifted import Key as ShapeKey

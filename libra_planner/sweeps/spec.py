@@ -18,7 +18,7 @@ from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem
 from libra_planner.reading.document import Document, Key, parse_document, read_document
-from libra_planner.reading.faults import FaultCollector, Reader, validated
+from libra_planner.reading.models import FaultCollector, Reader, validated
 from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Array

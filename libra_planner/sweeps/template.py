@@ -29,7 +29,7 @@ from libra_planner.reading.document import (
     shown,
     value_at,
 )
-from libra_planner.reading.faults import FaultCollector
+from libra_planner.reading.models import FaultCollector
 from libra_planner.sweeps.axes import Axis, SweepFile, cell
 from libra_planner.sweeps.columns import OBJECTIVE
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression

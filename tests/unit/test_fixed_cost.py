@@ -13,7 +13,7 @@ import libra_planner as lp
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Rule
 from libra_planner.reading.bundled import folder, names
-from libra_planner.reading.fields import usd
+from libra_planner.reading.models import usd
 from libra_planner.reading.rules import parse_rule, rule_names
 
 VECTOR = "300,100,75,25"

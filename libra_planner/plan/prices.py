@@ -1,4 +1,4 @@
-"""NPUs by name, and the fixed cost of a system: what no bandwidth changes (C8)."""
+"""Price books, NPUs by name, and the fixed cost of a system: what no bandwidth changes (C8)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from libra_planner.costs.prices import PriceBook, TierPrice
 from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
 from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
-from libra_planner.reading.faults import validated
-from libra_planner.reading.fields import (
+from libra_planner.reading.models import (
     AMOUNT,
     MEMORY,
     NAMED,
@@ -28,8 +29,59 @@ from libra_planner.reading.fields import (
     Rate,
     Text,
     Usd,
+    validated,
 )
 from libra_planner.units import BYTES_PER_GB, format_usd
+
+
+class TierSpec(Model):
+    """Prices of one tier, USD per GB/s.
+
+    Parameters
+    ----------
+    nic_reason : Why a switch needs no NIC price.
+    """
+
+    link: Price | None = None
+    switch: Price | None = None
+    nic: Price | None = None
+    nic_reason: Text | None = None
+
+    @model_validator(mode="after")
+    def _free_nic_says_why(self) -> TierSpec:
+        if self.switch is not None and self.nic == 0 and self.nic_reason is None:
+            raise ValueError("got nic: 0 without nic_reason, expected the reason why it is free")
+        return self
+
+
+class PriceBookSpec(Model):
+    """A price book: USD per GB/s by tier, with source and date."""
+
+    kind: Literal["price_book"]
+    source: Text
+    as_of: Text
+    unit: Literal["USD per GB/s"]
+    tiers: Annotated[dict[str, TierSpec], Field(min_length=1)]
+
+
+def load_price_book(path: Path) -> PriceBook:
+    """Read a price book.
+
+    Raises
+    ------
+    SpecError
+        With every fault found.
+    """
+    return _price_book(path, read_text(path))
+
+
+@lru_cache(maxsize=16)
+def _price_book(path: Path, text: str) -> PriceBook:
+    """The price book that a file holds: kept by its text, so a changed file is read anew."""
+    spec = validated(PriceBookSpec, parse_document(text, str(path)))
+    tiers = {name: TierPrice(tier.link, tier.switch, tier.nic) for name, tier in spec.tiers.items()}
+    return PriceBook(path.stem, MappingProxyType(tiers), spec.as_of)
+
 
 _Memory: TypeAlias = Annotated[
     Memory | None,
