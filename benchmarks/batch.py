@@ -22,8 +22,12 @@ import numpy as np
 import libra_planner as lp
 from libra_planner.optimizer.batch import BatchResult, optimize_program
 from libra_planner.optimizer.programs.dimensionless import Program
-from libra_planner.optimizer.programs.per_cost import per_cost_plans, to_per_cost
-from libra_planner.optimizer.programs.plans import BatchProgram, Plans, program_near
+from libra_planner.optimizer.programs.plans import (
+    BatchProgram,
+    Plans,
+    per_cost_plans,
+    program_near,
+)
 
 N_BATCH, N_REBUILT, N_COMPILED, N_ROUNDS = 10_000, 10, 40, 9
 _SOLVERS_OWN = 1e-5
@@ -51,7 +55,7 @@ def model(problem: lp.Problem) -> Model:
     per_cost = problem.objective == "performance_per_cost"
     plans = Plans.of(BatchProgram.of([problem]))
     plans = per_cost_plans(plans) if per_cost else plans
-    typical = to_per_cost(problem, TYPICAL) if per_cost else TYPICAL
+    typical = np.append(TYPICAL, 1.0) / problem.cost_usd(TYPICAL) if per_cost else TYPICAL
     program = program_near(plans, typical[:, None])
     b = cp.Variable(len(typical), nonneg=True)
     w = cp.Variable(len(program.time), nonneg=True)

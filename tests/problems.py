@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, plain_problem
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
+from libra_planner.step.lifted import LiftedTimes, lift
 from libra_planner.step.training import plain_step
 
 
@@ -115,3 +116,10 @@ def random_feasible(problem: Problem, rng: np.random.Generator, n: int) -> np.nd
             "==": np.isclose(left, rule.bound, rtol=1e-12),
         }[rule.sense]
     return draws[keep][:n]
+
+
+def lifted_alone(time: TimeExpression) -> LiftedTimes:
+    """One expression's linear form, without the axis of designs."""
+    several = lift(time.structure, np.array(time.numbers)[:, None])
+    found = {name: array[..., 0] for name, array in vars(several).items() if name != "forms"}
+    return replace(several, **found)

@@ -19,10 +19,9 @@ from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFaile
 from libra_planner.optimizer.objectives import Designs, no_figures, solve_designs
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.programs.dimensionless import Index
-from libra_planner.optimizer.programs.plans import BatchProgram, Plans, fits_a_batch, rest_of_key
+from libra_planner.optimizer.programs.plans import BatchProgram, Plans, fits_a_batch, structure_key
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.step.expression import Array, Mask
-from libra_planner.step.lifted import Key, shape_key
 
 CHUNK = 1000
 """Designs solved at a time: their arrays stay in the cache, and memory flat."""
@@ -155,15 +154,10 @@ def _empty(n: int, n_dims: int) -> BatchResult:
 
 
 def _groups(problems: Sequence[Problem]) -> list[Index]:
-    """Indices of problems of one structure; trees that are one object are looked at once."""
-    shapes: dict[int, Key] = {}
-    groups: dict[Key, list[int]] = {}
+    """Indices of problems of one structure, and of those that no batch can hold."""
+    groups: dict[object, list[int]] = {}
     for i, problem in enumerate(problems):
-        supported = fits_a_batch(problem)
-        tree = id(problem.step_time)
-        if supported and tree not in shapes:
-            shapes[tree] = shape_key(problem.step_time.merged)
-        key = (shapes[tree], *rest_of_key(problem)) if supported else ()
+        key = structure_key(problem) if fits_a_batch(problem) else ()
         groups.setdefault(key, []).append(i)
     return [np.array(members) for members in groups.values()]
 

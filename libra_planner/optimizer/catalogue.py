@@ -75,7 +75,7 @@ def least_objectives(problem: Problem, block: Block) -> Array:
     broken = ((table == 0).all(axis=1) & (room < 0)).any(axis=0)
     none = np.empty((0, len(continuous), n))
     rules = RuleRows(np.broadcast_to(table, (*table.shape[:2], n)), room, none, none[:, 0])
-    lower, upper = interval_bounds(rules, len(continuous))
+    lower, upper = interval_bounds(rules)
     broken |= (lower > upper * (1 + RULE_TOLERANCE)).any(axis=0)
     fastest = np.empty((n, n_dims))
     fastest[:, list(problem.purchasable)] = block.bandwidth

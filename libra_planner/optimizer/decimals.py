@@ -21,14 +21,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.optimizer.design import Design, Solution, exact_design
+from libra_planner.optimizer.design import Solution, design_at, restored
 from libra_planner.optimizer.programs.dimensionless import least_w
-from libra_planner.optimizer.programs.per_cost import per_cost_problem
-from libra_planner.optimizer.programs.plans import scaled_program, typical_bandwidth
-from libra_planner.optimizer.programs.posedness import bandwidth_bounds
+from libra_planner.optimizer.programs.plans import (
+    BatchProgram,
+    Plans,
+    per_cost_plans,
+    plans_alone,
+    program_near,
+    typical_designs,
+)
+from libra_planner.optimizer.programs.posedness import row_bounds
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
-from libra_planner.step.lifted import lift
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 Exact: TypeAlias = NDArray[np.object_]
@@ -324,7 +329,7 @@ class Amounts:
         return over_cost.with_row(filled([*self.price, self.fixed_usd]), ONE, equal=True)
 
 
-def amounts(problem: Problem) -> Amounts:
+def amounts(problem: Problem, constant_s: float) -> Amounts:
     """The numbers of a problem, in a context of ``N_DIGITS``."""
     n_dims = problem.topology.n_dims
     signs = filled(-ONE if rule.sense == "<=" else ONE for rule in problem.rules)
@@ -338,7 +343,7 @@ def amounts(problem: Problem) -> Amounts:
         floor=zeros(n_dims),
         price=exact(problem.price_usd_per_Bps),
         fixed_usd=Decimal(problem.fixed_cost_usd),
-        limit_s=min(limits) - Decimal(lift(problem.step_time).constant_s) if limits else None,
+        limit_s=min(limits) - Decimal(constant_s) if limits else None,
     )
 
 
@@ -373,16 +378,17 @@ class Neighborhood:
     """
 
     def __init__(self, problem: Problem, typical: Array) -> None:
-        self.problem, self.amounts = problem, amounts(problem)
+        self.problem, self._plans = problem, Plans.of(BatchProgram.of([problem]))
         self._unit = exact(np.maximum(typical, _UNUSED * typical.max() or BYTES_PER_S_PER_GBPS))
-        self._plain = _System(problem, self._unit)
+        self._plain = _System(self._plans, self._unit)
         self.constant_s = self._plain.constant_s
+        self.amounts = amounts(problem, self.constant_s)
 
     @cached_property
     def _product(self) -> _System:
         """The step time of the problem over (B/C, 1/C)."""
         cost_usd = self.amounts.price @ self._unit + self.amounts.fixed_usd
-        return _System(per_cost_problem(self.problem), filled([*self._unit, ONE]) / cost_usd)
+        return _System(per_cost_plans(self._plans), filled([*self._unit, ONE]) / cost_usd)
 
     def optimum(
         self, at: Amounts, near: ExactOptimum | None = None, *, last: bool = False
@@ -426,9 +432,8 @@ class Neighborhood:
         """
         objective, at = self.problem.objective, self.amounts
         if found.per_cost:
-            return self._product.bound(
-                found.point, self._product.time, bandwidth_bounds(self._product.problem)[1]
-            )
+            system = self._product
+            return system.bound(found.point, system.time, row_bounds(system.rules)[1])
         system = self._plain
         if objective == "performance":
             return Decimal(self.constant_s) + system.bound(found.point, system.time, upper)
@@ -441,13 +446,13 @@ class Neighborhood:
 class _System:
     """The lifted step time of a problem over x = (b, w), with its unit."""
 
-    def __init__(self, problem: Problem, unit_b: Exact) -> None:
-        lifted = lift(problem.step_time)
-        self.problem, self.constant_s = problem, lifted.constant_s
+    def __init__(self, plans: Plans, unit_b: Exact) -> None:
+        lifted = plans.lifted
+        self.rules, self.constant_s = plans.rules, float(lifted.constant_s[0])
         self.n_b, self.n_w = len(unit_b), len(lifted.objective)
-        self.forms, self.rows = exact(lifted.forms), exact(lifted.rows)
-        self.offsets = exact(lifted.offsets)
-        self.time = np.concatenate([zeros(self.n_b), exact(lifted.objective)])
+        self.forms, self.rows = exact(lifted.forms), exact(lifted.rows[..., 0])
+        self.offsets = exact(lifted.offsets[..., 0])
+        self.time = np.concatenate([zeros(self.n_b), exact(lifted.objective[:, 0])])
         self.unit = np.concatenate([unit_b, filled(x or ONE for x in self._least_w(unit_b))])
 
     def over_b(self, rows: Exact) -> Exact:
@@ -518,7 +523,8 @@ def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution |
     problem : with one step time and linear prices.
     lower, upper : bounds of every bandwidth under the linear rules, bytes/s, shape (n_dims,).
     """
-    typical = typical_bandwidth(problem, lower, upper)
+    plans = plans_alone(problem, lower, upper)
+    typical = typical_designs(plans)[:, 0]
     with localcontext() as context:
         context.prec = N_DIGITS
         nearby = Neighborhood(problem, typical)
@@ -527,18 +533,14 @@ def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution |
             return None
         bound = nearby.bound(found, upper)
         unique = _same(found, nearby.optimum(nearby.amounts, last=True))
-    design = _design(problem, found.bandwidth.astype(np.float64), typical, upper)
-    design = replace(design, lower_bound=min(float(bound), design.objective), unique=unique)
-    return Solution(design, problem, has_neighbors=bool(len(problem.step_time.forms)))
-
-
-def _design(problem: Problem, bandwidth: Array, typical: Array, upper: Array) -> Design:
-    """The design at a vector, dust swept, rules met to rounding."""
-    used = problem.step_time.forms > 0
+    bandwidth = found.bandwidth.astype(np.float64)
+    used = plans.structure.rows > 0
     alone = used[used.sum(axis=1) == 1].any(axis=0)
-    kept = (bandwidth > 0) & (alone | (bandwidth > _DUST * typical))
-    program = scaled_program(problem, np.where(kept, bandwidth, typical), upper)
-    return exact_design(problem, program, np.where(kept, 1.0, 0.0), np.inf, unique=False)
+    kept = (bandwidth > 0) & (alone | (bandwidth > _DUST * typical))  # Dust is swept.
+    program = program_near(plans, np.where(kept, bandwidth, typical)[:, None])
+    b = restored(program, np.where(kept, 1.0, 0.0)[:, None]) * program.bandwidth_unit
+    design = design_at(problem, b[:, 0], float(bound), unique=unique)
+    return Solution(design, problem, has_neighbors=bool(len(used)))
 
 
 def _same(first: ExactOptimum, last: ExactOptimum | None) -> bool:

@@ -216,17 +216,6 @@ class FrontierPoint:
     optimality_gap: float
 
 
-def exact_design(
-    problem: Problem, program: Program, b: Array, lower_bound: float, *, unique: bool
-) -> Design:
-    """The design at b, evaluated in NumPy, not by a solver (C9).
-
-    ``b`` has shape (n_dims,) in the program's units, ``lower_bound`` the objective's unit.
-    """
-    bandwidth = (restored(program, b[:, None]) * program.bandwidth_unit)[:, 0]
-    return design_at(problem, bandwidth, lower_bound, unique=unique)
-
-
 def design_at(problem: Problem, bandwidth: Array, lower_bound: float, *, unique: bool) -> Design:
     """The design at a vector in bytes/s, shape (n_dims,), evaluated in NumPy (C9)."""
     step_time_s = float(problem.step_time.seconds(bandwidth))

@@ -32,8 +32,12 @@ from libra_planner.optimizer.programs.dimensionless import (
     taken,
     weighted_value,
 )
-from libra_planner.optimizer.programs.per_cost import from_per_cost, per_cost_plans
-from libra_planner.optimizer.programs.plans import Plans, program_near, typical_designs
+from libra_planner.optimizer.programs.plans import (
+    Plans,
+    per_cost_plans,
+    program_near,
+    typical_designs,
+)
 from libra_planner.optimizer.programs.posedness import (
     attains_product,
     has_no_end,
@@ -135,8 +139,7 @@ def _nothing(plans: Plans) -> Designs:
 
 def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
     solved = _solved(plans, typical_designs(plans), engine)
-    constant_s = plans.structure.lift(plans.time_numbers).constant_s
-    designs = _exact(plans, solved, constant_s + solved.scale * solved.bound)
+    designs = _exact(plans, solved, plans.lifted.constant_s + solved.scale * solved.bound)
     allowed = plans.limit_s * (1 + RULE_TOLERANCE)
     late = designs.certified & (designs.lower_bound > allowed)
     certified = designs.certified & (designs.step_time_s <= allowed)
@@ -173,7 +176,7 @@ def _least_product(plans: Plans, engine: Engine | None) -> Designs:
     point = np.concatenate([typical, np.ones((1, plans.n))]) / plans.cost_usd(typical)
     solved = _solved(per_cost_plans(plans), point, engine)
     with np.errstate(all="ignore"):
-        found = replace(solved, bandwidth=from_per_cost(solved.bandwidth))
+        found = replace(solved, bandwidth=solved.bandwidth[:-1] / solved.bandwidth[-1])
     designs = _exact(plans, found, solved.scale * solved.bound)
     # Beside this much compute and fixed cost the rest is lost to rounding.
     moved = designs.objective - plans.compute_s * plans.fixed_cost_usd

@@ -14,10 +14,10 @@ it is exposed, so that what hides behind compute or other communication does not
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,8 @@ def leaf(node: Node) -> tuple[float, object]:
 
 
 Array: TypeAlias = NDArray[np.float64]
+Form: TypeAlias = tuple[float, ...]
+"""A linear form of the bandwidths: its coefficients, shape (n_dims,)."""
 Mask: TypeAlias = NDArray[np.bool_]
 
 _BLOCK_ROWS = 8192
@@ -273,15 +275,141 @@ def compute_s(node: Node) -> float:
     return float(combine(map(compute_s, node.terms)))
 
 
-def leaves(node: Node) -> Iterable[Transfer]:
+def terms_of(node: Node) -> tuple[Node, ...]:
+    """What stands below a node."""
+    if isinstance(node, Constant | Transfer):
+        return ()
+    return (node.term,) if isinstance(node, Scaled | Labelled) else node.terms
+
+
+def with_terms(node: Node, change: Callable[[Node], Node]) -> Node:
+    """A node of which each term is changed."""
+    if isinstance(node, Scaled | Labelled):
+        return replace(node, term=change(node.term))
+    if isinstance(node, Sum | Maximum):
+        return type(node)(tuple(map(change, node.terms)))
+    return node
+
+
+def leaves(node: Node) -> Iterator[Transfer]:
     """All transfers of a tree, in order, repeats included."""
     if isinstance(node, Transfer):
         yield node
-    elif isinstance(node, Scaled | Labelled):
-        yield from leaves(node.term)
-    elif isinstance(node, Sum | Maximum):
-        for term in node.terms:
-            yield from leaves(term)
+    for term in terms_of(node):
+        yield from leaves(term)
+
+
+def owned_numbers(node: Node) -> Iterator[tuple[Node, float]]:
+    """Every number of a tree (seconds, bytes, factors) in its order, with whose it is."""
+    if isinstance(node, Constant):
+        yield node, node.seconds
+    elif isinstance(node, Transfer):
+        yield node, node.n_bytes
+    elif isinstance(node, Scaled):
+        yield node, node.factor
+    for term in terms_of(node):
+        yield from owned_numbers(term)
+
+
+def numbers(node: Node) -> list[float]:
+    """Seconds, bytes and factors of a tree in its order."""
+    return [number for _, number in owned_numbers(node)]
+
+
+def seconds_of(node: Node, values: Iterator[Any], reciprocals: Mapping[Form, Array]) -> Any:
+    """Time of a tree with other numbers; ``reciprocals`` are 1 / (bytes/s) of every form."""
+    if isinstance(node, Constant):
+        return next(values)
+    if isinstance(node, Transfer):
+        return next(values) * reciprocals[node.coefficients]
+    if isinstance(node, Scaled):
+        factor = next(values)
+        return factor * seconds_of(node.term, values, reciprocals)
+    total, *rest = (seconds_of(term, values, reciprocals) for term in terms_of(node))
+    combine = np.maximum if isinstance(node, Maximum) else np.add
+    for part in rest:
+        total = combine(total, part)
+    return total
+
+
+@dataclass(frozen=True)
+class Structure(Frozen):
+    """A time expression without its numbers.
+
+    Parameters
+    ----------
+    root : any expression of the structure; its numbers do not matter.
+    n_dims : dimensions of the fabric.
+
+    Examples
+    --------
+    >>> step = TimeExpression(add([Constant(1.0), transfers([24.0, 6.0])]), 2)
+    >>> numbers(step.merged)
+    [1.0, 24.0, 6.0]
+    >>> step.structure.seconds(np.array([[1.0], [48.0], [6.0]]), np.array([[6.0], [2.0]]))
+    array([9.])
+    """
+
+    root: Node
+    n_dims: int
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """The distinct linear forms, in order of appearance."""
+        return tuple(dict.fromkeys(leaf.coefficients for leaf in leaves(self.root)))
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """What all expressions of the structure have in common."""
+        return _shape(self.root)
+
+    @property
+    def rows(self) -> Array:
+        """The linear forms, shape (n_forms, n_dims)."""
+        return np.array(self.forms, dtype=np.float64).reshape(-1, self.n_dims)
+
+    @property
+    def dims_with_traffic(self) -> Mask:
+        """Whether any transfer uses a dimension, shape (n_dims,)."""
+        return np.asarray((self.rows > 0).any(axis=0))
+
+    def reciprocals(self, bandwidth_bytes_per_s: Array) -> dict[Form, Array]:
+        """1 over every form at bandwidths of shape (n_dims, ...)."""
+        with np.errstate(divide="ignore"):
+            return {form: 1.0 / _form_value(form, bandwidth_bytes_per_s) for form in self.forms}
+
+    def seconds(self, values: Iterable[Any], bandwidth_bytes_per_s: Array) -> Array:
+        """Step time, (n,), of numbers (n_numbers, n) or the same for all, and (n_dims, n)."""
+        time: Array = seconds_of(self.root, iter(values), self.reciprocals(bandwidth_bytes_per_s))
+        return time
+
+    def least_s(self, values: Array) -> Array:
+        """Step time at infinite bandwidth, shape (n,)."""
+        return self.seconds(values, np.full((self.n_dims, 1), np.inf))
+
+    def expression(self, values: Array) -> TimeExpression:
+        """One design's expression, of its numbers, shape (n_numbers,)."""
+        return TimeExpression(_rebuilt(self.root, iter(values)), self.n_dims)
+
+
+def _shape(node: Node) -> tuple[object, ...]:
+    form = (node.coefficients,) if isinstance(node, Transfer) else ()
+    return (type(node), *form, *map(_shape, terms_of(node)))
+
+
+def _form_value(form: Form, bandwidth: Array) -> Any:
+    used = [factor * row for factor, row in zip(form, bandwidth, strict=True) if factor]
+    return sum(used[1:], start=used[0])
+
+
+def _rebuilt(node: Node, values: Iterator[float]) -> Node:
+    if isinstance(node, Constant):
+        return Constant(float(next(values)))
+    if isinstance(node, Transfer):
+        return Transfer(float(next(values)), node.coefficients)
+    if isinstance(node, Scaled):
+        node = Scaled(float(next(values)), node.term)
+    return with_terms(node, lambda term: _rebuilt(term, values))
 
 
 @dataclass(frozen=True)
@@ -304,25 +432,29 @@ class TimeExpression(Frozen):
         return unlabelled(self.root)
 
     @cached_property
-    def forms(self) -> Array:
-        """Distinct linear forms of the leaves, shape (n_forms, n_dims)."""
-        rows = list(dict.fromkeys(leaf.coefficients for leaf in leaves(self.merged)))
-        return np.array(rows, dtype=np.float64).reshape(len(rows), self.n_dims)
+    def structure(self) -> Structure:
+        """The merged tree without its numbers."""
+        return Structure(self.merged, self.n_dims)
 
     @cached_property
-    def form_index(self) -> dict[tuple[float, ...], int]:
-        """Row of :attr:`forms` by coefficients."""
-        return {tuple(map(float, row)): i for i, row in enumerate(self.forms)}
+    def numbers(self) -> list[float]:
+        """The numbers of the merged tree in its order."""
+        return numbers(self.merged)
+
+    @cached_property
+    def forms(self) -> Array:
+        """Distinct linear forms of the leaves, shape (n_forms, n_dims)."""
+        return self.structure.rows
 
     @property
-    def dims_with_traffic(self) -> NDArray[np.bool_]:
+    def dims_with_traffic(self) -> Mask:
         """Whether any transfer uses a dimension, shape (n_dims,)."""
-        return np.asarray((self.forms > 0).any(axis=0), dtype=np.bool_)
+        return self.structure.dims_with_traffic
 
     @cached_property
     def least_s(self) -> float:
         """Step time at infinite bandwidth: what is left is compute and latency."""
-        return float(self.value(self.merged, np.zeros(len(self.forms))))
+        return float(self.seconds(np.full(self.n_dims, np.inf)))
 
     @cached_property
     def compute_s(self) -> float:
@@ -349,11 +481,9 @@ class TimeExpression(Frozen):
         self._check(bandwidth)
         rows = bandwidth.reshape(-1, self.n_dims)
         result = np.empty(len(rows))
-        with np.errstate(divide="ignore"):
-            for start in range(0, len(rows), _BLOCK_ROWS):
-                block = rows[start : start + _BLOCK_ROWS] + 0.0  # turns -0.0 into 0.0
-                reciprocals = 1.0 / self._form_values(block)
-                result[start : start + _BLOCK_ROWS] = self.value(self.merged, reciprocals)
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            block = rows[start : start + _BLOCK_ROWS] + 0.0  # turns -0.0 into 0.0
+            result[start : start + _BLOCK_ROWS] = self.structure.seconds(self.numbers, block.T)
         return result.reshape(bandwidth.shape[:-1])
 
     def _check(self, bandwidth: Array) -> None:
@@ -363,33 +493,6 @@ class TimeExpression(Frozen):
             raise SpecError(Fault(got, expected))
         if bandwidth.size and not bandwidth.min() >= 0:
             raise SpecError(Fault("got a negative or NaN bandwidth", "expected 0 or more"))
-
-    def _form_values(self, block: Array) -> Array:
-        """Linear forms of a block of designs, shape (n_forms, n_rows)."""
-        if ((self.forms != 0).sum(axis=1) == 1).all():
-            columns = self.forms.argmax(axis=1)
-            scaled: Array = block.T[columns] * self.forms.max(axis=1, initial=0.0)[:, None]
-            return scaled
-        values: Array = self.forms @ block.T
-        return values
-
-    def value(self, node: Node, reciprocals: Array) -> Array | float:
-        """Seconds of a subtree; ``reciprocals`` has one row per form, 1 / (bytes/s)."""
-        if isinstance(node, Constant):
-            return node.seconds
-        if isinstance(node, Transfer):
-            row: Array = node.n_bytes * reciprocals[self.form_index[node.coefficients]]
-            return row
-        if isinstance(node, Scaled):
-            return node.factor * self.value(node.term, reciprocals)
-        if isinstance(node, Labelled):
-            return self.value(node.term, reciprocals)
-        values = [self.value(term, reciprocals) for term in node.terms]
-        combine = np.add if isinstance(node, Sum) else np.maximum
-        total = values[0] if values else 0.0
-        for value in values[1:]:
-            total = combine(total, value)
-        return total
 
 
 COMPUTE = "compute"
@@ -437,9 +540,7 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
     >>> critical_path(TimeExpression(tree, 2), np.array([100.0, 25.0]))[0]
     Share(label='dp all-reduce', dims=(0, 1), seconds=2.0)
     """
-    with np.errstate(divide="ignore"):
-        reciprocals = 1.0 / (step.forms @ bandwidth_bytes_per_s)
-    walker = _Exposure(step, reciprocals)
+    walker = _Exposure(step.structure.reciprocals(bandwidth_bytes_per_s))
     totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): step.compute_s}
     for share in walker.exposed(step.root, 1.0, None):
         key = (share.label, share.dims)
@@ -450,11 +551,10 @@ def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[S
 
 @dataclass(frozen=True)
 class _Exposure:
-    step: TimeExpression
-    reciprocals: Array
+    reciprocals: Mapping[Form, Array]
 
     def value(self, node: Node) -> float:
-        return float(self.step.value(node, self.reciprocals))
+        return float(seconds_of(node, iter(numbers(node)), self.reciprocals))
 
     def exposed(self, node: Node, factor: float, label: str | None) -> Iterable[Share]:
         """Shares of ``factor`` times what a node takes above its compute."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.programs.plans import BatchProgram, rest_of_key
+from libra_planner.optimizer.programs.plans import BatchProgram, structure_key
 from libra_planner.plan.prices import fixed_cost, load_price_book
 from libra_planner.plan.problem import build_plan
 from libra_planner.plan.training import plan_spec
@@ -23,8 +23,6 @@ from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.rules import Names, parse_rule, rule_names
 from libra_planner.step.expression import Array
-from libra_planner.step.lifted import Key as ShapeKey
-from libra_planner.step.lifted import numbers, shape_key
 from libra_planner.sweeps.spec import Chunk
 from libra_planner.sweeps.template import (
     COST_MODEL_KEY,
@@ -132,7 +130,7 @@ class Case:
     @cached_property
     def time_numbers(self) -> list[float]:
         """Numbers of the step time's tree (``BatchProgram.time_numbers``)."""
-        return numbers(self.base.step_time.merged)
+        return self.base.step_time.numbers
 
     @property
     def is_batched(self) -> bool:
@@ -253,11 +251,11 @@ class Piece:
     line_codes: Rows
 
     @property
-    def key(self) -> ShapeKey:
+    def key(self) -> tuple[object, ...]:
         """Equal for pieces that one batch can hold."""
         template = self.program.template
         units = tuple(rule.unit for rule in template.rules)
-        return (shape_key(template.step_time.merged), *rest_of_key(template), units)
+        return (*structure_key(template), units)
 
     def rule_texts(self, i: int) -> list[str]:
         """The rules of the piece's design i as text, in the order of its program's."""

@@ -32,8 +32,8 @@ from libra_planner.optimizer.programs.plans import (
 from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
-from libra_planner.step.lifted import Structure, lift, numbers
-from tests.problems import Collectives, changed, plan_of, problems, random_feasible
+from libra_planner.step.lifted import lift
+from tests.problems import Collectives, changed, lifted_alone, plan_of, problems, random_feasible
 from tests.random_plans import random_plan
 
 GB = 1e9
@@ -309,15 +309,15 @@ def test_structure_evaluates_and_lifts_like_the_expression(
     case: tuple[Problem, Collectives], seed: int
 ) -> None:
     step = case[0].step_time
-    shape, rng = Structure(step.merged, step.n_dims), np.random.default_rng(seed)
-    values = np.array(numbers(step.merged))[:, None] * np.array([1.0, 2.0])
+    shape, rng = step.structure, np.random.default_rng(seed)
+    values = np.array(step.numbers)[:, None] * np.array([1.0, 2.0])
     bandwidth = rng.uniform(1e9, 1e12, (step.n_dims, 2))
     doubled = shape.expression(values[:, 1])
     pairs = zip((step, doubled), bandwidth.T, strict=True)
     expected = [float(one.seconds(vector)) for one, vector in pairs]
     assert shape.seconds(values, bandwidth) == pytest.approx(expected, rel=1e-14)
-    lifted = shape.lift(values)
-    for i, single in enumerate((lift(step), lift(doubled))):
+    lifted = lift(shape, values)
+    for i, single in enumerate((lifted_alone(step), lifted_alone(doubled))):
         for name in ("objective", "rows", "offsets", "floors"):
             assert np.array_equal(getattr(lifted, name)[..., i], getattr(single, name))
         assert lifted.constant_s[i] == single.constant_s

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from libra_planner.errors import IllPosed, Infeasible
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.optimize import optimize
-from libra_planner.optimizer.programs.per_cost import from_per_cost, per_cost_problem, to_per_cost
+from libra_planner.optimizer.programs.plans import BatchProgram, Plans, per_cost_plans
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, maximum, transfers
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
@@ -205,17 +205,22 @@ def test_the_product_is_the_step_time_over_other_variables(
 ) -> None:
     problem, _ = case
     b = np.random.default_rng(0).uniform(0.1, 2.0, problem.topology.n_dims) * 1e11
-    other = per_cost_problem(problem)
-    point = to_per_cost(problem, b)
-    product = float(problem.step_time.seconds(b) * problem.cost_usd(b))
-    assert float(other.step_time.seconds(point)) == pytest.approx(product, rel=1e-12)
-    assert np.allclose(from_per_cost(point), b, rtol=1e-14)
-    for rule, scaled in zip(problem.rules, other.rules, strict=False):
-        left = float(np.dot(rule.coefficients, b)) - rule.bound
-        assert scaled.bound == 0.0
-        assert float(np.dot(scaled.coefficients, point)) * float(problem.cost_usd(b)) == (
-            pytest.approx(left, abs=1e-9 * abs(rule.bound))
-        )
+    plans, cost_usd = Plans.of(BatchProgram.of([problem])), float(problem.cost_usd(b))
+    other, point = per_cost_plans(plans), np.append(b, 1.0) / cost_usd
+    product = float(problem.step_time.seconds(b)) * cost_usd
+    (found,) = other.structure.seconds(other.time_numbers, point[:, None])
+    assert found == pytest.approx(product, rel=1e-12)
+    first, second = plans.rules, other.rules
+    pairs = [
+        (first.upper, first.limit, second.upper, second.limit),
+        (first.equal, first.target, second.equal[:-1], second.target[:-1]),
+    ]
+    for rows, bounds, scaled, zero in pairs:
+        left = rows[..., 0] @ b - bounds[:, 0]
+        assert len(rows) == len(scaled)
+        assert not zero.any()
+        assert (abs(scaled[..., 0] @ point * cost_usd - left) <= 1e-9 * abs(bounds[:, 0])).all()
+    assert second.equal[-1, :, 0] @ point == pytest.approx(second.target[-1, 0], rel=1e-12)
 
 
 @settings(max_examples=30)

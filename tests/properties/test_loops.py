@@ -21,8 +21,8 @@ from libra_planner.step.expression import (
     critical_path,
 )
 from libra_planner.step.layers import LOOPS, TrainingLoop
-from libra_planner.step.lifted import lift
 from libra_planner.workload.operations import Workload
+from tests.problems import lifted_alone
 from tests.workloads import Step, steps
 
 names = st.sampled_from(sorted(LOOPS))
@@ -87,7 +87,7 @@ def test_cvxpy_sees_the_same_step_time(step: Step, name: str, seed: int) -> None
     """Least constant + objective . w over the lifted rows, at a fixed vector."""
     (vector,) = _vectors(step, seed, 1)
     expression = step.expression(name)
-    lifted = lift(expression)
+    lifted = lifted_alone(expression)
     n_forms = len(lifted.forms)
     if not n_forms:
         return

@@ -14,7 +14,7 @@ from libra_planner.fabric.topology import parse_topology
 from libra_planner.optimizer.engines.cvxpy import convex_model
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.programs.dimensionless import communication, form_values, least_w
-from libra_planner.optimizer.programs.plans import scaled_program, typical_bandwidth
+from libra_planner.optimizer.programs.plans import plans_alone, program_near, typical_designs
 from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule
 from tests.problems import Collectives, changed, plan_of, problems, random_feasible
@@ -95,7 +95,8 @@ def test_cvxpy_value_equals_numpy_value_at_the_same_point(
     problem, _ = case
     assume(len(problem.step_time.forms))
     lower, upper = bandwidth_bounds(problem)
-    program = scaled_program(problem, typical_bandwidth(problem, lower, upper), upper)
+    plans = plans_alone(problem, lower, upper)
+    program = program_near(plans, typical_designs(plans))
     b = np.random.default_rng(seed).uniform(0.01, 3.0, problem.topology.n_dims)
     model = convex_model(program)
     column = b[:, None]

@@ -18,8 +18,7 @@ from libra_planner.step.expression import (
     scale,
     transfers,
 )
-from libra_planner.step.lifted import lift
-from tests.problems import Collectives, collectives
+from tests.problems import Collectives, collectives, lifted_alone
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -64,7 +63,7 @@ def test_shares_add_up_to_the_step_time(step: Collectives, seed: int) -> None:
 def test_lifted_rows_hold_with_equality_at_the_least_w(step: Collectives, seed: int) -> None:
     (vector,) = _vectors(step, seed, 1)
     expression = step.expression()
-    lifted = lift(expression)
+    lifted = lifted_alone(expression)
     n_forms = len(lifted.forms)
     w = np.zeros(len(lifted.objective))
     w[:n_forms] = 1 / (lifted.forms @ vector)

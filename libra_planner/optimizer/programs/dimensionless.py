@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.step.expression import Array, Mask
-from libra_planner.step.lifted import LiftedBatch
+from libra_planner.step.lifted import LiftedTimes
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Arrays = TypeVar("_Arrays", bound=Any)
@@ -152,7 +152,7 @@ class Program:
 
 
 def dimensionless_program(
-    lifted: LiftedBatch,
+    lifted: LiftedTimes,
     rules: RuleRows,
     price_usd_per_Bps: Array,
     typical: Array,
@@ -214,7 +214,7 @@ def _scaled_rows(rows: Array, bounds: Array) -> tuple[Array, Array]:
     return rows / size[:, None], bounds / size
 
 
-def _scaled_epigraph(lifted: LiftedBatch, w_unit: Array) -> tuple[Array, Array]:
+def _scaled_epigraph(lifted: LiftedTimes, w_unit: Array) -> tuple[Array, Array]:
     """Epigraph rows, each in units of its own maximum or of its offset."""
     own = [int(np.flatnonzero(row[:, 0] < 0)[0]) for row in lifted.rows]
     row_unit = np.maximum(w_unit[own], -lifted.offsets)

@@ -1,6 +1,14 @@
 """Plans of one structure as arrays, and what their programs need: bounds, typical designs.
 
-A plan alone is a batch of one (:func:`scaled_program`, :func:`typical_bandwidth`).
+A plan alone is a batch of one (:func:`plans_alone`).
+
+With s = 1/C and y = B/C a transfer ``bytes / (form . B)`` times C is ``bytes / (form . y)``
+and a constant times C is ``constant / s``, so T C is again a time expression, over (y, s).
+A rule ``a . B <= h`` is ``a . y <= h s``, and the definition of C is ``price . y + F s = 1``.
+Minimising T C under linear rules is therefore the convex problem that performance is, with
+one dimension more (the transformation of Charnes and Cooper for fractional programs).
+
+It also shows that T C is quasi-convex: a local optimum is the global one.
 """
 
 from __future__ import annotations
@@ -20,8 +28,17 @@ from libra_planner.optimizer.programs.dimensionless import (
     some_of,
 )
 from libra_planner.problem import Problem, StepTimeLimit
-from libra_planner.step.expression import Array, Mask
-from libra_planner.step.lifted import Key, Structure, is_transfer, numbers
+from libra_planner.step.expression import (
+    Array,
+    Constant,
+    Mask,
+    Node,
+    Structure,
+    Transfer,
+    owned_numbers,
+    with_terms,
+)
+from libra_planner.step.lifted import LiftedTimes, lift
 from libra_planner.step.training import plain_step
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
@@ -102,7 +119,7 @@ class BatchProgram:
     @property
     def structure(self) -> Structure:
         """The shape of the step time."""
-        return Structure(self.template.step_time.merged, self.template.topology.n_dims)
+        return self.template.step_time.structure
 
     @classmethod
     def repeated(cls, problem: Problem, n: int) -> BatchProgram:
@@ -112,17 +129,15 @@ class BatchProgram:
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> BatchProgram:
-        """Problems of one structure: equal :func:`shape_key` and :func:`rest_of_key`."""
+        """Problems of one structure: equal :func:`structure_key`."""
         template, n = problems[0], len(problems)
         n_dims, n_rules = template.topology.n_dims, len(template.rules)
         coefficients = [[rule.coefficients for rule in problem.rules] for problem in problems]
         bounds = [[rule.bound for rule in problem.rules] for problem in problems]
-        trees = {id(p.step_time): p.step_time.merged for p in problems}
-        found = {key: numbers(tree) for key, tree in trees.items()}
         limits = [[limit.limit_s for limit in problem.step_time_limits] for problem in problems]
         return cls(
             template=template,
-            time_numbers=np.array([found[id(p.step_time)] for p in problems], dtype=np.float64),
+            time_numbers=np.array([p.step_time.numbers for p in problems], dtype=np.float64),
             coefficients=np.array(coefficients, dtype=np.float64).reshape(n, n_rules, n_dims),
             bounds=np.array(bounds, dtype=np.float64).reshape(n, n_rules),
             price_usd_per_Bps=np.array([p.price_usd_per_Bps for p in problems], dtype=np.float64),
@@ -181,7 +196,7 @@ class BatchProgram:
     def _shape_faults(self) -> list[Fault]:
         n, n_dims, n_rules = self.n, self.template.topology.n_dims, len(self.template.rules)
         expected: dict[str, tuple[int, ...]] = {
-            "time_numbers": (n, len(numbers(self.template.step_time.merged))),
+            "time_numbers": (n, len(self.template.step_time.numbers)),
             "coefficients": (n, n_rules, n_dims),
             "bounds": (n, n_rules),
             "price_usd_per_Bps": (n, n_dims),
@@ -195,7 +210,9 @@ class BatchProgram:
         ]
 
     def _number_faults(self) -> list[Fault]:
-        n_bytes = self.time_numbers[:, is_transfer(self.template.step_time.merged)]
+        owners = (owner for owner, _ in owned_numbers(self.structure.root))
+        is_bytes = [isinstance(owner, Transfer) for owner in owners]
+        n_bytes = self.time_numbers[:, np.array(is_bytes, dtype=bool)]
         fine = {
             "time_numbers": _are_amounts(self.time_numbers) and bool((n_bytes > 0).all()),
             "coefficients": bool(np.isfinite(self.coefficients).all()),
@@ -220,9 +237,17 @@ def fits_a_batch(problem: Problem) -> bool:
     return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
 
 
-def rest_of_key(problem: Problem) -> Key:
-    """The structure but for the step time's."""
+def structure_key(problem: Problem) -> tuple[object, ...]:
+    """What problems of one structure have in common.
+
+    >>> import libra_planner as lp
+    >>> rules = ('constraints=["total == 5 GB/s"]', 'constraints=["total == 9 GB/s"]')
+    >>> first, second = (lp.load_plan(lp.example("01_gpt3_4d"), [rule]) for rule in rules)
+    >>> structure_key(first) == structure_key(second)
+    True
+    """
     return (
+        problem.step_time.structure.key,
         problem.topology.n_dims,
         problem.objective,
         bool(problem.step_time_limits),
@@ -264,7 +289,7 @@ class Plans:
         rows = np.ascontiguousarray(batch.coefficients.transpose(1, 2, 0))
         senses = [rule.sense for rule in template.rules]
         rules = RuleRows.of(senses, rows, np.ascontiguousarray(batch.bounds.T))
-        lower, upper = interval_bounds(rules, structure.n_dims)
+        lower, upper = interval_bounds(rules)
         return cls(
             structure=structure,
             objective=template.objective,
@@ -282,6 +307,11 @@ class Plans:
     def n(self) -> int:
         """Designs."""
         return len(self.limit_s)
+
+    @property
+    def lifted(self) -> LiftedTimes:
+        """The linear forms of their times."""
+        return lift(self.structure, self.time_numbers)
 
     @property
     def used(self) -> Mask:
@@ -306,7 +336,7 @@ class Plans:
         return total
 
 
-def interval_bounds(rules: RuleRows, n_dims: int) -> tuple[Array, Array]:
+def interval_bounds(rules: RuleRows) -> tuple[Array, Array]:
     """Bounds that the rules imply for each bandwidth, shapes (n_dims, n), in turn.
 
     Every row bounds each bandwidth by the others' bounds; what comes out is proven (to
@@ -316,14 +346,14 @@ def interval_bounds(rules: RuleRows, n_dims: int) -> tuple[Array, Array]:
     --------
     >>> rows = np.array([[[1.0], [1.0]], [[-1.0], [1.0]]])  # b1 + b2 <= 6, b2 <= b1
     >>> none = np.empty((0, 2, 1))
-    >>> interval_bounds(RuleRows(rows, np.array([[6.0], [0.0]]), none, none[:, 0]), 2)[1]
+    >>> interval_bounds(RuleRows(rows, np.array([[6.0], [0.0]]), none, none[:, 0]))[1]
     array([[6.],
            [6.]])
     """
     rows = np.concatenate([rules.upper, rules.equal, -rules.equal])
     limits = np.concatenate([rules.limit, rules.target, -rules.target])
-    lower = np.zeros((n_dims, rows.shape[2]))
-    upper = np.full((n_dims, rows.shape[2]), np.inf)
+    lower = np.zeros(rows.shape[1:])
+    upper = np.full_like(lower, np.inf)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         for _ in range(_ROUNDS):
             before = lower.copy(), upper.copy()
@@ -353,7 +383,7 @@ def program_near(plans: Plans, typical: Array, *, limited: bool = False) -> Prog
     ``typical`` has shape (n_dims, n), bytes/s.
     """
     program = dimensionless_program(
-        plans.structure.lift(plans.time_numbers),
+        plans.lifted,
         plans.rules,
         plans.price_usd_per_Bps,
         typical,
@@ -369,7 +399,7 @@ def typical_designs(plans: Plans) -> Array:
     For objective cost, or where nothing bounds a dimension with traffic, what the step-time
     limit asks of every dimension at the least cost; else a split of the largest budget.
     """
-    lifted = plans.structure.lift(plans.time_numbers)
+    lifted = plans.lifted
     carried = (lifted.forms > 0)[:, :, None] * lifted.floors[: len(lifted.forms), None]
     traffic = carried.sum(axis=0)  # Bytes that each dimension carries alone.
     most = traffic.max(axis=0, initial=0.0)
@@ -405,18 +435,60 @@ def _cheap_split(plans: Plans, traffic: Array) -> Array:
     return needed
 
 
-def _alone(problem: Problem, upper: Array, lower: Array | None = None) -> Plans:
+def plans_alone(problem: Problem, lower: Array, upper: Array) -> Plans:
     """One problem with known bounds of its bandwidths, bytes/s, shape (n_dims,)."""
     plans = Plans.of(BatchProgram.of([problem]))
-    lower = plans.lower if lower is None else lower[:, None]
-    return replace(plans, lower=lower, upper=upper[:, None])
+    return replace(plans, lower=lower[:, None], upper=upper[:, None])
 
 
 def typical_bandwidth(problem: Problem, lower: Array, upper: Array) -> Array:
     """A design of the right order of magnitude, bytes/s, shape (n_dims,)."""
-    return typical_designs(_alone(problem, upper, lower))[:, 0]
+    return typical_designs(plans_alone(problem, lower, upper))[:, 0]
 
 
-def scaled_program(problem: Problem, typical: Array, upper: Array) -> Program:
-    """One problem for performance in units of a typical design, shapes (n_dims,), bytes/s."""
-    return program_near(_alone(problem, upper), typical[:, None])
+def per_cost_plans(plans: Plans) -> Plans:
+    """The plans over (B/C, 1/C), whose step time is T C; their cheapest design has the largest s.
+
+    Examples
+    --------
+    >>> import libra_planner as lp
+    >>> plans = Plans.of(BatchProgram.of([lp.load_plan(lp.example("01_gpt3_4d"))]))
+    >>> b = np.full((4, 1), 1e11)
+    >>> cost_usd, other = plans.cost_usd(b), per_cost_plans(plans)
+    >>> product = other.structure.seconds(other.time_numbers, np.vstack([b, [[1.0]]]) / cost_usd)
+    >>> time_s = plans.structure.seconds(plans.time_numbers, b)
+    >>> bool(abs(product / (time_s * cost_usd) - 1) < 1e-12)
+    True
+    """
+    rules, price, n_dims = plans.rules, plans.price_usd_per_Bps, plans.structure.n_dims + 1
+    cost = np.concatenate([price, plans.fixed_cost_usd[None]])
+    equal = np.concatenate([rules.equal, -rules.target[:, None]], axis=1)
+    unit = np.ones((1, plans.n))
+    rows = RuleRows(
+        upper=np.concatenate([rules.upper, -rules.limit[:, None]], axis=1),
+        limit=np.zeros_like(rules.limit),
+        equal=np.concatenate([equal, cost[None]]),
+        target=np.concatenate([np.zeros_like(rules.target), unit]),
+    )
+    lower, upper = interval_bounds(rows)
+    return replace(
+        plans,
+        structure=Structure(_per_cost(plans.structure.root, n_dims), n_dims),
+        objective="performance",
+        rules=rows,
+        price_usd_per_Bps=np.concatenate([np.zeros_like(price), -unit]),
+        fixed_cost_usd=np.zeros(plans.n),
+        limit_s=np.full(plans.n, np.inf),
+        compute_s=np.zeros(plans.n),
+        lower=lower,
+        upper=upper,
+    )
+
+
+def _per_cost(node: Node, n_dims: int) -> Node:
+    """The tree, number by number, with constants over s and every linear form widened by s."""
+    if isinstance(node, Constant):
+        return Transfer(node.seconds, (*(0.0,) * (n_dims - 1), 1.0))
+    if isinstance(node, Transfer):
+        return Transfer(node.n_bytes, (*node.coefficients, 0.0))
+    return with_terms(node, lambda term: _per_cost(term, n_dims))

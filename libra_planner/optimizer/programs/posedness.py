@@ -265,19 +265,20 @@ def _endless(problem: Problem, upper: Array) -> Mask:
 
 def _may_be_free(problem: Problem) -> bool:
     """Whether some vector under the linear rules costs nothing."""
-    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
+    rows = _rule_rows(problem.rules, problem.topology.n_dims)
+    unit = bandwidth_units(rows)
     price = problem.price_usd_per_Bps * unit
-    status, value = _least(_lp_rows(problem.rules, unit), price / (price.sum() or 1.0))
+    status, value = _least(rows.scaled(unit[:, None]), price / (price.sum() or 1.0))
     return status == _OPTIMAL and value <= _NOTHING
 
 
 def _gifts(problem: Problem) -> Mask:
     """Dimensions with traffic that can be widened without end at no cost."""
-    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
+    rows = _rule_rows(problem.rules, problem.topology.n_dims)
     price = Rule("cost", tuple(map(float, problem.price_usd_per_Bps)), "<=", 0.0)
     directions = [replace(rule, bound=0.0) for rule in (*problem.rules, price)]
-    _, upper = _extremes(directions, unit)
-    return _endless(problem, upper)
+    free = _rule_rows(directions, problem.topology.n_dims)
+    return _endless(problem, _extremes(free, bandwidth_units(rows))[1])
 
 
 def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
@@ -296,16 +297,21 @@ def bandwidth_bounds(problem: Problem) -> tuple[Array, Array]:
     if not _meets(problem, problem.rules):
         conflict = irreducible(problem.rules, lambda rules: _meets(problem, rules))
         raise _infeasible(problem, conflict)
-    unit = bandwidth_units(problem.rules, problem.topology.n_dims)
-    lower, upper = _extremes(problem.rules, unit)
+    return row_bounds(_rule_rows(problem.rules, problem.topology.n_dims))
+
+
+def row_bounds(rows: RuleRows) -> tuple[Array, Array]:
+    """Least and greatest bandwidth of each dimension under one problem's rules, bytes/s."""
+    unit = bandwidth_units(rows)
+    lower, upper = _extremes(rows, unit)
     if (upper[upper > 0] < _SMALL).any():
         # Some rules bound a dimension far more tightly than each by itself does.
         unit = unit * np.where(np.isfinite(upper) & (upper > 0), upper, 1.0)
-        lower, upper = _extremes(problem.rules, unit)
+        lower, upper = _extremes(rows, unit)
     return np.maximum(lower, 0.0) * unit, upper * unit
 
 
-def bandwidth_units(rules: Sequence[Rule], n_dims: int) -> Array:
+def bandwidth_units(rows: RuleRows) -> Array:
     """Bandwidth of the right size for each dimension, bytes/s, shape (n_dims,).
 
     The least upper bound that single rules give, by interval propagation; where none
@@ -313,13 +319,13 @@ def bandwidth_units(rules: Sequence[Rule], n_dims: int) -> Array:
 
     Examples
     --------
-    >>> total = Rule("total == 500 GB/s", (1.0, 1.0), "==", 5e11)
-    >>> bandwidth_units([total, Rule("dim2 <= 1 kB/s", (0.0, 1.0), "<=", 1e3)], 2)
+    >>> both = np.array([[1.0, 1.0], [0.0, 1.0]])[..., None]  # total == 500 GB/s, dim2 <= 1 kB/s
+    >>> bandwidth_units(RuleRows.of(["==", "<="], both, np.array([[5e11], [1e3]])))
     array([5.e+11, 1.e+03])
-    >>> bandwidth_units([total, Rule("dim2 == 500 GB/s", (0.0, 1.0), "==", 5e11)], 2)
+    >>> bandwidth_units(RuleRows.of(["==", "=="], both, np.array([[5e11], [5e11]])))
     array([5.e+11, 5.e+11])
     """
-    upper = interval_bounds(_rule_rows(rules, n_dims), n_dims)[1][:, 0]
+    upper = interval_bounds(rows)[1][:, 0]
     finite = np.isfinite(upper)
     usable = finite & (upper > _ROUNDING * upper[finite].max(initial=0.0))
     return np.where(usable, upper, upper[usable].max() if usable.any() else BYTES_PER_S_PER_GBPS)
@@ -331,12 +337,6 @@ def _rule_rows(rules: Sequence[Rule], n_dims: int) -> RuleRows:
     bounds = np.array([rule.bound for rule in rules], dtype=np.float64)
     senses = [rule.sense for rule in rules]
     return RuleRows.of(senses, coefficients.reshape(-1, n_dims, 1), bounds[:, None])
-
-
-def _lp_rows(rules: Sequence[Rule], unit: Array) -> RuleRows:
-    """Rules of one problem over bandwidths in ``unit``, without the axis of designs."""
-    rows = _rule_rows(rules, len(unit)).scaled(unit[:, None])
-    return RuleRows(*(array[..., 0] for array in (rows.upper, rows.limit, rows.equal, rows.target)))
 
 
 def check_compute_fits(problem: Problem) -> None:
@@ -389,14 +389,15 @@ def _meets(problem: Problem, rules: Sequence[Rule]) -> bool:
 
     max t subject to the rules and form_f . b >= t, t <= 1: met when t > 0.
     """
-    unit = bandwidth_units(rules, problem.topology.n_dims)
-    rows = _lp_rows(rules, unit)
+    plain = _rule_rows(rules, problem.topology.n_dims)
+    unit = bandwidth_units(plain)
+    rows = plain.scaled(unit[:, None])
     forms = problem.step_time.forms * unit
-    forms = forms / forms.sum(axis=1, keepdims=True)
-    wider = ((0, 0), (0, 1))
+    forms = -forms / forms.sum(axis=1, keepdims=True)
+    starved, wider = np.pad(forms, ((0, 0), (0, 1)), constant_values=1.0), ((0, 0), (0, 1), (0, 0))
     widened = RuleRows(
-        upper=np.vstack([np.pad(rows.upper, wider), np.pad(-forms, wider, constant_values=1.0)]),
-        limit=np.concatenate([rows.limit, np.zeros(len(forms))]),
+        upper=np.concatenate([np.pad(rows.upper, wider), starved[..., None]]),
+        limit=np.concatenate([rows.limit, np.zeros((len(forms), 1))]),
         equal=np.pad(rows.equal, wider),
         target=rows.target,
     )
@@ -404,10 +405,10 @@ def _meets(problem: Problem, rules: Sequence[Rule]) -> bool:
     return status == _OPTIMAL and -value > _POSITIVE
 
 
-def _extremes(rules: Sequence[Rule], unit: Array) -> tuple[Array, Array]:
+def _extremes(rows: RuleRows, unit: Array) -> tuple[Array, Array]:
     """Least and greatest bandwidth of each dimension in ``unit``, shapes (n_dims,)."""
-    rows, identity = _lp_rows(rules, unit), np.eye(len(unit))
-    found = [_least(rows, cost) for cost in (*identity, *-identity)]
+    scaled, identity = rows.scaled(unit[:, None]), np.eye(len(unit))
+    found = [_least(scaled, cost) for cost in (*identity, *-identity)]
     # The rules are known to be feasible here, so "infeasible" is HiGHS's dual verdict.
     least = [value if status == _OPTIMAL else -np.inf for status, value in found]
     return np.array(least[: len(unit)]), -np.array(least[len(unit) :])
@@ -417,7 +418,7 @@ def _least(rows: RuleRows, cost: Array, *, last_upper: float | None = None) -> t
     """Status and least cost.x over x of 0 or more under the rows, by HiGHS."""
     from scipy.optimize import linprog  # The cockpit holds shadow prices, and no solver.
 
-    system = (rows.upper, rows.limit, rows.equal, rows.target)
+    system = tuple(x[..., 0] for x in (rows.upper, rows.limit, rows.equal, rows.target))
     bounds = [(0.0, None)] * (len(cost) - 1) + [(0.0, last_upper)]
     for options in _OPTIONS:
         result = linprog(cost, *system, bounds, "highs", options=options)
@@ -441,5 +442,6 @@ def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
 
 
 def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:
-    unit = bandwidth_units(rules, problem.topology.n_dims)
-    return _least(_lp_rows(rules, unit), np.zeros(len(unit)))[0] != _INFEASIBLE
+    rows = _rule_rows(rules, problem.topology.n_dims)
+    unit = bandwidth_units(rows)
+    return _least(rows.scaled(unit[:, None]), np.zeros(len(unit)))[0] != _INFEASIBLE
