@@ -71,7 +71,7 @@ def overhead(sweep: Sweep) -> float:
     job, chunk = job_of(sweep), chunk_of(sweep, 1)
     solver = Solver(job)
     solver.solved(chunk)
-    (rows,) = solver.by_structure(chunk)
+    (rows,) = chunk.alike(job.template.structural)
     (piece,) = pieces(solver.case(chunk, 0), chunk, rows, np.full(chunk.n, "", dtype=object))
     start = time.perf_counter()
     solver.solved(chunk)

@@ -190,7 +190,7 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     step_time_s = _checked_step_time_s(problem, bandwidth)
     cost_by_dim = problem.cost_usd_by_dim(bandwidth)
     cost_usd = float(problem.cost_usd(bandwidth))
-    equal = _equal_bandwidth(problem, bandwidth)
+    equal = equal_bandwidth(problem, bandwidth)
     real = problem.step.real_link_time
     return Evaluation(
         bandwidth_bytes_per_s=bandwidth,
@@ -293,7 +293,8 @@ def _checked_step_time_s(problem: Problem, bandwidth: Array) -> float:
     return step_time_s
 
 
-def _equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
+def equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
+    """The baseline of a vector: its plan's total, or its own, split evenly."""
     total = problem.total_bandwidth_bytes_per_s() or float(bandwidth.sum())
     n_dims = problem.topology.n_dims
     equal = np.full(n_dims, total / n_dims)

@@ -98,15 +98,22 @@ def batch_optimize(problems: Sequence[Problem]) -> BatchResult:
         if fits_a_batch(problems[members[0]]):
             for part in np.array_split(members, -(-len(members) // CHUNK)):
                 program = BatchProgram.of([problems[i] for i in part])
-                _solve(result, part, program, [problems[i] for i in part].__getitem__)
+                _solve(result, part, program, problems.__getitem__)
         else:
             for i in members:
                 _resolve(result, int(i), problems[i])
     return result
 
 
-def optimize_program(program: BatchProgram) -> BatchResult:
+def optimize_program(
+    program: BatchProgram, problem: Callable[[int], Problem] | None = None
+) -> BatchResult:
     """The optimum of every design of a batch.
+
+    Parameters
+    ----------
+    program : the designs.
+    problem : gives design i's problem, for messages about rules in its own words.
 
     Examples
     --------
@@ -123,7 +130,7 @@ def optimize_program(program: BatchProgram) -> BatchResult:
     for start in range(0, program.n, CHUNK):
         rows = np.arange(start, min(start + CHUNK, program.n))
         part = program.part(slice(start, start + CHUNK))
-        _solve(result, rows, part, part.problem)
+        _solve(result, rows, part, problem or program.problem)
     return result
 
 
@@ -168,12 +175,12 @@ def _solve(
     program: BatchProgram,
     problem: Callable[[int], Problem],
 ) -> None:
-    """Solve a batch into some rows of a result; ``problem`` gives design i's problem."""
+    """Solve a batch into some rows of a result; ``problem`` gives a row's problem."""
     designs = solve_designs(Plans.of(program))
     n_dims = len(designs.bandwidth_bytes_per_s)
     _put(result, rows, designs, n_dims)
     for i in np.flatnonzero(~(designs.certified | designs.infeasible | designs.ill_posed)):
-        _resolve(result, int(rows[i]), problem(int(i)))
+        _resolve(result, int(rows[i]), problem(int(rows[i])))
 
 
 def _put(result: BatchResult, rows: Index, designs: Designs, n_dims: int) -> None:

@@ -17,14 +17,11 @@ from statistics import mean, median
 from time import monotonic, perf_counter
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from libra_planner import __version__
 from libra_planner.errors import SpecError
 from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.sweeps.axes import Axis
-from libra_planner.sweeps.cases import rows_by_code
 from libra_planner.sweeps.columns import DEFAULT, columns
 from libra_planner.sweeps.solver import Solver, plan_of, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
@@ -77,7 +74,7 @@ def estimate(sweep: Sweep) -> Estimate:
     (74, 1, 1)
     """
     job, n = job_of(sweep), sweep.space.n
-    sizes = (len(axis.values) for axis in sweep.axes if axis.name in job.structural - job.light)
+    sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
     n_structures = min(n, math.prod(sizes))
     build_s = _build_s(sweep, job)
     chunk = _middle(sweep, _FIRST)
@@ -101,8 +98,7 @@ def estimate(sweep: Sweep) -> Estimate:
 
 def _routed_per_structure(job: Job, chunk: Chunk, solver: Solver) -> float:
     """Designs of a structure that had to be routed, on average of a chunk."""
-    codes = [c.codes for c in chunk.columns if c.name in job.structural - job.light]
-    return solver.checker.n_routed / len(rows_by_code(np.array(codes).reshape(-1, chunk.n)))
+    return solver.checker.n_routed / len(chunk.alike(job.template.heavy))
 
 
 def _route_s(sweep: Sweep, job: Job) -> float:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import SpecError
+from libra_planner.evaluation import equal_bandwidth
 from libra_planner.optimizer.batch import (
     ILL_POSED,
     INFEASIBLE,
@@ -27,10 +27,10 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.quantities import TOTAL
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.cases import Case, Piece, Rows, joint_program, pieces, rows_by_code
+from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.expressions import NUMBER, TRUTH
-from libra_planner.sweeps.spec import AxisColumn, Checker, CheckSettings, Chunk, Job
+from libra_planner.sweeps.spec import AxisColumn, Checker, CheckSettings, Chunk, Job, Rows
 from libra_planner.sweeps.store import SWEEP_HASH
 from libra_planner.sweeps.template import OBJECTIVE_KEY
 
@@ -38,21 +38,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def equal_step_time_s(problem: Problem, bandwidth_bytes_per_s: Array) -> float:
-    """Step time when the plan's total, or a design's own, is split evenly; NaN without a design.
-
-    ``bandwidth_bytes_per_s`` has shape (n_dims,) or more, NaN where there is no design.
-    """
-    bandwidth = bandwidth_bytes_per_s[: problem.topology.n_dims]
-    if not np.isfinite(bandwidth).all():
-        return float("nan")
-    total = problem.total_bandwidth_bytes_per_s() or float(bandwidth.sum())
-    equal = np.full(len(bandwidth), total / len(bandwidth))
-    return float(fastest_alternative(problem, bandwidth).step_time.seconds(equal))
-
-
 def equal_step_times_s(program: BatchProgram, bandwidth_bytes_per_s: Array) -> Array:
-    """The same for every design of a batch, shape (n,), of bandwidths (n, n_dims).
+    """Step times when each plan's total, or a design's own, is split evenly, shape (n,).
+
+    ``bandwidth_bytes_per_s`` has shape (n, n_dims) or wider, NaN where there is no design.
 
     Examples
     --------
@@ -74,17 +63,17 @@ def equal_step_times_s(program: BatchProgram, bandwidth_bytes_per_s: Array) -> A
 
 def total_bytes_per_s(program: BatchProgram) -> Array:
     """The plan's total of every design (``Problem.total_bandwidth_bytes_per_s``), NaN without."""
-    first = program.coefficients[:, :, :1]
-    even = (program.coefficients == first).all(axis=2) & (first[:, :, 0] > 0)
-    even &= np.array([rule.unit == TOTAL.unit for rule in program.template.rules], dtype=bool)
+    rules, first = program.template.rules, program.coefficients[:, :, 0]
+    even = (program.coefficients == first[:, :, None]).all(axis=2) & (first > 0)
+    even &= np.array([rule.unit == TOTAL.unit for rule in rules], dtype=bool)
+    senses = np.array([rule.sense for rule in rules])
     with np.errstate(all="ignore"):
-        totals = program.bounds / first[:, :, 0]
-    senses = np.array([rule.sense for rule in program.template.rules])
-    least = {
-        sense: np.where(even & (senses == sense), totals, np.inf).min(axis=1, initial=np.inf)
+        totals = program.bounds / first
+    stated, most = (
+        np.where(even & (senses == sense), totals, np.inf).min(axis=1, initial=np.inf)
         for sense in ("==", "<=")
-    }
-    found = np.where(np.isfinite(least["=="]), least["=="], least["<="])
+    )
+    found = np.where(np.isfinite(stated), stated, most)
     return np.where(np.isfinite(found) & (found > 0), found, np.nan)
 
 
@@ -259,7 +248,7 @@ class Solver:
         result = SolvedChunk.empty(chunk, self.job)
         found: list[Piece] = []
         single: dict[int, Problem] = {}
-        for rows in self.by_structure(chunk):
+        for rows in chunk.alike(self.job.template.structural):
             found += self._pieces(chunk, rows, result, single)
         by_key: dict[object, list[Piece]] = {}
         for piece in found:
@@ -269,11 +258,6 @@ class Solver:
         if self.job.check:
             self._check(self.job.check, found, single, result)
         return result
-
-    def by_structure(self, chunk: Chunk) -> list[Rows]:
-        """Designs of a chunk that have one structure."""
-        codes = [c.codes for c in chunk.columns if c.name in self.job.structural]
-        return rows_by_code(np.array(codes).reshape(-1, chunk.n))
 
     def _check(
         self,
@@ -292,7 +276,7 @@ class Solver:
             except SpecError as error:
                 result.check_message[row] = str(error)
                 continue
-            for name, value in vars(links).items():
+            for name, value in links.items():
                 getattr(result, name)[row] = value
 
     def _pieces(
@@ -316,8 +300,7 @@ class Solver:
 
     def case(self, chunk: Chunk, row: int) -> Case | SpecError:
         """The case of a design, from the last ones if it is there."""
-        columns = [column for column in chunk.columns if column.name in self.job.structural]
-        values = {column.name: column.values[column.codes[row]] for column in columns}
+        values = chunk.values(row, self.job.template.structural)
         key = tuple(map(repr, values.values()))
         if key not in self._cases:
             self._keep(key, self._built(values))
@@ -325,8 +308,8 @@ class Solver:
 
     def _built(self, values: dict[str, object]) -> Case | SpecError:
         """A case, from one with another objective or price book if there is one."""
-        heavy = [repr(value) for name, value in values.items() if name not in self.job.light]
-        key = ("heavy", *heavy)
+        heavy = self.job.template.heavy
+        key = ("heavy", *(repr(value) for name, value in values.items() if name in heavy))
         sibling = self._cases.get(key)
         try:
             if isinstance(sibling, Case) and sibling.is_batched:
@@ -355,10 +338,11 @@ class Solver:
             except SpecError as error:
                 result.message[row] = str(error)
                 continue
-            bandwidth = solved.bandwidth_bytes_per_s[0]
-            fastest = fastest_alternative(problem, bandwidth)  # Of the chunks left open, if any.
-            solved.step_time_s[0] = float(fastest.step_time.seconds(bandwidth))
-            equal_s = np.array([equal_step_time_s(problem, bandwidth)])
+            equal_s = np.full(1, np.nan)
+            if solved.status[0] == OPTIMAL:
+                bandwidth = solved.bandwidth_bytes_per_s[0]
+                fastest = fastest_alternative(problem, bandwidth)  # Of chunks left open, if any.
+                equal_s[0] = equal_bandwidth(fastest, bandwidth).step_time_s
             _put(result, np.array([row]), solved, equal_s)
             problems[row] = problem
         return problems
@@ -366,11 +350,15 @@ class Solver:
     def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
         """Pieces of one key, solved at once."""
         program = joint_program(parts)
-        solved = optimize_program(program)
         rows = np.concatenate([part.rows for part in parts])
-        texts = dict(_own_texts(parts, solved))
-        for i, message in solved.messages.items():
-            solved.messages[i] = _translated(message, texts[i])
+        ends = np.cumsum([len(part.rows) for part in parts])
+
+        def problem(i: int) -> Problem:
+            """Design i alone, whose messages are about its own rules."""
+            k = int(np.searchsorted(ends, i, side="right"))
+            return parts[k].worded(program.problem(i), i - int(ends[k]))  # From the end.
+
+        solved = optimize_program(program, problem)
         equal = np.full(len(rows), np.nan)
         if "equal_step_time_s" in self.job.inputs:
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
@@ -398,23 +386,3 @@ def _put(result: SolvedChunk, rows: Rows, solved: BatchResult, equal_step_time_s
     for i in np.flatnonzero(solved.status != OPTIMAL):
         said = _REASONS.get(str(solved.status[i]), "not certified")
         result.message[rows[i]] = solved.messages.get(int(i), said)
-
-
-def _own_texts(parts: Sequence[Piece], solved: BatchResult) -> Iterator[tuple[int, dict[str, str]]]:
-    """For designs with a message, the template's rules and what they are in the design."""
-    known = parts[0].rule_texts(0)
-    start = 0
-    for part in parts:
-        for i in range(start, start + len(part.rows)):
-            if i in solved.messages:
-                yield i, dict(zip(known, part.rule_texts(i - start), strict=True))
-        start += len(part.rows)
-
-
-def _translated(message: str, texts: dict[str, str]) -> str:
-    """A message about the template's rules as one about the design's own."""
-    changed = {old: new for old, new in texts.items() if old != new}
-    if not changed:
-        return message
-    pattern = "|".join(map(re.escape, sorted(changed, key=len, reverse=True)))
-    return re.sub(pattern, lambda match: changed[match[0]], message)

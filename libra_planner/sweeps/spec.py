@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -70,22 +70,6 @@ class CheckSettings:
         return vars(self.policy) | drawn | {"algorithms": "faster"}
 
 
-@dataclass(frozen=True)
-class CheckedLinks:
-    """A design on its links, as means over the seeds.
-
-    Parameters
-    ----------
-    fim_percent, fim_floor_percent : of the most unbalanced dimension (C10), and the least that any
-        routing of whole flows can reach; nan where no flow crosses switches.
-    effective_step_time_s : on the whole links under the policy.
-    """
-
-    fim_percent: float
-    fim_floor_percent: float
-    effective_step_time_s: float
-
-
 @dataclass
 class Checker:
     """Checks designs one after the other, and keeps what they have in common.
@@ -101,8 +85,11 @@ class Checker:
 
     def checked(
         self, settings: CheckSettings, problem: Problem, bandwidth_Bps: Array
-    ) -> CheckedLinks:
-        """The links of a design, bit by bit what ``check`` says of it.
+    ) -> dict[str, float]:
+        """The links of a design as means over the seeds, bit by bit what ``check`` says of them.
+
+        FIM is of the most unbalanced dimension (C10), its floor the least that any routing of
+        whole flows can reach; nan where no flow crosses switches.
 
         Parameters
         ----------
@@ -119,11 +106,11 @@ class Checker:
         links = link_check(problem, bandwidth_Bps, memo=self.memo)
         report = links.report(settings.policy, seeds=settings.seeds)
         self.n_routed += self.memo.rounds.n_made > before
-        return CheckedLinks(
-            fim_percent=distribution(report.fim_percent).mean,
-            fim_floor_percent=report.fim_floor_percent,
-            effective_step_time_s=distribution(report.effective_step_time_s).mean,
-        )
+        return {
+            "fim_percent": distribution(report.fim_percent).mean,
+            "fim_floor_percent": report.fim_floor_percent,
+            "effective_step_time_s": distribution(report.effective_step_time_s).mean,
+        }
 
 
 _RESERVED_STARTS = ("best_", "n_designs", "n_optimal", "ranked_")
@@ -295,9 +282,26 @@ def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
 
 def _slowest_first(axes: Mapping[str, Axis], template: PlanTemplate) -> dict[str, Axis]:
     """Axes of the step time first, then of objective and prices, then of numbers: the cheapest."""
-    structural, light = template.structural, template.light
-    ordered = sorted(axes, key=lambda name: (name not in structural, name in light))
+    structural, heavy = template.structural, template.heavy
+    ordered = sorted(axes, key=lambda name: (name not in structural, name not in heavy))
     return {name: axes[name] for name in ordered}
+
+
+Rows = NDArray[np.intp]
+
+
+def rows_by_code(codes: Rows) -> list[Rows]:
+    """Designs by their column of codes, shape (n_codes, n_designs), in order.
+
+    >>> [rows.tolist() for rows in rows_by_code(np.array([[0, 1, 0], [2, 2, 2]]))]
+    [[0, 2], [1]]
+    """
+    if not len(codes) or (codes == codes[:, :1]).all():
+        return [np.arange(codes.shape[1])]
+    _, inverse = np.unique(codes, axis=1, return_inverse=True)
+    inverse = inverse.ravel()
+    order = np.argsort(inverse, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)
 
 
 @dataclass(frozen=True)
@@ -306,7 +310,7 @@ class AxisColumn:
 
     name: str
     values: tuple[Any, ...]
-    codes: NDArray[np.intp]
+    codes: Rows
 
 
 @dataclass(frozen=True)
@@ -329,9 +333,16 @@ class Chunk:
         """Designs."""
         return len(self.columns[0].codes)
 
-    def values(self, i: int) -> dict[str, Any]:
-        """Axis values of design i."""
-        return {column.name: column.values[column.codes[i]] for column in self.columns}
+    def values(self, i: int, names: Container[str] | None = None) -> dict[str, Any]:
+        """Values of all axes, or of some, of design i."""
+        columns = [one for one in self.columns if names is None or one.name in names]
+        return {one.name: one.values[one.codes[i]] for one in columns}
+
+    def alike(self, names: Container[str], rows: Rows | None = None) -> list[Rows]:
+        """The designs, all or some, with equal values of some axes, in order."""
+        among = np.arange(self.n) if rows is None else rows
+        codes = [one.codes[among] for one in self.columns if one.name in names]
+        return [among[same] for same in rows_by_code(np.reshape(codes, (-1, len(among))))]
 
 
 @dataclass(frozen=True)
@@ -361,16 +372,6 @@ class Job:
     def inputs(self) -> frozenset[str]:
         """What its columns are computed from."""
         return frozenset(name for one in self.columns for name in one.inputs)
-
-    @cached_property
-    def structural(self) -> frozenset[str]:
-        """Axes that change more than numbers of rules and the fixed cost."""
-        return self.template.structural
-
-    @cached_property
-    def light(self) -> frozenset[str]:
-        """Of these, axes that change the objective or the price book only."""
-        return self.template.light
 
 
 def chunk_of(sweep: Sweep, index: int) -> Chunk:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -117,23 +117,20 @@ class PlanTemplate:
     beside: Path
     slots: Mapping[Key, Slot] = field(default_factory=dict)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Axes that the plan depends on."""
-        return frozenset[str]().union(*(slot.names for slot in self.slots.values()))
+    def axes_of(self, which: Callable[[Key, Slot], bool]) -> frozenset[str]:
+        """Axes in some of the slots."""
+        some = (slot.names for key, slot in self.slots.items() if which(key, slot))
+        return frozenset[str]().union(*some)
 
-    @property
+    @cached_property
     def structural(self) -> frozenset[str]:
         """Axes that change more than the numbers of rules and the fixed cost."""
-        deep = (slot.names for key, slot in self.slots.items() if not is_numeric(key, slot))
-        return frozenset[str]().union(*deep)
+        return self.axes_of(lambda key, slot: not is_numeric(key, slot))
 
-    @property
-    def light(self) -> frozenset[str]:
-        """Structural axes that change the objective or the price book only."""
-        deep = ((key, slot) for key, slot in self.slots.items() if not is_numeric(key, slot))
-        heavy = (slot.names for key, slot in deep if key not in LIGHT_KEYS)
-        return self.structural - frozenset[str]().union(*heavy)
+    @cached_property
+    def heavy(self) -> frozenset[str]:
+        """Of these, axes that change more than the objective and the price book."""
+        return self.axes_of(lambda key, slot: not (key in LIGHT_KEYS or is_numeric(key, slot)))
 
     def filled(
         self, values: Mapping[str, Any], which: Callable[[Key, Slot], bool] | None = None
