@@ -207,9 +207,7 @@ FIGURES = (
 
 OTHERS = (
     "libra_planner.optimizer.shadow",
-    "libra_planner.check.links",
-    "libra_planner.check.hotspot",
-    "libra_planner.views.check",
+    "libra_planner.tui.screens.links",
     "libra_planner.sweeps.results",
     *(f"libra_planner.tui.screens.{name}" for name in SCREENS),
 )

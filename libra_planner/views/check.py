@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,7 +217,7 @@ def check_blocks(
     """Headline, step times, dimensions, parts, phases, what loses most, notes."""
     report = checked.report
     yield from _headline(checked)
-    yield from ("", _step_time_table(checked), _costs(report))
+    yield from ("", step_time_table(_step_times(checked)), _costs(report))
     if checked.has_statistics:
         yield from _over_seeds(report)
     yield from ("", _dimension_table(checked), "")
@@ -270,23 +270,22 @@ def routed_by(report: CheckReport) -> str:
     return f"[bold]{policy.name}[/]{hashed}, {seeds}"
 
 
-def _step_time_table(checked: CheckedPlan) -> Table:
-    """The three step times, each with its ratio to the first."""
-    report = checked.report
-    ideal_s, routed_s = report.ideal_step_time_s, report.effective_step_time_s
-    rows = [
-        ("ideal: all bandwidth, the plan's model", ideal_s),
-        ("whole links, every packet sprayed", report.spray_step_time_s),
-    ]
-    found = distribution(routed_s)
-    if not checked.has_statistics:
-        rows.append((f"whole links, {report.policy.name}", found.mean))
-    else:
-        rows.append((f"whole links, {report.policy.name}, mean", found.mean))
-        rows.append((f"whole links, {report.policy.name}, p95", found.p95))
+def _step_times(checked: CheckedPlan) -> Iterator[tuple[str, float]]:
+    report, policy = checked.report, f"whole links, {checked.report.policy.name}"
+    found = distribution(report.effective_step_time_s)
+    yield "ideal: all bandwidth, the plan's model", report.ideal_step_time_s
+    yield "whole links, every packet sprayed", report.spray_step_time_s
+    yield policy + ", mean" * checked.has_statistics, found.mean
+    if checked.has_statistics:
+        yield f"{policy}, p95", found.p95
+
+
+def step_time_table(rows: Iterable[tuple[str, float]]) -> Table:
+    """Named step times, each with its ratio to the first."""
+    (first, ideal_s), *others = rows
     return table_of(
         "Step time",
-        rows,
+        [(first, ideal_s), *others],
         {
             "step time": lambda row: row[0],
             "time": lambda row: format_time(row[1]),

@@ -219,7 +219,7 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
         proof = f"no design under these rules {better} by more than one part in 10^{digits}"
         return f"Proven optimal: {proof}{ties}"
     n_rules, broken = len(rule_texts(problem)), {one.rule for one in evaluation.violated}
-    n_broken = len(broken & rule_texts(problem))
+    n_broken = len(broken.intersection(rule_texts(problem)))
     n_unpurchasable = len(broken) - n_broken
     speeds = "1 speed" if n_unpurchasable == 1 else f"{n_unpurchasable} speeds"
     buys = f"; [red]{speeds} cannot be bought[/]" if n_unpurchasable else ""
@@ -230,10 +230,10 @@ def _verdict(problem: Problem, evaluation: Evaluation, design: Design | None) ->
     return (f"Meets all {n_rules} rules" if n_rules else "No rules to meet") + buys
 
 
-def rule_texts(problem: Problem) -> set[str]:
+def rule_texts(problem: Problem) -> list[str]:
     """The rules of a plan, each once, with its bounds on the step time."""
-    limits = {limit.text for limit in problem.step_time_limits}
-    return {rule.text for rule in problem.rules} | limits
+    limits = [limit.text for limit in problem.step_time_limits]
+    return list(dict.fromkeys([rule.text for rule in problem.rules] + limits))
 
 
 def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:

@@ -184,9 +184,9 @@ def test_a_gap_that_is_rounding_is_said_to_be_below_its_bound(plan_file: Path) -
 def test_one_group_is_not_groups(plan_file: Path) -> None:
     plan_file.write_text(plan_file.read_text().replace("parallelism:", RACKS, 1))
     found = found_links(plan_file)
-    row = links.busiest_links(found)[0]
+    row = found.busiest_links[0]
     for n, said in ((1, "of 1 group: "), (5, "of 5 groups: ")):
-        text = links.link_text(found, row | {"n_groups": n, "groups": {"dp 1": 3}}).plain
+        text = found.link_text(row | {"n_groups": n, "groups": {"dp 1": 3}}).plain
         assert said in text
 
 

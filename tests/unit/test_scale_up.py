@@ -22,8 +22,7 @@ from libra_planner.inputs.parts import load_parts
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Line
 from libra_planner.procurement.lines import Book, FabricShop, purchase
-from libra_planner.tui.screens.links import check_links, parts_text
-from libra_planner.tui.screens.links import notes as screen_notes
+from libra_planner.tui.screens.links import check_links
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -209,7 +208,7 @@ def test_check_says_the_oversubscription_that_is_built(plan, run) -> None:
 
 def test_the_cockpit_counts_switches_in_words(plan) -> None:
     found = check_links(lp.load_plan(plan(text=RAILS)), VECTOR, "ecmp", 0, lambda *_: None)
-    inner, outer = parts_text(found).plain.splitlines()
+    inner, outer = found.parts_text.plain.splitlines()
     assert inner == "dim1: 256 switches; 2,048 npu-switch cables"
     assert outer == "dim2: 56 leaves, 19 spines; 2,048 host-leaf, 1,064 leaf-spine cables"
 
@@ -219,7 +218,7 @@ def test_the_cockpit_shows_the_same_links(plan) -> None:
     found = check_links(problem, VECTOR, "ecmp", 0, lambda *_: None)
     design = link_check(problem, VECTOR).design
     assert design_parts(found.checked.report.design) == design_parts(design)
-    assert "dim1: tier node has no NIC price" in screen_notes(found).plain.replace("\n", " ")
+    assert "dim1: tier node has no NIC price" in found.notes.plain.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

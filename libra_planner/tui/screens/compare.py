@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -13,13 +14,13 @@ from textual.events import Resize
 from textual.widgets import DataTable, Static
 
 from libra_planner.tui.dialogs import Prompt
-from libra_planner.tui.plans import MOST_LETTERS
+from libra_planner.tui.plans import MOST_LETTERS, Pin
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
-    from libra_planner.tui.plans import Pin
 
 OTHER_WORK = "other work"
 """Step times of different work are not compared (C6)."""
@@ -30,8 +31,8 @@ class ComparedRow:
     """One figure of every pinned design, and its delta to the baseline's (empty for that one)."""
 
     name: str
-    texts: tuple[str, ...]
-    deltas: tuple[str, ...]
+    texts: Sequence[str]
+    deltas: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class BarGroup:
     """
 
     title: str
-    parts: tuple[tuple[float, ...], ...]
-    texts: tuple[str, ...]
+    parts: Sequence[Sequence[float]]
+    texts: Sequence[str]
 
     def lines(self, names: Sequence[str], longest: int) -> Iterator[str]:
         """Title and bars, the longest of which has ``longest`` cells."""
@@ -71,9 +72,9 @@ def stacked_bar(parts: Sequence[float], top: float, n_cells: int) -> str:
     >>> stacked_bar((3.0, 1.0), 8.0, 8), stacked_bar((8.0,), 8.0, 4)
     ('███░', '████')
     """
-    ends = [round(sum(parts[: i + 1]) / top * n_cells) for i in range(len(parts))]
-    starts = [0, *ends]
-    return "".join(_INKS[i] * (end - starts[i]) for i, end in enumerate(ends))
+    ends = [round(sum(parts[:i]) / top * n_cells) for i in range(len(parts) + 1)]
+    pairs = zip(_INKS, pairwise(ends), strict=False)
+    return "".join(ink * (end - begin) for ink, (begin, end) in pairs)
 
 
 def bar_lines(pins: Sequence[Pin], n_cells: int) -> list[str]:
@@ -83,39 +84,26 @@ def bar_lines(pins: Sequence[Pin], n_cells: int) -> list[str]:
     longest = n_cells - max(map(len, names)) - tail - 3
     if longest < _LEAST_BAR:
         return []
-    drawn = [list(group.lines(names, longest)) for group in groups]
-    return [line for lines in drawn for line in (*lines, "")][:-1]
+    return [line for group in groups for line in (*group.lines(names, longest), "")][:-1]
 
 
 def bar_groups(pins: Sequence[Pin]) -> list[BarGroup]:
     """Step time on own links, or time per sequence of different work (C6), and network cost."""
-    from libra_planner.units import format_usd
-
-    costs = [pin.evaluation.network_cost_usd for pin in pins]
-    texts = tuple(map(format_usd, costs))
-    money = BarGroup("Network cost", tuple((cost,) for cost in costs), texts)
-    times = _time_bars(pins)
-    return [times, money] if times else [money]
-
-
-def _time_bars(pins: Sequence[Pin]) -> BarGroup | None:
-    from libra_planner.units import format_time
-
-    same, mixed = _is_same_work(pins), _mixes_parts(pins)
+    costs, same = [pin.evaluation.network_cost_usd for pin in pins], _is_same_work(pins)
+    money = BarGroup("Network cost", [(cost,) for cost in costs], [*map(format_usd, costs)])
     sequences = [1 if same else pin.problem.step.n_sequences or 0 for pin in pins]
-    if not all(sequences) or (mixed and not same):
-        return None
-    parts = tuple(
-        (pin.evaluation.compute_s / n, _exposed_s(pin) / n)
-        for pin, n in zip(pins, sequences, strict=True)
-    )
-    texts = tuple(
-        f"{format_time(sum(both))}, {both[1] / (sum(both) or 1.0):.2%} exposed" for both in parts
-    )
-    title = "Step time" if same else "Time per sequence"
+    if not all(sequences) or (_mixes_parts(pins) and not same):
+        return [money]
+    parts, texts = [], []
+    for of, n in zip([pin.evaluation for pin in pins], sequences, strict=True):
+        exposed_s = max(0.0, of.own_links_step_time_s - of.compute_s) / n
+        parts.append((of.compute_s / n, exposed_s))
+        total_s = sum(parts[-1])
+        texts.append(f"{format_time(total_s)}, {exposed_s / (total_s or 1.0):.2%} exposed")
     own = any(pin.evaluation.real_link_step_time_s is not None for pin in pins)
-    title += " on partial groups' own links" if own else ""
-    return BarGroup(f"{title}: █ compute, ░ exposed communication", parts, texts)
+    title = "Step time" if same else "Time per sequence"
+    title += " on partial groups' own links" * own
+    return [BarGroup(f"{title}: █ compute, ░ exposed communication", parts, texts), money]
 
 
 def _is_same_work(pins: Sequence[Pin]) -> bool:
@@ -126,10 +114,6 @@ def _mixes_parts(pins: Sequence[Pin]) -> bool:
     """Whether parts of steps stand beside other workloads: no time per sequence tells anything."""
     several = len({pin.problem.workload_name for pin in pins}) > 1
     return several and any(pin.problem.covers == "part" for pin in pins)
-
-
-def _exposed_s(pin: Pin) -> float:
-    return max(0.0, pin.evaluation.own_links_step_time_s - pin.evaluation.compute_s)
 
 
 def disagreement(pins: Sequence[Pin]) -> str:
@@ -155,79 +139,95 @@ def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     pins : one or more.
     baseline : index of the one that the others are compared to.
     """
-    return [*_figures(pins, baseline), *_dimensions(pins, baseline), *_settings(pins)]
+    from libra_planner.views.design import rule_texts
 
-
-def _figures(pins: Sequence[Pin], baseline: int) -> Iterator[ComparedRow]:
-    from libra_planner.units import format_bytes, format_time, format_usd
-
-    figures: list[tuple[str, Callable[[Pin], float | None] | None, Callable[[float], str]]] = [
-        ("step time", _of(lambda e: e.step_time_s), format_time),
-        ("  compute", _of(lambda e: e.compute_s), format_time),
-        ("  exposed comm.", _of(lambda e: e.communication_s), format_time),
-        ("on own links", _of(lambda e: e.real_link_step_time_s), format_time),
-        ("time / sequence", None if _mixes_parts(pins) else _per_sequence_s, format_time),
-        ("network cost", _of(lambda e: e.network_cost_usd), format_usd),
-        ("system cost", _of(lambda e: e.cost_usd if e.fixed_cost_usd else None), format_usd),
-        ("time x cost", _of(_time_x_cost), lambda x: f"{format_usd(x)} s"),
-        ("memory / NPU", _memory_bytes, format_bytes),
-        ("speedup vs equal", _of(lambda e: e.speedup_vs_equal), _ratio),
-        ("perf/cost vs equal", _of(lambda e: e.perf_per_cost_vs_equal), _ratio),
+    problems, none = [pin.problem for pin in pins], ("",) * len(pins)
+    labels = max((problem.topology.labels for problem in problems), key=len)
+    figures = [one for one in _FIGURES if one[0] != _PER_SEQUENCE or not _mixes_parts(pins)]
+    bandwidths = [(label, _bandwidth(i), format_bandwidth) for i, label in enumerate(labels)]
+    broken = [len(pin.evaluation.violated) for pin in pins]
+    rules = zip_longest(*map(rule_texts, problems), fillvalue="")
+    settings = zip_longest(*(problem.settings for problem in problems), fillvalue="")
+    said: list[tuple[str, Sequence[str]]] = [
+        ("plan", [pin.path.name for pin in pins]),
+        ("workload", [problem.workload_name for problem in problems]),
+        ("topology", [str(problem.topology) for problem in problems]),
+        *(("" if i else "settings", texts) for i, texts in enumerate(settings)),
+        *((f"rule {i}", texts) for i, texts in enumerate(rules, 1)),
     ]
-    for name, figure, shown in figures:
-        values = [figure(pin) if figure else None for pin in pins]
-        if any(value is not None for value in values):
-            texts = tuple("-" if value is None else shown(value) for value in values)
-            timed = name in _OF_A_STEP
-            yield ComparedRow(name, texts, _deltas(pins, values, baseline, same_work=timed))
-    broken = tuple(_broken(pin) for pin in pins)
-    yield ComparedRow("rules", broken, ("",) * len(pins))
+    return [
+        *_figure_rows(pins, baseline, figures),
+        ComparedRow("rules", [f"{n} BROKEN" if n else "met" for n in broken], none),
+        *_figure_rows(pins, baseline, bandwidths),
+        *(ComparedRow(name, texts, none) for name, texts in said),
+    ]
 
+
+def _figure_rows(
+    pins: Sequence[Pin], baseline: int, figures: Sequence[_Figure]
+) -> Iterator[ComparedRow]:
+    """A row for each figure that any design has; step times of other work have no delta."""
+    other = [work_key(pin.problem) != work_key(pins[baseline].problem) for pin in pins]
+    for name, figure, shown in figures:
+        values = [figure(pin.problem, pin.evaluation) for pin in pins]
+        base = values[baseline]
+        deltas = [
+            ""
+            if i == baseline or value is None or base is None
+            else OTHER_WORK
+            if name in _OF_A_STEP and other[i]
+            else delta(value, base)
+            for i, value in enumerate(values)
+        ]
+        if any(value is not None for value in values):
+            texts = ["-" if value is None else shown(value) for value in values]
+            yield ComparedRow(name, texts, deltas)
+
+
+_Number: TypeAlias = "Callable[[Problem, Evaluation], float | None]"
+_Figure: TypeAlias = "tuple[str, _Number, Callable[[float], str]]"
+"""Name, number of a design, and how it is shown."""
+
+
+def _per_sequence_s(problem: Problem, evaluation: Evaluation) -> float | None:
+    """What designs with different work are ranked by (C6)."""
+    n_sequences = problem.step.n_sequences
+    return evaluation.own_links_step_time_s / n_sequences if n_sequences else None
+
+
+def _memory_bytes(problem: Problem, _: Evaluation) -> float | None:
+    """What weights, gradients and optimizer states need, the most of any workload (C19)."""
+    return max((one.total_bytes for one in problem.step.memories.values()), default=None)
+
+
+def _bandwidth(dim: int) -> _Number:
+    return lambda _, of: (
+        of.bandwidth_bytes_per_s[dim] if dim < len(of.bandwidth_bytes_per_s) else None
+    )
+
+
+_PER_SEQUENCE = "time / sequence"
+
+_FIGURES: tuple[_Figure, ...] = (
+    ("step time", lambda _, of: of.step_time_s, format_time),
+    ("  compute", lambda _, of: of.compute_s, format_time),
+    ("  exposed comm.", lambda _, of: of.communication_s, format_time),
+    ("on own links", lambda _, of: of.real_link_step_time_s, format_time),
+    (_PER_SEQUENCE, _per_sequence_s, format_time),
+    ("network cost", lambda _, of: of.network_cost_usd, format_usd),
+    ("system cost", lambda _, of: of.cost_usd if of.fixed_cost_usd else None, format_usd),
+    (
+        "time x cost",
+        lambda _, of: of.own_links_step_time_s * of.cost_usd,
+        lambda usd_s: f"{format_usd(usd_s)} s",
+    ),
+    ("memory / NPU", _memory_bytes, format_bytes),
+    ("speedup vs equal", lambda _, of: of.speedup_vs_equal, "{:.3f}x".format),
+    ("perf/cost vs equal", lambda _, of: of.perf_per_cost_vs_equal, "{:.3f}x".format),
+)
 
 _OF_A_STEP = ("step time", "  compute", "  exposed comm.", "on own links", "time x cost")
 """Figures that only steps of the same work share."""
-
-
-def _time_x_cost(evaluation: Evaluation) -> float:
-    return evaluation.own_links_step_time_s * evaluation.cost_usd
-
-
-def _of(figure: Callable[[Evaluation], float | None]) -> Callable[[Pin], float | None]:
-    return lambda pin: figure(pin.evaluation)
-
-
-def _per_sequence_s(pin: Pin) -> float | None:
-    """What designs with different work are ranked by (C6)."""
-    n_sequences = pin.problem.step.n_sequences
-    return pin.evaluation.own_links_step_time_s / n_sequences if n_sequences else None
-
-
-def _memory_bytes(pin: Pin) -> float | None:
-    """What weights, gradients and optimizer states need, the most of any workload (C19)."""
-    return max((one.total_bytes for one in pin.problem.step.memories.values()), default=None)
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.3f}x"
-
-
-def _broken(pin: Pin) -> str:
-    n = len(pin.evaluation.violated)
-    return f"{n} BROKEN" if n else "met"
-
-
-def _deltas(
-    pins: Sequence[Pin], values: Sequence[float | None], baseline: int, *, same_work: bool
-) -> tuple[str, ...]:
-    base = values[baseline]
-    return tuple(
-        ""
-        if i == baseline or value is None or base is None
-        else OTHER_WORK
-        if same_work and work_key(pins[i].problem) != work_key(pins[baseline].problem)
-        else delta(value, base)
-        for i, value in enumerate(values)
-    )
 
 
 def delta(value: float, base: float) -> str:
@@ -248,42 +248,6 @@ def work_key(problem: Problem) -> tuple[object, ...]:
     return problem.workload_name, names, batch
 
 
-def _dimensions(pins: Sequence[Pin], baseline: int) -> Iterator[ComparedRow]:
-    from libra_planner.units import format_bandwidth
-
-    n_dims = max(len(pin.bandwidth_GBps) for pin in pins)
-    labels = max((pin.problem.topology.labels for pin in pins), key=len)
-    for i in range(n_dims):
-        values = [b[i] if i < len(b) else None for b in (pin.bandwidth_GBps for pin in pins)]
-        exact = [pin.evaluation.bandwidth_bytes_per_s for pin in pins]
-        texts = tuple(format_bandwidth(b[i]) if i < len(b) else "-" for b in exact)
-        deltas = _deltas(pins, values, baseline, same_work=False)
-        yield ComparedRow(f"{labels[i]}", texts, deltas)
-
-
-def _settings(pins: Sequence[Pin]) -> Iterator[ComparedRow]:
-    none = ("",) * len(pins)
-    yield ComparedRow("plan", tuple(pin.path.name for pin in pins), none)
-    yield ComparedRow("workload", tuple(pin.problem.workload_name for pin in pins), none)
-    yield ComparedRow("topology", tuple(str(pin.problem.topology) for pin in pins), none)
-    for i in range(max(len(pin.problem.settings) for pin in pins)):
-        yield ComparedRow(
-            "" if i else "settings", tuple(_nth(pin.problem.settings, i) for pin in pins), none
-        )
-    rules = [_rules(pin.problem) for pin in pins]
-    for i in range(max(map(len, rules))):
-        yield ComparedRow(f"rule {i + 1}", tuple(_nth(texts, i) for texts in rules), none)
-
-
-def _nth(texts: Sequence[str], i: int) -> str:
-    return texts[i] if i < len(texts) else ""
-
-
-def _rules(problem: Problem) -> list[str]:
-    texts = [rule.text for rule in problem.rules] + [one.text for one in problem.step_time_limits]
-    return list(dict.fromkeys(texts))
-
-
 _EMPTY = """Nothing is pinned yet.
 
 p pins the design on screen, with the plan as it stands.
@@ -302,9 +266,7 @@ class ComparePane(Pane):
         Binding("d,delete", "unpin", "Unpin", key_display="d", show=True),
     ]
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._of: tuple[tuple[str, ...], int] | None = None
+    _of: tuple[tuple[str, ...], int] | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(_EMPTY, id="compare-empty")
@@ -315,28 +277,25 @@ class ComparePane(Pane):
         yield Static(_HINT, id="compare-hint")
 
     def show_session(self) -> None:
-        session, table = self.session, self.query_one(DataTable)
-        shown = (tuple(pin.name for pin in session.pins), session.baseline)
+        pins, baseline = self.session.pins, self.session.baseline
+        shown = (tuple(pin.name for pin in pins), baseline)
         if shown == self._of:
             return
-        self._of, chosen = shown, self._chosen()
-        self.query_one("#compare-empty").display = not session.pins
-        hint = self.query_one("#compare-hint", Static)
-        table.display = hint.display = bool(session.pins)
-        note = disagreement(session.pins)
+        table, hint = self.query_one(DataTable), self.query_one("#compare-hint", Static)
+        self._of, chosen = shown, self._chosen
+        self.query_one("#compare-empty").display = not pins
+        table.display = hint.display = bool(pins)
+        note = disagreement(pins)
         hint.update(Text(f"{note}\n{_HINT}" if note else _HINT))
         table.clear(columns=True)
-        self._draw()
-        if not session.pins:
-            return
-        table.add_column("")
-        for i, pin in enumerate(session.pins):
-            base = i == session.baseline
-            table.add_column(Text(f"{pin.name}{' (baseline)' if base else ''}", "bold"))
-        for row in compared_rows(session.pins, session.baseline):
-            cells = [_cell(text, d) for text, d in zip(row.texts, row.deltas, strict=True)]
-            table.add_row(Text(row.name, "bold"), *cells)
-        table.move_cursor(column=min(chosen, len(session.pins) - 1) + 1)
+        if pins:
+            table.add_column("")
+            for i, pin in enumerate(pins):
+                table.add_column(Text(f"{pin.name}{' (baseline)' * (i == baseline)}", "bold"))
+            for row in compared_rows(pins, baseline):
+                cells = [_cell(*both) for both in zip(row.texts, row.deltas, strict=True)]
+                table.add_row(Text(row.name, "bold"), *cells)
+            table.move_cursor(column=min(chosen, len(pins) - 1) + 1)
         self._draw()
 
     def on_resize(self, _event: Resize) -> None:
@@ -352,29 +311,27 @@ class ComparePane(Pane):
         self.set_class(bool(lines) and taken <= self.size.height, "-charts")
         chart.update(_inked_lines(lines))
 
+    @property
     def _chosen(self) -> int:
         """Index of the pinned design under the cursor."""
         return max(self.query_one(DataTable).cursor_column - 1, 0)
 
     def on_data_table_column_selected(self, _event: DataTable.ColumnSelected) -> None:
-        self.action_load()
-
-    def action_load(self) -> None:
         """Go back to a pinned design and its plan."""
         if self.session.pins:
-            self.cockpit.load_pin(self.session.pins[self._chosen()])
+            self.cockpit.load_pin(self.session.pins[self._chosen])
 
     def action_baseline(self) -> None:
         """Compare the others to this one."""
         if self.session.pins:
-            self.session.baseline = self._chosen()
+            self.session.baseline = self._chosen
             self.show_session()
 
     def action_rename(self) -> None:
         """Call a pinned design something else."""
         if not self.session.pins:
             return
-        chosen = self._chosen()
+        chosen = self._chosen
 
         def done(answer: str) -> None:
             self.session.rename(chosen, answer.strip())
@@ -386,7 +343,7 @@ class ComparePane(Pane):
     def action_unpin(self) -> None:
         """Drop a pinned design."""
         if self.session.pins:
-            self.session.unpin(self._chosen())
+            self.session.unpin(self._chosen)
             self.show_session()
 
 

@@ -17,7 +17,6 @@ from textual.widgets import Static
 from libra_planner.errors import Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
 from libra_planner.tui.plans import Bandwidth, Reading
-from libra_planner.tui.screens.links import note_lines
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.bandwidths import Bandwidths, DimensionRow, changed_bandwidth
 from libra_planner.tui.widgets.contents import Card
@@ -173,6 +172,7 @@ def shadow_table(optimum: Optimum) -> Table | None:
 def notes(problem: Problem, evaluation: Evaluation) -> Text:
     """What the figures take for granted."""
     from libra_planner.views.plan import memory_lines, result_notes
+    from libra_planner.views.renderers.terminal import note_lines
 
     memory = (line.text for line in memory_lines(problem))
     return note_lines([*memory, *result_notes(problem, evaluation)])

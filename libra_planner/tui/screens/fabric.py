@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.console import Group
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,9 +17,12 @@ from textual.widgets import DataTable, Input, Label, Select
 from libra_planner.fabric.topology import WIRINGS
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui.dialogs import Panel
-from libra_planner.tui.screens import links
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, fill
+from libra_planner.tui.work import Ticket, run_apart
+
+if TYPE_CHECKING:
+    from libra_planner.tui.screens.links import CheckedLinks
 
 
 def policies() -> list[str]:
@@ -44,12 +47,10 @@ class FabricPane(Pane):
         Binding("h", "heat", "Heat map", show=True),
     ]
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._found: links.CheckedLinks | None = None
-        self._wanted: tuple[Any, ...] = ()
-        self._rows: list[dict[str, Any]] = []
-        self._blanking: Timer | None = None
+    _found: CheckedLinks | None = None
+    _wanted: tuple[Any, ...] = ()
+    _rows: Sequence[dict[str, Any]] = ()
+    _blanking: Timer | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="fabric-bar"):
@@ -73,30 +74,34 @@ class FabricPane(Pane):
                 yield Card(id="fabric-heat")
 
     def show_session(self) -> None:
-        session = self.session
-        if session.problem is None or not session.current:
+        session, problem = self.session, self.session.problem
+        if problem is None or not session.current:
             self._wanted = ()
             self.say("no links: the plan has faults")
             return
-        policy, seed = str(self.query_one("#policy", Select).value), self._seed()
-        wanted = (id(session.problem), session.edits.bandwidth_GBps, policy, seed)
-        if wanted != self._wanted:
-            self._wanted = wanted
-            self._check(policy, seed)
+        bandwidth, asked = session.bandwidth_bytes_per_s, (self._policy, self._seed)
+        wanted = (id(problem), session.edits.bandwidth_GBps, *asked)
+        if wanted == self._wanted:
+            return
+        self._wanted, self._found = wanted, None
+        self._blank_soon()
 
+        def call(ticket: Ticket) -> CheckedLinks:
+            from libra_planner.tui.screens.links import check_links
+
+            return run_apart(partial(check_links, problem, bandwidth, *asked), ticket)
+
+        self.begin("check", "checking the links", call=call, done=self._show)
+
+    @property
+    def _policy(self) -> str:
+        return str(self.query_one("#policy", Select).value)
+
+    @property
     def _seed(self) -> int | None:
         """The seed of one routing; ``None`` for the mean of several."""
         text = self.query_one("#seed", Input).value
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-    def _check(self, policy: str, seed: int | None) -> None:
-        problem, bandwidth = self.session.problem, self.session.bandwidth_bytes_per_s
-        if problem is None:
-            return
-        self._found = None
-        self._blank_soon()
-        work = partial(links.check_links, problem, bandwidth, policy, seed)
-        self.solve("check", "checking the links", work=work, done=self._done)
 
     def _blank_soon(self) -> None:
         """What is on screen goes away, unless the new links are there before anybody reads it."""
@@ -107,50 +112,32 @@ class FabricPane(Pane):
         if self._blanking is not None:
             self._blanking.stop()
 
-    def _done(self, found: links.CheckedLinks) -> None:
-        self._stay()
-        self._found = found
-        self._show()
-
     def say(self, text: str) -> None:
         self._stay()
-        self._found, self._rows = None, []
-        self.query_one("#fabric-times", Card).show(Text(text, "italic"))
-        for name in ("dimensions", "layers", "notes", "heat"):
-            self.query_one(f"#fabric-{name}", Card).show("")
+        self._found, self._rows = None, ()
+        for name in ("times", "dimensions", "layers", "notes", "heat"):
+            shown = Text(text if name == "times" else "", "italic")
+            self.query_one(f"#fabric-{name}", Card).show(shown)
         self.query_one(DataTable).clear(columns=True)
 
-    def _show(self) -> None:
-        found = self._found
-        if found is None:
-            return
-        self.query_one("#fabric-times", Card).show(links.step_times(found))
-        self.query_one("#fabric-dimensions", Card).show(
-            Group(links.dimensions(found), links.parts_text(found))
-        )
-        title = Text(links.phase_name(found), "bold")
-        table = links.layers(found)
-        self.query_one("#fabric-layers", Card).show(Group(title, *([table] if table else [])))
-        self._show_busiest(found)
-        self.query_one("#fabric-notes", Card).show(links.notes(found))
-        self._show_heat()
-
-    def _show_busiest(self, found: links.CheckedLinks) -> None:
-        table: DataTable[Text] = self.query_one(DataTable)
-        self._rows = links.busiest_links(found)
+    def _show(self, found: CheckedLinks) -> None:
+        self._stay()
+        self._found, self._rows = found, found.busiest_links
+        for name, content in found.cards.items():
+            self.query_one(f"#fabric-{name}", Card).show(content)
         rows = [
             (row["link"], row["layer"], f"{row['n_flows']:g}", str(row["n_groups"]))
             for row in self._rows
         ]
         headers = ("busiest links (Enter: their flows)", "layer", "flows", "groups")
-        fill(table, headers if rows else (), rows, justify="left")
+        fill(self.query_one(DataTable), headers if rows else (), rows, justify="left")
+        self._show_heat()
 
     def _show_heat(self) -> None:
         if self._found is not None:
             wide = self.app.size.width >= _TWO_COLUMNS
             width = self.app.size.width // (2 if wide else 1) - 5
-            text = links.heat_maps(self._found, width)
-            self.query_one("#fabric-heat", Card).show(text)
+            self.query_one("#fabric-heat", Card).show(self._found.heat_maps(width))
 
     def on_resize(self, _event: Resize) -> None:
         self._show_heat()
@@ -167,14 +154,11 @@ class FabricPane(Pane):
         self.show_session()
         self.take_focus()
 
-    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
-        self.action_follow()
-
-    def action_follow(self) -> None:
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """The flows of the chosen link, hop by hop."""
         if self._found is not None and self._rows:
-            row = self._rows[min(self.query_one(DataTable).cursor_row, len(self._rows) - 1)]
-            self.app.push_screen(Panel(row["link"], links.link_text(self._found, row), wide=True))
+            row = self._rows[min(event.cursor_row, len(self._rows) - 1)]
+            self.app.push_screen(Panel(row["link"], self._found.link_text(row), wide=True))
 
     def action_heat(self) -> None:
         """To the heat map, or back to the busiest links."""
@@ -187,13 +171,13 @@ class FabricPane(Pane):
 
     def action_next_policy(self) -> None:
         """The next routing policy."""
-        select = self.query_one("#policy", Select)
         names = policies()
-        select.value = names[(names.index(str(select.value)) + 1) % len(names)]
+        following = names[(names.index(self._policy) + 1) % len(names)]
+        self.query_one("#policy", Select).value = following
 
     def action_next_seed(self, by: int) -> None:
         """Another draw alone; before the first the mean of several."""
-        seed = self._seed()
+        seed = self._seed
         following = (-1 if seed is None else seed) + by
         self.query_one("#seed", Input).value = str(following) if following >= 0 else ""
         self.show_session()

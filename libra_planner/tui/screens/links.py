@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.console import Group
-from rich.table import Table
+import numpy as np
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from libra_planner.check.hotspot import Hotspot
-    from libra_planner.check.report import RoutedList
-    from libra_planner.fabric.clos import Array, Layer
-    from libra_planner.problem import Problem
-    from libra_planner.tui.plans import Report
-    from libra_planner.views.check import CheckedPlan
+from libra_planner.check.hotspot import FlowNames, Hotspot, most_loaded
+from libra_planner.check.links import link_check
+from libra_planner.check.report import RoutedList, asked_seeds
+from libra_planner.evaluation import evaluated
+from libra_planner.fabric.clos import Array, Layer
+from libra_planner.fabric.parts import design_parts
+from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.routing.policy import Policy
+from libra_planner.tui.plans import Report
+from libra_planner.units import format_bandwidth, format_time
+from libra_planner.views.cells import Table, count, table_of
+from libra_planner.views.check import CheckedPlan, check_notes, step_time_table
+from libra_planner.views.links import hop_rows, layer_table, plural
+from libra_planner.views.phases import algorithm_lines, labels, link_rows
+from libra_planner.views.renderers.terminal import note_lines, panel_table
+from libra_planner.views.spread import mean_text, two_digits
 
 N_BUSIEST = 50
 MOST_ROWS = 16
-_SHADES = ((0.75, "░"), (1.25, "▒"), (2.0, "▓"), (math.inf, "█"))
-"""Shade of a link by its load over the mean of its layer."""
+_SHADES = (
+    (0.0, "·", "dim"),
+    (0.75, "░", ""),
+    (1.25, "▒", ""),
+    (2.0, "▓", "yellow"),
+    (math.inf, "█", "bold red"),
+)
+"""Shade and style of a link by its load over the mean of its layer."""
 
 LEGEND = "· idle  ░ under 3/4 of the layer's mean  ▒ near it  ▓ up to twice it  █ above"
+
+_LAYER_COLUMNS = {name: name for name in ("layer", "links", "flows", "FIM %")} | {
+    "floor %": "floor", "max/mean": "max/mean", "max flows": "busiest", "idle links": "idle"
+}  # fmt: skip
+"""Short headings by those of the commands."""
 
 
 @dataclass(frozen=True)
@@ -33,239 +53,172 @@ class CheckedLinks:
 
     checked: CheckedPlan = field(repr=False)
     hot: Hotspot | None = field(repr=False)
-    policy: str
+
+    @property
+    def routed(self) -> RoutedList | None:
+        """The flows of the phase to look at."""
+        return self.hot.routed if self.hot else None
+
+    @property
+    def cards(self) -> dict[str, RenderableType]:
+        """What the cards of the screen show, by their names."""
+        layers: list[RenderableType] = [Text(_phase_name(self), "bold")]
+        if self.hot:
+            table = layer_table(self.hot.worst.layers, flows="{:g}".format)
+            layers.append(panel_table(table, _LAYER_COLUMNS))
+        return {
+            "times": _step_times(self),
+            "dimensions": Group(panel_table(_dimension_table(self)), self.parts_text),
+            "layers": Group(*layers),
+            "notes": self.notes,
+        }
+
+    @property
+    def parts_text(self) -> Text:
+        """Switches and cables by tier, of the dimensions that have switches."""
+        text = Text()
+        for parts in design_parts(self.checked.report.design).dimensions:
+            if parts.n_switches:
+                switches = ", ".join(
+                    f"{part.n_switches:,} {plural(part.tier, part.n_switches)}"
+                    for part in parts.switches
+                )
+                cables = ", ".join(f"{part.n_cables:,} {part.joins}" for part in parts.cables)
+                text.append(f"{parts.label}: {switches}; {cables} cables\n", "dim")
+        return text
+
+    @property
+    def notes(self) -> Text:
+        """What collectives run, and what the check takes for granted, as ``check`` prints it."""
+        return note_lines([*algorithm_lines(self.checked.report), *check_notes(self.checked)])
+
+    @property
+    def busiest_links(self) -> list[dict[str, Any]]:
+        """The busiest links, as ``check --json`` lists them."""
+        return link_rows(self.hot, N_BUSIEST) if self.hot else []
+
+    def link_text(self, row: dict[str, Any]) -> Text:
+        """A link: its groups, its flows, and the way of each flow hop by hop."""
+        text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
+        groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())
+        of = f"of {row['n_groups']} {plural('group', row['n_groups'])}"
+        text.append(f"{of}: {groups}\n" if groups else "")
+        if self.routed is None or not row["flows"]:
+            return text.append("sprayed packets take all links of a group alike")
+        names = self.routed.flows.ids
+        for name in row["flows"]:
+            number = names.number_of(name) if isinstance(names, FlowNames) else None
+            text.append(f"\nflow {name} (from NPU to NPU)\n", "bold")
+            for hop in [] if number is None else hop_rows(self.routed, number):
+                text.append(f"  {hop['layer']:<11} {hop['link']:<34} {_flows(hop['n_flows']):>9}\n")
+        if row["n_flows"] > len(row["flows"]):
+            text.append(f"\n... and {row['n_flows'] - len(row['flows'])} more", "italic")
+        return text
+
+    def heat_maps(self, width: int) -> Text:
+        """Load of the links of each layer that offers a choice, or of the host links without."""
+        if self.routed is None:
+            return Text("no flows to draw")
+        text = Text(no_wrap=True)
+        inside = [layer for layer in self.routed.fabric.layers if not layer.is_host]
+        for layer in inside or self.routed.fabric.layers:
+            for line in _heat_map(self.routed, layer, width):
+                text.append_text(line).append("\n")
+        return text.append(LEGEND, "dim")
 
 
 def check_links(
     problem: Problem, bandwidth_bytes_per_s: Array, policy: str, seed: int | None, progress: Report
 ) -> CheckedLinks:
     """The same check as ``check PLAN --bandwidth ... --policy ...``, with ``--seed`` if given."""
-    from libra_planner.check.hotspot import most_loaded
-    from libra_planner.check.links import link_check
-    from libra_planner.check.report import asked_seeds
-    from libra_planner.evaluation import evaluated
-    from libra_planner.problem import fastest_alternative
-    from libra_planner.routing.policy import Policy
-    from libra_planner.views.check import CheckedPlan
-
     problem = fastest_alternative(problem, bandwidth_bytes_per_s)
     violated = evaluated(problem, bandwidth_bytes_per_s).violated
     links = link_check(problem, bandwidth_bytes_per_s)
     report = links.report(Policy(policy), seeds=asked_seeds(None, seed), progress=progress)
     checked = CheckedPlan(links, report, optimized=False, violated=violated)
-    return CheckedLinks(checked, most_loaded(links, report), policy)
+    return CheckedLinks(checked, most_loaded(links, report))
 
 
-def step_times(found: CheckedLinks) -> Group:
+def _step_times(found: CheckedLinks) -> Group:
     """Step time by the model, on whole links with spraying, and under the policy."""
-    from libra_planner.units import format_time
-    from libra_planner.views.spread import mean_text
-
     report = found.checked.report
-    table = _table("step time", "time", "vs ideal")
-    rows = (
+    rows = [
         ("ideal: all bandwidth", report.ideal_step_time_s),
         ("whole links, sprayed", report.spray_step_time_s),
-        (f"whole links, {found.policy}", float(report.effective_step_time_s.mean())),
-    )
-    for name, seconds in rows:
-        table.add_row(name, format_time(seconds), f"{seconds / report.ideal_step_time_s:.3f}x")
+        (f"whole links, {report.policy.name}", float(report.effective_step_time_s.mean())),
+    ]
     means = mean_text(report.effective_step_time_s, format_time)
-    return Group(table, *([Text(means)] if means else []))
+    return Group(panel_table(step_time_table(rows)), *([Text(means)] if means else []))
 
 
-def dimensions(found: CheckedLinks) -> Table:
+def _dimension_table(found: CheckedLinks) -> Table:
     """What every dimension is built of, and how it fares."""
-    from libra_planner.fabric.parts import design_parts
-    from libra_planner.units import format_bandwidth
-    from libra_planner.views.spread import two_digits
-
     report = found.checked.report
-    built, fares = ("switches", "cables", "optics"), ("effic. %", "FIM %", "floor")
-    table = _table("dimension", "GB/s", "asked", *built, *fares)
-    for one, parts in zip(report.dimensions, design_parts(report.design).dimensions, strict=True):
-        table.add_row(
-            f"{one.label} {one.tier}",
-            format_bandwidth(one.bandwidth_Bps).removesuffix(" GB/s"),
-            format_bandwidth(one.asked_Bps).removesuffix(" GB/s"),
-            f"{parts.n_switches:,}" if parts.n_switches else "-",
-            f"{parts.n_cables:,}",
-            f"{parts.n_optics:,}",
-            two_digits(float(one.efficiency.mean()) * 100),
-            two_digits(float(one.fim_percent.mean())),
-            two_digits(one.fim_floor_percent),
-        )
-    return table
+    return table_of(
+        "",
+        zip(report.dimensions, design_parts(report.design).dimensions, strict=True),
+        {
+            "dimension": lambda row: f"{row[0].label} {row[0].tier}",
+            "GB/s": lambda row: format_bandwidth(row[0].bandwidth_Bps).removesuffix(" GB/s"),
+            "asked": lambda row: format_bandwidth(row[0].asked_Bps).removesuffix(" GB/s"),
+            "switches": lambda row: count(row[1].n_switches) if row[1].n_switches else "-",
+            "cables": lambda row: count(row[1].n_cables),
+            "optics": lambda row: count(row[1].n_optics),
+            "effic. %": lambda row: two_digits(float(row[0].efficiency.mean()) * 100),
+            "FIM %": lambda row: two_digits(float(row[0].fim_percent.mean())),
+            "floor": lambda row: two_digits(row[0].fim_floor_percent),
+        },
+        left=("dimension",),
+    )
 
 
-def parts_text(found: CheckedLinks) -> Text:
-    """Switches and cables by tier, of the dimensions that have switches."""
-    from libra_planner.fabric.parts import design_parts
-    from libra_planner.views.links import plural
-
-    text = Text()
-    for parts in design_parts(found.checked.report.design).dimensions:
-        if parts.n_switches:
-            switches = ", ".join(
-                f"{part.n_switches:,} {plural(part.tier, part.n_switches)}"
-                for part in parts.switches
-            )
-            cables = ", ".join(f"{part.n_cables:,} {part.joins}" for part in parts.cables)
-            text.append(f"{parts.label}: {switches}; {cables} cables\n", "dim")
-    return text
-
-
-def note_lines(notes: Iterable[str]) -> Text:
-    """Notes as the commands print them, a paragraph each."""
-    return Text("\n".join(f"Note: {note}" for note in notes), "dim")
-
-
-def notes(found: CheckedLinks) -> Text:
-    """What collectives run, and what the check takes for granted, as ``check`` prints it."""
-    from libra_planner.views.check import check_notes
-    from libra_planner.views.phases import algorithm_lines
-
-    checked = found.checked
-    return note_lines((*algorithm_lines(checked.report), *check_notes(checked)))
-
-
-def layers(found: CheckedLinks) -> Table | None:
-    """Imbalance of each layer in the phase to look at, with the floor of any routing."""
-    from libra_planner.views.links import layer_table
-    from libra_planner.views.renderers.terminal import panel_table
-
-    if found.hot is None:
-        return None
-    table = layer_table(found.hot.worst.layers, flows="{:g}".format)
-    same = {name: name for name in ("layer", "links", "flows", "FIM %")}
-    others = {"floor %": "floor", "max/mean": "max/mean", "max flows": "busiest"}
-    return panel_table(table, {**same, **others, "idle links": "idle"})
-
-
-def phase_name(found: CheckedLinks) -> str:
+def _phase_name(found: CheckedLinks) -> str:
     """The phase to look at, for people."""
-    from libra_planner.views.phases import labels
-
-    hot = found.hot
+    hot, seeds = found.hot, found.checked.report.seeds
     if hot is None:
         return "no switches in this design: direct links offer no choice of path"
-    users = ", ".join(labels(hot.users))
-    slower = hot.worst.time_s / hot.worst.ideal_s
-    seeds = found.checked.report.seeds
     first = f" with seed {seeds[0]}" if len(seeds) > 1 else ""
-    where = f"{users} on {hot.phase.label}: {hot.worst.name}{first}"
-    return f"{where}, {slower:.3f}x the sprayed time"
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def heat_maps(found: CheckedLinks, width: int) -> Text:
-    """Load of the links of each layer that offers a choice, or of the host links without one."""
-    routed = found.hot.routed if found.hot else None
-    if routed is None:
-        return Text("no flows to draw")
-    text = Text(no_wrap=True)
-    inside = [layer for layer in routed.fabric.layers if not layer.is_host]
-    for layer in inside or routed.fabric.layers:
-        for line in _heat_map(routed, layer, width):
-            text.append_text(line).append("\n")
-    return text.append(LEGEND, "dim")
+    where = f"{', '.join(labels(hot.users))} on {hot.phase.label}: {hot.worst.name}{first}"
+    return f"{where}, {hot.worst.time_s / hot.worst.ideal_s:.3f}x the sprayed time"
 
 
 def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
     """A row per switch, a cell per link: its shade and its flows."""
-    import numpy as np
-
-    counts, fabric = routed.report.counts[layer.links], routed.fabric
+    counts = routed.report.counts[layer.links]
     if not counts.any():
         yield Text(f"{layer.name}: no flows", "bold")
         return
-    mean = float(counts.mean())
-    n_per_group = layer.n_per_group if not layer.is_host else fabric.hosts_per_leaf
-    groups = counts.reshape(-1, n_per_group)
-    names = [_row_name(layer, i) for i in range(len(groups))]
-    digits = len(f"{counts.max():.3g}")
-    room = width - max(map(len, names)) - 1
+    n_per_group = routed.fabric.hosts_per_leaf if layer.is_host else layer.n_per_group
+    groups, digits = counts.reshape(-1, n_per_group), len(f"{counts.max():.3g}")
+    is_leaf = layer.is_host or layer.name in ("leaf_up", "spine_down")
+    names = [f"{'leaf' if is_leaf else 'spine'} {i}" for i in range(len(groups))]
+    head = len(names[-1])
+    room = width - head - 1
     gap = " " if n_per_group * (digits + 2) <= room else ""
     per_cell = -(-n_per_group // max(room // (digits + 1 + len(gap)), 1))
-    starts = np.arange(0, n_per_group, per_cell)
-    shown = np.maximum.reduceat(groups, starts, axis=1)
-    order = np.arange(len(shown))
+    shown = np.maximum.reduceat(groups, np.arange(0, n_per_group, per_cell), axis=1)
+    order, rows = np.arange(len(shown)), f"{len(shown)}"
     if len(shown) > MOST_ROWS:
         order = np.argsort(-shown.max(axis=1), kind="stable")[:MOST_ROWS]
-    yield Text(_heading(layer, len(shown), n_per_group, per_cell), "bold")
+        rows = f"{MOST_ROWS} busiest of {len(shown):,}"
+    cells = f", the fullest of {per_cell} a cell" if per_cell > 1 else ""
+    yield Text(f"{layer.name}: {rows} switches x {n_per_group} links{cells}", "bold")
     for i in order:
-        line = Text(f"{names[i]:<{max(map(len, names))}} ", "dim")
+        line = Text(f"{names[i]:<{head}} ", "dim")
         for value in shown[i]:
-            line.append(f"{shade(value / mean)}{value:<{digits}.3g}", _style(value / mean))
-            line.append(gap)
+            shade, style = _shade(value / counts.mean())
+            line.append(f"{shade}{value:<{digits}.3g}", style).append(gap)
         yield line
 
 
-def _heading(layer: Layer, n_groups: int, n_per_group: int, per_cell: int) -> str:
-    rows = f"{MOST_ROWS} busiest of {n_groups:,}" if n_groups > MOST_ROWS else f"{n_groups}"
-    cells = f", the fullest of {per_cell} a cell" if per_cell > 1 else ""
-    return f"{layer.name}: {rows} switches x {n_per_group} links{cells}"
+def _shade(ratio: float) -> tuple[str, str]:
+    """How dark a link is, and its style.
 
-
-def _row_name(layer: Layer, group: int) -> str:
-    tier = "leaf" if layer.is_host or layer.name in ("leaf_up", "spine_down") else "spine"
-    return f"{tier} {group}"
-
-
-def shade(ratio: float) -> str:
-    """How dark a link is.
-
-    >>> shade(0), shade(0.5), shade(1), shade(3)
-    ('·', '░', '▒', '█')
+    >>> _shade(0), _shade(1), _shade(3)
+    (('·', 'dim'), ('▒', ''), ('█', 'bold red'))
     """
-    if ratio == 0:
-        return "·"
-    return next(character for limit, character in _SHADES if ratio <= limit)
-
-
-def _style(ratio: float) -> str:
-    return "bold red" if ratio > 2 else "yellow" if ratio > 1.25 else "dim" if ratio == 0 else ""
-
-
-def busiest_links(found: CheckedLinks) -> list[dict[str, Any]]:
-    """The busiest links, as ``check --json`` lists them."""
-    from libra_planner.views.phases import link_rows
-
-    return link_rows(found.hot, N_BUSIEST) if found.hot else []
-
-
-def link_text(found: CheckedLinks, row: dict[str, Any]) -> Text:
-    """A link: its groups, its flows, and the way of each flow hop by hop."""
-    from libra_planner.check.hotspot import FlowNames
-    from libra_planner.views.links import hop_rows
-
-    text = Text(f"{row['layer']}, {_flows(row['n_flows'])}, {row['capacity_GBps']:g} GB/s\n")
-    groups = ", ".join(f"{name} ({n})" for name, n in row.get("groups", {}).items())
-    text.append(f"of {_groups(row['n_groups'])}: {groups}\n" if groups else "")
-    routed = found.hot.routed if found.hot else None
-    if routed is None or not row["flows"]:
-        return text.append("sprayed packets take all links of a group alike")
-    names = routed.flows.ids
-    for name in row["flows"]:
-        number = names.number_of(name) if isinstance(names, FlowNames) else None
-        text.append(f"\nflow {name} (from NPU to NPU)\n", "bold")
-        for hop in [] if number is None else hop_rows(routed, number):
-            text.append(f"  {hop['layer']:<11} {hop['link']:<34} {_flows(hop['n_flows']):>9}\n")
-    if row["n_flows"] > len(row["flows"]):
-        text.append(f"\n... and {row['n_flows'] - len(row['flows'])} more", "italic")
-    return text
-
-
-def _groups(n: int) -> str:
-    return "1 group" if n == 1 else f"{n} groups"
+    return next((shade, style) for limit, shade, style in _SHADES if ratio <= limit)
 
 
 def _flows(n: float) -> str:
-    return "1 flow" if n == 1 else f"{n:g} flows"
+    return f"{n:g} {plural('flow', n)}"

@@ -85,6 +85,11 @@ def panel_table(table: Table, names: Mapping[str, str] | None = None) -> rich.ta
     return _columns(table, names, padding=(0, 1, 0, 0), header_style="dim")
 
 
+def note_lines(notes: Iterable[str]) -> Text:
+    """Notes as the commands print them, a paragraph each."""
+    return Text("\n".join(f"Note: {note}" for note in notes), "dim")
+
+
 def _columns(table: Table, names: Mapping[str, str], **style: Any) -> rich.table.Table:
     shown = rich.table.Table(box=None, **style)
     for name, heading in names.items():
