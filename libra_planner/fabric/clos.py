@@ -26,6 +26,8 @@ Mask = NDArray[np.bool_]
 
 _UP = ("host_up", "leaf_up", "spine_up")
 _DOWN = ("core_down", "spine_down", "host_down")
+BETWEEN = (*_UP[1:], *_DOWN[:-1])
+"""Layers between switches."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,21 @@ class Layer:
     start : index of its first link in the fabric.
     n_links : failed ones included.
     n_per_group : links of one ECMP group, the lower switch's (or NPU's) links to the tier above.
-    is_host : whether it joins hosts; such links offer no choice of path (C10).
+    tier : of its lower ends: 0 for hosts, 1 for leaves, 2 for spines.
+    n_owners : hosts, leaves or pods that share it evenly: what one carries no path can change.
     """
 
     name: str
     start: int
     n_links: int
-    n_per_group: int
-    is_host: bool
+    n_per_group: int = 1
+    tier: int = 0
+    n_owners: int = 1
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it joins hosts; such links offer no choice of path (C10)."""
+        return self.tier == 0
 
     @property
     def links(self) -> slice:
@@ -100,26 +109,17 @@ class Clos:
 
     def __post_init__(self) -> None:
         counts = ("hosts_per_leaf", "n_leaves", "n_parallel", "n_pods", "core_parallel", "n_planes")
-        for name in counts:
-            self._require(name, least=1)
-        self._require("n_spines", least=0)
-        self._require("n_cores", least=0)
-        self._require_bandwidth("host_Bps", needed=True)
-        self._require_bandwidth("uplink_Bps", needed=self.n_spines > 0)
-        self._require_bandwidth("core_Bps", needed=self.n_cores > 0)
+        for name, least in (*zip(counts, [1] * 6, strict=True), ("n_spines", 0), ("n_cores", 0)):
+            if getattr(self, name) < least:
+                got = f"got {getattr(self, name)}"
+                raise SpecError(Fault(got, f"expected {least} or more", path=name))
+        speeds = {"host_Bps": 1, "uplink_Bps": self.n_spines, "core_Bps": self.n_cores}
+        for name in filter(speeds.get, speeds):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                got = f"got {getattr(self, name):g}"
+                raise SpecError(Fault(got, "expected a bandwidth above 0", path=name))
         if self.n_cores and not self.n_spines:
             raise SpecError(Fault("got cores without spines", "expected n_spines of 1 or more"))
-
-    def _require(self, name: str, *, least: int) -> None:
-        if getattr(self, name) < least:
-            raise SpecError(
-                Fault(f"got {getattr(self, name)}", f"expected {least} or more", path=name)
-            )
-
-    def _require_bandwidth(self, name: str, *, needed: bool) -> None:
-        value = getattr(self, name)
-        if needed and not (np.isfinite(value) and value > 0):
-            raise SpecError(Fault(f"got {value:g}", "expected a bandwidth above 0", path=name))
 
     @property
     def total_pods(self) -> int:
@@ -149,28 +149,25 @@ class Clos:
     @property
     def n_switches(self) -> dict[str, int]:
         """Switches by tier."""
-        spines = self.n_spines * self.total_pods
-        counts = {
-            "leaf": self.total_leaves,
-            "spine": spines,
-            "core": self.n_planes * self.n_spines * self.n_cores,
-        }
-        return {tier: n for tier, n in counts.items() if n}
+        n_cores = self.n_planes * self.n_spines * self.n_cores
+        counts = ("leaf", self.total_leaves), ("spine", self.n_spines * self.total_pods)
+        return {tier: n for tier, n in (*counts, ("core", n_cores)) if n}
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """Layers from ``host_up`` to ``host_down``; each direction of a tier is one."""
-        sizes = [(self.n_hosts, 1)]
+        tiers = [(self.n_hosts, 1, 1)]
         if self.n_spines:
-            sizes.append((self.total_leaves * self.n_uplinks, self.n_uplinks))
+            tiers.append((self.total_leaves, self.n_uplinks, self.n_uplinks))
         if self.n_cores:
-            n_spine_up = self.total_pods * self.n_spines * self.n_core_links
-            sizes.append((n_spine_up, self.n_core_links))
-        names = _UP[: len(sizes)] + _DOWN[-len(sizes) :]
+            n_per_pod = self.n_spines * self.n_core_links
+            tiers.append((self.total_pods, n_per_pod, self.n_core_links))
+        up = list(enumerate(tiers))
         layers, start = [], 0
-        for name, (n_links, n_per_group) in zip(names, sizes + sizes[::-1], strict=True):
-            layers.append(Layer(name, start, n_links, n_per_group, name.startswith("host")))
-            start += n_links
+        names = _UP[: len(up)] + _DOWN[-len(up) :]
+        for name, (tier, (n_owners, n, n_per_group)) in zip(names, up + up[::-1], strict=True):
+            layers.append(Layer(name, start, n_owners * n, n_per_group, tier, n_owners))
+            start += n_owners * n
         return tuple(layers)
 
     def layer(self, name: str) -> Layer:
@@ -185,12 +182,10 @@ class Clos:
     @cached_property
     def capacity_Bps(self) -> Array:
         """Bandwidth of each link, shape (n_links,); 0 for failed ones."""
-        of_tier = {"host": self.host_Bps, "leaf": self.uplink_Bps, "spine": self.core_Bps}
-        tier_of = {"spine_down": "leaf", "core_down": "spine"}
+        speeds_Bps = (self.host_Bps, self.uplink_Bps, self.core_Bps)
         capacity = np.empty(self.n_links)
         for layer in self.layers:
-            tier = tier_of.get(layer.name, layer.name.split("_")[0])
-            capacity[layer.links] = of_tier[tier]
+            capacity[layer.links] = speeds_Bps[layer.tier]
         capacity[self.failed] = 0.0
         return capacity
 
@@ -232,7 +227,7 @@ class Clos:
         """Lower and upper end of a link of a layer, each with its number."""
         if layer.is_host:
             return f"host {index}", f"leaf {index // self.hosts_per_leaf}"
-        if layer.name in ("leaf_up", "spine_down"):
+        if layer.tier == 1:
             bundle, parallel = divmod(index, self.n_parallel)
             leaf, spine = divmod(bundle, self.n_spines)
             upper = leaf // self.n_leaves * self.n_spines + spine
@@ -323,6 +318,8 @@ class Hops(NamedTuple):
     src_leaf, dst_leaf, src_pod, dst_pod : indices over all pods.
     leaves_leaf : whether a flow goes up to a spine.
     leaves_pod : whether it goes on up to a core.
+    first : where the links of the leaf or pod begin that a flow crosses in each layer between
+        switches, in the order of a path, shape (n_flows, 4); -1 where it turns earlier.
     """
 
     src_leaf: Indices
@@ -331,6 +328,7 @@ class Hops(NamedTuple):
     dst_pod: Indices
     leaves_leaf: Mask
     leaves_pod: Mask
+    first: Indices
 
 
 class Tiers(NamedTuple):
@@ -371,16 +369,27 @@ def hops(fabric: Clos, flows: Flows) -> Hops:
         if wrong.size:
             got = f"got {name} {host[wrong[0]]} of flow {wrong[0]}"
             raise SpecError(Fault(got, f"expected a host of 0 .. {fabric.n_hosts - 1}"))
-    leaf = fabric.leaf_of(flows.src), fabric.leaf_of(flows.dst)
-    pod = fabric.pod_of(flows.src), fabric.pod_of(flows.dst)
-    leaves_leaf, leaves_pod = leaf[0] != leaf[1], pod[0] != pod[1]
-    apart = (leaves_leaf & (fabric.n_spines == 0)) | (leaves_pod & (fabric.n_cores == 0))
+    where = hops_between(fabric, fabric.leaf_of(flows.src), fabric.leaf_of(flows.dst))
+    apart = where.leaves_leaf & (fabric.n_spines == 0) | where.leaves_pod & (fabric.n_cores == 0)
     apart |= fabric.plane_of(flows.src) != fabric.plane_of(flows.dst)
     if apart.any():
         i = int(np.argmax(apart))
         got = f"flow {i} goes from host {flows.src[i]} to host {flows.dst[i]}"
         raise SpecError(Fault(got, "expected hosts that the fabric joins"))
-    return Hops(*leaf, *pod, leaves_leaf, leaves_pod)
+    return where
+
+
+def hops_between(fabric: Clos, src_leaf: Indices, dst_leaf: Indices) -> Hops:
+    """Where flows between leaves turn around, if they are joined."""
+    src_pod, dst_pod = src_leaf // fabric.n_leaves, dst_leaf // fabric.n_leaves
+    leaves_leaf, leaves_pod = src_leaf != dst_leaf, src_pod != dst_pod
+    owners = (src_leaf, src_pod, dst_pod, dst_leaf)
+    first = np.full((len(src_leaf), 4), -1)
+    for layer in fabric.layers[1:-1]:
+        i, used = BETWEEN.index(layer.name), leaves_leaf if layer.tier == 1 else leaves_pod
+        begin = layer.start + owners[i] * (layer.n_links // layer.n_owners)
+        first[:, i] = np.where(used, begin, -1)
+    return Hops(src_leaf, dst_leaf, src_pod, dst_pod, leaves_leaf, leaves_pod, first)
 
 
 class Choice(NamedTuple):
@@ -409,28 +418,33 @@ def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = No
     where : :func:`hops` of the flows, if they are known already.
     """
     where = hops(fabric, flows) if where is None else where
-    links = np.full((flows.n_flows, len(fabric.layers)), -1, dtype=np.int64)
-    column = {layer.name: i for i, layer in enumerate(fabric.layers)}
+    existing = [BETWEEN.index(layer.name) for layer in fabric.layers[1:-1]]
+    between = links_between(fabric, choice, where)[:, existing]
+    return np.column_stack([flows.src, between, fabric.layers[-1].start + flows.dst])
 
-    def put(name: str, mask: Mask, index: Indices) -> None:
-        start = fabric.layer(name).start
-        links[mask, column[name]] = start + index[mask]
 
-    everyone = np.ones(flows.n_flows, dtype=np.bool_)
-    put("host_up", everyone, flows.src)
-    put("host_down", everyone, flows.dst)
-    if fabric.n_spines:
-        spine = choice.uplink // fabric.n_parallel
-        down = (where.dst_leaf * fabric.n_spines + spine) * fabric.n_parallel + choice.spine_down
-        put("leaf_up", where.leaves_leaf, where.src_leaf * fabric.n_uplinks + choice.uplink)
-        put("spine_down", where.leaves_leaf, down)
-    if fabric.n_cores:
-        core = choice.core_link // fabric.core_parallel
-        up = (where.src_pod * fabric.n_spines + spine) * fabric.n_core_links + choice.core_link
-        down = (where.dst_pod * fabric.n_spines + spine) * fabric.n_cores + core
-        put("spine_up", where.leaves_pod, up)
-        put("core_down", where.leaves_pod, down * fabric.core_parallel + choice.core_down)
-    return links
+def links_between(fabric: Clos, choice: Choice, where: Hops) -> Indices:
+    """Links between switches that each flow crosses, shape (n_flows, 4) as in :data:`BETWEEN`."""
+    spine = choice.uplink // fabric.n_parallel
+    core = spine * fabric.n_cores + choice.core_link // fabric.core_parallel
+    up, down = spine * fabric.n_core_links, core * fabric.core_parallel
+    links = np.stack(
+        [
+            choice.uplink,
+            up + choice.core_link,
+            down + choice.core_down,
+            spine * fabric.n_parallel + choice.spine_down,
+        ],
+        axis=1,
+    )
+    return np.where(where.first < 0, -1, where.first + links)
+
+
+def choice_of(fabric: Clos, links: Indices, where: Hops) -> Choice:
+    """The choice whose :func:`links_between` these are."""
+    numbers = (fabric.n_uplinks, fabric.n_core_links, fabric.core_parallel, fabric.n_parallel)
+    picks = np.where(links < 0, -1, (links - where.first) % np.maximum(numbers, 1))
+    return Choice(*np.ascontiguousarray(picks.T))
 
 
 @dataclass(frozen=True)
@@ -475,7 +489,6 @@ class LiveLinks:
 
 
 _SHOWN = 5
-_BETWEEN_SWITCHES = ("leaf_up", "spine_up")
 
 
 def cable_failures(fabric: Clos) -> Indices:
@@ -484,7 +497,7 @@ def cable_failures(fabric: Clos) -> Indices:
     >>> cable_failures(Clos(1, 2, 1, host_Bps=1.0, uplink_Bps=1.0)).tolist()
     [[2, 4], [3, 5]]
     """
-    up = [layer for layer in fabric.layers if layer.name in _BETWEEN_SWITCHES]
+    up = [layer for layer in fabric.layers if layer.name in _UP[1:]]
     links = [np.arange(layer.start, layer.start + layer.n_links) for layer in up]
     cables = np.concatenate([*links, np.zeros(0, dtype=np.int64)])
     return np.stack([cables, fabric.reverse(cables)], axis=1)
@@ -588,9 +601,7 @@ def _leaves_joined(fabric: Clos, pairs: Indices) -> Mask:
     """Which pairs of different leaves of one plane some uplink joins, shape (n_pairs,)."""
     if not (fabric.n_spines and len(pairs)):
         return np.zeros(len(pairs), dtype=np.bool_)
-    src, dst = pairs.T
-    src_pod, dst_pod = src // fabric.n_leaves, dst // fabric.n_leaves
-    where = Hops(src, dst, src_pod, dst_pod, src != dst, src_pod != dst_pod)
+    where = hops_between(fabric, *pairs.T)
     return np.asarray(LiveLinks(fabric).uplinks(where).any(axis=1))
 
 

@@ -24,20 +24,18 @@ from libra_planner.fabric.clos import (
     Hops,
     Indices,
     by_tier,
+    choice_of,
     hops,
+    links_between,
     links_of,
 )
 from libra_planner.routing.loads import (
     DEAD,
-    choice_of,
     groups,
     link_counts,
     no_load,
-    no_picks,
-    picks_of,
     rank,
     ranks,
-    weighted_counts,
     weights_of,
 )
 from libra_planner.routing.rates import max_min_rates
@@ -73,8 +71,7 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     >>> greedy(fabric, flows).uplink
     array([ 1,  0, -1])
     """
-    group = groups(flows, per_collective=per_collective)
-    return choice_of(placed(fabric, flows, group, no_picks(flows)))
+    return _placed(fabric, flows, groups(flows, per_collective=per_collective))
 
 
 def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
@@ -90,39 +87,41 @@ def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
     (array([0, 0, 1]), array([0, 1, 1]))
     """
     group, weights = groups(flows, per_collective=False), weights_of(fabric, flows)
-    return choice_of(placed(fabric, flows, group, no_picks(flows), weights))
+    return _placed(fabric, flows, group, weights=weights)
 
 
-def placed(
+def _shape(fabric: Clos) -> tuple[int, int, int, int]:
+    return fabric.n_spines, fabric.n_parallel, fabric.n_cores, fabric.core_parallel
+
+
+def _placed(
     fabric: Clos,
     flows: Flows,
     group: Indices,
-    picks: Indices,
+    *,
+    links: Indices | None = None,
     weights: Indices | None = None,
-) -> Indices:
-    """Picks with a path for each flow that has none; those that have one keep it.
+) -> Choice:
+    """A path for each flow that has none; those that have one keep it.
 
     Parameters
     ----------
     group : shape (n_flows,); loads start again at 0 for each group.
-    picks : columns are the fields of a :class:`~libra_planner.fabric.clos.Choice`, -1 where
-        there is none; overwritten.
-    weights : what a flow adds to the load of a link at leaves, and at cores, shape
-        (n_flows, 2); 1 without them.
+    links : :func:`~libra_planner.fabric.clos.links_between` of the flows, -1 for those without.
+    weights : what a flow adds to the load of each of these links; 1 without them.
     """
     from libra_planner.routing.kernels.assignment import place
 
     where = hops(fabric, flows)
-    order = np.lexsort((-flows.size_bytes, picks[:, 0] < 0, group))
+    links = np.full_like(where.first, -1) if links is None else links.copy()
+    order = np.lexsort((-flows.size_bytes, links[:, 0] < 0, group))
     order = np.ascontiguousarray(order[where.leaves_leaf[order]])
-    tiers = by_tier(fabric, no_load(fabric))
-    if weights is None:
-        weights = np.ones((flows.n_flows, 2), dtype=np.int64)
-    lost = place(tuple(tiers), tuple(where), order, group, picks, weights)
+    weights = np.ones_like(links) if weights is None else weights
+    lost = place(no_load(fabric), _shape(fabric), where.first, order, group, links, weights)
     if lost >= 0:
         got = f"got no path for flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]}"
         raise SpecError(Fault(got, "expected one over links that have not failed"))
-    return picks
+    return choice_of(fabric, links, where)
 
 
 _FIRST, _LAST = 4.0, 0.2
@@ -168,30 +167,25 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     >>> sorted(annealing(fabric, flows, seed=1).uplink.tolist())
     [0, 1]
     """
-    starts = [greedy(fabric, flows), greedy_by_bytes(fabric, flows)]
-    start = min(starts, key=lambda choice: rank(fabric, flows, choice))
-    found = choice_of(_annealed(fabric, flows, start, np.random.default_rng(seed), n_sweeps))
-    return min(start, found, key=lambda choice: rank(fabric, flows, choice))
-
-
-def _annealed(
-    fabric: Clos, flows: Flows, start: Choice, rng: np.random.Generator, n_sweeps: int
-) -> Indices:
-    """Picks after the sweep with the least largest load, then least sum of squares."""
     from libra_planner.routing.kernels.assignment import sweep
 
+    starts = [greedy(fabric, flows), greedy_by_bytes(fabric, flows)]
+    start = min(starts, key=lambda choice: rank(fabric, flows, choice))
     where, weights = hops(fabric, flows), weights_of(fabric, flows)
-    tiers = by_tier(fabric, no_load(fabric) + weighted_counts(fabric, flows, start, weights))
-    fixed = (tuple(tiers), tuple(where))
-    picks, movable = picks_of(start), np.flatnonzero(where.leaves_leaf)
-    unit = float(np.mean(weights.astype(np.float64) ** 2)) if weights.size else 1.0
-    best, least, change = picks.copy(), (int(weights.max(axis=1).sum()), 0.0), 0.0
+    links, movable = links_between(fabric, start, where), np.flatnonzero(where.leaves_leaf)
+    load, used = no_load(fabric), links >= 0
+    np.add.at(load, links[used], weights[used])
+    unit = float(np.mean(weights[:, :2].astype(np.float64) ** 2)) if weights.size else 1.0
+    best, least, change = links.copy(), (int(weights.max(axis=1).sum()), 0.0), 0.0
+    rng = np.random.default_rng(seed)
     for temperature in unit * np.geomspace(_FIRST, _LAST, n_sweeps):
-        change += sweep(*fixed, picks, weights, movable, temperature, rng)
-        most = max(int(tier[tier < DEAD].max(initial=0)) for tier in tiers)
-        if (most, change) < least:
-            best, least = picks.copy(), (most, change)
-    return best
+        arrays = (load, _shape(fabric), where.first, links, weights, np.zeros(2, dtype=np.int64))
+        change += sweep(arrays, movable, temperature, rng)
+        most = int(load[load < DEAD].max(initial=0))
+        if (most, change) < least:  # The largest load, then the sum of squares.
+            best, least = links.copy(), (most, change)
+    found = choice_of(fabric, best, where)
+    return min(start, found, key=lambda choice: rank(fabric, flows, choice))
 
 
 def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choice:
@@ -233,35 +227,39 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     array([1, 0, 0])
     """
     where, group = hops(fabric, flows), groups(flows, per_collective=per_collective)
-    picks = no_picks(flows)
+    choice = Choice(*np.full((4, flows.n_flows), -1))
     crossing = np.flatnonzero(where.leaves_leaf)
     crossing = crossing[np.argsort(-flows.size_bytes[crossing], kind="stable")]
     if crossing.size:
         spine = _live_spines(fabric, where, group, crossing)
-        picks[crossing, 0], picks[crossing, 3] = _leaf_links(fabric, where, group, crossing, spine)
-        inter = where.leaves_pod[crossing]
-        if inter.any():
-            picks[crossing[inter], 1:3] = _cores(
-                fabric, where, group, crossing[inter], spine[inter]
-            )
-    return choice_of(_mended(fabric, flows, group, picks))
+        links = [
+            ranks((group * fabric.total_leaves + leaf)[crossing] * fabric.n_spines + spine)
+            for leaf in (where.src_leaf, where.dst_leaf)
+        ]
+        up, down = (one % fabric.n_parallel for one in links)
+        choice.uplink[crossing], choice.spine_down[crossing] = spine * fabric.n_parallel + up, down
+        inter, far = where.leaves_pod[crossing], crossing[where.leaves_pod[crossing]]
+        if far.size:
+            cores = _cores(fabric, where, group, far, spine[inter])
+            choice.core_link[far], choice.core_down[far] = cores
+    return _mended(fabric, flows, group, choice)
 
 
-def _mended(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> Indices:
-    """The picks with flows over failed links, or all flows, placed anew."""
-    links = links_of(fabric, flows, choice_of(picks))[:, 1:-1]
+def _mended(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choice:
+    """The choice with flows over failed links, or all flows, placed anew."""
+    links = links_between(fabric, choice, hops(fabric, flows))
     is_lost = np.any((links >= 0) & ~fabric.alive[links], axis=1)
     is_proven = not (fabric.failed.size and fabric.n_cores)
     if is_proven and not is_lost.any():
-        return picks
-    picks[is_lost] = -1
-    both = [placed(fabric, flows, group, one) for one in (picks, no_picks(flows))]
+        return choice
+    links[is_lost] = -1
+    both = [_placed(fabric, flows, group, links=links), _placed(fabric, flows, group)]
     return min(both, key=lambda one: _largest_count(fabric, flows, group, one))
 
 
-def _largest_count(fabric: Clos, flows: Flows, group: Indices, picks: Indices) -> int:
+def _largest_count(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> int:
     """Most flows of one group on a link between switches."""
-    links = links_of(fabric, flows, choice_of(picks))[:, 1:-1]
+    links = links_between(fabric, choice, hops(fabric, flows))
     keys = group[:, None] * fabric.n_links + links
     return int(np.unique(keys[links >= 0], return_counts=True)[1].max(initial=0))
 
@@ -298,8 +296,10 @@ def _spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices, n_spin
     return _colors(levels, n_spines, n_exact=2 if mixed else 3)
 
 
-def _cores(fabric: Clos, where: Hops, group: Indices, crossing: Indices, spine: Indices) -> Indices:
-    """Core link and link down of each flow between pods, shape (n, 2)."""
+def _cores(
+    fabric: Clos, where: Hops, group: Indices, crossing: Indices, spine: Indices
+) -> tuple[Indices, Indices]:
+    """Core link and link down of each flow between pods."""
     levels, of_spine = [], []
     for pod in (where.src_pod, where.dst_pod):
         one = (group[crossing] * fabric.total_pods + pod[crossing]) * fabric.n_spines + spine
@@ -307,32 +307,15 @@ def _cores(fabric: Clos, where: Hops, group: Indices, crossing: Indices, spine: 
         levels.append([one, group[crossing] * fabric.n_spines + spine])
     core = _colors(levels, fabric.n_cores, n_exact=2)
     up, down = (ranks(one * fabric.n_cores + core) % fabric.core_parallel for one in of_spine)
-    return np.stack([core * fabric.core_parallel + up, down], axis=1)
-
-
-def _leaf_links(
-    fabric: Clos, where: Hops, group: Indices, crossing: Indices, spine: Indices
-) -> tuple[Indices, Indices]:
-    """Uplink and link down of each flow, given its spine."""
-    links = []
-    for leaf in (where.src_leaf, where.dst_leaf):
-        of_leaf = group[crossing] * fabric.total_leaves + leaf[crossing]
-        links.append(ranks(of_leaf * fabric.n_spines + spine) % fabric.n_parallel)
-    return spine * fabric.n_parallel + links[0], links[1]
+    return core * fabric.core_parallel + up, down
 
 
 def _colors(levels: list[list[Indices]], n_colors: int, *, n_exact: int) -> Indices:
     """Colours that divide every set evenly; ``levels`` by side, then from small sets to large."""
     from libra_planner.routing.kernels.assignment import color_evenly
 
-    sets = np.stack([np.stack([_numbered(keys) for keys in side]) for side in levels])
-    waiting = np.full(int(sets.max()) + 1, -1, dtype=np.int64)
-    return color_evenly(sets, waiting, np.arange(sets.shape[2]), n_colors, n_exact)
-
-
-def _numbered(keys: Indices) -> Indices:
-    """Keys as numbers from 0 without gaps."""
-    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    sets = [[np.unique(keys, return_inverse=True)[1] for keys in side] for side in levels]
+    return color_evenly(np.array(sets, dtype=np.int64), n_colors, n_exact)
 
 
 _SAME = 1e-9
@@ -494,11 +477,13 @@ def _limits(fabric: Clos, state: _State, f: int) -> Indices:
 
 def _moved(fabric: Clos, flows: Flows, state: _State, f: int, link: int) -> Iterator[Choice]:
     """The choice with flow f on the greedy path without a link, if there is one."""
-    from libra_planner.routing.kernels.assignment import path_cost
+    from libra_planner.routing.kernels.assignment import place
 
-    load = no_load(fabric) + link_counts(fabric, flows, state.choice)
+    where, load = hops(fabric, flows), no_load(fabric) + link_counts(fabric, flows, state.choice)
     load[state.links[f][state.links[f] >= 0]] -= 1
     load[link] = DEAD
-    picks, ends = picks_of(state.choice), hops(fabric, flows)
-    if path_cost(tuple(by_tier(fabric, load)), tuple(ends), picks[f], f) < DEAD:
-        yield choice_of(picks)
+    links = links_between(fabric, state.choice, where)
+    links[f] = -1
+    fixed = (_shape(fabric), where.first, np.array([f]), where.src_leaf)
+    if place(load, *fixed, links, np.zeros_like(links)) < 0:
+        yield choice_of(fabric, links, where)

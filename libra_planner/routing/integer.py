@@ -8,17 +8,19 @@ import numpy as np
 from scipy import optimize, sparse
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices, hops, links_of
-from libra_planner.routing.assignment import annealing, edge_coloring, greedy
-from libra_planner.routing.loads import (
-    COLUMN_OF,
-    Bound,
-    are_alike,
-    choice_of,
-    no_picks,
-    rank,
-    ranks,
+from libra_planner.fabric.clos import (
+    BETWEEN,
+    Array,
+    Choice,
+    Clos,
+    Flows,
+    Hops,
+    Indices,
+    hops,
+    links_between,
 )
+from libra_planner.routing.assignment import annealing, edge_coloring, greedy
+from libra_planner.routing.loads import Bound, are_alike, rank, ranks
 
 MAX_VARIABLES = 300_000
 """Largest program that is tried."""
@@ -91,19 +93,15 @@ def _least_possible(fabric: Clos, flows: Flows, where: Hops) -> float:
     weight = np.ones(flows.n_flows) if alike else flows.size_bytes
     speed = fabric.alive.astype(np.float64) if alike else fabric.capacity_Bps
     least = 0.0
-    for name, of_switch, used in (
-        ("leaf_up", where.src_leaf, where.leaves_leaf),
-        ("spine_down", where.dst_leaf, where.leaves_leaf),
-        ("spine_up", where.src_pod, where.leaves_pod),
-        ("core_down", where.dst_pod, where.leaves_pod),
-    ):
-        if used.any():
-            n_switches = fabric.total_pods if used is where.leaves_pod else fabric.total_leaves
-            of_each = speed[fabric.layer(name).links].reshape(n_switches, -1)
-            for switch in np.unique(of_switch[used]):
-                working = of_each[switch][of_each[switch] > 0]
-                shared = _least_shared(weight[used & (of_switch == switch)], working)
-                least = max(least, shared)
+    owners = (where.src_leaf, where.src_pod, where.dst_pod, where.dst_leaf)
+    for layer in fabric.layers[1:-1]:
+        of_switch = owners[BETWEEN.index(layer.name)]
+        used = where.leaves_leaf if layer.tier == 1 else where.leaves_pod
+        of_each = speed[layer.links].reshape(layer.n_owners, -1)
+        for switch in np.unique(of_switch[used]):
+            working = of_each[switch][of_each[switch] > 0]
+            shared = _least_shared(weight[used & (of_switch == switch)], working)
+            least = max(least, shared)
     return round(least) if alike else least
 
 
@@ -133,7 +131,7 @@ class _Program:
     fabric : whose paths they are: with flows that are alike parallel links are one.
     kind : of each variable.
     picks : the path of each variable, shape (n_variables, 4).
-    links : that it takes, shape (n_variables, n_layers), -1 for none; host links are left out.
+    links : between switches that it takes, shape (n_variables, 4), -1 for none.
     load : that one such flow adds to each of them.
     room : load that each link of the fabric takes for each unit of T.
     demand : flows of each kind.
@@ -175,8 +173,7 @@ def _program(fabric: Clos, flows: Flows, where: Hops) -> _Program | None:
     picks = np.concatenate([far if where.leaves_pod[f] else near for f in one])
     flow = one[kind]
     taken = Flows(flows.src[flow], flows.dst[flow], flows.size_bytes[flow])
-    links = links_of(fabric, taken, choice_of(picks))
-    links[:, [0, -1]] = -1
+    links = links_between(fabric, Choice(*picks.T), hops(fabric, taken))
     works = np.all((links < 0) | fabric.alive[links], axis=1)
     kind, picks, links = kind[works], picks[works], links[works]
     load = np.ones(links.shape)
@@ -252,18 +249,18 @@ def _proven(solution: optimize.OptimizeResult, bound: Bound, *, counts: bool) ->
 
 def _chosen(fabric: Clos, flows: Flows, program: _Program, n_flows: Indices) -> Choice:
     """Flows of each kind dealt to its paths in order, then to parallel links in turn."""
-    picks = no_picks(flows)
+    picks = np.full((flows.n_flows, 4), -1)
     picks[program.in_order] = program.picks[np.repeat(np.arange(n_flows.size), n_flows)]
+    choice = Choice(*picks.T)
     if not program.counts:
-        return choice_of(picks)
-    links = links_of(program.fabric, flows, choice_of(picks))
-    pairs = list(zip(fabric.layers, program.fabric.layers, strict=True))
-    for i, (all_, own) in enumerate(pairs[1:-1], start=1):
+        return choice
+    links = links_between(program.fabric, choice, hops(program.fabric, flows))
+    for all_, own in zip(fabric.layers[1:-1], program.fabric.layers[1:-1], strict=True):
+        i = BETWEEN.index(all_.name)
         used = links[:, i] >= 0
         bundle = links[used, i] - own.start
         alive = fabric.alive[all_.links].reshape(own.n_links, -1)
         working_first = np.argsort(~alive, axis=1, kind="stable")
         turn = working_first[bundle, ranks(bundle) % alive.sum(axis=1)[bundle]]
-        column = COLUMN_OF[all_.name]
-        picks[used, column] = picks[used, column] * alive.shape[1] + turn
-    return choice_of(picks)
+        picks[used, i] = picks[used, i] * alive.shape[1] + turn
+    return choice

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -293,50 +292,16 @@ DEAD = 1 << 52
 _LONGEST = 1 << 20
 """Weight of the flow that takes a link for the longest time, where flows are not alike."""
 
-COLUMN_OF = MappingProxyType({"leaf_up": 0, "spine_up": 1, "core_down": 2, "spine_down": 3})
-"""The field of a :class:`Choice`, a column of picks, that says which link of a layer is taken."""
-
 
 def no_load(fabric: Clos) -> Indices:
     """Load of every link without flows: 0, or :data:`DEAD` where it has failed."""
     return np.where(fabric.alive, 0, DEAD).astype(np.int64)
 
 
-def no_picks(flows: Flows) -> Indices:
-    """Picks of flows that have no path yet: the fields of a :class:`Choice`, shape (n_flows, 4)."""
-    return np.full((flows.n_flows, len(Choice._fields)), -1, dtype=np.int64)
-
-
-def choice_of(picks: Indices) -> Choice:
-    """Columns of the picks as a choice."""
-    return Choice(*np.ascontiguousarray(picks.T))
-
-
-def picks_of(choice: Choice) -> Indices:
-    """A choice as columns, for compiled loops."""
-    return np.stack(choice, axis=1)
-
-
 def link_counts(fabric: Clos, flows: Flows, choice: Choice) -> Indices:
     """Flows on each link, shape (n_links,)."""
     links = links_of(fabric, flows, choice)
     return np.bincount(links[links >= 0], minlength=fabric.n_links)
-
-
-def weighted_counts(fabric: Clos, flows: Flows, choice: Choice, weights: Indices) -> Indices:
-    """Weights of the flows on each link, shape (n_links,); those of host links are at leaves.
-
-    Parameters
-    ----------
-    weights : as :func:`weights_of` has them.
-    """
-    links = links_of(fabric, flows, choice)
-    found = np.zeros(fabric.n_links, dtype=np.int64)
-    for i, layer in enumerate(fabric.layers):
-        column, at_cores = links[:, i], layer.name in ("spine_up", "core_down")
-        used = column >= 0
-        np.add.at(found, column[used], weights[used, int(at_cores)])
-    return found
 
 
 def imbalance(fabric: Clos, flows: Flows, choice: Choice) -> tuple[int, float]:
@@ -363,16 +328,17 @@ def are_alike(fabric: Clos, flows: Flows) -> bool:
 
 
 def weights_of(fabric: Clos, flows: Flows) -> Indices:
-    """What each flow adds to the load of a link at leaves, and at cores, shape (n_flows, 2).
+    """What each flow adds to the load of its links between switches, shape (n_flows, 4).
 
-    1 where flows :func:`are_alike`; else the time that its bytes take there, in whole steps.
+    Columns are as in :data:`~libra_planner.fabric.clos.BETWEEN`. 1 where flows :func:`are_alike`;
+    else the time that its bytes take there, in whole steps.
     """
     if are_alike(fabric, flows):
-        return np.ones((flows.n_flows, 2), dtype=np.int64)
+        return np.ones((flows.n_flows, 4), dtype=np.int64)
     core_Bps = fabric.core_Bps if fabric.n_cores else fabric.uplink_Bps
     time_s = flows.size_bytes[:, None] / np.array([fabric.uplink_Bps, core_Bps])
     weights: Indices = np.rint(time_s / time_s.max() * _LONGEST).astype(np.int64)
-    return weights
+    return weights[:, [0, 1, 1, 0]]
 
 
 def busiest_s(fabric: Clos, flows: Flows, choice: Choice) -> float:

@@ -24,104 +24,90 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.fabric.clos import Hops, Tiers
 from libra_planner.routing.kernels import kept, part
 from libra_planner.routing.loads import DEAD
 
 Ints = NDArray[np.int64]
-Arrays = tuple[NDArray[Any], ...]
+Shape = tuple[int, int, int, int]
+"""Spines of a pod, parallel links to each, cores of a spine, parallel links to each."""
 
 
 @part
-def _add(load: Tiers, ends: Hops, picks: Ints, f: int, step: Ints, sign: int) -> None:
-    """Add ``sign`` times the step of a flow, at leaves and at cores, to every link of flow f."""
-    n_parallel, core_parallel = load.leaf_up.shape[2], load.spine_up.shape[3]
-    spine, parallel = divmod(picks[f, 0], n_parallel)
-    load.leaf_up[ends.src_leaf[f], spine, parallel] += sign * step[0]
-    load.spine_down[ends.dst_leaf[f], spine, picks[f, 3]] += sign * step[0]
-    if ends.leaves_pod[f]:
-        core, parallel = divmod(picks[f, 1], core_parallel)
-        load.spine_up[ends.src_pod[f], spine, core, parallel] += sign * step[1]
-        load.core_down[ends.dst_pod[f], spine, core, picks[f, 2]] += sign * step[1]
-
-
-@part
-def _least(row: Ints) -> int:
-    """Index of the least entry, the lowest of equal ones."""
-    best = 0
-    for i in range(1, row.shape[0]):
-        if row[i] < row[best]:
-            best = i
+def _least(load: Ints, start: int, n: int) -> int:
+    """Of n links from a first one the least loaded, the lowest of equal ones."""
+    best = start
+    for link in range(start + 1, start + n):
+        if load[link] < load[best]:
+            best = link
     return best
 
 
 @part
 def _pick_core(
-    load: Tiers, ends: Hops, pick: Ints, f: int, step: int, spine: int, least: int
+    load: Ints, shape: Shape, first: Ints, links: Ints, step: int, spine: int, least: int
 ) -> int:
-    """Least load over the spine's cores if it is below ``least``, and the links in ``pick``."""
-    n_cores, core_parallel = load.spine_up.shape[2:]
-    up, down = load.spine_up[ends.src_pod[f], spine], load.core_down[ends.dst_pod[f], spine]
-    for core in range(n_cores):
-        i, j = _least(up[core]), _least(down[core])
-        if max(up[core, i], down[core, j]) + step < least:
-            least = max(up[core, i], down[core, j]) + step
-            pick[1], pick[2] = core * core_parallel + i, j
+    """Least load over the spine's cores if it is below ``least``, and the path in ``links``."""
+    n_cores, parallel = shape[2:]
+    for core in range(spine * n_cores, (spine + 1) * n_cores):
+        i = _least(load, first[1] + core * parallel, parallel)
+        j = _least(load, first[2] + core * parallel, parallel)
+        if max(load[i], load[j]) + step < least:
+            least, links[1], links[2] = max(load[i], load[j]) + step, i, j
     return least
 
 
 @part
-def _pick_path(load: Tiers, ends: Hops, pick: Ints, f: int, step: Ints) -> int:
-    """As :func:`path_cost`: of all paths, the one whose most loaded link has the least load.
-
-    The flow's own step, at leaves and at cores, is counted.
-    """
-    n_spines, n_parallel = load.leaf_up.shape[1:]
-    up, down = load.leaf_up[ends.src_leaf[f]], load.spine_down[ends.dst_leaf[f]]
+def _pick_path(load: Ints, shape: Shape, first: Ints, links: Ints, step: Ints) -> int:
+    """Load of the path whose most loaded link has the least, with the flow; it is in ``links``."""
+    n_spines, parallel = shape[:2]
     best = 2 * DEAD
     for spine in range(n_spines):
-        i, j = _least(up[spine]), _least(down[spine])
-        cost = max(up[spine, i], down[spine, j]) + step[0]
+        i = _least(load, first[0] + spine * parallel, parallel)
+        j = _least(load, first[3] + spine * parallel, parallel)
+        cost = max(load[i], load[j]) + step[0]
         if cost >= best:
             continue
-        if ends.leaves_pod[f]:
-            core_cost = _pick_core(load, ends, pick, f, step[1], spine, best)
+        if first[1] >= 0:
+            core_cost = _pick_core(load, shape, first, links, step[1], spine, best)
             if core_cost >= best:
                 continue
             cost = max(cost, core_cost)
-        best = cost
-        pick[0], pick[3] = spine * n_parallel + i, j
+        best, links[0], links[3] = cost, i, j
     return best
 
 
-@kept
-def path_cost(tiers: Arrays, hops: Arrays, pick: Ints, f: int) -> int:
-    """Load of the least loaded path of flow f, whose links are put into ``pick``."""
-    return _pick_path(Tiers(*tiers), Hops(*hops), pick, f, np.zeros(2, dtype=np.int64))
+@part
+def _add(load: Ints, links: Ints, step: Ints, sign: int) -> None:
+    """Add a flow to its links (sign 1) or take it away (-1)."""
+    for i in range(4):
+        if links[i] >= 0:
+            load[links[i]] += sign * step[i]
 
 
 @kept
-def place(tiers: Arrays, hops: Arrays, order: Ints, group: Ints, picks: Ints, weights: Ints) -> int:
+def place(
+    load: Ints, shape: Shape, first: Ints, order: Ints, group: Ints, links: Ints, weights: Ints
+) -> int:
     """Give every flow in ``order`` that has none a path of least load.
 
-    Row f of ``weights`` is what flow f adds to a link at leaves, and at cores. The load starts
+    Row f of ``first``, ``links`` and ``weights`` is of flow f: where its links begin in each
+    layer between switches, the one it takes, and what it adds to the load. The load starts
     again at each new group. The flows of a group that have a path come first.
 
     Returns
     -------
     The first flow without a path, or -1.
     """
-    load, ends = Tiers(*tiers), Hops(*hops)
-    first = 0
+    begin = 0
     for i in range(order.shape[0]):
         f = order[i]
-        if group[f] != group[order[first]]:
-            for j in range(first, i):
-                _add(load, ends, picks, order[j], weights[order[j]], -1)
-            first = i
-        if picks[f, 0] < 0 and _pick_path(load, ends, picks[f], f, weights[f]) >= DEAD:
+        if group[f] != group[order[begin]]:
+            for j in order[begin:i]:
+                _add(load, links[j], weights[j], -1)
+            begin = i
+        if links[f, 0] < 0 and _pick_path(load, shape, first[f], links[f], weights[f]) >= DEAD:
             return int(f)
-        _add(load, ends, picks, f, weights[f], 1)
+        _add(load, links[f], weights[f], 1)
     return -1
 
 
@@ -130,32 +116,24 @@ class _Walk(NamedTuple):
 
     Parameters
     ----------
-    load, ends, picks, weights : as for the greedy policy.
+    load, shape, first, links, weights : as for the greedy policy.
     top : the largest load of a working link, and the number of links that have it.
-    found : loads of a flow's links, two at leaves, two at cores, -1 for none.
     """
 
-    load: Tiers
-    ends: Hops
-    picks: Ints
+    load: Ints
+    shape: Shape
+    first: Ints
+    links: Ints
     weights: Ints
     top: Ints
-    found: Ints
 
 
 @part
-def _look(w: _Walk, f: int) -> bool:
-    """Put the loads of the links of flow f into ``found``; whether none would be above the top."""
-    spine, parallel = divmod(w.picks[f, 0], w.load.leaf_up.shape[2])
-    w.found[:] = -1
-    w.found[0] = w.load.leaf_up[w.ends.src_leaf[f], spine, parallel]
-    w.found[1] = w.load.spine_down[w.ends.dst_leaf[f], spine, w.picks[f, 3]]
-    if w.ends.leaves_pod[f]:
-        core, parallel = divmod(w.picks[f, 1], w.load.spine_up.shape[3])
-        w.found[2] = w.load.spine_up[w.ends.src_pod[f], spine, core, parallel]
-        w.found[3] = w.load.core_down[w.ends.dst_pod[f], spine, core, w.picks[f, 2]]
+def _fits(w: _Walk, f: int) -> bool:
+    """Whether flow f would leave no link of its own above the top."""
     for i in range(4):
-        if w.found[i] + w.weights[f, i // 2] > w.top[0] and w.found[i] >= 0:
+        link = w.links[f, i]
+        if link >= 0 and w.load[link] + w.weights[f, i] > w.top[0]:
             return False
     return True
 
@@ -163,81 +141,72 @@ def _look(w: _Walk, f: int) -> bool:
 @part
 def _shift(w: _Walk, f: int, sign: int) -> float:
     """Add flow f to its links (sign 1) or take it away (-1); change of the sum of squares."""
-    _look(w, f)
-    _add(w.load, w.ends, w.picks, f, w.weights[f], sign)
     change = 0.0
-    for i in range(4):
-        n, step = w.found[i], sign * w.weights[f, i // 2]
-        if n >= 0:
+    for i in (0, 3, 1, 2):
+        link = w.links[f, i]
+        if link >= 0:
+            n, step = w.load[link], sign * w.weights[f, i]
             w.top[1] += int(n + step == w.top[0]) - int(n == w.top[0])
+            w.load[link] += step
             change += float(2 * n + step) * step
     return change
-
-
-@part
-def _scan(loads: Ints, top: Ints) -> None:
-    """Take links into account in the top: the largest load, and how many have it."""
-    for n in loads:
-        if top[0] < n < DEAD:
-            top[0], top[1] = n, 1
-        elif n == top[0]:
-            top[1] += 1
 
 
 @part
 def _find_top(w: _Walk) -> None:
     """Look for the top among all links."""
     w.top[:] = 0
-    _scan(w.load.leaf_up.ravel(), w.top)
-    _scan(w.load.spine_down.ravel(), w.top)
-    _scan(w.load.spine_up.ravel(), w.top)
-    _scan(w.load.core_down.ravel(), w.top)
+    for n in w.load:
+        if w.top[0] < n < DEAD:
+            w.top[0], w.top[1] = n, 1
+        elif n == w.top[0]:
+            w.top[1] += 1
 
 
 @part
 def _draw_path(w: _Walk, f: int, rng: np.random.Generator) -> None:
     """Draw any path for flow f."""
-    n_spines, n_parallel = w.load.leaf_up.shape[1:]
-    n_cores, core_parallel = w.load.spine_up.shape[2:]
-    w.picks[f, 0] = int(rng.random() * n_spines * n_parallel)
-    w.picks[f, 3] = int(rng.random() * n_parallel)
-    if w.ends.leaves_pod[f]:
-        w.picks[f, 1] = int(rng.random() * n_cores * core_parallel)
-        w.picks[f, 2] = int(rng.random() * core_parallel)
+    n_spines, n_parallel, n_cores, core_parallel = w.shape
+    first, links = w.first[f], w.links[f]
+    up = int(rng.random() * n_spines * n_parallel)
+    spine = up // n_parallel
+    links[0] = first[0] + up
+    links[3] = first[3] + spine * n_parallel + int(rng.random() * n_parallel)
+    if first[1] >= 0:
+        up = spine * n_cores * core_parallel + int(rng.random() * n_cores * core_parallel)
+        links[1] = first[1] + up
+        links[2] = first[2] + up // core_parallel * core_parallel
+        links[2] += int(rng.random() * core_parallel)
 
 
 @part
 def _try(w: _Walk, f: int, temperature: float, rng: np.random.Generator) -> float:
     """Move flow f, or leave it where it is; change of the sum of squares."""
-    old = w.picks[f].copy()
+    old = w.links[f].copy()
     change = _shift(w, f, -1)
     _draw_path(w, f, rng)
-    if _look(w, f):  # So never more than the top, and never over a failed link.
+    if _fits(w, f):  # So never more than the top, and never over a failed link.
         change += _shift(w, f, 1)
         if change <= 0 or rng.random() < np.exp(-change / temperature):
             return change
         _shift(w, f, -1)
-    w.picks[f] = old
+    w.links[f] = old
     _shift(w, f, 1)
     return 0.0
 
 
 @kept
 def sweep(
-    tiers: Arrays,
-    hops: Arrays,
-    picks: Ints,
-    weights: Ints,
-    movable: Ints,
-    temperature: float,
-    rng: np.random.Generator,
+    arrays: tuple[Any, ...], movable: Ints, temperature: float, rng: np.random.Generator
 ) -> float:
-    """Try as many random moves as there are flows; change of the sum of squared loads."""
-    top, found = np.zeros(2, dtype=np.int64), np.empty(4, dtype=np.int64)
-    w = _Walk(Tiers(*tiers), Hops(*hops), picks, weights, top, found)
+    """Try as many random moves as there are flows; change of the sum of squared loads.
+
+    ``arrays`` are load, shape, first, links and weights, as for :func:`place`, and two zeros.
+    """
+    w = _Walk(*arrays)
     change = 0.0
     for _ in range(movable.shape[0]):
-        if top[1] == 0:
+        if w.top[1] == 0:
             _find_top(w)
         f = movable[int(rng.random() * movable.shape[0])]
         change += _try(w, f, temperature, rng)
@@ -260,7 +229,6 @@ class _Work(NamedTuple):
     label : half of each element, -1 for none, shape (n_elements,).
     walk : elements of a path or cycle, shape (n_elements,).
     weight : binary digits of a share, shape (n_elements,).
-    some : elements to be halved, shape (n_elements,).
     """
 
     sets: Ints
@@ -270,7 +238,6 @@ class _Work(NamedTuple):
     label: Ints
     walk: Ints
     weight: Ints
-    some: Ints
 
 
 @part
@@ -331,22 +298,6 @@ def _halve(w: _Work, members: Ints) -> None:
 
 
 @part
-def _part(w: _Work, members: Ints) -> int:
-    """Move the members of label 0 to the front, in order; how many they are."""
-    n_zeros = n_ones = 0
-    for e in members:
-        if w.label[e]:
-            w.walk[n_ones] = e
-            n_ones += 1
-        else:
-            members[n_zeros] = e
-            n_zeros += 1
-    for i in range(n_ones):
-        members[n_zeros + i] = w.walk[i]
-    return n_zeros
-
-
-@part
 def _share(w: _Work, members: Ints, n_first: int, n_colors: int) -> None:
     """Label a share of n_first / n_colors of every set 0, to within one or rarely two elements."""
     if 2 * n_first == n_colors:
@@ -355,20 +306,16 @@ def _share(w: _Work, members: Ints, n_first: int, n_colors: int) -> None:
     for e in members:
         w.weight[e] = (n_first << _N_BITS) // n_colors
     for bit in range(_N_BITS):
-        n = 0
-        for e in members:
-            if w.weight[e] >> bit & 1:
-                w.some[n] = e
-                n += 1
-        _halve(w, w.some[:n])
-        for e in w.some[:n]:
+        some = members[w.weight[members] >> bit & 1 == 1]
+        _halve(w, some)
+        for e in some:
             w.weight[e] += (1 - 2 * w.label[e]) << bit
     for e in members:
         w.label[e] = 0 if w.weight[e] else 1
 
 
 @part
-def _count(w: _Work, e: int, color: int, step: int, counts: Ints) -> None:
+def _count(w: _Work, e: Any, color: int, step: int, counts: Ints) -> None:
     for side in range(2):
         for level in range(counts.shape[1]):
             counts[side, level, w.sets[side, level, e], color] += step
@@ -377,26 +324,12 @@ def _count(w: _Work, e: int, color: int, step: int, counts: Ints) -> None:
 @part
 def _halve_pair(w: _Work, a: int, b: int, color: Ints, counts: Ints) -> None:
     """Divide the elements of two colours anew."""
-    n = 0
-    for e in range(color.shape[0]):
-        if color[e] == a or color[e] == b:
-            w.some[n] = e
-            n += 1
-    _halve(w, w.some[:n])
-    for e in w.some[:n]:
+    some = np.flatnonzero((color == a) | (color == b)).astype(np.int64)
+    _halve(w, some)
+    for e in some:
         _count(w, e, color[e], -1, counts)
         color[e] = b if w.label[e] else a
         _count(w, e, color[e], 1, counts)
-
-
-@part
-def _extremes(of_set: Ints) -> tuple[int, int]:
-    """Colours of which a set has least and most."""
-    a = b = 0
-    for i in range(of_set.shape[0]):
-        a = i if of_set[i] < of_set[a] else a
-        b = i if of_set[i] > of_set[b] else b
-    return a, b
 
 
 @part
@@ -411,47 +344,36 @@ def _even_out(w: _Work, color: Ints, counts: Ints) -> None:
             for level in range(counts.shape[1]):
                 for s in range(counts.shape[2]):
                     of_set = counts[side, level, s]
-                    a, b = _extremes(of_set)
+                    a, b = of_set.argmin(), of_set.argmax()
                     if of_set[b] - of_set[a] > 1:
                         is_even = False
                         _halve_pair(w, a, b, color, counts)
 
 
-@part
-def _push(todo: Ints, i: int, start: int, end: int, first: int, n_colors: int) -> None:
-    todo[i, 0], todo[i, 1], todo[i, 2], todo[i, 3] = start, end, first, n_colors
-
-
 @kept
-def color_evenly(sets: Ints, waiting: Ints, members: Ints, n_colors: int, n_exact: int) -> Ints:
+def color_evenly(sets: Ints, n_colors: int, n_exact: int) -> Ints:
     """Colour of each element: every set of the first n_exact levels gets floor or ceil of each.
 
     Parameters
     ----------
     sets : number of the set of each element, from 0, shape (2 sides, n_levels, n_elements).
-    waiting : -1 for each set, shape (n_sets,).
-    members : all elements, in the order in which they are paired; overwritten.
     n_exact : levels whose sets are unions of sets of the level below, 1 or more.
     """
-    n, n_sets = members.shape[0], waiting.shape[0]
-    tally, rows = np.zeros((2, n_sets), dtype=np.int64), np.empty((6, n), dtype=np.int64)
-    w = _Work(sets, waiting, tally, rows[:2], rows[2], rows[3], rows[4], rows[5])
+    n, n_sets = sets.shape[2], sets.max() + 1
+    tally, rows = np.zeros((3, n_sets), dtype=np.int64), np.empty((5, n), dtype=np.int64)
+    w = _Work(sets, tally[2] - 1, tally[:2], rows[:2], rows[2], rows[3], rows[4])
     color = np.zeros(n, dtype=np.int64)
-    todo, n_todo = np.zeros((64, 4), dtype=np.int64), 1  # Halves of halves: never 64 deep.
-    todo[0, 1], todo[0, 3] = n, n_colors
-    while n_todo:
-        n_todo -= 1
-        start, end, first, n_left = todo[n_todo]
+    todo = [(np.arange(n), 0, n_colors)]
+    while todo:
+        some, least, n_left = todo.pop()
         if n_left == 1:
-            for e in members[start:end]:
-                color[e] = first
-        elif end > start:
+            color[some] = least
+        elif some.size:
             n_first = n_left // 2
-            _share(w, members[start:end], n_first, n_left)
-            cut = start + _part(w, members[start:end])
-            _push(todo, n_todo, start, cut, first, n_first)
-            _push(todo, n_todo + 1, cut, end, first + n_first, n_left - n_first)
-            n_todo += 2
+            _share(w, some, n_first, n_left)
+            is_later = w.label[some] == 1
+            todo.append((some[~is_later], least, n_first))
+            todo.append((some[is_later], least + n_first, n_left - n_first))
     if n_colors & (n_colors - 1):  # Shares other than halves may miss by one more.
         _even_out(w, color, np.zeros((2, n_exact, n_sets, n_colors), dtype=np.int64))
     return color
