@@ -9,9 +9,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import traffic_bytes
+from libra_planner.step.collectives.algorithms import Network, plain_network, traffic_bytes
+from libra_planner.step.collectives.models import CollectiveModel, Ideal
 from libra_planner.step.expression import TimeExpression
-from libra_planner.step.layers import LOOPS, TrainingLoop, step_time
+from libra_planner.step.layers import LOOPS, Training, TrainingLoop
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
@@ -22,6 +23,23 @@ from libra_planner.workload.operations import (
     communicators_from_degrees,
     communicators_from_sizes,
 )
+
+IDEAL = Ideal()
+
+
+def step_time(
+    workload: Workload,
+    communicators: Communicators,
+    n_dims: int,
+    *,
+    loop: str | TrainingLoop = "no_overlap",
+    model: CollectiveModel = IDEAL,
+    network: Network | None = None,
+) -> TimeExpression:
+    """Of a workload on plain switches, or on a network."""
+    chosen = TrainingLoop(LOOPS[loop]) if isinstance(loop, str) else loop
+    network = network or plain_network(parse_topology("_".join(["SW(2)"] * n_dims)))
+    return Training(workload, communicators, network, chosen).step_time(model)
 
 
 @dataclass(frozen=True)

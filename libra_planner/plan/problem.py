@@ -23,7 +23,7 @@ from libra_planner.fabric.topology import Realization, Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization
 from libra_planner.plan.loops import loop_settings
-from libra_planner.plan.models import AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
+from libra_planner.plan.models import AUTO, AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.plan.training import (
     PlannedTraining,
@@ -49,7 +49,7 @@ from libra_planner.problem import (
 )
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, apply_settings, dotted_key, read_document
-from libra_planner.reading.models import AUTO, FaultCollector
+from libra_planner.reading.models import FaultCollector
 from libra_planner.reading.rules import parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import (
     Network,
@@ -297,11 +297,11 @@ class _ProblemBuilder:
             for entry, collector in entries(self.spec, faults)
         ]
         paths = [builder.path() for builder in builders]
-        faults.attempt((), check_group, self.spec)
+        faults.attempt((), partial(check_group, self.spec))
         fabric = faults.attempt(("fabric", "topology"), self.topology)
         book = faults.attempt(("cost_model",), self._price_book)
         topology, price = faults.present(fabric), self._price(faults.present(fabric), book)
-        faults.attempt(("training_loop",), plan_loop, self.spec)
+        faults.attempt(("training_loop",), partial(plan_loop, self.spec))
         fidelity = self._fidelity(topology)
         fixed = self._fixed_cost(topology)
         rules = self.rules(topology, price, fixed.usd)
@@ -312,7 +312,7 @@ class _ProblemBuilder:
         planned = [faults.required(training) for training in trainings]
         modelled = faults.present(fidelity)
         steps = [
-            faults.required(faults.attempt((), planned_step, self.spec, planned, model))
+            faults.required(faults.attempt((), partial(planned_step, self.spec, planned, model)))
             for model in modelled.models
         ]
         base = Problem(
@@ -389,7 +389,7 @@ class _ProblemBuilder:
             place = self.document.place(("constraints", i))
             parse = partial(parse_rule, text, names, place)
             parsed = self.faults.attempt(("constraints", i), parse) or []
-            self.faults.attempt(("constraints", i), check_rules, self.spec, parsed)
+            self.faults.attempt(("constraints", i), partial(check_rules, self.spec, parsed))
             rules += parsed
         return rules
 

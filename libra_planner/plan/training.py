@@ -34,8 +34,8 @@ from libra_planner.reading.document import Document, dotted_key
 from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
-from libra_planner.step.layers import TrainingLoop
-from libra_planner.step.training import Step, Training, member
+from libra_planner.step.layers import Training, TrainingLoop
+from libra_planner.step.training import Step, member
 from libra_planner.workload.operations import (
     Communicators,
     Phase,

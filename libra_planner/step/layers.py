@@ -7,10 +7,10 @@ a step time made from one is convex and non-increasing in bandwidth by construct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.frozen import Frozen
-from libra_planner.step.collectives.algorithms import traffic_bytes
+from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
+from libra_planner.step.collectives.models import CollectiveModel
 from libra_planner.step.expression import (
     ZERO,
     Array,
@@ -33,11 +34,13 @@ from libra_planner.step.expression import (
 )
 from libra_planner.workload.operations import (
     Collective,
+    Communication,
     Communicators,
     Group,
     Operation,
     Phase,
     Workload,
+    communications,
 )
 
 
@@ -209,13 +212,14 @@ class Load:
 
     name: str
     time: Node
-    traffic_bytes: Array = field(repr=False)
+    traffic_bytes: tuple[float, ...] = field(repr=False)
 
     def times(self, count: int) -> Load:
         """So many executions of it, one after the other."""
         if count == 1:
             return self
-        return Load(self.name, scale(float(count), self.time), count * self.traffic_bytes)
+        n_bytes = tuple(count * one for one in self.traffic_bytes)
+        return Load(self.name, scale(float(count), self.time), n_bytes)
 
 
 @dataclass(frozen=True)
@@ -244,9 +248,8 @@ class LoopLayer:
 
         >>> from libra_planner.step.layers import NAMES
         >>> compute, gradient = NAMES["weight_grad.compute"], NAMES["weight_grad.dp"]
-        >>> sent = np.array([150.0, 200.0])
-        >>> none = np.zeros(2)
-        >>> loads = {compute: Load("compute", Constant(1.0), none),
+        >>> sent = (150.0, 200.0)
+        >>> loads = {compute: Load("compute", Constant(1.0), (0.0, 0.0)),
         ...          gradient: Load("weight grad DP", transfers(sent), sent)}
         >>> LoopLayer(loads, 2).time(Overlap((compute, gradient)))
         Maximum(terms=(Constant(seconds=1.0), Transfer(...), Transfer(...)))
@@ -274,7 +277,7 @@ class LoopLayer:
         if not shared.any():
             return ZERO
         loads = [self.loads[key] for key in multiples(overlap) if key in self.loads]
-        names = [load.name for load in loads if load.traffic_bytes[shared].any()]
+        names = [load.name for load in loads if np.array(load.traffic_bytes)[shared].any()]
         label = f"contention of {' and '.join(dict.fromkeys(names))}"
         return Labelled(label, transfers(np.where(shared, together, 0.0)))
 
@@ -282,98 +285,104 @@ class LoopLayer:
         total = np.zeros(self.n_dims)
         for key, factor in multiples(term).items():
             if key in self.loads:
-                total = total + factor * self.loads[key].traffic_bytes
+                total = total + factor * np.array(self.loads[key].traffic_bytes)
         return total
 
 
-CollectiveTime = Callable[[Collective, Group], Node]
-"""How long a collective takes in a group, as a time expression (C4)."""
-
-CollectiveTraffic = Callable[[Collective, Group], Array]
-"""Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
-
-
-def ideal_time(collective: Collective, group: Group) -> Node:
-    """LIBRA's model: every dimension at full bandwidth, the slowest counts (C3, C4)."""
-    return transfers(traffic_bytes(collective, group))
-
-
-def step_time(
-    workload: Workload,
-    communicators: Communicators,
-    n_dims: int,
-    *,
-    loop: str | TrainingLoop = "no_overlap",
-    time: CollectiveTime = ideal_time,
-    traffic: CollectiveTraffic = traffic_bytes,
-) -> TimeExpression:
-    """The time expression of one training step: (1 + bubble) * sum over layers (C5).
+@dataclass(frozen=True)
+class Training(Frozen):
+    """One workload on a fabric.
 
     Parameters
     ----------
-    workload, communicators : what is computed and who communicates.
-    n_dims : dimensions of the fabric.
-    loop : a name in :data:`LOOPS` (with contention, no bubble), or a loop of one's own.
-    time : how long a collective takes; C4's ideal by default.
-    traffic : what it occupies the dimensions with when it competes with another.
-
-    Raises
-    ------
-    SpecError
-        When the loop leaves out something that the workload does, or cannot be read
-        on one of its layers.
-
-    Examples
-    --------
-    >>> from libra_planner.workload.operations import CollectiveKind
-    >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
-    >>> layer = Operation("fc", Phase.WEIGHT_GRAD, 1.0, gradient)
-    >>> pair = Communicators({(Phase.WEIGHT_GRAD, "dp"): Group((2,), (1,))})
-    >>> float(step_time(Workload("w", (layer,)), pair, 1).seconds(np.array([50.0])))
-    3.0
-    >>> hidden = step_time(Workload("w", (layer,)), pair, 1, loop="async_dp")
-    >>> float(hidden.seconds(np.array([50.0])))
-    2.0
+    workload : its operations.
+    communicators : who communicates.
+    network : the fabric as its collectives meet it.
+    loop : how compute and communication follow one another.
     """
-    chosen = TrainingLoop(LOOPS[loop]) if isinstance(loop, str) else loop
-    models = cache(time), cache(traffic)
-    pairs = ((phase, collective) for phase, collective, _ in workload.collectives)
-    sent = tuple(_sent(phase, what, communicators, *models) for phase, what in pairs)
-    return _step_time(workload, sent, n_dims, chosen)
+
+    workload: Workload = field(repr=False)
+    communicators: Communicators
+    network: Network
+    loop: TrainingLoop
+
+    @cached_property
+    def communications(self) -> tuple[Communication, ...]:
+        """The distinct collectives of a step."""
+        return communications(self.workload, self.communicators)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.workload, self.communications, self.network, self.loop))
+
+    def __hash__(self) -> int:
+        """By what it holds, found once."""
+        return self._hash
+
+    @property
+    def has_partial_groups(self) -> bool:
+        """Whether real links slow down any of its collectives (C6)."""
+        topology = self.network.topology
+        return any(
+            (real_link_slowdown(one.collective, one.group, topology) > 1).any()
+            for one in self.communications
+        )
+
+    def step_time(self, model: CollectiveModel) -> TimeExpression:
+        """T(B) under a model of collectives, seconds: (1 + bubble) * sum over layers (C5).
+
+        Raises
+        ------
+        SpecError
+            When the loop leaves out something that the workload does, or cannot be read on one
+            of its layers; for an algorithm that cannot run.
+
+        Examples
+        --------
+        >>> from libra_planner.fabric.topology import parse_topology
+        >>> from libra_planner.step.collectives.algorithms import plain_network
+        >>> from libra_planner.step.collectives.models import Ideal
+        >>> from libra_planner.workload.operations import CollectiveKind
+        >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
+        >>> layer = Operation("fc", Phase.WEIGHT_GRAD, 1.0, gradient)
+        >>> pair = Communicators({(Phase.WEIGHT_GRAD, "dp"): Group((2,), (1,))})
+        >>> what = Workload("w", (layer,)), pair, plain_network(parse_topology("SW(2)"))
+        >>> serial, hidden = TrainingLoop(LOOPS["no_overlap"]), TrainingLoop(LOOPS["async_dp"])
+        >>> float(Training(*what, serial).step_time(Ideal()).seconds(np.array([50.0])))
+        3.0
+        >>> float(Training(*what, hidden).step_time(Ideal()).seconds(np.array([50.0])))
+        2.0
+        """
+        time = cache(partial(model.time, network=self.network))
+        traffic = cache(partial(self._traffic, model))
+        found = []
+        for one in self.communications:
+            key = Quantity(one.phase, _part(one, explicit=self.communicators.explicit))
+            name, pair = one.phase.value.replace("_", " "), (one.collective, one.group)
+            if not self.communicators.explicit:
+                name = f"{name} {one.collective.group.upper()}"
+            term = time(*pair)
+            if term != ZERO:
+                term = Labelled(f"{name} {one.collective.kind.value}", term)
+            found.append((key, Load(name, term, tuple(traffic(*pair).tolist()))))
+        return _step_time(self.workload, tuple(found), self.network.topology.n_dims, self.loop)
+
+    def _traffic(self, model: CollectiveModel, collective: Collective, group: Group) -> Array:
+        """What a collective occupies the dimensions with when it competes with another."""
+        sent = model.traffic(collective, group, self.network)
+        if not model.has_own_links or self.communicators.explicit:
+            return sent
+        # TP and DP of given degrees have links of their own in a fully connected dimension.
+        dimensions = self.network.topology.dimensions
+        own = np.array([one.block.groups_have_own_links for one in dimensions])
+        return np.where(own, traffic_bytes(collective, group), sent)
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A collective of one phase; ``traffic_bytes`` has shape (n_dims,)."""
-
-    key: Quantity
-    name: str
-    time: Node
-    traffic_bytes: tuple[float, ...]
-
-
-def _sent(
-    phase: Phase,
-    collective: Collective,
-    communicators: Communicators,
-    time: CollectiveTime,
-    traffic: CollectiveTraffic,
-) -> _Sent:
-    group = communicators.group(phase, collective.group)
-    key = Quantity(phase, _part(phase, collective.group, communicators))
-    name = phase.value.replace("_", " ")
-    if not communicators.explicit:
-        name = f"{name} {collective.group.upper()}"
-    term = time(collective, group)
-    if term != ZERO:
-        term = Labelled(f"{name} {collective.kind.value}", term)
-    return _Sent(key, name, term, tuple(traffic(collective, group).tolist()))
-
-
-def _part(phase: Phase, group: str, communicators: Communicators) -> Activity:
+def _part(one: Communication, *, explicit: bool) -> Activity:
     """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
-    if communicators.explicit:
-        return Activity.DP if phase is Phase.WEIGHT_GRAD else Activity.TP
+    group = one.collective.group
+    if explicit:
+        return Activity.DP if one.phase is Phase.WEIGHT_GRAD else Activity.TP
     if group not in (Activity.TP, Activity.DP):
         got = f"got a collective of the parallel group {group!r}"
         raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
@@ -382,18 +391,14 @@ def _part(phase: Phase, group: str, communicators: Communicators) -> Activity:
 
 @lru_cache(maxsize=128)
 def _step_time(
-    workload: Workload, sent: tuple[_Sent, ...], n_dims: int, loop: TrainingLoop
+    workload: Workload, sent: tuple[tuple[Quantity, Load], ...], n_dims: int, loop: TrainingLoop
 ) -> TimeExpression:
     """The expression, of what each of ``workload.collectives`` sends.
 
     The last ones are kept: plans that differ in rules, prices or blocks often share theirs.
     """
     found = zip(workload.collectives, sent, strict=True)
-    loads = {
-        (phase, collective): (one.key, Load(one.name, one.time, np.array(one.traffic_bytes)))
-        for (phase, collective, _), one in found
-    }
-    builder = _LayerBuilder(loads, n_dims, loop)
+    builder = _LayerBuilder({(phase, what): one for (phase, what, _), one in found}, n_dims, loop)
     operators = workload.operators if loop.per_layer else (workload.operations,)
     alike = workload.alike if loop.per_layer else (0,)
     layers = {i: builder.layer(operators[i]) for i in dict.fromkeys(alike)}
@@ -425,7 +430,7 @@ class _LayerBuilder:
         """Compute and communication of one execution, where they take time."""
         if operation.compute_s:
             key = Quantity(operation.phase, Activity.COMPUTE)
-            yield key, Load("compute", Constant(operation.compute_s), np.zeros(self.n_dims))
+            yield key, Load("compute", Constant(operation.compute_s), (0.0,) * self.n_dims)
         if operation.collective is not None:
             key, load = self.sent[operation.phase, operation.collective]
             if load.time != ZERO:
@@ -454,8 +459,8 @@ class _LayerBuilder:
 def _one_after_the_other(loads: Sequence[Load]) -> Load:
     if len(loads) == 1:
         return loads[0]
-    n_bytes = np.sum([load.traffic_bytes for load in loads], axis=0)
-    return Load(loads[0].name, add(load.time for load in loads), n_bytes)
+    n_bytes = map(sum, zip(*(load.traffic_bytes for load in loads), strict=True))
+    return Load(loads[0].name, add(load.time for load in loads), tuple(n_bytes))
 
 
 def _check_complete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) -> None:

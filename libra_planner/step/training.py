@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-
-import numpy as np
+from functools import cached_property
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
-from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
 from libra_planner.step.collectives.models import (
     AggregateBound,
     Balanced,
@@ -22,99 +19,26 @@ from libra_planner.step.collectives.models import (
     Pipelined,
     Simulated,
     Slowdown,
-    Slowed,
+    SlowedIdeal,
+    SlowedPipelined,
 )
 from libra_planner.step.expression import (
     Array,
     Labelled,
-    Maximum,
     Node,
-    Scaled,
-    Sum,
     TimeExpression,
     add,
     maximum,
     scale,
+    with_terms,
 )
-from libra_planner.step.layers import TrainingLoop, step_time
+from libra_planner.step.layers import Training
 from libra_planner.workload.operations import (
-    Collective,
     Communication,
-    Communicators,
     Covers,
-    Group,
     ModelStates,
     Workload,
-    communications,
 )
-
-
-@dataclass(frozen=True)
-class Training(Frozen):
-    """One workload on a fabric.
-
-    Parameters
-    ----------
-    workload : its operations.
-    communicators : who communicates.
-    network : the fabric as its collectives meet it.
-    loop : how compute and communication follow one another.
-    """
-
-    workload: Workload = field(repr=False)
-    communicators: Communicators
-    network: Network
-    loop: TrainingLoop
-
-    @cached_property
-    def communications(self) -> tuple[Communication, ...]:
-        """The distinct collectives of a step."""
-        return communications(self.workload, self.communicators)
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.workload, self.communications, self.network, self.loop))
-
-    def __hash__(self) -> int:
-        """By what it holds, found once."""
-        return self._hash
-
-    @property
-    def has_partial_groups(self) -> bool:
-        """Whether real links slow down any of its collectives (C6)."""
-        topology = self.network.topology
-        return any(
-            (real_link_slowdown(one.collective, one.group, topology) > 1).any()
-            for one in self.communications
-        )
-
-    def step_time(self, model: CollectiveModel) -> TimeExpression:
-        """T(B) under a model of collectives, seconds.
-
-        Raises
-        ------
-        SpecError
-            For a loop that the workload does not fit, or an algorithm that cannot run.
-        """
-        return step_time(
-            self.workload,
-            self.communicators,
-            self.network.topology.n_dims,
-            loop=self.loop,
-            time=partial(model.time, network=self.network),
-            traffic=partial(self._traffic, model),
-        )
-
-    def _traffic(self, model: CollectiveModel, collective: Collective, group: Group) -> Array:
-        """What a collective occupies the dimensions with when it competes with another."""
-        sent = model.traffic(collective, group, self.network)
-        if not model.has_own_links or self.communicators.explicit:
-            return sent
-        # TP and DP of given degrees have links of their own in a fully connected dimension.
-        dimensions = self.network.topology.dimensions
-        own = np.array([one.block.groups_have_own_links for one in dimensions])
-        return np.where(own, traffic_bytes(collective, group), sent)
-
 
 GROUP_OBJECTIVES = ("weighted", "relative", "worst_case")
 """What a group minimises: sum w_i T_i, sum w_i T_i / T_i* or max T_i / T_i* (C8)."""
@@ -274,13 +198,15 @@ class Step(Frozen):
 
     def slowed(self, slowdown: Slowdown) -> Step:
         """The step where collectives take longer than its model says."""
-        if not isinstance(self.model, Ideal | Pipelined):
+        if self.model.is_slowed:
             raise ValueError(f"{self.model} cannot be slowed down")
-        return self.under(Slowed(self.model, slowdown))
+        if isinstance(self.model, Pipelined):
+            return self.under(SlowedPipelined(self.model.n_chunks, slowdown))
+        return self.under(SlowedIdeal(slowdown))
 
     def exact_step_time_s(self, bandwidth_bytes_per_s: Array) -> float | None:
         """T by the exact flow shop; ``None`` where the model has no chunks to simulate."""
-        if not isinstance(self.model, Pipelined):
+        if not isinstance(self.model, Pipelined) or self.model.is_slowed:
             return None
         vector = tuple(bandwidth_bytes_per_s.tolist())
         return self._mean_time(Simulated(self.model.n_chunks, vector), bandwidth_bytes_per_s)
@@ -334,7 +260,8 @@ def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> Tim
     5.0
     """
     _check_weights(members)
-    return _sum(members, [member.weight for member in members], real_links=real_links)
+    terms = [scale(one.weight, _named(one, real_links=real_links)) for one in members]
+    return TimeExpression(add(terms), members[0].step_time.n_dims)
 
 
 def relative_time(
@@ -370,24 +297,20 @@ def relative_time(
     >>> float(relative_time(group, [1.0, 8.0], "worst_case").seconds(bandwidth))
     2.0
     """
-    _check_optima(members, own_optima_s)
-    pairs = zip(members, own_optima_s, strict=True)
+    if len(own_optima_s) != len(members):
+        got = f"got {len(own_optima_s)} optima for {len(members)} workloads"
+        raise SpecError(Fault(got, "expected one each"))
+    if not all(0 < optimum_s < math.inf for optimum_s in own_optima_s):
+        raise SpecError(Fault(f"got optima {list(own_optima_s)}", "expected positive times"))
+    if group_objective not in GROUP_OBJECTIVES[1:]:
+        raise unknown_name("group objective", group_objective, GROUP_OBJECTIVES[1:])
+    together, weights = maximum, [1.0] * len(members)
     if group_objective == "relative":
         _check_weights(members)
-        factors = [member.weight / optimum_s for member, optimum_s in pairs]
-        return _sum(members, factors)
-    if group_objective == "worst_case":
-        ratios = [scale(1.0 / optimum_s, _named(member)) for member, optimum_s in pairs]
-        return TimeExpression(maximum(ratios), members[0].step_time.n_dims)
-    raise unknown_name("group objective", group_objective, GROUP_OBJECTIVES[1:])
-
-
-def _sum(
-    members: Sequence[Member], factors: Sequence[float], *, real_links: bool = False
-) -> TimeExpression:
-    pairs = zip(factors, members, strict=True)
-    terms = [scale(factor, _named(member, real_links=real_links)) for factor, member in pairs]
-    return TimeExpression(add(terms), members[0].step_time.n_dims)
+        together, weights = add, [member.weight for member in members]
+    found = zip(weights, own_optima_s, members, strict=True)
+    terms = [scale(weight / optimum_s, _named(member)) for weight, optimum_s, member in found]
+    return TimeExpression(together(terms), members[0].step_time.n_dims)
 
 
 def _named(member: Member, *, real_links: bool = False) -> Node:
@@ -399,11 +322,7 @@ def _named(member: Member, *, real_links: bool = False) -> Node:
 def _prefixed(node: Node, prefix: str) -> Node:
     if isinstance(node, Labelled):
         return Labelled(prefix + node.label, node.term)
-    if isinstance(node, Scaled):
-        return Scaled(node.factor, _prefixed(node.term, prefix))
-    if isinstance(node, Sum | Maximum):
-        return type(node)(tuple(_prefixed(term, prefix) for term in node.terms))
-    return node
+    return with_terms(node, lambda term: _prefixed(term, prefix))
 
 
 def _check_weights(members: Sequence[Member]) -> None:
@@ -412,11 +331,3 @@ def _check_weights(members: Sequence[Member]) -> None:
         not abs(math.fsum(weights) - 1) <= _WEIGHT_TOLERANCE
     ):
         raise SpecError(Fault(f"got weights {weights}", "expected positive ones that sum to 1"))
-
-
-def _check_optima(members: Sequence[Member], own_optima_s: Sequence[float]) -> None:
-    if len(own_optima_s) != len(members):
-        got = f"got {len(own_optima_s)} optima for {len(members)} workloads"
-        raise SpecError(Fault(got, "expected one each"))
-    if not all(0 < optimum_s < math.inf for optimum_s in own_optima_s):
-        raise SpecError(Fault(f"got optima {list(own_optima_s)}", "expected positive times"))

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -148,7 +148,7 @@ class PlanTemplate:
         faults = FaultCollector(document)
         for key, slot in self.slots.items():
             if which is None or which(key, slot):
-                value = faults.attempt(key, slot.filled, values)
+                value = faults.attempt(key, partial(slot.filled, values))
                 value_at(result.value, key[:-1])[key[-1]] = value
         if faults.faults:
             raise SpecError(*faults.faults)
@@ -179,7 +179,7 @@ def find_slots(
     slots: dict[Key, Slot] = {}
     for key, text in _texts(document.value, ()):
         if "{" in text or "}" in text:
-            slot = faults.attempt(key, parse_text, text, kinds)
+            slot = faults.attempt(key, partial(parse_text, text, kinds))
             if slot is not None:
                 slots[key] = slot
     return slots
@@ -265,7 +265,7 @@ def _part(document: Document, key: Key) -> Document:
 def apply_set(document: Document, plan: Document, spec: SweepFile, faults: FaultCollector) -> None:
     """Put the values under ``set`` into the plan, with their places."""
     for dotted, value in spec.set_.items():
-        key = faults.attempt(("set", dotted), _opened, plan, dotted)
+        key = faults.attempt(("set", dotted), partial(_opened, plan, dotted))
         if key is None:
             continue
         _assign(plan, key, copy.deepcopy(value))
@@ -336,7 +336,7 @@ def _direct_slots(
         holders = [key for key, slot in used.items() if name in slot.names]
         dotted = _own_key(axis, holders)
         if dotted is not None:
-            key = faults.attempt(at, _axis_key, plan, dotted, name)
+            key = faults.attempt(at, partial(_axis_key, plan, dotted, name))
             if key is None:
                 continue
             plan.places[key] = plan.key_places[key] = document.key_place(at)

@@ -21,7 +21,7 @@ from libra_planner.step.expression import (
     TimeExpression,
     critical_path,
 )
-from libra_planner.step.layers import LOOPS, TrainingLoop, step_time
+from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
@@ -30,6 +30,7 @@ from libra_planner.workload.operations import (
     Workload,
     communicators_from_degrees,
 )
+from tests.workloads import step_time
 
 # TP takes dim1 (4 NPUs) and half of dim2, DP the other half.
 COMMUNICATORS = communicators_from_degrees(parse_topology("SW(4)_SW(4)"), {"tp": 8, "dp": 2})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,7 +18,6 @@ from libra_planner.step.collectives.algorithms import (
 from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.models import Pipelined
 from libra_planner.step.expression import COMPUTE, Maximum, Sum, TimeExpression, critical_path
-from libra_planner.step.layers import step_time
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,
@@ -30,6 +27,7 @@ from libra_planner.workload.operations import (
     Phase,
     Workload,
 )
+from tests.workloads import step_time
 
 REDUCE = CollectiveKind.ALL_REDUCE
 
@@ -130,8 +128,8 @@ def _workload(sizes: list[float]) -> tuple[Workload, Communicators]:
 def test_collectives_of_one_group_merge_into_two_transfers_and_a_maximum() -> None:
     """100 sizes, no latency: a solver sees one term per dimension and one maximum."""
     workload, communicators = _workload([1e6 * (i + 1) for i in range(100)])
-    time = partial(Pipelined(4).time, network=plain_network(parse_topology("RI(4)_SW(8)")))
-    merged = step_time(workload, communicators, 2, time=time).merged
+    network = plain_network(parse_topology("RI(4)_SW(8)"))
+    merged = step_time(workload, communicators, 2, model=Pipelined(4), network=network).merged
     assert isinstance(merged, Sum)
     assert [type(term).__name__ for term in merged.terms].count("Transfer") == 2
     assert sum(isinstance(term, Maximum) for term in merged.terms) == 1
@@ -141,7 +139,7 @@ def test_collectives_of_one_group_merge_into_two_transfers_and_a_maximum() -> No
 def test_latency_is_communication_not_compute() -> None:
     workload, communicators = _workload([1e6])
     network = Network(parse_topology("RI(4)_SW(8)"), (1e-3, 1e-3), (None, Algorithm.RING))
-    step = step_time(workload, communicators, 2, time=partial(Pipelined(1).time, network=network))
+    step = step_time(workload, communicators, 2, model=Pipelined(1), network=network)
     assert step.compute_s == 1.0
     assert step.least_s == pytest.approx(1.0 + 6e-3 + 14 * 2e-3)
     shares = critical_path(step, np.array([1e9, 1e9]))

@@ -23,7 +23,7 @@ from libra_planner.step import layers as loops
 from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.step.training import Training
 from libra_planner.workload.operations import Workload
-from tests.workloads import Step, steps
+from tests.workloads import Step, step_time, steps
 
 
 class _Apart(Workload):
@@ -41,10 +41,10 @@ def test_alike_layers_are_one_and_expressions_are_kept(
     repeated = tuple(op for _ in range(n_copies) for op in step.workload.operations)
     loop = TrainingLoop(LOOPS[name], contention=contention, bubble_fraction=0.1)
     whole, apart = Workload("w", repeated), _Apart("w", repeated)
-    kept = loops.step_time(whole, step.communicators, step.n_dims, loop=loop)
-    again = loops.step_time(Workload("w", repeated), step.communicators, step.n_dims, loop=loop)
+    kept = step_time(whole, step.communicators, step.n_dims, loop=loop)
+    again = step_time(Workload("w", repeated), step.communicators, step.n_dims, loop=loop)
     loops._step_time.cache_clear()
-    plain = loops.step_time(apart, step.communicators, step.n_dims, loop=loop)
+    plain = step_time(apart, step.communicators, step.n_dims, loop=loop)
     assert kept.root == plain.root
     assert again is kept
 

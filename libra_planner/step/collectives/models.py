@@ -1,7 +1,7 @@
 """Models of collectives as data: how long a collective takes, as a function of bandwidth (C4).
 
 A plan asks for :class:`Ideal`, :class:`Balanced` or :class:`Pipelined`; a check of links makes
-each of them :class:`Slowed`. What no expression in bandwidth can say has a model at one vector:
+each of them slower. What no expression in bandwidth can say has a model at one vector:
 the exact flow shop is neither convex nor monotone in bandwidth, and the best split over orders
 is a linear program, so their times enter a training loop as constants.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -53,10 +53,12 @@ class CollectiveModel(ABC):
     ----------
     n_chunks : equal parts that a collective is cut into; ``None`` where they are not modelled.
     has_own_links : whether partial groups have only their own links (C6).
+    is_slowed : whether a check of the links has found it slower than a plan's model says.
     """
 
     n_chunks: int | None
     has_own_links: ClassVar[bool] = False
+    is_slowed: ClassVar[bool] = False
 
     @abstractmethod
     def time(self, collective: Collective, group: Group, network: Network) -> Node:
@@ -138,15 +140,7 @@ class Pipelined(CollectiveModel):
 
     def time(self, collective: Collective, group: Group, network: Network) -> Node:
         """All visits of one chunk, and the busiest dimension's for every other."""
-        stops = visits(collective, group, network.for_kind(collective.kind))
-        return self.time_of(stops, network)
-
-    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
-        """Bytes of the visits, at full B_d."""
-        return visit_bytes(visits(collective, group, network.for_kind(collective.kind)), network)
-
-    def time_of(self, stops: Sequence[Visit], network: Network) -> Node:
-        """The time of given visits."""
+        stops = self.visits(collective, group, network)
         by_dim: dict[int, list[Visit]] = {}
         for stop in stops:
             by_dim.setdefault(stop.dim, []).append(stop)
@@ -155,6 +149,17 @@ class Pipelined(CollectiveModel):
             return first
         busiest = maximum(self._one_chunk(part, network) for part in by_dim.values())
         return add([first, scale(float(self.n_chunks - 1), busiest)])
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Bytes of the visits, at full B_d."""
+        n_bytes = np.zeros(network.topology.n_dims)
+        for stop in self.visits(collective, group, network):
+            n_bytes[stop.dim] += stop.n_bytes
+        return n_bytes
+
+    def visits(self, collective: Collective, group: Group, network: Network) -> Sequence[Visit]:
+        """What a collective does in each dimension."""
+        return visits(collective, group, network.for_kind(collective.kind))
 
     def _one_chunk(self, stops: Sequence[Visit], network: Network) -> Node:
         """Visits of one chunk one after the other."""
@@ -195,37 +200,36 @@ class Slowdown(Frozen):
 
 
 @dataclass(frozen=True)
-class Slowed(CollectiveModel):
-    """A model with the links' real share of their bandwidth, as a check of them finds it.
+class SlowedIdeal(Ideal):
+    """:class:`Ideal` with the links' real share of their bandwidth, as a check finds it.
 
     Parameters
     ----------
-    model : of the plan.
     slowdown : of every collective of the step.
     """
 
-    model: Ideal | Pipelined
     slowdown: Slowdown = field(repr=False)
-    n_chunks: int | None = field(init=False)
-    has_own_links = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n_chunks", self.model.n_chunks)
-
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
-        """By the model, of factors times the bytes."""
-        if isinstance(self.model, Pipelined):
-            return self.model.time_of(self._visits(collective, group, network), network)
-        return transfers(self.traffic(collective, group, network))
+    has_own_links = is_slowed = True
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
-        """Factors times the model's bytes."""
-        if isinstance(self.model, Pipelined):
-            return visit_bytes(self._visits(collective, group, network), network)
+        """Factors times C3's bytes."""
         factors = self.slowdown.factors_of(collective, group)
-        return self.model.traffic(collective, group, network) * factors
+        return super().traffic(collective, group, network) * factors
 
-    def _visits(self, collective: Collective, group: Group, network: Network) -> Sequence[Visit]:
+
+@dataclass(frozen=True)
+class SlowedPipelined(Pipelined):
+    """:class:`Pipelined` with the links' real share of their bandwidth, as a check finds it.
+
+    Parameters
+    ----------
+    slowdown : of every collective of the step.
+    """
+
+    slowdown: Slowdown = field(repr=False)
+    is_slowed = True
+
+    def visits(self, collective: Collective, group: Group, network: Network) -> Sequence[Visit]:
         """The visits by the algorithms that are run, with factors times their bytes."""
         factors = self.slowdown.factors_of(collective, group).tolist()
         algorithms = self.slowdown.algorithms_of(collective, group)
@@ -295,8 +299,8 @@ class BestSplit(Ideal):
         self, collective: Collective, group: Group, network: Network
     ) -> BalancedSchedule:
         """The split, which is the same for every size."""
-        within = self.bandwidth_bytes_per_s, network.in_network
-        return _split(collective.kind, group.sizes, *within)
+        bandwidth, inside = self.bandwidth_bytes_per_s, network.in_network
+        return _split(collective.kind, group.sizes, bandwidth, inside)
 
 
 @dataclass(frozen=True)
@@ -323,14 +327,6 @@ def _split(
     """The best split of one byte; one linear program serves every size."""
     whole, byte = Group(sizes, (1,) * len(sizes)), Collective(kind, 1.0, "")
     return balanced_schedule(byte, whole, np.array(bandwidth_bytes_per_s), in_network)
-
-
-def visit_bytes(stops: Sequence[Visit], network: Network) -> Array:
-    """Bytes of visits by dimension, at full B_d: what contention adds up (C5)."""
-    n_bytes = np.zeros(network.topology.n_dims)
-    for stop in stops:
-        n_bytes[stop.dim] += stop.n_bytes
-    return n_bytes
 
 
 @dataclass(frozen=True)
@@ -389,14 +385,9 @@ def collective_times(
     (96.0, 108.0, 96.0, 60.0)
     """
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-    run = flow_shop(
-        collective, group, network, bandwidth.tolist(), n_chunks=n_chunks, clock_ns=clock_ns
-    )
-    continuous = run
-    if clock_ns:
-        continuous = flow_shop(
-            collective, group, network, bandwidth.tolist(), n_chunks=run.n_chunks
-        )
+    exact = partial(flow_shop, collective, group, network, bandwidth.tolist())
+    run = exact(n_chunks=n_chunks, clock_ns=clock_ns)
+    continuous = exact(n_chunks=run.n_chunks) if clock_ns else run
     model = Pipelined(run.n_chunks).time(collective, group, network)
     traffic = traffic_bytes(collective, group, network.in_network)
     used = traffic > 0
