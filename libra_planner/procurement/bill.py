@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -106,6 +106,15 @@ class Part:
         """What a change of its price changes."""
         return self.priced_by or self.name
 
+    @property
+    def unit_usd(self) -> Decimal | None:
+        """Price of one; ``None`` where it is not known."""
+        return self.price.usd if self.price else None
+
+    def carries(self, speed_Bps: float) -> bool:
+        """Whether its port is so fast, but for rounding."""
+        return self.port_speed_Bps >= speed_Bps * (1 - _ROUNDING)
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -144,9 +153,7 @@ class Parts:
 
         Where no part suffices, one that says what is missing, without a price.
         """
-        fast = self._fast((kind,), speed_Bps)
-        enough = [part for part in fast if part.n_ports >= n_ports]
-        return enough[0] if enough else _missing(kind, _wanted(kind, speed_Bps, n_ports, 0.0))
+        return self._slowest((kind,), speed_Bps, n_ports=n_ports)
 
     def medium(self, speed_Bps: float, length_m: float) -> Part:
         """What joins two ports: the slowest medium that suffices, then that of least reach.
@@ -154,31 +161,29 @@ class Parts:
         A price never decides: a cheaper medium that reaches is one to buy anyway, and a
         design does not change because a price is missing.
         """
-        fast = self._fast((COPPER, ACTIVE_OPTICAL, OPTIC), speed_Bps)
-        enough = [part for part in fast if part.reach_m >= length_m]
-        return enough[0] if enough else _missing(OPTIC, _wanted("optic", speed_Bps, 0, length_m))
+        return self._slowest((COPPER, ACTIVE_OPTICAL, OPTIC), speed_Bps, reach_m=length_m)
+
+    def _slowest(
+        self, kinds: tuple[str, ...], speed_Bps: float, *, n_ports: int = 0, reach_m: float = 0.0
+    ) -> Part:
+        for part in self.of_kind(*kinds):
+            if part.carries(speed_Bps) and part.n_ports >= n_ports and part.reach_m >= reach_m:
+                return part
+        speed = f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
+        ports = f" of {n_ports} ports" if n_ports else ""
+        reach = f" over {reach_m:g} m" if reach_m else ""
+        return _missing(kinds[-1], f"{kinds[-1]}{ports} at {speed}{reach}")
 
     def port_speed_Bps(self, bandwidth_Bps: float) -> float | None:
         """Speed of the slowest NIC that suffices, else of the fastest; ``None`` without NICs."""
-        speeds = [part.port_speed_Bps for part in self.of_kind(NIC)]
-        fast = [speed for speed in speeds if speed >= bandwidth_Bps * (1 - _ROUNDING)]
-        return min(fast) if fast else max(speeds, default=None)
-
-    def _fast(self, kinds: tuple[str, ...], speed_Bps: float) -> list[Part]:
-        least = speed_Bps * (1 - _ROUNDING)
-        return [part for part in self.of_kind(*kinds) if part.port_speed_Bps >= least]
+        nics = self.of_kind(NIC)
+        fast = (nic for nic in nics if nic.carries(bandwidth_Bps))
+        chosen = next(fast, nics[-1] if nics else None)
+        return chosen.port_speed_Bps if chosen else None
 
 
 def _missing(kind: str, wanted: str) -> Part:
     return Part(wanted, kind, f"{wanted}: not in the parts catalogue")
-
-
-def _wanted(kind: str, speed_Bps: float, n_ports: int, reach_m: float) -> str:
-    """A name for a part that a catalogue lacks, by what it must be."""
-    speed = f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
-    ports = f" of {n_ports} ports" if n_ports else ""
-    reach = f" over {reach_m:g} m" if reach_m else ""
-    return f"{kind}{ports} at {speed}{reach}"
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,7 @@ class Electricity:
     """
 
     usd_per_kwh: float
-    confidence: str = "assumed"
+    confidence: str = ASSUMED
     source: str = "unknown"
 
 
@@ -300,6 +305,7 @@ class Line:
     part : what is bought.
     n_units : in use.
     note : what a reader should know of it.
+    n_ports, n_free_ports : of switches that are parts: all ports, and those without a cable.
 
     Examples
     --------
@@ -315,6 +321,13 @@ class Line:
     part: Part
     n_units: int
     note: str = ""
+    n_ports: int = 0
+    n_free_ports: int = 0
+
+    @property
+    def dimension(self) -> str:
+        """Label of its dimension, of a line of the training fabric; else empty."""
+        return self.tier.split(",")[0].split(" ")[0] if self.group == NETWORK else ""
 
     @property
     def n_spares(self) -> int:
@@ -331,7 +344,15 @@ class Line:
     @property
     def extended_usd(self) -> Decimal | None:
         """What all units cost; ``None`` without a price."""
-        return None if self.part.price is None else self.n_bought * self.part.price.usd
+        return None if self.part.unit_usd is None else self.n_bought * self.part.unit_usd
+
+    @property
+    def free_ports_usd(self) -> Decimal:
+        """The share of the units in use that ports without a cable are, to the cent."""
+        if not self.n_ports:
+            return ZERO
+        usd = self.n_units * (self.part.unit_usd or ZERO)
+        return to_cents(usd * self.n_free_ports / self.n_ports)
 
     @property
     def power_w(self) -> float:
@@ -362,15 +383,14 @@ class Bill:
     @property
     def missing(self) -> tuple[Part, ...]:
         """Parts in use without a price, each once."""
-        found = {line.part.name: line.part for line in self.lines if line.n_bought}
-        return tuple(part for part in found.values() if part.price is None)
+        used = (line.part for line in self.lines if line.n_bought)
+        return tuple({part.name: part for part in used if part.price is None}.values())
 
     @property
     def assumed_usd(self) -> Decimal:
         """The part of the total whose prices are assumed."""
-        priced = ((line, line.part.price) for line in self.lines)
-        assumed = (x.extended_usd for x, price in priced if price and price.confidence == "assumed")
-        return sum((usd or ZERO for usd in assumed), ZERO)
+        prices = ((line, line.part.price) for line in self.lines)
+        return Bill(tuple(x for x, y in prices if y and y.confidence == ASSUMED)).total_usd
 
     @property
     def power_w(self) -> float:
@@ -381,21 +401,17 @@ class Bill:
         """Units in use of some kinds."""
         return sum(line.n_units for line in self.lines if line.part.kind in kinds)
 
+    def usd_by(self, name: Callable[[Line], str]) -> dict[str, Decimal]:
+        """What all lines of one name cost, by something of lines that names them."""
+        totals: dict[str, Decimal] = {}
+        for line in self.lines:
+            totals[name(line)] = totals.get(name(line), ZERO) + (line.extended_usd or ZERO)
+        return totals
+
     def usd_by_price(self) -> dict[str, Decimal]:
         """What all lines of each price cost, dearest first; free ones are left out."""
-        totals: dict[str, Decimal] = {}
-        for line in self.lines:
-            if line.extended_usd:
-                name = line.part.price_name
-                totals[name] = totals.get(name, ZERO) + line.extended_usd
-        return dict(sorted(totals.items(), key=lambda item: (-item[1], item[0])))
-
-    def usd_by_kind(self) -> dict[str, Decimal]:
-        """What all lines of each kind of part cost."""
-        totals: dict[str, Decimal] = {}
-        for line in self.lines:
-            totals[line.part.kind] = totals.get(line.part.kind, ZERO) + (line.extended_usd or ZERO)
-        return totals
+        totals = self.usd_by(lambda line: line.part.price_name).items()
+        return dict(sorted((x for x in totals if x[1]), key=lambda item: (-item[1], item[0])))
 
     def n_bought_by_part(self) -> dict[str, int]:
         """Units of each part over all lines, spares included."""
@@ -403,12 +419,6 @@ class Bill:
         for line in self.lines:
             counts[line.part.name] = counts.get(line.part.name, 0) + line.n_bought
         return counts
-
-
-def missing_of(bills: Iterable[Bill]) -> tuple[Part, ...]:
-    """Parts without a price over several bills, each once."""
-    found = {part.name: part for bill in bills for part in bill.missing}
-    return tuple(found.values())
 
 
 def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
@@ -430,14 +440,8 @@ def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
     >>> discounted_usd(bill, [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)])
     Decimal('930.00')
     """
-    shares = discounts_of_lines(bill, discounts)
-    return sum(
-        (
-            to_cents((line.extended_usd or ZERO) * (1 - share))
-            for line, share in zip(bill.lines, shares, strict=True)
-        ),
-        ZERO,
-    )
+    pairs = zip(bill.lines, discounts_of_lines(bill, discounts), strict=True)
+    return sum((to_cents((line.extended_usd or ZERO) * (1 - share)) for line, share in pairs), ZERO)
 
 
 def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[Decimal]:

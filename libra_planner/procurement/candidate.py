@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,7 @@ class Candidate:
     evaluation : by the plan's model.
     bought, bill, facility, bridges : parts, their cost, racks, and the linear model beside it.
     check : the links under a routing policy, where one was asked for.
-    run : a training run; ``None`` where the tokens of a whole step are not known.
+    n_tokens : of a training run.
     """
 
     proposal: Proposal
@@ -82,8 +83,8 @@ class Candidate:
     bill: Bill = field(repr=False)
     facility: Facility = field(repr=False)
     bridges: tuple[Bridge, ...] = field(repr=False)
+    n_tokens: int
     check: CheckReport | None = field(default=None, repr=False)
-    run: Run | None = field(default=None, repr=False)
 
     @property
     def letter(self) -> str:
@@ -146,8 +147,7 @@ class Candidate:
     @property
     def is_paid(self) -> NDArray[np.bool_]:
         """Whether the fabric's bill holds money for each dimension, or parts without a price."""
-        lines = self.bill.of(NETWORK).lines
-        paid = {x.tier.split()[0].rstrip(",") for x in lines if x.extended_usd != ZERO}
+        paid = {line.dimension for line in self.bill.lines if line.extended_usd != ZERO}
         return np.array([one.label in paid for one in self.bought.design.dimensions])
 
     @property
@@ -158,8 +158,13 @@ class Candidate:
         """
         return bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
 
-    def trained(self, n_tokens: int, assumed: Assumptions | None = None) -> Run | None:
-        """A run of so many tokens, by the design's assumptions or others.
+    @cached_property
+    def run(self) -> Run | None:
+        """A training run, by the design's assumptions."""
+        return self.run_under(self.proposal.shop.assumptions)
+
+    def run_under(self, assumed: Assumptions) -> Run | None:
+        """A training run by some assumptions.
 
         ``None`` where the tokens of a whole step are not known.
         """
@@ -168,10 +173,10 @@ class Candidate:
             return None
         return training_run(
             self.bill,
-            assumed or self.proposal.shop.assumptions,
+            assumed,
             step_time_s=self.step_time_s,
             tokens_per_step=tokens,
-            n_tokens=n_tokens,
+            n_tokens=self.n_tokens,
         )
 
 
@@ -205,13 +210,13 @@ def candidate(
     if policy is not None:
         traffic = traffic_settings(bought.design.realization)
         check = LinkCheck(chosen, bandwidth_Bps, bought.design, traffic).report(policy, seeds=seeds)
-    found = Candidate(
+    return Candidate(
         proposal=proposal,
         evaluation=evaluation,
         bought=bought,
         bill=bill,
         facility=facility,
         bridges=bridges(problem, bandwidth_Bps, bought, bill, proposal.shop.assumptions.server),
+        n_tokens=n_tokens,
         check=check,
     )
-    return replace(found, run=found.trained(n_tokens))

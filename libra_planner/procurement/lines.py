@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from libra_planner.costs.prices import PricePart
 from libra_planner.fabric.clos import Array, Clos
-from libra_planner.fabric.parts import CableParts, DimensionParts, SwitchParts, design_parts
+from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
 from libra_planner.fabric.topology import (
     TOP_OF_RACK,
@@ -141,19 +141,12 @@ def holds(bought: Purchase, dim: int, server: Part) -> bool:
 
 def included(line: Line, server: Part) -> Line:
     """A line at no price of its own, as that of a server holds it; its spares are the servers'."""
-    part, price = line.part, server.price
-    words = f"included in {server.name}"
-    free = Price(
-        ZERO,
-        price.confidence if price else "assumed",
-        price.as_of if price else "unknown",
-        f"{words}: see there",
-    )
+    part, words = line.part, f"included in {server.name}"
     same = replace(
         part,
         name=f"{part.name}, {words}",
         description=f"{part.description}; {words}",
-        price=free,
+        price=replace(server.price or Price(ZERO), usd=ZERO, source=f"{words}: see there"),
         spare_fraction=0.0,
         priced_by="",
     )
@@ -169,7 +162,9 @@ def with_included_nics(
     """
     left = {name: n_servers * n for name, n in server.includes.nics}
     for line in lines:
-        found = _serving(line, left, parts) if line.part.kind == NIC else None
+        brought = (nic for nic in parts.of_kind(NIC) if left.get(nic.name))
+        fast = (nic for nic in brought if nic.carries(line.part.port_speed_Bps))
+        found = next(fast, None) if line.part.kind == NIC else None
         if found is None:
             yield line
             continue
@@ -178,13 +173,6 @@ def with_included_nics(
         yield included(replace(line, part=found, n_units=n_free), server)
         if line.n_units > n_free:
             yield replace(line, n_units=line.n_units - n_free)
-
-
-def _serving(line: Line, left: dict[str, int], parts: Parts) -> Part | None:
-    """The slowest NIC of the servers that is left and fast enough; ``None`` for none."""
-    least_Bps = line.part.port_speed_Bps * (1 - _ROUNDING)
-    fast = (one for one in parts.of_kind(NIC) if left.get(one.name))
-    return next((one for one in fast if one.port_speed_Bps >= least_Bps), None)
 
 
 def included_faults(bought: Purchase, lines: Iterable[Line], server: Part) -> Iterator[str]:
@@ -242,35 +230,37 @@ class FabricShop:
     assumptions: Assumptions
     book: Book
 
-    def lines(self, bought: Purchase, group: str = NETWORK) -> tuple[Line, ...]:
+    def lines(self, bought: Purchase) -> tuple[Line, ...]:
         """Lines of all dimensions, innermost first."""
         found: list[Line] = []
         server = self.assumptions.server
         for dim, (built, parts, scale_out) in enumerate(bought.dimensions):
             if built.fabric is not None:
                 lines = self.scale_out_lines if scale_out else self._priced_lines
-                made = lines(built, parts, group)
+                made = lines(built, parts)
                 found += (included(x, server) for x in made) if holds(bought, dim, server) else made
-        n_servers = -(-bought.design.topology.n_npus // max(1, server.n_npus))
+        n_servers = self.n_servers(bought)
         counted = with_included_nics(found, server, n_servers, self.parts)
         return tuple(line for line in counted if line.n_units)
 
-    def _priced_lines(
-        self, built: RealizedDimension, parts: DimensionParts, group: str
-    ) -> Iterator[Line]:
+    def n_servers(self, bought: Purchase) -> int:
+        """Servers that hold all NPUs."""
+        return -(-bought.design.topology.n_npus // max(1, self.assumptions.server.n_npus))
+
+    def _priced_lines(self, built: RealizedDimension, parts: DimensionParts) -> Iterator[Line]:
         """Links, and scale-up switch ports, at the price book's prices per GB/s."""
         tier = _tier(built.label, built.tier)
         if built.settings is None:
             for cable in parts.cables:  # Both ends of a link inject.
                 link = self._priced(built.tier, "link", cable.speed_Bps, n_ends=2)
-                yield Line(group, tier, link, cable.n_cables)
+                yield Line(NETWORK, tier, link, cable.n_cables)
             return
         speed_Bps = built.bandwidth_Bps / built.n_nics
         one = "a switch" if parts.n_switches == 1 else f"{parts.n_switches:,} switches"
         note = f"{one}, one for each group"
         for part in ("link", "switch"):
             priced = self._priced(built.tier, part, speed_Bps)
-            yield Line(group, tier, priced, parts.n_ports_used, note)
+            yield Line(NETWORK, tier, priced, parts.n_ports_used, note)
 
     def _priced(self, tier: str, part: str, speed_Bps: float, *, n_ends: int = 1) -> Part:
         per_GBps = self.book.usd_per_GBps(tier, part)
@@ -286,49 +276,41 @@ class FabricShop:
             name, LINK, description, price, port_speed_Bps=speed_Bps, priced_by=f"{what} per GB/s"
         )
 
-    def scale_out_lines(
-        self, built: RealizedDimension, parts: DimensionParts, group: str
-    ) -> Iterator[Line]:
+    def scale_out_lines(self, built: RealizedDimension, parts: DimensionParts) -> Iterator[Line]:
         """NICs, switches, cables and optics of a switch dimension."""
         settings = built.settings
         if settings is None:
             return
         tier, speed_Bps = _tier(built.label, built.tier), built.bandwidth_Bps / built.n_nics
         if not self.book.is_without_nic(built.tier):
-            yield Line(group, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
+            yield Line(NETWORK, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
         switch = self.parts.port(SWITCH, speed_Bps, n_ports=settings.switch_radix)
         for one in parts.switches:
-            note = _ports_note(one, switch)
-            yield Line(group, f"{tier}, {one.tier}", switch, one.n_switches, note)
+            # A part may have more ports than the design counts on.
+            n_used = one.n_ports_used
+            radix = (n_used + one.n_ports_free) // max(1, one.n_switches)
+            n_ports = one.n_switches * max(switch.n_ports, radix)
+            note = f"{n_used:,} ports used, {n_ports - n_used:,} free"
+            place, counts = f"{tier}, {one.tier}", (n_ports, n_ports - n_used)
+            yield Line(NETWORK, place, switch, one.n_switches, note, *counts)
         for cable in parts.cables:
-            yield from self._cables(f"{tier}, {cable.joins}", cable, group)
+            yield from self._cables(f"{tier}, {cable.joins}", cable)
 
-    def _cables(self, tier: str, cable: CableParts, group: str) -> Iterator[Line]:
+    def _cables(self, tier: str, cable: CableParts) -> Iterator[Line]:
         lengths_m = self.assumptions.cable_lengths_m
         length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
         medium = self.parts.medium(cable.speed_Bps, length_m)
         note = f"{length_m:g} m assumed"
         if medium.kind != OPTIC:
-            yield Line(group, tier, medium, cable.n_cables, note)
+            yield Line(NETWORK, tier, medium, cable.n_cables, note)
             return
-        yield Line(group, tier, medium, 2 * cable.n_cables, f"two per cable, {note}")
+        yield Line(NETWORK, tier, medium, 2 * cable.n_cables, f"two per cable, {note}")
         fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", FIBRE)
-        yield Line(group, tier, fibre, cable.n_cables, note)
+        yield Line(NETWORK, tier, fibre, cable.n_cables, note)
 
 
 def _tier(label: str, tier: str) -> str:
     return label if tier in ("", label) else f"{label} {tier}"
-
-
-def n_free_ports(switches: SwitchParts, part: Part) -> int:
-    """Ports without a cable of all switches; a part may have more than the design counts on."""
-    radix = (switches.n_ports_used + switches.n_ports_free) // max(1, switches.n_switches)
-    return switches.n_switches * max(part.n_ports, radix) - switches.n_ports_used
-
-
-def _ports_note(switches: SwitchParts, part: Part) -> str:
-    free = n_free_ports(switches, part)
-    return f"{switches.n_ports_used:,} ports used, {free:,} free"
 
 
 @dataclass(frozen=True)
@@ -342,7 +324,6 @@ class Facility:
     limited_by : ``power`` or ``space``, whichever is reached first.
     n_server_racks, n_switch_racks : racks of each.
     it_w : all parts in use.
-    rack_w : power limit of a rack.
     floor_m2 : of all racks, with their share of the aisles.
     """
 
@@ -353,7 +334,6 @@ class Facility:
     n_server_racks: int
     n_switch_racks: int
     it_w: float
-    rack_w: float
     floor_m2: float
 
     @property
@@ -383,11 +363,9 @@ def system_bill(
     SpecError
         For more servers than three tiers of a frontend or storage network join.
     """
-    assumed = shop.assumptions
-    n_npus = bought.design.topology.n_npus
-    n_servers = -(-n_npus // max(1, assumed.server.n_npus))
+    assumed, n_servers = shop.assumptions, shop.n_servers(bought)
     lines = [
-        Line(COMPUTE, "all", npu or assumed.npu, n_npus),
+        Line(COMPUTE, "all", npu or assumed.npu, bought.design.topology.n_npus),
         Line(COMPUTE, "all", assumed.server, n_servers),
         *shop.lines(bought),
     ]
@@ -412,23 +390,21 @@ def _side_lines(network: SideNetwork, n_servers: int, shop: FabricShop) -> Itera
     speed_Bps = network.n_ports_per_server * network.port_speed_Bps
     design = realize(topology, [speed_Bps], Realization((settings,)))
     [built], [parts] = design.dimensions, design_parts(design).dimensions
-    named = replace(built, label=network.name)
-    yield from shop.scale_out_lines(named, parts, network.name)
+    for line in shop.scale_out_lines(replace(built, label=network.name), parts):
+        yield replace(line, group=network.name)
 
 
 def _facility(bill: Bill, assumed: Assumptions, n_servers: int) -> Facility:
     """Servers by what a rack powers and holds; switches and their optics by the same."""
     rack = assumed.rack
     n_units = int(rack.n_rack_units * assumed.usable_rack_fraction)
-    in_servers = [line for line in bill.lines if line.part.kind in (NPU, SERVER, NIC)]
     # Every optic of a host sits in a NIC's port; all are counted with the switches instead.
-    servers_w = sum(line.power_w for line in in_servers)
+    servers_w = sum(x.power_w for x in bill.lines if x.part.kind in (NPU, SERVER, NIC))
     server_w = servers_w / n_servers
     by_power = int(rack.power_limit_w // server_w) if server_w else n_servers
     by_space = n_units // max(1, assumed.server.n_rack_units)
     per_rack = min(by_power, by_space)
-    switches = [line for line in bill.lines if line.part.kind == SWITCH]
-    height = sum(line.n_units * line.part.n_rack_units for line in switches)
+    height = sum(x.n_units * x.part.n_rack_units for x in bill.lines if x.part.kind == SWITCH)
     switches_w = bill.power_w - servers_w
     n_switch_racks = max(
         -(-height // n_units) if n_units else 0,
@@ -443,7 +419,6 @@ def _facility(bill: Bill, assumed: Assumptions, n_servers: int) -> Facility:
         n_server_racks=n_server_racks,
         n_switch_racks=n_switch_racks,
         it_w=bill.power_w,
-        rack_w=rack.power_limit_w,
         floor_m2=(n_server_racks + n_switch_racks) * assumed.floor_m2_per_rack,
     )
 
@@ -454,7 +429,7 @@ class Bridge:
 
     Parameters
     ----------
-    label, tier : of the dimension.
+    built : the dimension, from whole ports.
     linear_usd : C7 at the design's bandwidth.
     rounding_usd : what whole ports carry beyond that, at the linear prices.
     included_usd : what the price of a server holds already, taken off.
@@ -462,15 +437,11 @@ class Bridge:
     free_ports_usd : the share of the switches that no cable is plugged into.
     spares_usd : parts on the shelf.
     bill_usd : all of it: the bill's lines of the dimension.
-    asked_Bps, bandwidth_Bps : per NPU: of the design, and of whole ports.
     n_ports, n_free_ports : of switches that are parts.
-    oversubscription : host over uplink bandwidth; 1 where there is no switch.
     rows : of the bill: the lines of the dimension.
-    free_by_row : of rows with switches: ports without a cable, and all ports.
     """
 
-    label: str
-    tier: str
+    built: RealizedDimension
     linear_usd: Decimal
     rounding_usd: Decimal
     included_usd: Decimal
@@ -478,13 +449,19 @@ class Bridge:
     free_ports_usd: Decimal
     spares_usd: Decimal
     bill_usd: Decimal
-    asked_Bps: float
-    bandwidth_Bps: float
     n_ports: int
     n_free_ports: int
-    oversubscription: float
     rows: tuple[int, ...]
-    free_by_row: tuple[tuple[int, int, int], ...]
+
+    @property
+    def place(self) -> str:
+        """Label and tier of the dimension."""
+        return f"{self.built.label} {self.built.tier}"
+
+    @property
+    def oversubscription(self) -> float:
+        """Host over uplink bandwidth; 1 where there is no switch."""
+        return self.built.settings.oversubscription if self.built.settings else 1.0
 
 
 def bridges(
@@ -501,51 +478,32 @@ def bridges(
     """
     linear = problem.cost_usd_by_dim(bandwidth_Bps)
     return tuple(
-        _bridge(bought, dim, to_cents(float(usd)), bill, holds(bought, dim, server))
-        for dim, usd in enumerate(linear)
+        _bridge(built, to_cents(float(usd)), bill, is_included=holds(bought, dim, server))
+        for dim, (built, usd) in enumerate(zip(bought.design.dimensions, linear, strict=True))
     )
 
 
 def _bridge(
-    bought: Purchase, dim: int, linear_usd: Decimal, bill: Bill, is_included: bool
+    built: RealizedDimension, linear_usd: Decimal, bill: Bill, *, is_included: bool
 ) -> Bridge:
-    built, parts, _ = bought.dimensions[dim]
-    rows = tuple(i for i, line in enumerate(bill.lines) if _is_of(line, built.label))
-    own = [bill.lines[i] for i in rows]
-    total = sum((line.extended_usd or ZERO for line in own), ZERO)
-    spares = sum((line.n_spares * line.part.price.usd for line in own if line.part.price), ZERO)
-    free_by_row, free_usd = [], ZERO
-    switch_rows = [i for i in rows if bill.lines[i].part.kind == SWITCH]
-    for switches, i in zip(parts.switches, switch_rows, strict=False):
-        line = bill.lines[i]
-        n_free = n_free_ports(switches, line.part)
-        n_all = n_free + switches.n_ports_used
-        free_by_row.append((i, n_free, n_all))
-        if line.part.price is not None:
-            free_usd += to_cents(line.n_units * line.part.price.usd * n_free / n_all)
+    rows = [i for i, line in enumerate(bill.lines) if line.dimension == built.label]
+    own = Bill(tuple(bill.lines[i] for i in rows))
+    spares_usd = sum((x.n_spares * (x.part.unit_usd or ZERO) for x in own.lines), ZERO)
+    free_usd = sum((line.free_ports_usd for line in own.lines), ZERO)
     whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
-    rounding = to_cents(float(linear_usd) * (whole - 1))
-    off = -(linear_usd + rounding) if is_included else ZERO
+    rounding_usd = to_cents(float(linear_usd) * (whole - 1))
+    off_usd = -(linear_usd + rounding_usd) if is_included else ZERO
+    steps_usd = spares_usd + free_usd + off_usd + rounding_usd + linear_usd
     return Bridge(
-        label=built.label,
-        tier=built.tier,
+        built=built,
         linear_usd=linear_usd,
-        rounding_usd=rounding,
-        included_usd=off,
-        parts_usd=total - spares - free_usd - off - rounding - linear_usd,
+        rounding_usd=rounding_usd,
+        included_usd=off_usd,
+        parts_usd=own.total_usd - steps_usd,
         free_ports_usd=free_usd,
-        spares_usd=spares,
-        bill_usd=total,
-        asked_Bps=built.asked_Bps,
-        bandwidth_Bps=built.bandwidth_Bps,
-        n_ports=sum(n_all for _, _, n_all in free_by_row),
-        n_free_ports=sum(n_free for _, n_free, _ in free_by_row),
-        oversubscription=built.settings.oversubscription if built.settings else 1.0,
-        rows=rows,
-        free_by_row=tuple(free_by_row),
+        spares_usd=spares_usd,
+        bill_usd=own.total_usd,
+        n_ports=sum(line.n_ports for line in own.lines),
+        n_free_ports=sum(line.n_free_ports for line in own.lines),
+        rows=tuple(rows),
     )
-
-
-def _is_of(line: Line, label: str) -> bool:
-    """Whether a line is of the dimension of that label."""
-    return line.group == NETWORK and line.tier.split(",")[0].split(" ")[0] == label

@@ -12,9 +12,10 @@ import numpy as np
 
 from libra_planner.errors import PlannerError
 from libra_planner.evaluation import TimeModel, order_note
+from libra_planner.fabric.clos import Array
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import Problem, Rule
-from libra_planner.procurement.bill import Assumptions
+from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate, candidate
 from libra_planner.procurement.run import Run
 
@@ -77,147 +78,108 @@ def _step(one: Candidate) -> tuple[str, object]:
 
 def ranking(candidates: Sequence[Candidate]) -> Ranking:
     """The ranking of one or more designs; of equal ones the first."""
-    totals = [float(one.bill.total_usd) for one in candidates]
-    ranked_by, cheapest = known_models(candidates)[-1], _least(totals)
-    times, unit = times_s(candidates)
-    if times is None:
-        return Ranking(cheapest, None, None, unit, ranked_by)
-    best, note = _least(_products(totals, times)), _order_note(candidates, totals)
-    return Ranking(cheapest, _least(times), best, unit, ranked_by, note)
-
-
-def _products(totals_usd: Sequence[float], times: Sequence[float]) -> list[float]:
-    return [usd * time for usd, time in zip(totals_usd, times, strict=True)]
-
-
-def _order_note(candidates: Sequence[Candidate], totals_usd: Sequence[float]) -> str:
-    """The orders of models that disagree on time, or on time times price."""
-    found = ((model, times_s(candidates, model)[0]) for model in known_models(candidates))
-    times = {model: seconds for model, seconds in found if seconds is not None}
-    products = {model: _products(totals_usd, seconds) for model, seconds in times.items()}
-    letters = [one.letter for one in candidates]
-    clauses = [
+    models, letters = known_models(candidates), [one.letter for one in candidates]
+    totals_usd = np.array([float(one.bill.total_usd) for one in candidates])
+    found, unit = times_s(candidates)
+    if found is None:
+        return Ranking(int(np.argmin(totals_usd)), None, None, unit, models[-1])
+    times = {model: times_s(candidates, model)[0] or [] for model in models}
+    products = {model: (totals_usd * seconds).tolist() for model, seconds in times.items()}
+    clauses = (
         order_note("fastest first", letters, times),
         order_note("most work per dollar first", letters, products),
-    ]
-    said = "; ".join(clause for clause in clauses if clause)
-    return f"The models disagree on the order: {said}." if said else ""
-
-
-def _least(values: Sequence[float]) -> int:
-    return int(np.argmin(values))
+    )
+    said = "; ".join(filter(None, clauses))
+    note = f"The models disagree on the order: {said}." if said else ""
+    values = (totals_usd, times[models[-1]], products[models[-1]])
+    cheapest, fastest, best = (int(np.argmin(x)) for x in values)
+    return Ranking(cheapest, fastest, best, unit, models[-1], note)
 
 
 @dataclass(frozen=True)
 class Swing:
     """What one price does to the designs.
 
+    At a factor m on the price, a design costs base + (m - 1) x. Rankings compare
+    w_i (base_i + (m - 1) x_i), with w_i = 1 for the cheapest and the time for the best per
+    dollar; two designs are equal at one m.
+
     Parameters
     ----------
     price_name : such as ``nic-400g``.
     unit_usd : the price now, where it is one part's.
     usd_by_design : what it makes up of each design.
-    flips : sentences on rankings that change within the swing.
-    break_even : the factor on the price, nearest to 1, at which another design becomes
-        cheapest or best per dollar; ``None`` where none does.
-    break_even_text : which ranking changes there, and to whom.
+    totals_usd : of the designs, shape (n,).
+    weights : of the designs by ranking, shape (n,) each.
+    letters : of the designs.
     """
 
     price_name: str
     unit_usd: Decimal | None
     usd_by_design: tuple[Decimal, ...]
-    flips: tuple[str, ...] = ()
-    break_even: float | None = None
-    break_even_text: str = ""
+    totals_usd: Array = field(repr=False)
+    weights: Mapping[str, Array] = field(repr=False)
+    letters: Sequence[str] = field(repr=False)
 
     def change_usd(self, design: int) -> Decimal:
         """What the design costs more or less at the end of the swing."""
         return self.usd_by_design[design] * Decimal(repr(SWING_FRACTION))
 
+    def costs_usd(self, factor: float) -> Array:
+        """What the designs cost at a factor on the price, shape (n,)."""
+        return self.totals_usd + (factor - 1) * np.array(self.usd_by_design, dtype=float)
+
+    def best(self, name: str, factor: float) -> int:
+        """The first design of a ranking at a factor on the price."""
+        return int(np.argmin(self.weights[name] * self.costs_usd(factor)))
+
+    @property
+    def flips(self) -> tuple[str, ...]:
+        """Sentences on rankings that change at either end of the swing."""
+        return tuple(
+            f"{name}: {self.letters[then]} at {share:+.0%}"
+            for name in self.weights
+            for share in (-SWING_FRACTION, SWING_FRACTION)
+            if (then := self.best(name, 1 + share)) != self.best(name, 1.0)
+        )
+
+    @property
+    def break_even(self) -> tuple[float | None, str]:
+        """The factor above 0, nearest to 1, at which the best of a ranking changes, and to whom."""
+        found = []
+        for name, weights in self.weights.items():
+            now, totals = self.best(name, 1.0), weights * self.totals_usd
+            parts = weights * np.array(self.usd_by_design, dtype=float)
+            leads, slopes = totals - totals[now], parts[now] - parts
+            for lead, slope, letter in zip(
+                leads.tolist(), slopes.tolist(), self.letters, strict=True
+            ):
+                factor = 1 + lead / slope if slope else 0.0
+                if factor > 0:
+                    found.append((abs(factor - 1), factor, f"{letter} {name}"))
+        return min(found)[1:] if found else (None, "")
+
 
 def swings(candidates: Sequence[Candidate]) -> tuple[Swing, ...]:
-    """Every price of the bills, the one that moves most first.
-
-    Examples
-    --------
-    At a factor m on its price, a design costs base + (m - 1) x. Rankings compare
-    w_i (base_i + (m - 1) x_i), with w_i = 1 for the cheapest and the time for the best per
-    dollar; two designs are equal at one m.
-    """
-    totals = [float(one.bill.total_usd) for one in candidates]
-    shares = [one.bill.usd_by_price() for one in candidates]
+    """Every price of the bills, the one that moves most first."""
+    totals_usd = np.array([float(one.bill.total_usd) for one in candidates])
     times, _ = times_s(candidates)
+    weights = {"cheapest": np.ones(len(candidates))}
+    weights |= {} if times is None else {"best per dollar": np.array(times)}
     letters = [one.letter for one in candidates]
+    shares = [one.bill.usd_by_price() for one in candidates]
     units = {line.part.name: line.part.price for one in candidates for line in one.bill.lines}
     found = []
     for name in dict.fromkeys(name for share in shares for name in share):
-        parts = tuple(share.get(name, Decimal("0.00")) for share in shares)
-        moves, price = (
-            _Moves([float(usd) for usd in parts], totals, times, letters),
-            units.get(name),
-        )
-        nearest = moves.break_even() or (None, "")
-        found.append(Swing(name, price.usd if price else None, parts, moves.flips(), *nearest))
+        price, parts_usd = units.get(name), tuple(share.get(name, ZERO) for share in shares)
+        unit_usd = price.usd if price else None
+        found.append(Swing(name, unit_usd, parts_usd, totals_usd, weights, letters))
     return tuple(sorted(found, key=lambda swing: (-max(swing.usd_by_design), swing.price_name)))
-
-
-@dataclass(frozen=True)
-class _Moves:
-    """Rankings as one price moves."""
-
-    parts_usd: list[float]
-    totals_usd: list[float]
-    times: list[float] | None
-    letters: list[str]
-
-    def _weights(self) -> dict[str, list[float]]:
-        found = {"cheapest": [1.0] * len(self.letters)}
-        return found if self.times is None else found | {"best per dollar": self.times}
-
-    def _costs(self, factor: float) -> list[float]:
-        pairs = zip(self.totals_usd, self.parts_usd, strict=True)
-        return [total + (factor - 1) * part for total, part in pairs]
-
-    def _best(self, weights: list[float], factor: float) -> int:
-        costs = self._costs(factor)
-        return _least([w * usd for w, usd in zip(weights, costs, strict=True)])
-
-    def flips(self) -> tuple[str, ...]:
-        """Rankings that change at either end of the swing."""
-        found = []
-        for name, weights in self._weights().items():
-            now = self._best(weights, 1.0)
-            for sign in (-1, 1):
-                then = self._best(weights, 1 + sign * SWING_FRACTION)
-                if then != now:
-                    found.append(f"{name}: {self.letters[then]} at {sign * SWING_FRACTION:+.0%}")
-        return tuple(found)
-
-    def break_even(self) -> tuple[float, str] | None:
-        """The nearest factor above 0 at which the best of a ranking changes."""
-        found = [
-            (abs(factor - 1), factor, f"{letter} {name}")
-            for name, weights in self._weights().items()
-            for other, letter in enumerate(self.letters)
-            if (factor := self._equal(weights, self._best(weights, 1.0), other)) is not None
-        ]
-        return min(found)[1:] if found else None
-
-    def _equal(self, weights: list[float], best: int, other: int) -> float | None:
-        """The factor at which two designs are equal; ``None`` where none above 0 is."""
-        lead = weights[other] * self.totals_usd[other] - weights[best] * self.totals_usd[best]
-        slope = weights[best] * self.parts_usd[best] - weights[other] * self.parts_usd[other]
-        if best == other or slope == 0:
-            return None
-        factor = 1 + lead / slope
-        return factor if factor > 0 else None
 
 
 def is_budget(rule: Rule) -> bool:
     """Whether a rule bounds the total bandwidth, or the cost, from above."""
-    if rule.sense == ">=":
-        return False
-    return rule.cost_factor > 0 or rule.is_total
+    return rule.sense != ">=" and (rule.cost_factor > 0 or rule.is_total)
 
 
 def at_budget(problem: Problem, factor: float) -> Problem:
@@ -228,18 +190,15 @@ def at_budget(problem: Problem, factor: float) -> Problem:
     problem : a fixed cost counts as part of a budget for cost, and stays.
     factor : above 0.
     """
+    fixed_usd = [rule.cost_factor * problem.fixed_cost_usd for rule in problem.rules]
     return replace(
         problem,
-        rules=tuple(_scaled(rule, problem, factor) for rule in problem.rules),
+        rules=tuple(
+            replace(rule, bound=factor * (rule.bound + fixed) - fixed) if is_budget(rule) else rule
+            for rule, fixed in zip(problem.rules, fixed_usd, strict=True)
+        ),
         alternatives=tuple(at_budget(one, factor) for one in problem.alternatives),
     )
-
-
-def _scaled(rule: Rule, problem: Problem, factor: float) -> Rule:
-    if not is_budget(rule):
-        return rule
-    fixed = rule.cost_factor * problem.fixed_cost_usd
-    return replace(rule, bound=factor * (rule.bound + fixed) - fixed)
 
 
 @dataclass(frozen=True)
@@ -266,94 +225,63 @@ class BudgetSwing:
         return self.ranking is not None and self.ranking != self.before
 
 
-def budget_swings(candidates: Sequence[Candidate], n_tokens: int) -> tuple[BudgetSwing, ...]:
+def budget_swings(candidates: Sequence[Candidate]) -> tuple[BudgetSwing, ...]:
     """The designs at budgets moved down and up; empty where no plan has a budget.
 
     Moved designs are not checked on their links, so that those before do not count as checked.
     """
     if not any(_can_move(one) for one in candidates):
         return ()
-    before, found = ranking([replace(one, check=None) for one in candidates]), []
+    unchecked, found = [replace(one, check=None) for one in candidates], []
     for factor in (1 - SWING_FRACTION, 1 + SWING_FRACTION):
-        moved = tuple(_moved(one, factor, n_tokens) for one in candidates)
+        moved = tuple(_moved(one, factor) if _can_move(one) else one for one in unchecked)
         known = [one for one in moved if one is not None]
         ranks = ranking(known) if len(known) == len(moved) else None
-        found.append(BudgetSwing(factor, moved, ranks, before))
+        found.append(BudgetSwing(factor, moved, ranks, ranking(unchecked)))
     return tuple(found)
 
 
 def _can_move(one: Candidate) -> bool:
-    proposal = one.proposal
-    return proposal.optimized and any(is_budget(rule) for rule in proposal.problem.rules)
+    return one.proposal.optimized and any(map(is_budget, one.proposal.problem.rules))
 
 
-def _moved(one: Candidate, factor: float, n_tokens: int) -> Candidate | None:
-    proposal = one.proposal
-    if not _can_move(one):
-        return one if one.check is None else candidate(proposal, n_tokens=n_tokens)
+def _moved(one: Candidate, factor: float) -> Candidate | None:
     try:
-        solution = solve(at_budget(proposal.problem, factor))
+        solution = solve(at_budget(one.proposal.problem, factor))
         bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
-        moved = replace(proposal, problem=solution.problem, bandwidth_Bps=bandwidth_Bps)
-        return candidate(moved, n_tokens=n_tokens)
+        moved = replace(one.proposal, problem=solution.problem, bandwidth_Bps=bandwidth_Bps)
+        return candidate(moved, n_tokens=one.n_tokens)
     except PlannerError:
         return None  # A reader is told that no design meets the moved budget.
 
 
-_ASSUMED: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+_ASSUMED: Mapping[str, str] = MappingProxyType(
     {
-        "years of use": ("amortisation_s", ()),
-        "electricity price": ("electricity", ("usd_per_kwh",)),
-        "failure rates": (
-            "failures",
-            ("npu_per_s", "server_per_s", "switch_per_s", "optic_per_s"),
-        ),
-        "checkpoint time": ("checkpoint_s", ()),
-        "restart time": ("restart_s", ()),
+        "years of use": "amortisation_s",
+        "electricity price": "electricity",
+        "failure rates": "failures",
+        "checkpoint time": "checkpoint_s",
+        "restart time": "restart_s",
     }
 )
-"""What about a run is assumed: a field, and its own fields where it has some, by name."""
+"""What about a run is assumed: a field, by name."""
 
 
-def _moved_assumption(assumed: Assumptions, name: str, factor: float) -> Assumptions:
-    """The assumptions with one of them times a factor."""
-    field_name, inner = _ASSUMED[name]
-    value: Any = getattr(assumed, field_name)
-    if inner:
-        moved = replace(value, **{each: factor * getattr(value, each) for each in inner})
-    else:
-        moved = factor * value
-    return replace(assumed, **{field_name: moved})
+def run_swings(one: Candidate) -> dict[str, list[Run | None]]:
+    """The run of a design as each assumption moves by 20 %, down and up; ``None`` without a run."""
+    assumed = one.proposal.shop.assumptions
+    return {
+        name: [
+            one.run_under(replace(assumed, **{key: _times(getattr(assumed, key), factor)}))
+            for factor in (1 - SWING_FRACTION, 1 + SWING_FRACTION)
+        ]
+        for name, key in _ASSUMED.items()
+    }
 
 
-@dataclass(frozen=True)
-class RunSwing:
-    """One assumption moved down and up.
-
-    Parameters
-    ----------
-    name : of the assumption.
-    low, high : the run at less and at more of it.
-    """
-
-    name: str
-    low: Run
-    high: Run
-
-
-def run_swings(one: Candidate) -> tuple[RunSwing, ...]:
-    """The run of a design as each assumption moves by 20 %; empty for a design without a run."""
-    if one.run is None:
-        return ()
-    found = []
-    for name in _ASSUMED:
-        low, high = (_run(one, name, sign) for sign in (-1, 1))
-        if low and high:
-            found.append(RunSwing(name, low, high))
-    return tuple(found)
-
-
-def _run(one: Candidate, name: str, sign: int) -> Run | None:
-    factor = 1 + sign * SWING_FRACTION
-    moved = _moved_assumption(one.proposal.shop.assumptions, name, factor)
-    return one.trained(one.run.n_tokens, moved) if one.run else None
+def _times(assumed: Any, factor: float) -> Any:
+    """A number, or all numbers of something assumed, times a factor."""
+    if isinstance(assumed, float | int):
+        return factor * assumed
+    numbers = {name: x for name, x in vars(assumed).items() if not isinstance(x, str)}
+    return replace(assumed, **{name: factor * x for name, x in numbers.items()})

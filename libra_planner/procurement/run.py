@@ -149,12 +149,10 @@ def failure_rates_per_s(bill: Bill, assumed: Assumptions) -> dict[str, float]:
 
     Parts of the frontend and storage networks do not stop a job here.
     """
-    rates, fabric = assumed.failures, bill.of(COMPUTE, NETWORK)
+    fabric = bill.of(COMPUTE, NETWORK)
     return {
-        NPU: fabric.n_units(NPU) * rates.npu_per_s,
-        SERVER: fabric.n_units(SERVER) * rates.server_per_s,
-        SWITCH: fabric.n_units(SWITCH) * rates.switch_per_s,
-        OPTIC: fabric.n_units(OPTIC) * rates.optic_per_s,
+        kind: fabric.n_units(kind) * getattr(assumed.failures, f"{kind}_per_s")
+        for kind in (NPU, SERVER, SWITCH, OPTIC)
     }
 
 
@@ -175,15 +173,10 @@ def training_run(
     rates = failure_rates_per_s(bill, assumed)
     rate_per_s = sum(rates.values())
     mtbf_s = 1 / rate_per_s if rate_per_s else math.inf
-    checkpoint_s, restart_s = assumed.checkpoint_s, assumed.restart_s
+    checkpoint_s = assumed.checkpoint_s
     interval_s = min(daly_interval_s(checkpoint_s, mtbf_s), work_s)
-    expected_s = expected_time_s(
-        work_s,
-        interval_s=interval_s,
-        checkpoint_s=checkpoint_s,
-        restart_s=restart_s,
-        mtbf_s=mtbf_s,
-    )
+    times_s = {"checkpoint_s": checkpoint_s, "restart_s": assumed.restart_s, "mtbf_s": mtbf_s}
+    expected_s = expected_time_s(work_s, interval_s=interval_s, **times_s)
     hours = expected_s / HOUR_S
     energy_kwh = bill.power_w * assumed.pue * hours / _W_PER_KW
     return Run(

@@ -198,7 +198,7 @@ def _of_designs(
         baseline=baseline,
         ranking=ranking(candidates),
         swings=swings(candidates),
-        budgets=budget_swings(candidates, n_tokens),
+        budgets=budget_swings(candidates),
         n_tokens=n_tokens,
         is_default_tokens=question.tokens is None,
         catalogue_source=catalogue.parts.source,

@@ -28,7 +28,7 @@ from libra_planner.procurement.bill import (
 )
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop, bisection_Bps
-from libra_planner.procurement.ranking import _Moves
+from libra_planner.procurement.ranking import Swing
 from libra_planner.procurement.run import (
     daly_interval_s,
     expected_time_s,
@@ -275,15 +275,19 @@ SHARE = st.floats(0, 1).map(lambda share: round(share, 6))
 @given(st.lists(st.tuples(MONEY, SHARE, st.floats(0.1, 10)), min_size=2, max_size=5))
 def test_the_ranking_changes_at_the_break_even_and_not_before(designs) -> None:
     totals = [total for total, _, _ in designs]
-    parts = [total * share for total, share, _ in designs]
-    moves = _Moves(parts, totals, [time for _, _, time in designs], list("ABCDE"[: len(designs)]))
-    found = moves.break_even()
-    for weights in moves._weights().values():
-        now = moves._best(weights, 1.0)
-        limit = 1.0 if found is None else abs(found[0] - 1) * 0.999
+    parts = [Decimal(repr(total * share)) for total, share, _ in designs]
+    weights = {
+        "cheapest": np.ones(len(designs)),
+        "best per dollar": np.array([time for _, _, time in designs]),
+    }
+    moves = Swing("p", None, tuple(parts), np.array(totals), weights, "ABCDE"[: len(designs)])
+    found, _ = moves.break_even
+    for name, times in weights.items():
+        now = moves.best(name, 1.0)
+        limit = 1.0 if found is None else abs(found - 1) * 0.999
         for side in np.linspace(-limit, limit, 21):
             factor = 1 + side
-            costs = [w * c for w, c in zip(weights, moves._costs(factor), strict=True)]
+            costs = times * moves.costs_usd(factor)
             assert factor <= 0 or costs[now] <= min(costs) * (1 + 1e-9) + 1e-9
 
 

@@ -126,12 +126,13 @@ def test_flips_and_budgets_follow_own_links(three) -> None:
     times, _ = times_s(three.candidates)
     totals = [float(one.bill.total_usd) for one in three.candidates]
     best = three.ranking.best_per_usd
-    flips = [s for s in three.swings if s.break_even_text.endswith("best per dollar")]
+    flips = [s for s in three.swings if s.break_even[1].endswith("best per dollar")]
     assert flips
     for swing in flips:
-        other = three.letters.index(swing.break_even_text[0])
+        factor, text = swing.break_even
+        other = three.letters.index(text[0])
         worth = [
-            times[i] * (totals[i] + (swing.break_even - 1) * float(swing.usd_by_design[i]))
+            times[i] * (totals[i] + (factor - 1) * float(swing.usd_by_design[i]))
             for i in (best, other)
         ]
         assert worth[0] == pytest.approx(worth[1], rel=1e-9)

@@ -117,9 +117,9 @@ def linear_table(one: Candidate) -> Table:
     """From the linear model's cost of each dimension to that of its parts, in steps."""
     own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)"
     columns: dict[str, Callable[[Bridge], Value]] = {
-        "Dimension": lambda bridge: f"{bridge.label} {bridge.tier}",
-        "Asked, GB/s": lambda bridge: number(gigabytes_per_s(bridge.asked_Bps), 2),
-        "Built, GB/s": lambda bridge: number(gigabytes_per_s(bridge.bandwidth_Bps), 2),
+        "Dimension": lambda bridge: bridge.place,
+        "Asked, GB/s": lambda bridge: number(gigabytes_per_s(bridge.built.asked_Bps), 2),
+        "Built, GB/s": lambda bridge: number(gigabytes_per_s(bridge.built.bandwidth_Bps), 2),
         "Linear model": lambda bridge: usd(bridge.linear_usd),
         "Whole ports": lambda bridge: usd(bridge.rounding_usd),
         "In the servers": lambda bridge: usd(bridge.included_usd),
@@ -157,8 +157,9 @@ def _free(one: Candidate, bridge: Bridge) -> str:
     """The share of every switch line that ports without a cable are, to the cent."""
     terms = [
         f"ROUND({line_cell(one, i, QUANTITY_COLUMN)}*N({line_cell(one, i, UNIT_COLUMN)})"
-        f"*{n_free}/{n_all},2)"
-        for i, n_free, n_all in bridge.free_by_row
+        f"*{one.bill.lines[i].n_free_ports}/{one.bill.lines[i].n_ports},2)"
+        for i in bridge.rows
+        if one.bill.lines[i].n_ports
     ]
     return f"SUM({','.join(terms)})" if terms else ""
 
@@ -192,8 +193,8 @@ def _reason(bridge: Bridge) -> str:
     """The steps that matter, largest first."""
     ports = f"as {bridge.n_free_ports:,} of {bridge.n_ports:,} switch ports are free"
     built = (
-        f"as ports carry {gigabytes_per_s(bridge.bandwidth_Bps):.4g} GB/s where "
-        f"{gigabytes_per_s(bridge.asked_Bps):.4g} is asked for"
+        f"as ports carry {gigabytes_per_s(bridge.built.bandwidth_Bps):.4g} GB/s where "
+        f"{gigabytes_per_s(bridge.built.asked_Bps):.4g} is asked for"
     )
     thin = bridge.oversubscription > 1
     kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
@@ -207,7 +208,7 @@ def _reason(bridge: Bridge) -> str:
     largest = sorted(steps, key=lambda step: -abs(step[0]))
     worth = [step for step in largest if abs(step[0]) >= max(Decimal(1), bridge.linear_usd / 200)]
     text = ", ".join(f"{_signed(amount)} {why}" for amount, why in worth)
-    return f"{bridge.label} {bridge.tier}: {text}" if text else ""
+    return f"{bridge.place}: {text}" if text else ""
 
 
 def _signed(amount: Decimal) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from libra_planner.procurement.bill import Part, missing_of
+from libra_planner.procurement.bill import Bill, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import BudgetSwing, Ranking, Swing, times_s
 from libra_planner.views.cells import PART_OF_A_STEP
@@ -59,7 +59,7 @@ class Comparison:
     @property
     def missing(self) -> tuple[Part, ...]:
         """Parts without a price in any design."""
-        return missing_of(one.bill for one in self.candidates)
+        return Bill(tuple(x for one in self.candidates for x in one.bill.lines)).missing
 
     @property
     def without(self) -> str:

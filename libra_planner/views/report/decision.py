@@ -101,8 +101,8 @@ def _faults(one: Candidate) -> list[str]:
     for bridge in one.bridges if one.check is None else ():
         if bridge.oversubscription > 1:
             found.append(
-                f"Design {one.letter}: the step time does not count that {bridge.label} "
-                f"{bridge.tier} is oversubscribed {bridge.oversubscription:g}:1; "
+                f"Design {one.letter}: the step time does not count that {bridge.place} "
+                f"is oversubscribed {bridge.oversubscription:g}:1; "
                 "check links by ecmp to count it (--check ecmp)."
             )
     if not one.facility.fits:
@@ -163,7 +163,7 @@ def _largest(one: Candidate) -> str:
 
 def _main_difference(one: Candidate, other: Candidate) -> str:
     """The kind of part that makes most of the difference."""
-    ours, theirs = one.bill.usd_by_kind(), other.bill.usd_by_kind()
+    ours, theirs = (x.bill.usd_by(lambda line: line.part.kind) for x in (one, other))
     saved = {kind: theirs.get(kind, ZERO) - ours.get(kind, ZERO) for kind in [*theirs, *ours]}
     kind = max(saved, key=lambda key: saved[key], default="")
     amount = saved.get(kind, ZERO)

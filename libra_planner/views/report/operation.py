@@ -159,15 +159,11 @@ def _failures(index: int) -> Figure:
 
 def _swing_table(comparison: Comparison) -> Table:
     """What each assumption makes of the cost of the run."""
-    swings = [run_swings(one) for one in comparison.candidates]
-    names = next(([swing.name for swing in found] for found in swings if found), [])
-    rows: list[list[Value]] = []
-    for i, name in enumerate(names):
-        values: list[Value] = []
-        for one, found in zip(comparison.candidates, swings, strict=True):
-            for run in (found[i].low, found[i].high) if found else (None, None):
-                values.append(_moved(one, run))
-        rows.append([name, *values])
+    swings = [(one, run_swings(one)) for one in comparison.candidates]
+    rows: list[list[Value]] = [
+        [name, *(_moved(one, run) for one, found in swings for run in found[name])]
+        for name in swings[0][1]
+    ]
     headings = ["Assumption"]
     for letter in comparison.letters:
         headings += [f"{letter} at -{SWING_FRACTION:.0%}", f"{letter} at +{SWING_FRACTION:.0%}"]
@@ -202,7 +198,7 @@ def facility_section(comparison: Comparison) -> Section:
 
 def _verdict(one: Candidate) -> str:
     facility = one.facility
-    given = f"a rack gives {facility.rack_w / 1000:g} kW"
+    given = f"a rack gives {one.proposal.shop.assumptions.rack.power_limit_w / 1000:g} kW"
     draws = f"a server draws {facility.server_w / 1000:.1f} kW, {given}"
     if not facility.fits:
         return f"{one.letter}: {draws}: not even one server fits."

@@ -97,7 +97,7 @@ def _swing_table(comparison: Comparison) -> Table:
             "Ranking within the swing": lambda swing: "; ".join(swing.flips) or "holds",
             "Break-even": lambda swing: usd(_break_even_usd(swing)),
             "Factor": lambda swing: number(_near(swing), 3 if _near(swing) else 1),
-            "There": lambda swing: swing.break_even_text if _near(swing) else _NOTHING,
+            "There": lambda swing: swing.break_even[1] if _near(swing) else _NOTHING,
         }
     caption, shown = f"Each price by ±{SWING_FRACTION:.0%}", _shown(comparison)
     return table_of(caption, shown, columns, key="prices-moved", is_sortable=True)
@@ -110,7 +110,7 @@ def _change(one: Candidate, i: int, swing: Swing) -> Cell:
 
 def _near(swing: Swing) -> float | None:
     """The factor on a price at which the ranking changes, if it is not too far away."""
-    factor = swing.break_even
+    factor, _ = swing.break_even
     return factor if factor and 1 / _FARTHEST <= factor <= _FARTHEST else None
 
 
