@@ -302,7 +302,17 @@ def apply_setting(document: Document, setting: str) -> None:
         raise SpecError(
             *(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)
         ) from None
-    key = dotted_key(dotted.strip())
+    put_at(document, dotted_key(dotted.strip()), value, place)
+
+
+def put_at(document: Document, key: Key, value: Any, place: Place) -> None:
+    """Put a value into a document, in place, as if it stood at ``place``.
+
+    Raises
+    ------
+    SpecError
+        For a path through something that is not a map or list.
+    """
     _put(document.value, key, value, place)
     for places in (document.places, document.key_places):
         _place_at(places, key, place)

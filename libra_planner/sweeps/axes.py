@@ -233,6 +233,15 @@ def cell(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
+def n_dims(notation: str) -> int:
+    """Dimensions of a topology, by its notation.
+
+    >>> n_dims("RI(4)_SW(8)")
+    2
+    """
+    return notation.count("_") + 1
+
+
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return TRUTH
@@ -425,7 +434,7 @@ def _divisors(n: int) -> list[int]:
 def _with_tiers(name: str, values: tuple[str, ...], raw: Any) -> Axis:
     if raw is None:
         return Axis(name, values, is_topology=True)
-    counts = sorted({value.count("_") + 1 for value in values})
+    counts = sorted(set(map(n_dims, values)))
     table = {d: _tiers_of(d, raw) for d in counts}
     return Axis(name, values, table, is_topology=True)
 

@@ -119,11 +119,6 @@ class Case:
             base = replace(base, prices=prices)
         return Case(self.template, values, base, self.lines)
 
-    @cached_property
-    def time_numbers(self) -> list[float]:
-        """Numbers of the step time's tree (``BatchProgram.time_numbers``)."""
-        return self.base.step_time.numbers
-
     @property
     def is_batched(self) -> bool:
         """Whether a batch can solve its designs."""
@@ -284,7 +279,7 @@ def _piece(
 ) -> Piece:
     rules, limits = _joined([line[codes[0]] for line, codes in lines])
     template = replace(case.base, rules=rules, step_time_limits=limits)
-    n, n_dims = len(rows), template.topology.n_dims
+    n, n_dims, time_numbers = len(rows), template.topology.n_dims, template.step_time.numbers
 
     def stacked(name: str, *shape: int) -> Array:
         """An array of all lines' rules, the designs first."""
@@ -297,7 +292,7 @@ def _piece(
     limits_s = [np.array([reading.limit_s for reading in line])[codes] for line, codes in lines]
     program = BatchProgram(
         template=template,
-        time_numbers=np.broadcast_to(case.time_numbers, (n, len(case.time_numbers))),
+        time_numbers=np.broadcast_to(time_numbers, (n, len(time_numbers))),
         coefficients=stacked("coefficients", n_dims),
         bounds=stacked("bound"),
         price_usd_per_Bps=np.broadcast_to(template.price_usd_per_Bps, (n, n_dims)),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from statistics import mean, median
 from time import monotonic, perf_counter
@@ -21,12 +21,11 @@ from libra_planner import __version__
 from libra_planner.errors import SpecError
 from libra_planner.files import read_text
 from libra_planner.reading import bundled
-from libra_planner.sweeps.axes import Axis
 from libra_planner.sweeps.columns import DEFAULT, columns
 from libra_planner.sweeps.solver import Solver, plan_of, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import FORMAT, RunDirectory, manifest_hash
-from libra_planner.sweeps.template import AxisValue, Slot, TiersOf, named_files
+from libra_planner.sweeps.template import AxisValue, Slot, Text, named_files, slot_values
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
 _FIRST, _MORE = 20, 1000
@@ -347,8 +346,8 @@ def manifest_of(sweep: Sweep) -> dict[str, Any]:
     template = sweep.template
     spec = {
         "base": template.document.value,
-        "slots": [[list(key), *_slot(slot)] for key, slot in template.slots.items()],
-        "axes": [[axis.name, list(axis.values), _tiers(axis)] for axis in sweep.axes],
+        "slots": [[list(key), *_recorded(slot)] for key, slot in template.slots.items()],
+        "axes": [[axis.name, axis.values, axis.tiers] for axis in sweep.axes],
         "where": list(sweep.where),
         "sample": sweep.sample.model_dump() if sweep.sample else None,
         "seed": sweep.seed,
@@ -375,20 +374,16 @@ def manifest_of(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _slot(slot: Slot) -> tuple[str, str | None]:
+def _recorded(slot: Slot) -> tuple[str, str | None]:
     """What fills a slot: text as written, an axis's value, or its topology's tiers."""
-    if isinstance(slot, AxisValue):
-        return "axis", slot.axis
-    return ("tiers", slot.axis) if isinstance(slot, TiersOf) else ("text", None)
-
-
-def _tiers(axis: Axis) -> dict[str, list[str]]:
-    return {str(n_dims): list(tiers) for n_dims, tiers in axis.tiers.items()}
+    if isinstance(slot, Text):
+        return "text", None
+    return "axis" if slot.tiers is None else "tiers", slot.axis
 
 
 def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Users' own files that plans of the sweep name, with a hash of their content."""
-    for name in sorted(set(islice(_file_names(sweep), _MOST_FILES))):
+    for name in sorted(set(islice(filter(_is_own_file, _named(sweep)), _MOST_FILES))):
         try:
             text = read_text(sweep.template.beside / name)
         except SpecError:  # A design that names it is invalid, and says so in its row.
@@ -396,21 +391,15 @@ def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
         yield name, hashlib.sha256(text.encode()).hexdigest()
 
 
-def _file_names(sweep: Sweep) -> Iterator[str]:
-    axes = {axis.name: axis.values for axis in sweep.axes}
-    for key, value in named_files(sweep.template.document.value, ()):
-        slot = sweep.template.slots.get(key)
-        if slot is None:
-            values: Iterator[Any] = iter([value])
-        else:
-            names = sorted(slot.names)
-            combinations = product(*(axes[name] for name in names))
-            values = (slot.filled(dict(zip(names, one, strict=True))) for one in combinations)
-        yield from filter(_is_own_file, values)
-    for slot in sweep.template.slots.values():
+def _named(sweep: Sweep) -> Iterator[Any]:
+    """What stands where plans of the sweep may name files."""
+    slots = sweep.template.slots
+    for key, value in named_files(sweep.template.document.value):
+        yield from slot_values(slots[key], sweep.axes) if key in slots else (value,)
+    for slot in slots.values():
         if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
-            found = (named_files(value, ()) for value in axes[slot.axis])
-            yield from (name for one in found for _, name in one if _is_own_file(name))
+            whole = slot_values(replace(slot, tiers=None), sweep.axes)
+            yield from (name for value in whole for _, name in named_files(value))
 
 
 def _is_own_file(name: Any) -> bool:

@@ -27,6 +27,7 @@ from libra_planner.sweeps.axes import (
     CheckSpec,
     SampleSpec,
     SweepFile,
+    n_dims,
     read_axis,
 )
 from libra_planner.sweeps.columns import (
@@ -42,10 +43,12 @@ from libra_planner.sweeps.expressions import OTHER, TRUTH, Expression, parse_exp
 from libra_planner.sweeps.space import Space, build_space
 from libra_planner.sweeps.store import Layout
 from libra_planner.sweeps.template import (
+    TOPOLOGY,
     PlanTemplate,
     apply_set,
     base_plan,
     plan_template,
+    slot_values,
 )
 
 
@@ -410,27 +413,15 @@ def job_of(sweep: Sweep) -> Job:
 
 def most_dims(sweep: Sweep) -> int:
     """Most dimensions that a topology of the sweep has."""
-    template, key = sweep.template, ("fabric", "topology")
-    above = [at for at in template.slots if key[: len(at)] == at]
-    axes = {axis.name: axis for axis in sweep.axes}
+    template = sweep.template
+    above = [at for at in template.slots if TOPOLOGY[: len(at)] == at]
     if not above:
         return _n_dims(template.document.value.get("fabric"))
     (at,) = above
-    slot = template.slots[at]
-    names = sorted(slot.names)
-    counts = [1]
-    for combination in _combinations([axes[name].values for name in names]):
-        value = slot.filled(dict(zip(names, combination, strict=True)))
-        counts.append(_n_dims({"topology": value} if at == key else value))
-    return max(counts)
-
-
-def _combinations(values: list[tuple[Any, ...]]) -> Any:
-    from itertools import product
-
-    return product(*values)
+    values = slot_values(template.slots[at], sweep.axes)
+    return max(_n_dims({"topology": one} if at == TOPOLOGY else one) for one in values)
 
 
 def _n_dims(fabric: Any) -> int:
     notation = fabric.get("topology") if isinstance(fabric, dict) else None
-    return notation.count("_") + 1 if isinstance(notation, str) else 1
+    return n_dims(notation) if isinstance(notation, str) else 1

@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,14 +24,14 @@ from libra_planner.reading import bundled
 from libra_planner.reading.document import (
     Document,
     Key,
-    apply_setting,
     dotted_key,
+    put_at,
     read_document,
     shown,
     value_at,
 )
 from libra_planner.reading.models import FaultCollector
-from libra_planner.sweeps.axes import Axis, SweepFile, cell
+from libra_planner.sweeps.axes import Axis, SweepFile, cell, n_dims
 from libra_planner.sweeps.columns import OBJECTIVE
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
@@ -62,15 +63,22 @@ class Text:
         """The text, or the value of its only part, for some values of the axes."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Expression):
             return _plain(self.parts[0].value(values))
-        texts = (p if isinstance(p, str) else _written(p.value(values)) for p in self.parts)
-        return "".join(texts)
+        found = (p if isinstance(p, str) else _plain(p.value(values)) for p in self.parts)
+        return "".join(json.dumps(one) if isinstance(one, bool) else str(one) for one in found)
 
 
 @dataclass(frozen=True)
 class AxisValue:
-    """The value of an axis as it is, be it a map or a list."""
+    """The value of an axis as it is, be it a map or a list, or the price tiers that belong to it.
+
+    Parameters
+    ----------
+    axis : its name.
+    tiers : of an axis of topologies, by number of dimensions; ``None`` for the value.
+    """
 
     axis: str
+    tiers: Mapping[int, Sequence[str]] | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -78,28 +86,19 @@ class AxisValue:
         return frozenset([self.axis])
 
     def filled(self, values: Mapping[str, Any]) -> Any:
-        """The value."""
-        return copy.deepcopy(values[self.axis])
+        """The value, or the tiers."""
+        value = values[self.axis]
+        return copy.deepcopy(value) if self.tiers is None else list(self.tiers[n_dims(value)])
 
 
-@dataclass(frozen=True)
-class TiersOf:
-    """The price tiers that belong to the topology of an axis, by number of dimensions."""
-
-    axis: str
-    by_n_dims: Mapping[int, list[str]]
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Axes in it."""
-        return frozenset([self.axis])
-
-    def filled(self, values: Mapping[str, Any]) -> Any:
-        """The tiers."""
-        return list(self.by_n_dims[values[self.axis].count("_") + 1])
+Slot: TypeAlias = Text | AxisValue
 
 
-Slot: TypeAlias = Text | AxisValue | TiersOf
+def slot_values(slot: Slot, axes: Iterable[Axis]) -> Iterator[Any]:
+    """What a slot becomes, at every combination of the values of its axes."""
+    own = sorted((axis for axis in axes if axis.name in slot.names), key=lambda axis: axis.name)
+    for values in product(*(axis.values for axis in own)):
+        yield slot.filled({axis.name: one for axis, one in zip(own, values, strict=True)})
 
 
 @dataclass(frozen=True)
@@ -166,32 +165,18 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _written(value: Any) -> str:
-    value = _plain(value)
-    return json.dumps(value) if isinstance(value, bool) else str(value)
-
-
-def find_slots(
-    document: Document, axes: Mapping[str, Axis], faults: FaultCollector
-) -> dict[Key, Slot]:
-    """All placeholders of a plan, by their place in it."""
-    kinds = {name: axis.kind for name, axis in axes.items()}
-    slots: dict[Key, Slot] = {}
-    for key, text in _texts(document.value, ()):
-        if "{" in text or "}" in text:
-            slot = faults.attempt(key, partial(parse_text, text, kinds))
-            if slot is not None:
-                slots[key] = slot
-    return slots
-
-
-def _texts(value: Any, key: Key) -> Iterator[tuple[Key, str]]:
-    if isinstance(value, str):
+def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+    """Whatever is no map and no list in a plan, with its place."""
+    if not isinstance(value, dict | list):
         yield key, value
-    elif isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for part, inner in items:
-            yield from _texts(inner, (*key, part))
+        return
+    for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from leaves(inner, (*key, part))
+
+
+def named_files(value: Any) -> Iterator[tuple[Key, Any]]:
+    """Places of a plan that may name a file, with what is there."""
+    return (leaf for leaf in leaves(value) if leaf[0] and leaf[0][-1] in FILE_KEYS)
 
 
 def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
@@ -226,16 +211,6 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
     return Text(tuple(parts))
 
 
-def named_files(value: Any, key: Key) -> Iterator[tuple[Key, Any]]:
-    """Places of a plan that may name a file, with what is there."""
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for part, inner in items:
-            if part in FILE_KEYS and not isinstance(inner, dict | list):
-                yield (*key, part), inner
-            yield from named_files(inner, (*key, part))
-
-
 TOPOLOGY: Key = ("fabric", "topology")
 TIERS: Key = ("fabric", "tiers")
 
@@ -265,39 +240,31 @@ def _part(document: Document, key: Key) -> Document:
 def apply_set(document: Document, plan: Document, spec: SweepFile, faults: FaultCollector) -> None:
     """Put the values under ``set`` into the plan, with their places."""
     for dotted, value in spec.set_.items():
-        key = faults.attempt(("set", dotted), partial(_opened, plan, dotted))
+        at: Key = ("set", dotted)
+        key = faults.attempt(at, partial(_opened, plan, dotted, copy.deepcopy(value)))
         if key is None:
             continue
-        _assign(plan, key, copy.deepcopy(value))
-        part = _part(document, ("set", dotted))
+        part = _part(document, at)
         plan.places |= {key + inner: place for inner, place in part.places.items()}
         plan.key_places |= {key + inner: place for inner, place in part.key_places.items()}
-        plan.key_places[key] = document.key_place(("set", dotted))
+        plan.key_places[key] = document.key_place(at)
 
 
-def _opened(plan: Document, dotted: str) -> Key:
-    """The key of a dotted path, with a value there to replace."""
-    _check_plan_key(dotted)
+def _opened(plan: Document, dotted: str, value: Any = None) -> Key:
+    """The key of a dotted path of the plan, where a value stands now."""
+    first, key = _first(dotted), dotted_key(dotted)
+    if first not in _PLAN_KEYS:
+        fix = closest(first, _PLAN_KEYS)
+        raise SpecError(Fault(f"got {dotted!r}", "expected a key of a plan", fix))
     try:
-        apply_setting(plan, f"{dotted}=null")
+        put_at(plan, key, value, Place(f"{plan.file}: --set {dotted}"))
     except SpecError as error:
         raise SpecError(*(replace(fault, place=None) for fault in error.faults)) from None
-    return dotted_key(dotted)
+    return key
 
 
-def _check_plan_key(dotted: str) -> None:
-    first = dotted.split(".", maxsplit=1)[0]
-    if first not in _PLAN_KEYS:
-        raise SpecError(
-            Fault(f"got {dotted!r}", "expected a key of a plan", closest(first, _PLAN_KEYS))
-        )
-
-
-def _assign(plan: Document, key: Key, value: Any) -> None:
-    inner = plan.value
-    for part in key[:-1]:
-        inner = inner[part if isinstance(inner, list) else str(part)]
-    inner[key[-1] if isinstance(inner, list) else str(key[-1])] = value
+def _first(dotted: str) -> str:
+    return dotted.split(".", maxsplit=1)[0]
 
 
 def plan_template(
@@ -313,14 +280,16 @@ def plan_template(
             Fault(f"got {shown(plan.value)}", "expected a plan", "", "base", plan.place(()))
         )
     own = FaultCollector(plan, faults=faults.faults)
-    used = find_slots(plan, axes, own)
+    kinds = {name: axis.kind for name, axis in axes.items()}
+    used: dict[Key, Slot] = {}
+    for key, text in leaves(plan.value):
+        if isinstance(text, str) and ("{" in text or "}" in text):
+            slot = own.attempt(key, partial(parse_text, text, kinds))
+            used |= {key: slot} if slot is not None else {}
     direct = dict(_direct_slots(document, plan, axes, used, faults))
-    slots = {key: slot for key, slot in used.items() if not _below(key, direct)} | direct
-    return PlanTemplate(plan, beside, slots)
-
-
-def _below(key: Key, others: Mapping[Key, Slot]) -> bool:
-    return any(key[: len(other)] == other for other in others)
+    below = {key for key in used for other in direct if key[: len(other)] == other}
+    slots = {key: slot for key, slot in used.items() if key not in below}
+    return PlanTemplate(plan, beside, slots | direct)
 
 
 def _direct_slots(
@@ -332,44 +301,32 @@ def _direct_slots(
 ) -> Iterator[tuple[Key, Slot]]:
     """Slots of the axes that are a key of the plan, and of topologies' tiers."""
     for name, axis in axes.items():
-        at = _place_of(document, name)
-        holders = [key for key, slot in used.items() if name in slot.names]
-        dotted = _own_key(axis, holders)
-        if dotted is not None:
-            key = faults.attempt(at, partial(_axis_key, plan, dotted, name))
+        at: Key = ("axes", name) if ("axes", name) in document.places else (OBJECTIVE,)
+        dotted = _own_key(axis, [key for key, slot in used.items() if name in slot.names])
+        if dotted is not None and _first(dotted) not in _PLAN_KEYS:
+            got = f"got the axis {name!r}, which the plan does not use"
+            expected = "expected a key of the plan, or a placeholder in it"
+            fix = f"write '{{{name}}}' where it belongs, or name the axis like a key"
+            faults.note(Fault(got, expected, f"{fix} (parallelism.tp)"), at)
+        elif dotted is not None:
+            key = faults.attempt(at, partial(_opened, plan, dotted))
             if key is None:
                 continue
             plan.places[key] = plan.key_places[key] = document.key_place(at)
             yield key, AxisValue(name)
         if axis.tiers:
-            _opened(plan, ".".join(map(str, TIERS)))
-            plan.places[TIERS] = document.place(at)
-            yield TIERS, TiersOf(name, {d: list(tiers) for d, tiers in axis.tiers.items()})
+            plan.places[_opened(plan, ".".join(map(str, TIERS)))] = document.place(at)
+            yield TIERS, AxisValue(name, axis.tiers)
 
 
 def _own_key(axis: Axis, holders: list[Key]) -> str | None:
     """Dotted key that an axis sets; ``None`` where placeholders there, or only they, use it."""
-    named = axis.name.split(".", maxsplit=1)[0] in _PLAN_KEYS
-    if not named and not axis.is_topology:
+    is_named = _first(axis.name) in _PLAN_KEYS
+    if not is_named and not axis.is_topology:
         return None if holders else axis.name
-    dotted = axis.name if named else ".".join(map(str, TOPOLOGY))
+    dotted = axis.name if is_named else ".".join(map(str, TOPOLOGY))
     key = dotted_key(dotted)
     return None if any(holder[: len(key)] == key for holder in holders) else dotted
-
-
-def _place_of(document: Document, name: str) -> Key:
-    """Where an axis is given: under ``axes``, or as the list of objectives."""
-    own: Key = ("axes", name)
-    listed: Key = (OBJECTIVE,)
-    return own if own in document.places else listed
-
-
-def _axis_key(plan: Document, dotted: str, name: str) -> Key:
-    if dotted.split(".", maxsplit=1)[0] not in _PLAN_KEYS:
-        expected = "expected a key of the plan, or a placeholder in it"
-        fix = f"write '{{{name}}}' where it belongs, or name the axis like a key (parallelism.tp)"
-        raise SpecError(Fault(f"got the axis {name!r}, which the plan does not use", expected, fix))
-    return _opened(plan, dotted)
 
 
 def design_plan(directory: RunDirectory, row: int) -> str:
@@ -385,9 +342,20 @@ def design_plan(directory: RunDirectory, row: int) -> str:
         name: Axis(name, tuple(values), {int(d): list(names) for d, names in tiers.items()})
         for name, values, tiers in manifest["spec"]["axes"]
     }
+    beside = Path(manifest["beside"])
+    template = PlanTemplate(Document(manifest["source"], manifest["spec"]["base"]), beside)
+    kinds = {name: axis.kind for name, axis in axes.items()}
+    slots: dict[Key, Slot] = {}
+    for key, kind, axis in manifest["spec"]["slots"]:
+        if kind == "text":
+            slots[tuple(key)] = parse_text(template.document.at(key), kinds)
+        else:
+            slots[tuple(key)] = AxisValue(axis, axes[axis].tiers if kind == "tiers" else None)
     values = _axis_values(directory, manifest, axes, row)
-    plan = _template(manifest, axes).filled(values).value
-    _make_absolute(plan, Path(manifest["beside"]))
+    plan = replace(template, slots=slots).filled(values).value
+    for at, name in list(named_files(plan)):  # Absolute, to hold wherever the plan is put.
+        if isinstance(name, str) and bundled.is_path(name):
+            value_at(plan, at[:-1])[at[-1]] = str((beside / name).resolve())
     text = yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=1000)
     named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
     return f"# Row {row} of the sweep in {named}\n{text}"
@@ -410,42 +378,13 @@ def _axis_values(
         raise SpecError(fault)
     table = table_of(path, list(axes))
     (stored,) = table.slice(row % size, 1).to_pylist()
-    try:
-        return {name: _values_by_cell(axis)[stored[name]] for name, axis in axes.items()}
-    except KeyError as error:
-        got = f"got the value {error.args[0]!r}"
-        expected = "expected one that the sweep's manifest has"
-        raise SpecError(Fault(got, expected, "run the sweep again", "", place)) from None
-
-
-def _values_by_cell(axis: Axis) -> dict[Any, Any]:
-    """What a column holds to the value that the sweep file gave."""
-    plain = axis.kind in (NUMBER, TRUTH)
-    return {value if plain else cell(value): value for value in axis.values}
-
-
-def _template(manifest: Mapping[str, Any], axes: Mapping[str, Axis]) -> PlanTemplate:
-    document = Document(manifest["source"], manifest["spec"]["base"])
-    slots = dict(_slots(document, manifest["spec"]["slots"], axes))
-    return PlanTemplate(document, Path(manifest["beside"]), slots)
-
-
-def _slots(
-    document: Document, recorded: list[Any], axes: Mapping[str, Axis]
-) -> Iterator[tuple[Key, Slot]]:
-    kinds = {name: axis.kind for name, axis in axes.items()}
-    for key, kind, axis in recorded:
-        if kind == "axis":
-            yield tuple(key), AxisValue(axis)
-        elif kind == "tiers":
-            tiers = {n_dims: list(names) for n_dims, names in axes[axis].tiers.items()}
-            yield tuple(key), TiersOf(axis, tiers)
-        else:
-            yield tuple(key), parse_text(document.at(key), kinds)
-
-
-def _make_absolute(plan: Any, beside: Path) -> None:
-    """Let paths hold wherever the plan is put."""
-    for key, name in list(named_files(plan, ())):
-        if isinstance(name, str) and bundled.is_path(name):
-            value_at(plan, key[:-1])[key[-1]] = str((beside / name).resolve())
+    found = {}
+    for name, axis in axes.items():
+        plain = axis.kind in (NUMBER, TRUTH)
+        by_cell = {value if plain else cell(value): value for value in axis.values}
+        if stored[name] not in by_cell:
+            got = f"got the value {stored[name]!r}"
+            expected = "expected one that the sweep's manifest has"
+            raise SpecError(Fault(got, expected, "run the sweep again", "", place))
+        found[name] = by_cell[stored[name]]
+    return found

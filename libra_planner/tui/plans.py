@@ -141,7 +141,7 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
     from libra_planner.sweeps.template import named_files
 
     value = document.value if document else None
-    names = [name for _, name in named_files(value, ()) if isinstance(name, str)]
+    names = [name for _, name in named_files(value) if isinstance(name, str)]
     try:
         files = [(path.parent / name).read_bytes() for name in names if bundled.is_path(name)]
     except OSError:

@@ -151,6 +151,6 @@ def _absolute(pin: Pin) -> list[str]:
     beside = pin.path.resolve().parent
     return [
         f"{'.'.join(map(str, key))}={json.dumps(str(beside / name))}"
-        for key, name in named_files(pin.value, ())
+        for key, name in named_files(pin.value)
         if isinstance(name, str) and bundled.is_path(name) and not Path(name).is_absolute()
     ]
