@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -70,24 +70,22 @@ class Layout:
 
     def fault(self, path: Path) -> Fault | None:
         """What is wrong with a file of results; ``None`` if nothing is."""
-        index, place = index_of(path), Place(str(path))
+        index, fix = index_of(path), "run the sweep again to mend it"
+        rows, found = self.rows(index), sound_rows(path)
         if not 0 <= index < self.n_parts:
+            got, fix = "got a file that is no part of the sweep", "remove it"
             expected = f"expected {self.n_parts:,} parts from part-000000.parquet on"
-            return Fault(
-                "got a file that is no part of the sweep", expected, "remove it", "", place
-            )
-        found, rows, fix = sound_rows(path), self.rows(index), "run the sweep again to mend it"
-        if found is None:
-            expected = "expected a whole part of a sweep"
-            return Fault("got a file that is broken", expected, fix, "", place)
-        if sweep_hash_of(path) != self.sweep_hash:
-            expected = "expected one of this directory's"
-            return Fault("got a part of another sweep", expected, fix, "", place)
-        if found != rows:
-            got = f"got rows {found.start:,} to {found.stop - 1:,}, those of another part"
+        elif found is None:
+            got, expected = "got a file that is broken", "expected a whole part of a sweep"
+        elif found[1] != self.sweep_hash:
+            got, expected = "got a part of another sweep", "expected one of this directory's"
+        elif found[0] != rows:
+            first, last = found[0].start, found[0].stop - 1
+            got = f"got rows {first:,} to {last:,}, those of another part"
             expected = f"expected {rows.start:,} to {rows.stop - 1:,}"
-            return Fault(got, expected, fix, "", place)
-        return None
+        else:
+            return None
+        return Fault(got, expected, fix, "", Place(str(path)))
 
 
 def index_of(path: Path) -> int:
@@ -100,10 +98,11 @@ def index_of(path: Path) -> int:
     return int(match[1]) if match else -1
 
 
-def sound_rows(path: Path) -> range | None:
-    """Rows of a part that is what was written, to the bit: its footer holds a digest of all of it.
+def sound_rows(path: Path) -> tuple[range, str] | None:
+    """Rows of a part and the hash of its sweep, if it is what was written, to the bit.
 
-    ``None`` for a file that is no part, cut off, or damaged.
+    Its footer holds a digest of all of it. ``None`` for a file that is no part, cut off, or
+    damaged.
     """
     try:
         state = path.stat()
@@ -113,46 +112,29 @@ def sound_rows(path: Path) -> range | None:
 
 
 @lru_cache(maxsize=100_000)
-def _sound_rows(path: Path, *_state: int) -> range | None:
+def _sound_rows(path: Path, *_state: int) -> tuple[range, str] | None:
     """The same, asked once for each state of a file: its size and when it was changed."""
+    import pyarrow.parquet as pq
+
     try:
         data = path.read_bytes()
-    except OSError:
+        at = data.rfind(_DIGEST)
+        if at < 0 or data[at : at + len(_NO_DIGEST)] != _digest(data, at):
+            return None
+        footer = pq.read_metadata(io.BytesIO(data))
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        rows = [group.column(footer.schema.names.index("row")).statistics for group in groups]
+        found = range(min(one.min for one in rows), max(one.max for one in rows) + 1)
+    except (OSError, ValueError, AttributeError, TypeError):  # The last two: no statistics.
         return None
-    at = data.rfind(_DIGEST)
-    own = data[at : at + len(_NO_DIGEST)]
-    return rows_of(path) if at >= 0 and own == _digest(data, at) else None
+    sweep_hash: bytes = (footer.metadata or {}).get(SWEEP_HASH.encode(), b"")
+    return (found, sweep_hash.decode()) if len(found) == footer.num_rows else None
 
 
 def _digest(data: bytes, at: int) -> bytes:
     """Digest of a part, which itself counts as zeros, as it stands in its footer."""
     end = at + len(_NO_DIGEST)
     return _DIGEST + hashlib.sha256(data[:at] + _NO_DIGEST + data[end:]).hexdigest().encode()
-
-
-def rows_of(path: Path) -> range | None:
-    """First to last row of a part, from its footer; ``None`` for what is no part, or cut off."""
-    import pyarrow.parquet as pq
-
-    try:
-        with path.open("rb") as file:  # Arrow cannot name every file that there can be.
-            footer = pq.read_metadata(file)
-        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-        columns = [group.column(footer.schema.names.index("row")) for group in groups]
-        first = min(column.statistics.min for column in columns)
-        last = max(column.statistics.max for column in columns)
-    except (OSError, ValueError, AttributeError, TypeError):  # The last two: no statistics.
-        return None
-    return range(first, last + 1) if last - first + 1 == footer.num_rows else None
-
-
-def sweep_hash_of(path: Path) -> str:
-    """Hash of the sweep that a sound part belongs to."""
-    import pyarrow.parquet as pq
-
-    with path.open("rb") as file:
-        metadata: dict[bytes, bytes] = pq.read_schema(file).metadata or {}
-    return metadata.get(SWEEP_HASH.encode(), b"").decode()
 
 
 def table_of(path: Path, columns: list[str] | None = None) -> pa.Table:
@@ -216,24 +198,21 @@ def misfit(manifest: dict[str, Any]) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     names = {name for name, *_ in spec.axes}
     for key, kind, axis in spec.slots:
-        if not _has(spec.base, key) or (kind != "text" and axis not in names):
+        there = bool(key) and reduce(_child, key, spec.base) is not _NOTHING
+        if not there or (kind != "text" and axis not in names):
             return f"spec.slots: nothing at {'.'.join(map(str, key))[:80]}"
     return ""
 
 
-def _has(value: Any, key: _Key) -> bool:
-    for part in key:
-        is_item = isinstance(value, list) and isinstance(part, int) and 0 <= part < len(value)
-        if not is_item and not (isinstance(value, dict) and part in value):
-            return False
-        value = value[part]
-    return bool(key)
+_NOTHING: Any = object()
+"""What is where nothing is."""
 
 
-_WORDS = {
-    "designs_per_part": "designs per part",
-    "files": "files that the plan names",
-}
+def _child(value: Any, part: Any) -> Any:
+    if isinstance(value, dict):
+        return value.get(part, _NOTHING)
+    is_item = isinstance(value, list) and isinstance(part, int) and 0 <= part < len(value)
+    return value[part] if is_item else _NOTHING
 
 
 def difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
@@ -257,7 +236,8 @@ def difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     old, new = theirs.get("spec", {}), ours["spec"]
     changed = [key for key in new | old if old.get(key) != new.get(key)]
     plans = [key for key in changed if key in ("base", "slots")]
-    found = [_WORDS.get(key, key) for key in changed if key not in plans]
+    words = {"designs_per_part": "designs per part", "files": "files that the plan names"}
+    found = [words.get(key, key) for key in changed if key not in plans]
     if plans:
         keys = [key for spec in (old, new) for key, *_ in spec.get("slots", ())]
         same = _without(old.get("base"), keys) == _without(new["base"], keys)
@@ -271,19 +251,10 @@ def _without(base: Any, keys: Iterable[Sequence[Any]]) -> Any:
     """A plan without what some of its places hold."""
     plan = copy.deepcopy(base)
     for *parents, last in keys:
-        inner = plan
-        for part in parents:
-            inner = _child(inner, part)
-        if _child(inner, last) is not None or isinstance(inner, dict):
+        inner = reduce(_child, parents, plan)
+        if isinstance(inner, dict) or _child(inner, last) is not _NOTHING:
             inner[last] = None
     return plan
-
-
-def _child(value: Any, part: Any) -> Any:
-    if isinstance(value, dict):
-        return value.get(part)
-    is_item = isinstance(value, list) and isinstance(part, int) and part < len(value)
-    return value[part] if is_item else None
 
 
 MANIFEST = "_manifest.json"
@@ -367,9 +338,14 @@ class RunDirectory:
         """
         with faults_of_writing(self.place):
             self.path.mkdir(parents=True, exist_ok=True)
-            if not self.is_begun:
-                self._refuse_others()
-                return
+            there = () if self.is_begun else self.path.iterdir()
+            others = [path.name for path in there if path.name[0] != "."]
+        if others:
+            got = f"got a directory with other files ({min(others)})"
+            expected = "expected an empty or new one, or this sweep's"
+            raise SpecError(Fault(got, expected, "give -o another path", "", self.place))
+        if not self.is_begun:
+            return
         other = self.manifest()
         if other.get("hash") != manifest["hash"]:
             got = f"got the directory of another sweep ({difference(other, manifest)})"
@@ -385,14 +361,6 @@ class RunDirectory:
         elif self.manifest_path.name == _OLD_MANIFEST:
             with faults_of_writing(self.place):
                 self.manifest_path.rename(self.path / MANIFEST)
-
-    def _refuse_others(self) -> None:
-        """Refuse a directory that holds something that is no sweep's."""
-        others = [path.name for path in self.path.iterdir() if path.name[0] != "."]
-        if others:
-            got = f"got a directory with other files ({min(others)})"
-            expected = "expected an empty or new one, or this sweep's"
-            raise SpecError(Fault(got, expected, "give -o another path", "", self.place))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -483,10 +451,9 @@ def manifest_hash(spec: dict[str, Any]) -> str:
     >>> manifest_hash({"a": 1}) == manifest_hash({"a": 1}), len(manifest_hash({}))
     (True, 64)
     """
-    text = json.dumps([__version__, FORMAT, spec], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _checksum([__version__, FORMAT, spec])
 
 
-def _checksum(manifest: dict[str, Any]) -> str:
-    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+def _checksum(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
