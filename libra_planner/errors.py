@@ -9,8 +9,10 @@ a :class:`SpecError` with unlocated faults and the boundary adds the place.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Self
 
 from libra_planner.plain_text import short_text, visible
 
@@ -99,13 +101,28 @@ class SpecError(PlannerError):
         super().__init__("\n".join(str(fault) for fault in shown))
         self.faults = faults
 
+    @classmethod
+    def at(cls, place: Place | str, got: str, expected: str = "", fix: str = "") -> Self:
+        """The error of one fault at a place, or about a file or option."""
+        return cls(Fault(got, expected, fix)).located(place)
+
     def __reduce__(self) -> tuple[type[SpecError], tuple[Fault, ...]]:
         """Faults, not their text, are what it is made of in another process."""
         return type(self), self.faults
 
-    def located(self, place: Place, path: str = "") -> SpecError:
+    def located(self, place: Place | str, path: str = "") -> Self:
         """The same error with a place on every fault that has none."""
-        return type(self)(*(fault.located(place, path) for fault in self.faults))
+        found = Place(place) if isinstance(place, str) else place
+        return type(self)(*(fault.located(found, path) for fault in self.faults))
+
+
+@contextmanager
+def located(place: Place | str) -> Iterator[None]:
+    """Give a place to what is found wrong meanwhile and has none."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.located(place) from None
 
 
 class Disconnected(SpecError):

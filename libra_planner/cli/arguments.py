@@ -1,108 +1,31 @@
-"""Arguments that several commands share, and what they mean; imports nothing that takes time."""
+"""What every command is called and takes; imports nothing that takes time.
+
+``--help`` loads no command, and what a command takes is listed only where the command is named.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, Policy, policy_with, readers
 
 if TYPE_CHECKING:
+    from libra_planner.routing.policy import Policy
     from libra_planner.studies.checks import LinkQuestion
 
-BANDWIDTH = "GB/s per NPU of every dimension, innermost first"
-SEEDS = (
-    "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, fewer "
-    "where flows are very many"
-)
-SEED = "seed of one routing, or with --seeds of the first"
+Argument = tuple[Sequence[str], Mapping[str, Any]]
+"""Names of an argument, and the rest of what ``add_argument`` takes."""
+Arguments = Iterable[Argument | list[Argument]]
+"""In the order of the help; of those in a list only one can be given."""
+Commands = Mapping[str, tuple[str, str, Callable[[], "Arguments | Commands"]]]
+"""By name: a command's function (``module:function``), what it does, and what it takes."""
+
+_MANY = 10**6
 _NEGATIVE = re.compile(r"-[.0-9]")
-
-
-class Commands(Protocol):
-    """What commands are added to."""
-
-    def add_parser(self, name: str, **about: Any) -> Any:
-        """Have one more."""
-
-
-def command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], None], text: str
-) -> argparse.ArgumentParser:
-    """A command that calls ``run`` with its options."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text, allow_abbrev=False
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Add one plan, and settings of it."""
-    parser.add_argument("plan", metavar="PLAN", help="plan file (YAML)")
-    add_settings(parser)
-
-
-def add_settings(parser: argparse.ArgumentParser, subject: str = "the plan") -> None:
-    """Add ``--set`` for values of the subject, and ``--json``."""
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help=f"override a value of {subject}; KEY is a dotted path, VALUE is YAML or JSON",
-    )
-    add_json(parser)
-
-
-class Takes(Protocol):
-    """A parser, or a group of a parser's arguments."""
-
-    def add_argument(self, *flags: str, action: str, help: str) -> Any:  # noqa: A002
-        """Have one more."""
-
-
-def add_json(parser: Takes) -> None:
-    """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def add_traffic(parser: argparse.ArgumentParser) -> None:
-    """Draws of the routing, and how NPUs use their NICs."""
-    for flag, default, numbers, what in (
-        ("--seeds", None, whole(1, 1_000_000), SEEDS),
-        ("--seed", None, whole(0, 2**32 - 1), SEED),
-        ("--queue-pairs", None, whole(1, 128), "per connection (default: the plan's, else 1)"),
-        ("--npus-per-address", None, whole(1, 1024), "that share an IP address (default: same)"),
-    ):
-        parser.add_argument(flag, type=numbers, default=default, metavar="N", help=what)
-    parser.add_argument(
-        "--placement",
-        choices=("contiguous", "rail", "random"),
-        help="of the job's NPUs (default: the plan's, else contiguous)",
-    )
-
-
-def add_policy(parser: argparse.ArgumentParser, name: str = "--policy", goal: str = "") -> None:
-    """How flows find their paths."""
-    *names, last = POLICIES
-    default = None if goal else Policy().name
-    text = f"{goal}{', '.join(names)} or {last}" + ("" if goal else f"; default {default}")
-    parser.add_argument(name, dest="policy", default=default, metavar="POLICY", help=text)
-    kinds: dict[str, dict[str, Any]] = {
-        "hash": {"choices": HASHES},
-        "time_limit": {"type": float, "metavar": "S"},
-    }
-    for option, about in OPTIONS.items():
-        what = about.format(", ".join(readers(option)))
-        kind = kinds.get(option, {"action": "store_true"})
-        parser.add_argument(f"--{option.replace('_', '-')}", help=what, **kind)
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -116,6 +39,320 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _text(names: str, metavar: str, what: str, **more: Any) -> Argument:
+    return names.split(), {"metavar": metavar, "help": what} | more
+
+
+def _number(names: str, least: int, most: int, what: str, **more: Any) -> Argument:
+    return names.split(), {"type": whole(least, most), "metavar": "N", "help": what} | more
+
+
+def _switch(name: str, what: str, **more: Any) -> Argument:
+    return [name], {"action": "store_true", "help": what} | more
+
+
+def _choice(name: str, choices: Sequence[str], what: str | None = None, **more: Any) -> Argument:
+    return [name], {"choices": choices, "help": what} | more
+
+
+def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
+    what = f"override a value of {subject}; KEY is a dotted path, VALUE is YAML or JSON"
+    more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
+    return _text("--set", "KEY=VALUE", what, **more), _JSON
+
+
+_BANDWIDTH = "GB/s per NPU of every dimension, innermost first"
+_JSON = _switch("--json", "print one JSON object")
+_PLAN = (_text("plan", "PLAN", "plan file (YAML)"), *_settings())
+_SWEEP = _text("plan", "SWEEP", "sweep file (YAML)")
+_DIRECTORY = _text("directory", "DIR", "run directory")
+_GROUPS = _switch("--groups", "FIM of every ECMP group too")
+_DRAWS = (
+    _number(
+        "--seeds",
+        1,
+        _MANY,
+        "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, "
+        "fewer where flows are very many",
+    ),
+    _number("--seed", 0, 2**32 - 1, "seed of one routing, or with --seeds of the first"),
+)
+_TRAFFIC = (
+    *_DRAWS,
+    _number("--queue-pairs", 1, 128, "per connection (default: the plan's, else 1)"),
+    _number("--npus-per-address", 1, 1024, "that share an IP address (default: same)"),
+    _choice(
+        "--placement",
+        ("contiguous", "rail", "random"),
+        "of the job's NPUs (default: the plan's, else contiguous)",
+    ),
+)
+
+
+def _failures(when: str, most: int, default: int | None = 0) -> tuple[Argument, ...]:
+    cables, spines = f"cables between switches that fail, {when}", f"spines that fail, {when}"
+    return (
+        _number("--fail-links", 0, _MANY, cables, default=default),
+        _number("--fail-spines", 0, _MANY, spines, default=default),
+        _number("--busiest", 0, most, "busiest links to show; default 5", default=5),
+    )
+
+
+def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterable[Argument]:
+    """How flows find their paths."""
+    from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, readers
+
+    *others, last = POLICIES
+    what = f"{before}{', '.join(others)} or {last}{after}"
+    yield _text(name, "POLICY", what, dest="policy", **more)
+    for option, about in OPTIONS.items():
+        flag, what = flag_of(option), about.format(", ".join(readers(option)))
+        if option == "hash":
+            yield _choice(flag, HASHES, what)
+        elif option == "time_limit":
+            yield _text(flag, "S", what, type=float)
+        else:
+            yield _switch(flag, what)
+
+
+def _optimize() -> Arguments:
+    goal = "of the designs' links: iterate with what they deliver; "
+    return *_PLAN, *_policy("--routing", goal), *_TRAFFIC
+
+
+def _evaluate() -> Arguments:
+    return *_PLAN, _text("--bandwidth", "B1,B2,...", _BANDWIDTH, required=True)
+
+
+def _check() -> Arguments:
+    what = "plan file (YAML); several are jobs that share the outermost dimension"
+    once = "also every single cable and spine failed, worst first"
+    return (
+        _text("plans", "PLAN", what, nargs="+"),
+        *_settings(),
+        _text("--bandwidth", "B1,B2,...", f"{_BANDWIDTH}; without it the plan's optimum"),
+        *_policy("--policy", after="; default ecmp", default="ecmp"),
+        *_TRAFFIC,
+        *_failures("drawn for every seed", _MANY),
+        _switch("--n-1", once, dest="single_failures"),
+        _text("--trace", "SRC-DST", "show one flow hop by hop"),
+        _GROUPS,
+    )
+
+
+def _pareto() -> Arguments:
+    points = _number("--points", 2, 1000, "2 to 1000 points; default 25", default=25)
+    return *_PLAN, _switch("--csv", "print CSV (instead of --json)"), points
+
+
+def _collective() -> Arguments:
+    clock = (
+        "messages take whole multiples of this, rounded down (default 1 as in ASTRA-sim; 0 for "
+        "none)"
+    )
+    split = "balanced: also the best split of the data over orders of the dimensions"
+    kinds = ("hierarchical", "balanced")
+    return (
+        _text("topology", "TOPOLOGY", "such as RI(4)_SW(8)", nargs="?"),
+        _text("--kind", "KIND", "all-reduce, reduce-scatter, all-gather or all-to-all"),
+        _text(
+            "--size", "SIZE", "full vector, such as 64MiB (for an all-gather the gathered result)"
+        ),
+        _text("--bandwidth", "B1,B2,...", _BANDWIDTH),
+        _text("--latency-ns", "NS", "latency per hop, one number or one per dimension (default 0)"),
+        _text("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
+        _text(
+            "--algorithms", "A1,A2,...", "ring, direct, direct1, halving_doubling or default, each"
+        ),
+        _text("--csv", "CASES", "file of collectives; the other values become its defaults"),
+        _text("--clock-ns", "NS", clock, default="1"),
+        _switch("--in-network", "switches reduce (all-reduce)"),
+        _choice("--scheduler", kinds, split, default=kinds[0]),
+        _JSON,
+    )
+
+
+def _sweep_run() -> Arguments:
+    directory = "run directory; one of the same sweep is finished"
+    workers = "processes on this machine; 0 (default) works in this one"
+    return (
+        _SWEEP,
+        _text("-o --output", "DIR", directory, required=True),
+        [
+            _number("--workers", 0, 1024, workers, default=0),
+            _text("--scheduler", "tcp://HOST:PORT", "a dask scheduler to use"),
+        ],
+        _switch("--json-progress", "print one JSON object per update"),
+    )
+
+
+def _sweep_show() -> Arguments:
+    fim = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
+    times = (
+        "times to rank by: of the plan's model (default without --fim), or on the links (default "
+        "with --fim), of a sweep with check:"
+    )
+    figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
+    return (
+        _DIRECTORY,
+        [
+            _switch("--pareto", "frontier of time and cost"),
+            _number("--top", 1, 10**9, "best N designs (default 10)"),
+            _text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
+            _text("--group-by", "AXIS", "best design for each value of an axis"),
+        ],
+        _switch("--fim", fim),
+        _choice("--by", ("ideal", "effective"), times),
+        [_text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), _JSON],
+        _text("--plot", "OUT", figure, nargs="+"),
+        _text("--x", "AXIS", "axis of the figure"),
+        _text("--y", "AXIS", "second axis of the figure"),
+    )
+
+
+def _sweep_design() -> Arguments:
+    row = _number("row", 0, 10**12, "number of the row", metavar="ROW")
+    return (
+        _DIRECTORY,
+        row,
+        _text("-o --output", "PLAN", "plan to write (- for stdout)", required=True),
+    )
+
+
+_SWEEPS: Commands = {
+    "plan": ("sweep:plan", "How many designs, how long, how big.", lambda: (_SWEEP, _JSON)),
+    "run": ("sweep:run", "Solve all designs, or what is missing of them.", _sweep_run),
+    "show": ("sweep:show", "Best designs, frontier, SQL, CSV and figures.", _sweep_show),
+    "design": ("sweep:design", "Write a row as a plan for optimize.", _sweep_design),
+}
+
+
+def _flows() -> Arguments:
+    table = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
+    return (
+        _text("fabric", "FABRIC", "fabric file (YAML) or preset", nargs="?"),
+        _text("flows", "FLOWS", table, nargs="?"),
+        *_DRAWS,
+        # Without defaults, so that what is given can be told from what is not.
+        *_failures("drawn per seed", 1000, None),
+        _text(
+            "--rates", "OUT.csv", "write flow_id,rate_GBps,finish_s of every flow (- for stdout)"
+        ),
+        _text("--trace", "FLOW_ID", "show one flow hop by hop"),
+        _text("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
+        _text("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),
+        *_policy("--policy", after="; default ecmp"),
+        _switch("--fim-only", "no rates and completion times"),
+        _GROUPS,
+        _JSON,
+    )
+
+
+def _list() -> Arguments:
+    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
+    return _choice("kind", kinds), _JSON
+
+
+def _schema() -> Arguments:
+    return (
+        _choice("format", ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep")),
+    )
+
+
+def _report() -> Arguments:
+    designs = (
+        "PLAN (its optimum), PLAN@B1,B2,... in GB/s, PLAN@RESULT.json, RESULT.json, or DIR:ROW of "
+        "a sweep"
+    )
+    seeds = "routings of --check that figures are the mean of; default 10, fewer of very many flows"
+    baseline = "show differences against it: its letter (A first) or name"
+    return (
+        _text("designs", "DESIGN", designs, nargs="+"),
+        _text("-o --output", "DIR", "folder to write to", required=True),
+        _text("--formats", "F1,F2,...", "of html, xlsx, csv, md and pdf; default all but pdf"),
+        _text("--baseline", "DESIGN", baseline),
+        _text("--tokens", "N", "tokens of a training run, such as 15e12; default 1e12"),
+        _text("--check", "POLICY", "route the collectives over the links, such as ecmp"),
+        _number("--seeds", 1, 1000, seeds),
+        _text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
+        _switch("--allow-missing", "total without the parts that have no price"),
+        *_settings("every plan"),
+    )
+
+
+def _import_libra() -> Arguments:
+    return (
+        _text("--network", "FILE", "LIBRA's network .yml", required=True),
+        _text("--workload", "FILE", "LIBRA's workload .txt", required=True),
+        _text("--communicator", "FILE", "LIBRA's communicator .yml", required=True),
+        _text("--cost-model", "FILE", "LIBRA's cost model .yml", required=True),
+        _text("-o --output", "PLAN", "plan to write", required=True),
+    )
+
+
+_LIBRA = "Write a plan, a workload and a price book from LIBRA's four input files."
+_IMPORTS: Commands = {"libra": ("bundled:import_libra", _LIBRA, _import_libra)}
+
+
+def _tui() -> Arguments:
+    return (
+        _text("plan", "PLAN", "plan file (YAML); the first example without it", nargs="?"),
+        _switch("--web", "serve it to browsers on this machine (extra [web])"),
+        _number("--port", 1, 65535, "of --web; default 8000", default=8000, metavar=None),
+    )
+
+
+_OPTIMIZE = "Find the bandwidth of every dimension that is best for the plan's objective."
+_EVALUATE = "Step time and cost of a given bandwidth vector."
+_CHECK = "Step time of a design on real links, as a routing policy loads them."
+_FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
+_COLLECTIVES = "Time of a single collective, or of a CSV file of them."
+_MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
+_FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
+_DESIGNS = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
+_FORMAT = "Print the JSON Schema of a file format, for editors."
+_COCKPIT = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
+COMMANDS: Commands = {
+    "optimize": ("design:optimize", _OPTIMIZE, _optimize),
+    "evaluate": ("design:evaluate", _EVALUATE, _evaluate),
+    "check": ("check:check", _CHECK, _check),
+    "pareto": ("design:pareto", _FRONTIER, _pareto),
+    "collective": ("collective:collective", _COLLECTIVES, _collective),
+    "sweep": ("", _MANY_PLANS, lambda: _SWEEPS),
+    "flows": ("flows:flows", _FLOW_LIST, _flows),
+    "report": ("report:report", _DESIGNS, _report),
+    "list": ("bundled:list_bundled", "List what is bundled.", _list),
+    "schema": ("bundled:schema", _FORMAT, _schema),
+    "import": ("", "Read another tool's files.", lambda: _IMPORTS),
+    "tui": ("tui:cockpit", _COCKPIT, _tui),
+}
+"""In the order of the help."""
+
+
+def add_commands(
+    parser: argparse.ArgumentParser, commands: Commands, named: Sequence[str], metavar: str
+) -> None:
+    """Add commands, of which those that are ``named`` get their arguments."""
+    added = parser.add_subparsers(required=True, metavar=metavar)
+    for name, (call, text, arguments) in commands.items():
+        about = None if name == "import" else text
+        one = added.add_parser(name, help=text, description=about, allow_abbrev=False)
+        one.set_defaults(call=call)
+        if name in named:
+            _fill(one, arguments(), named)
+
+
+def _fill(parser: Any, arguments: Arguments | Commands, named: Sequence[str]) -> None:
+    if isinstance(arguments, Mapping):
+        add_commands(parser, arguments, named, "FORMAT" if arguments is _IMPORTS else "ACTION")
+        return
+    for one in arguments:
+        if isinstance(one, list):
+            _fill(parser.add_mutually_exclusive_group(), one, named)
+        else:
+            parser.add_argument(*one[0], **one[1])
 
 
 def joined_negatives(arguments: Sequence[str]) -> list[str]:
@@ -135,6 +372,22 @@ def joined_negatives(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def flag_of(name: str) -> str:
+    """The flag of an option.
+
+    >>> flag_of("time_limit")
+    '--time-limit'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def first_given(options: argparse.Namespace, names: Iterable[str]) -> str:
+    """The flag of the first of some options that is given; empty without one."""
+    values = {name: getattr(options, name) for name in names}
+    given = (flag_of(name) for name, one in values.items() if one is not None and one is not False)
+    return next(given, "")
+
+
 def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str = "") -> Policy:
     """The routing policy that the options name.
 
@@ -148,6 +401,8 @@ def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str 
     SpecError
         For an unknown one, and for options that it does not read.
     """
+    from libra_planner.routing.policy import policy_with, readers
+
     before = f"{file}: " if file else ""
 
     def placed(fault: Fault) -> Fault:
@@ -165,15 +420,6 @@ def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str 
     return policy
 
 
-def flag_of(name: str) -> str:
-    """The flag of an option.
-
-    >>> flag_of("time_limit")
-    '--time-limit'
-    """
-    return f"--{name.replace('_', '-')}"
-
-
 def link_question(options: argparse.Namespace, policy: Policy) -> LinkQuestion:
     """What the options ask about links."""
     from libra_planner.studies.checks import LinkQuestion
@@ -181,8 +427,3 @@ def link_question(options: argparse.Namespace, policy: Policy) -> LinkQuestion:
     names = {*LinkQuestion.__dataclass_fields__} - {"policy", "settings"}
     asked = {name: value for name, value in vars(options).items() if name in names}
     return LinkQuestion(policy, tuple(options.settings), **asked)
-
-
-def source(options: argparse.Namespace) -> dict[str, Any]:
-    """The plan and its settings, with which a result can be used again."""
-    return {"plan": str(Path(options.plan).resolve()), "set": options.settings}

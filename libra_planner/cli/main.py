@@ -1,7 +1,7 @@
 """``libra-planner``: arguments, exit codes and where output goes.
 
-Commands import inside their functions, so that ``--help`` loads nothing and ``evaluate`` never
-loads a solver.
+A command's module is loaded where the command is run: ``--help`` loads none, and ``evaluate`` never
+a solver.
 """
 
 from __future__ import annotations
@@ -10,33 +10,14 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from pkgutil import resolve_name
+from typing import Any, NoReturn
 
 from libra_planner import __version__
-from libra_planner.cli import bundled, check, collective, design, flows, pareto, report, sweep, tui
-from libra_planner.cli.arguments import joined_negatives
+from libra_planner.cli.arguments import COMMANDS, add_commands, joined_negatives
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
 from libra_planner.plain_text import short_text, visible
-from libra_planner.processes import kept_interrupts
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
-COMMANDS = (
-    design.add_optimize,
-    design.add_evaluate,
-    check.add_check,
-    pareto.add_pareto,
-    collective.add_collective,
-    sweep.add_sweep,
-    flows.add_flows,
-    report.add_report,
-    bundled.add_list,
-    bundled.add_schema,
-    bundled.add_import,
-    tui.add_tui,
-)
-"""What adds each command, in the order of the help."""
+from libra_planner.processes import kept_interrupts, uncollected
 
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
@@ -73,11 +54,13 @@ def _exit_code(arguments: Sequence[str], at_interrupt: Callable[[int], int]) -> 
 
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
     try:
-        _parser().parse_args(joined_negatives(arguments), options)
+        command_parser(arguments).parse_args(joined_negatives(arguments), options)
     except SystemExit:
         sys.stdout.flush()  # Of --help and --version.
         raise
-    options.run(options)
+    with uncollected():
+        run = resolve_name(f"libra_planner.cli.{options.call}")
+    run(options)
     sys.stdout.flush()
 
 
@@ -87,13 +70,14 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         super().error(visible(short_text(message, _LONGEST_MESSAGE)))
 
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             (file or sys.stderr).write(message)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = _Parser(
+def command_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """What reads a command line; it knows the arguments of the commands that are named there."""
+    parser = _Parser(
         prog="libra-planner",
         description="Plans the network bandwidth of AI training clusters.",
         epilog="exit codes: 0 done, 2 bad input, 3 infeasible or ill-posed, "
@@ -101,7 +85,5 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in COMMANDS:
-        add(commands)
+    add_commands(parser, COMMANDS, arguments, "COMMAND")
     return parser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import json
@@ -10,6 +11,7 @@ import select
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
@@ -17,10 +19,7 @@ from libra_planner.files import is_unicode
 from libra_planner.plain_text import visible, visible_lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from libra_planner.views.cells import Block
-    from libra_planner.views.renderers.terminal import PlainConsole
 
 PROGRAM = "libra-planner"
 BAD_INPUT = 2
@@ -43,23 +42,48 @@ _PIPE_WIDTH = 200
 """Columns when stdout is not a terminal: nothing wraps."""
 
 
-def print_json(payload: dict[str, Any]) -> None:
+def answer(
+    options: argparse.Namespace,
+    payload: Callable[[], dict[str, Any]],
+    blocks: Iterable[Block],
+    *,
+    with_source: bool = False,
+) -> None:
+    """Print a result as JSON or for people.
+
+    Parameters
+    ----------
+    options : of the command.
+    payload : makes the JSON object.
+    blocks : what a view says; none of it is made before it is printed.
+    with_source : whether JSON tells the plan and its settings, to use the result again.
+    """
+    if not options.json:
+        show(blocks)
+    elif with_source:
+        source = {"plan": str(Path(options.plan).resolve()), "set": options.settings}
+        print_json(source | payload())
+    else:
+        print_json(payload())
+
+
+def print_json(payload: dict[str, Any], default: Callable[[Any], Any] | None = None) -> None:
     """Print one JSON object (RFC 8259: no NaN, no infinity)."""
-    print(json.dumps(payload, indent=2, allow_nan=False))
-
-
-def console() -> PlainConsole:
-    """The place for people's text."""
-    from libra_planner.views.renderers.terminal import PlainConsole
-
-    return PlainConsole(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    print(json.dumps(payload, indent=2, allow_nan=False, default=default))
 
 
 def show(blocks: Iterable[Block]) -> None:
     """Print what a view says for people."""
     from libra_planner.views.renderers import terminal
 
-    terminal.show(console(), blocks)
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    terminal.show(terminal.PlainConsole(highlight=False, width=width), blocks)
+
+
+def say(lines: Iterable[str], file: TextIO | None = None) -> None:
+    """Print lines on stdout, or in a stream."""
+    for line in lines:
+        print(visible(line), file=file)
 
 
 def progress_of(
@@ -86,8 +110,7 @@ def progress_of(
 
 def tell_kept(paths: Sequence[Path]) -> None:
     """Say where files are now that stood where others were written."""
-    for path in paths:
-        print(visible(f"Kept what was there as {path}."), file=sys.stderr)
+    say((f"Kept what was there as {path}." for path in paths), sys.stderr)
 
 
 @contextlib.contextmanager
@@ -118,17 +141,17 @@ class _SafeStream:
         try:
             return self._stream.write(text)
         except OSError:
-            to_nowhere(self._stream)
+            _to_nowhere(self._stream)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
         except OSError:
-            to_nowhere(self._stream)
+            _to_nowhere(self._stream)
 
 
-def to_nowhere(stream: TextIO) -> None:
+def _to_nowhere(stream: TextIO) -> None:
     """Send what is left in the stream, and all that follows, to the null device."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
@@ -147,12 +170,12 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
     if isinstance(error, KeyboardInterrupt):
         return _said("interrupted", INTERRUPTED)
     if isinstance(error, BrokenPipeError) and _has_no_reader():
-        to_nowhere(sys.stdout)
+        _to_nowhere(sys.stdout)
         return 0
     if isinstance(error, PlannerError):
         return _said(visible_lines(_with_place(error, subject)), error.exit_code)
     if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
-        to_nowhere(sys.stdout)
+        _to_nowhere(sys.stdout)
         return _said(f"{PROGRAM}: cannot write the result: {error.strerror}", BAD_INPUT)
     fault = _fault(error, arguments, subject or PROGRAM)
     return _own_fault(error) if fault is None else _said(str(fault), BAD_INPUT)

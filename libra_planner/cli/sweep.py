@@ -3,90 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import json
 import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.cli.arguments import Commands, add_json, command, whole
-from libra_planner.cli.streams import print_json, tell_kept
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.cli.streams import print_json, say, tell_kept
+from libra_planner.errors import SpecError
 from libra_planner.files import STDOUT, output, write_text
 from libra_planner.plain_text import spreadsheet_text, visible
 from libra_planner.processes import uncollected
+from libra_planner.sweeps.results import Answer, Results
 from libra_planner.units import format_bytes, format_time
+from libra_planner.views.cells import attributes
 
 if TYPE_CHECKING:
-    from libra_planner.sweeps.results import Answer, Results
     from libra_planner.sweeps.runner import Progress, Watch
 
 _MOST_SHOWN = 200
 """Rows that a table shows of an answer."""
-
-
-def add_sweep(commands: Commands) -> None:
-    """Add ``sweep`` and its actions."""
-    text = "Optimise a plan under every combination of the values of its axes."
-    parser = commands.add_parser("sweep", help=text, description=text, allow_abbrev=False)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    _add_plan(command(actions, "plan", plan, "How many designs, how long, how big."))
-    _add_run(command(actions, "run", run, "Solve all designs, or what is missing of them."))
-    _add_show(command(actions, "show", show, "Best designs, frontier, SQL, CSV and figures."))
-    _add_design(command(actions, "design", design, "Write a row as a plan for optimize."))
-
-
-def _add_plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="SWEEP", help="sweep file (YAML)")
-    add_json(parser)
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="SWEEP", help="sweep file (YAML)")
-    what = "run directory; one of the same sweep is finished"
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help=what)
-    where = parser.add_mutually_exclusive_group()
-    what = "processes on this machine; 0 (default) works in this one"
-    where.add_argument("--workers", type=whole(0, 1024), default=0, metavar="N", help=what)
-    where.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="a dask scheduler to use")
-    what = "print one JSON object per update"
-    parser.add_argument("--json-progress", action="store_true", help=what)
-
-
-def _add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="run directory")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--pareto", action="store_true", help="frontier of time and cost")
-    which.add_argument(
-        "--top", type=whole(1, 10**9), metavar="N", help="best N designs (default 10)"
-    )
-    which.add_argument("--sql", metavar="QUERY", help="DuckDB's SQL over the table designs")
-    which.add_argument("--group-by", metavar="AXIS", help="best design for each value of an axis")
-    what = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
-    parser.add_argument("--fim", action="store_true", help=what)
-    what = (
-        "times to rank by: of the plan's model (default without --fim), or on the links (default "
-        "with --fim), of a sweep with check:"
-    )
-    parser.add_argument("--by", choices=("ideal", "effective"), help=what)
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--csv", metavar="OUT", help="write CSV (- for stdout); alone, all rows")
-    add_json(where)
-    what = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
-    parser.add_argument("--plot", nargs="+", metavar="OUT", help=what)
-    parser.add_argument("--x", metavar="AXIS", help="axis of the figure")
-    parser.add_argument("--y", metavar="AXIS", help="second axis of the figure")
-
-
-def _add_design(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="run directory")
-    parser.add_argument("row", metavar="ROW", type=whole(0, 10**12), help="number of the row")
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="PLAN", help="plan to write (- for stdout)"
-    )
 
 
 def plan(options: argparse.Namespace) -> None:
@@ -103,9 +44,8 @@ def plan(options: argparse.Namespace) -> None:
         return
     print(f"{found.n_designs:,} designs of {found.n_combinations:,} combinations")
     for axis in sweep.axes:
-        values = axis.values
-        shown = f"{values[0]} to {values[-1]}" if len(values) > 1 else f"{values[0]}"
-        print(visible(f"  {axis.name}: {len(values):,} values, {shown}"))
+        ends = (axis.values[0], axis.values[-1])[: len(axis.values)]
+        say([f"  {axis.name}: {len(axis.values):,} values, {' to '.join(map(str, ends))}"])
     if sweep.sample:
         print(f"Sample: {sweep.sample.method} of {sweep.sample.n:,}, seed {sweep.seed}")
     print(f"Structures that are built one by one: up to {found.n_structures:,}")
@@ -114,8 +54,7 @@ def plan(options: argparse.Namespace) -> None:
         seeds = f"{n_seeds} seed{'' if n_seeds == '1' else 's'}"
         routed = f"{sweep.check.policy.name}, {seeds}; about {found.n_routed:,} different designs"
         print(f"Links that are routed: {routed}")
-    tried = ", ".join(f"{n} {status}" for status, n in found.statuses.items())
-    print(f"Tried: {tried}")
+    print(f"Tried: {', '.join(f'{n} {status}' for status, n in found.statuses.items())}")
     print(f"About {format_time(found.core_s)} on one core, over the number of workers")
     print("and some seconds for workers to start, which a small sweep does not earn back")
     print(f"About {format_bytes(found.size_bytes)} in {found.n_parts:,} files")
@@ -127,27 +66,21 @@ def run(options: argparse.Namespace) -> None:
         from libra_planner.sweeps.runner import run_sweep
         from libra_planner.sweeps.spec import load_sweep
 
-    sweep = load_sweep(options.plan)
+    sweep, to = load_sweep(options.plan), options.output
+    pool = {"n_workers": options.workers, "scheduler": options.scheduler}
     try:
         with _watched(options) as watch:
-            progress = run_sweep(
-                sweep,
-                options.output,
-                n_workers=options.workers,
-                scheduler=options.scheduler,
-                watch=watch,
-            )
+            progress = run_sweep(sweep, to, **pool, watch=watch)
     except KeyboardInterrupt:
-        kept = f"What is done is kept in {options.output}; run the same command again to go on."
-        print(visible(kept), file=sys.stderr)
+        say([f"What is done is kept in {to}; run the same command again to go on."], sys.stderr)
         raise
     if options.json_progress:
-        _print_line({"event": "done", "seed": sweep.seed, **_figures(progress)})
+        _print_event("done", progress, seed=sweep.seed)
         return
-    counts = ", ".join(f"{n:,} {status}" for status, n in sorted(progress.statuses.items()))
     before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
-    print(visible(f"{progress.n_designs:,} designs in {options.output}{before}"))
+    say([f"{progress.n_designs:,} designs in {to}{before}"])
     if progress.n_solved:
+        counts = ", ".join(f"{n:,} {status}" for status, n in sorted(progress.statuses.items()))
         print(f"{counts}; {progress.n_resolved:,} solved by the reference, one by one")
         rate = f"{progress.designs_per_s:,.0f} designs/s"
         print(f"{progress.n_solved:,} in {format_time(progress.elapsed_s)}, {rate}")
@@ -156,35 +89,9 @@ def run(options: argparse.Namespace) -> None:
 @contextmanager
 def _watched(options: argparse.Namespace) -> Iterator[Watch | None]:
     """Progress as JSON lines on stdout, or for people where stderr is a terminal."""
-    if options.json_progress:
-        yield lambda progress: _print_line({"event": "progress", **_figures(progress)})
-    elif sys.stderr.isatty():
-        with _bar() as watch:
-            yield watch
-    else:
-        yield None
-
-
-def _print_line(payload: dict[str, Any]) -> None:
-    print(json.dumps(payload, allow_nan=False), flush=True)
-
-
-def _figures(progress: Progress) -> dict[str, Any]:
-    return {
-        "n_designs": progress.n_designs,
-        "n_done": progress.n_before + progress.n_solved,
-        "n_parts": progress.n_parts,
-        "n_parts_done": progress.n_parts_done,
-        "n_resolved": progress.n_resolved,
-        "statuses": dict(progress.statuses),
-        "elapsed_s": progress.elapsed_s,
-        "designs_per_s": progress.designs_per_s,
-        "left_s": progress.left_s,
-    }
-
-
-@contextmanager
-def _bar() -> Iterator[Watch]:
+    if options.json_progress or not sys.stderr.isatty():
+        yield partial(_print_event, "progress") if options.json_progress else None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -195,20 +102,23 @@ def _bar() -> Iterator[Watch]:
         task = bar.add_task("", total=None, rate=0.0)
 
         def watch(progress: Progress) -> None:
-            done = progress.n_before + progress.n_solved
-            rate = progress.designs_per_s
-            bar.update(task, total=progress.n_designs, completed=done, rate=rate)
+            rate, n = progress.designs_per_s, progress.n_designs
+            bar.update(task, total=n, completed=progress.n_done, rate=rate)
 
         yield watch
 
 
+def _print_event(event: str, progress: Progress, **more: Any) -> None:
+    figures = ("n_designs", "n_done", "n_parts", "n_parts_done", "n_resolved", "statuses")
+    payload = attributes(progress, *figures, "elapsed_s", "designs_per_s", "left_s")
+    print(json.dumps({"event": event} | more | payload, allow_nan=False), flush=True)
+
+
 def show(options: argparse.Namespace) -> None:
     """``sweep show``: answers as a table, CSV, JSON or a figure."""
-    from libra_planner.sweeps.results import Results
-
-    _refuse_unused(options)
-    _refuse_axes(options)
-    results = Results.at(options.directory, _ranked_by(options))
+    _refuse_misuse(options)
+    # Beside FIM, which is of the links, times on the links rank designs.
+    results = Results.at(options.directory, options.by or ("effective" if options.fim else "ideal"))
     left = results.manifest["n_parts"] - results.n_parts_done
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
@@ -218,49 +128,35 @@ def show(options: argparse.Namespace) -> None:
         plot(results, options.plot, x=options.x, y=options.y)
         for file in options.plot:
             print(file)
+    needs_check = options.fim or options.by == "effective"
     if options.csv:
         _write_csv(_answer(results, options), options.csv)
     elif options.json:
         rows = _without_inf(_answer(results, options).dicts())
-        counts = {"n_unchecked": results.n_unchecked} if _needs_check(options) else {}
-        print(json.dumps({"rows": rows} | counts, indent=2, allow_nan=False, default=str))
+        counts = {"n_unchecked": results.n_unchecked} if needs_check else {}
+        print_json({"rows": rows} | counts, default=str)
     elif not options.plot:
         _print_table(_answer(results, options))
-    if _needs_check(options) and results.n_unchecked:
+    if needs_check and results.n_unchecked:
         what = "designs could not be checked and have no place here; check_message says why"
         print(f"{results.n_unchecked:,} optimal {what}", file=sys.stderr)
 
 
-def _ranked_by(options: argparse.Namespace) -> str:
-    """The times that rank designs: beside FIM, which is of the links, those on the links."""
-    return str(options.by or ("effective" if options.fim else "ideal"))
-
-
-def _needs_check(options: argparse.Namespace) -> bool:
-    """Whether the answer leaves out optima whose links could not be checked."""
-    return bool(options.fim or options.by == "effective")
-
-
-def _refuse_unused(options: argparse.Namespace) -> None:
-    """Refuse what the question would not read."""
+def _refuse_misuse(options: argparse.Namespace) -> None:
+    """Refuse what the question would not read, and axes of a figure that nobody asked for."""
     if options.fim and not options.pareto:
         got, fix = "got --fim without --pareto", "add --pareto, or leave it out"
-        raise SpecError(Fault(got, "expected both", fix, "", Place("--fim")))
+        raise SpecError.at("--fim", got, "expected both", fix)
     if options.by == "effective" and options.sql is not None:
         got, fix = "got --by with --sql", "write ORDER BY effective_step_time_s in the query"
-        raise SpecError(Fault(got, "expected one of them", fix, "", Place("--by")))
-
-
-def _refuse_axes(options: argparse.Namespace) -> None:
-    """Refuse axes of a figure that nobody asked for."""
+        raise SpecError.at("--by", got, "expected one of them", fix)
     if (options.x or options.y) and not options.plot:
         got, fix = "got an axis without --plot", "add --plot FILE"
     elif options.y and not options.x:
         got, fix = "got --y without --x", "add --x, or write --x instead"
     else:
         return
-    expected = "expected a figure along --x, or over --x and --y"
-    raise SpecError(Fault(got, expected, fix, "", Place("--x, --y")))
+    raise SpecError.at("--x, --y", got, "expected a figure along --x, or over --x and --y", fix)
 
 
 def _without_inf(value: Any) -> Any:
@@ -296,11 +192,8 @@ def _write_csv(answer: Answer, file: str) -> None:
 
 
 def _write_rows(answer: Answer, out: Any) -> None:
-    import csv
-
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(spreadsheet_text, answer.columns))
-    for row in answer.rows:
+    for row in (answer.columns, *answer.rows):
         writer.writerow(spreadsheet_text(v) if isinstance(v, str) else v for v in row)
 
 
@@ -309,11 +202,10 @@ def _print_table(answer: Answer) -> None:
     if not answer.rows:
         print("no designs", file=sys.stderr)
         return
-    rows = (answer.columns, *answer.rows[:_MOST_SHOWN])
-    cells = [tuple(map(_cell, row)) for row in rows]
+    cells = [[*map(_cell, row)] for row in (answer.columns, *answer.rows[:_MOST_SHOWN])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
-        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+        print("  ".join(map(str.rjust, row, widths)))
     if len(answer.rows) > _MOST_SHOWN:
         print(f"{len(answer.rows):,} rows; --csv writes all of them", file=sys.stderr)
 
@@ -329,12 +221,10 @@ def design(options: argparse.Namespace) -> None:
     from libra_planner.sweeps.store import RunDirectory
     from libra_planner.sweeps.template import design_plan
 
+    to = options.output
     text = design_plan(RunDirectory(Path(options.directory)), options.row)
-    file = Path(options.output)
-    is_stdout = options.output == STDOUT
-    if not is_stdout and file.suffix not in (".yaml", ".yml"):
-        place = Place("-o")
-        raise SpecError(Fault(f"got {options.output!r}", "expected a .yaml file", "", "", place))
-    tell_kept(write_text(options.output, text))
-    if not is_stdout:
-        print(file)
+    if to != STDOUT and Path(to).suffix not in (".yaml", ".yml"):
+        raise SpecError.at("-o", f"got {to!r}", "expected a .yaml file")
+    tell_kept(write_text(to, text))
+    if to != STDOUT:
+        print(Path(to))

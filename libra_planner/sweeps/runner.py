@@ -179,6 +179,11 @@ class Progress:
     started_s: float = field(default_factory=monotonic)
 
     @property
+    def n_done(self) -> int:
+        """Designs that are solved."""
+        return self.n_before + self.n_solved
+
+    @property
     def elapsed_s(self) -> float:
         """Time since the run began."""
         return monotonic() - self.started_s
@@ -191,7 +196,7 @@ class Progress:
     @property
     def left_s(self) -> float | None:
         """Time left at this rate; ``None`` while nothing is known."""
-        left = self.n_designs - self.n_before - self.n_solved
+        left = self.n_designs - self.n_done
         return left / self.designs_per_s if self.n_solved else None
 
     def add(self, part: Part) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from libra_planner.cli.main import _parser
+from libra_planner.cli.main import command_parser
 from libra_planner.plan.problem import load_plan
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def _reports() -> list[list[str]]:
 @pytest.mark.parametrize("command", _reports())
 def test_reports_that_are_shown_are_of_whole_steps(command: list[str], monkeypatch) -> None:
     monkeypatch.chdir(ROOT)
-    options = _parser().parse_args(command)
+    options = command_parser(command).parse_args(command)
     plans = {design.partition("@")[0] for design in options.designs}
     for plan in plans:
         problem = load_plan(plan, options.settings)
