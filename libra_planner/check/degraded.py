@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.traffic import TrafficSettings, placed_npus
+from libra_planner.check.traffic import placed_npus
 from libra_planner.errors import Disconnected, Fault, SpecError
 from libra_planner.fabric.clos import (
     Array,
     Clos,
     Flows,
+    all_flows,
     cable_failures,
     fail,
-    joined,
     single_failures,
     with_failed,
 )
 from libra_planner.fabric.realization import RealizedDesign, realize
-from libra_planner.fabric.topology import SwitchSettings, Topology
+from libra_planner.fabric.topology import SwitchSettings, Topology, TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 
@@ -98,22 +98,15 @@ def drawn_failures(
     SpecError
         For a design without links between switches, or with fewer than are to fail.
     """
-    listed = list(range(n_routings(check.n_drawn_flows(Policy()))) if seeds is None else seeds)
-    check = check.scheduled(policy, seeds=listed)
+    listed = check.seeds(Policy(), seeds)
     dims = _layered(check.design)
-    whole = check.report(policy, seeds=listed).effective_step_time_s.mean()
-    cases = []
-    for i, seed in enumerate(listed):
-        design = check.design
-        for dim in dims:
-            fabric = fail(
-                design.dimensions[dim].clos, n_links=n_links, n_spines=n_spines, seed=seed + dim
-            )
-            design = _with_fabric(design, dim, fabric)
-        cases.append(_case(check, design, policy, seed, f"seed {seed}"))
-        if progress is not None:
-            progress(i + 1, len(listed))
-    return FailureStudy(float(whole), tuple(cases))
+
+    def fabrics(seed: int) -> dict[int, Clos]:
+        lost = {"n_links": n_links, "n_spines": n_spines}
+        return {dim: fail(clos, seed=seed + dim, **lost) for dim, clos in dims.items()}
+
+    cases = ((f"seed {seed}", seed, fabrics(seed)) for seed in listed)
+    return _study(check, policy, listed, cases, n_cases=len(listed), progress=progress)
 
 
 def every_single_failure(
@@ -126,52 +119,57 @@ def every_single_failure(
     SpecError
         For a design without links between switches.
     """
-    designs = list(_single(check.design))
-    check = check.scheduled(policy, seeds=[seed])
-    whole = float(check.report(policy, seeds=[seed]).effective_step_time_s[0])
-    cases = []
-    for i, (name, dim, links) in enumerate(designs):
-        fabric = with_failed(check.design.dimensions[dim].clos, links)
-        cases.append(_case(check, _with_fabric(check.design, dim, fabric), policy, seed, name))
+    singles = [
+        (f"{check.design.dimensions[dim].label}: {name}", dim, clos, links)
+        for dim, clos in _layered(check.design).items()
+        for name, links in single_failures(clos)
+    ]
+    cases = ((name, seed, {dim: with_failed(clos, lost)}) for name, dim, clos, lost in singles)
+    study = _study(check, policy, [seed], cases, n_cases=len(singles), progress=progress)
+    return replace(study, cases=tuple(sorted(study.cases, key=lambda case: -case.step_time_s)))
+
+
+def _study(
+    check: LinkCheck,
+    policy: Policy,
+    seeds: Sequence[int],
+    cases: Iterable[tuple[str, int, Mapping[int, Clos]]],
+    *,
+    n_cases: int,
+    progress: Progress | None,
+) -> FailureStudy:
+    """The check by itself, and with fabrics of some dimensions in place of its own."""
+    check = check.with_schedule(policy, seeds)
+    whole = float(check.report(policy, seeds=seeds).effective_step_time_s.mean())
+    found = []
+    for name, seed, fabrics in cases:
+        built = list(check.design.dimensions)
+        for dim, fabric in fabrics.items():
+            built[dim] = replace(built[dim], fabric=fabric)
+        design = replace(check.design, dimensions=tuple(built))
+        try:
+            report = replace(check, design=design).report(policy, seeds=[seed])
+            times = float(report.effective_step_time_s[0]), float(report.fim_percent[0])
+            found.append(FailureCase(name, *times))
+        except Disconnected as error:
+            found.append(FailureCase(name, float("inf"), float("nan"), str(error)))
         if progress is not None:
-            progress(i + 1, len(designs))
-    return FailureStudy(whole, tuple(sorted(cases, key=lambda case: -case.step_time_s)))
+            progress(len(found), n_cases)
+    return FailureStudy(whole, tuple(found))
 
 
-def _single(design: RealizedDesign) -> Iterator[tuple[str, int, np.ndarray]]:
-    for dim in _layered(design):
-        for name, links in single_failures(design.dimensions[dim].clos):
-            yield f"{design.dimensions[dim].label}: {name}", dim, links
-
-
-def _case(
-    check: LinkCheck, design: RealizedDesign, policy: Policy, seed: int, name: str
-) -> FailureCase:
-    try:
-        report = replace(check, design=design).report(policy, seeds=[seed])
-    except Disconnected as error:
-        return FailureCase(name, float("inf"), float("nan"), str(error))
-    return FailureCase(name, float(report.effective_step_time_s[0]), float(report.fim_percent[0]))
-
-
-def _layered(design: RealizedDesign) -> list[int]:
+def _layered(design: RealizedDesign) -> dict[int, Clos]:
     """Dimensions with links between switches."""
-    dims = [
-        dim
+    dims = {
+        dim: built.fabric
         for dim, built in enumerate(design.dimensions)
         if isinstance(built.fabric, Clos) and len(cable_failures(built.fabric))
-    ]
+    }
     if not dims:
         got = f"got failures for {design.topology}, which has no links between switches"
         fix = "a dimension of one switch has none: see fabric.realization"
         raise SpecError(Fault(got, "expected a leaf-spine dimension", fix))
     return dims
-
-
-def _with_fabric(design: RealizedDesign, dim: int, fabric: Clos) -> RealizedDesign:
-    built = list(design.dimensions)
-    built[dim] = replace(built[dim], fabric=fabric)
-    return replace(design, dimensions=tuple(built))
 
 
 _ENDLESS = 1e6
@@ -208,18 +206,12 @@ class SharedFabric:
 
     Parameters
     ----------
-    topology : of all jobs together.
-    design : its links.
+    design : the links of all jobs together.
     checks : of each job alone, placed.
     """
 
-    topology: Topology
     design: RealizedDesign
     checks: tuple[LinkCheck, ...]
-
-    def usual_seeds(self, policy: Policy) -> range:
-        """Seeds where nobody asks for a number of them."""
-        return range(n_routings(sum(check.n_drawn_flows(policy) for check in self.checks)))
 
     def reports(
         self, policy: Policy, *, seeds: Sequence[int] | None = None
@@ -229,14 +221,15 @@ class SharedFabric:
         Steps are not in time with one another, so each job is given the worst: while it
         communicates over the shared dimension, every other job is in its heaviest round there.
         """
-        seeds = self.usual_seeds(policy) if seeds is None else seeds
+        if seeds is None:
+            seeds = range(n_routings(sum(check.n_drawn_flows(policy) for check in self.checks)))
         # Jobs do not choose their algorithms anew when others come.
-        checks = [check.scheduled(policy, seeds=seeds) for check in self.checks]
+        checks = [check.with_schedule(policy, seeds) for check in self.checks]
         heaviest = [_heaviest_round(check, i, seeds[0]) for i, check in enumerate(checks)]
         found = []
         for i, check in enumerate(checks):
             others = [flows for j, flows in enumerate(heaviest) if j != i and flows is not None]
-            beside = replace(check, background=joined(*others) if others else None)
+            beside = replace(check, background=all_flows(*others) if others else None)
             alone, shared = (one.report(policy, seeds=seeds) for one in (check, beside))
             problem = check.problem
             found.append(JobReport(problem.workload_name, problem.topology.n_npus, alone, shared))
@@ -266,7 +259,8 @@ def shared_fabric(
         For jobs that cannot share a fabric, in-network reduction on what they share, or a
         fabric that cannot be built; for plans that say different things of it.
     """
-    _check_alike(problems, bandwidths_Bps)
+    if faults := list(_unlike(problems, bandwidths_Bps)):
+        raise SpecError(*faults)
     sizes = [problem.topology.sizes[-1] for problem in problems]
     first = problems[0].topology
     outer = replace(first.dimensions[-1], size=sum(sizes))
@@ -285,31 +279,34 @@ def shared_fabric(
         npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
         chosen = fastest_alternative(problem, bandwidth)
         checks.append(LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at))
-    _require_flows(checks, dim)
-    return SharedFabric(topology, design, tuple(checks))
+    for check in checks:  # Trees of in-network reduction are not flows that others could meet.
+        if any(key[0] == dim and key[2] is None for key in check.keys):
+            got = f"got in-network reduction in {topology.labels[dim]}"
+            fix = "leave it out of in_network_reduction, or check the jobs one by one"
+            expected = "expected collectives made of flows in the dimension that jobs share"
+            raise SpecError(Fault(got, expected, fix))
+    return SharedFabric(design, tuple(checks))
 
 
-def _check_alike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -> None:
+def _unlike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -> Iterator[Fault]:
+    """What keeps jobs from sharing a network."""
     first = problems[0].topology
-    faults = []
-    if not first.dimensions[-1].block.is_switched:
-        got = f"got {first.dimensions[-1]} as the outermost dimension"
-        faults.append(Fault(got, "expected a switch, which jobs can share"))
+    outer = first.dimensions[-1]
+    if not outer.block.is_switched:
+        got = f"got {outer} as the outermost dimension"
+        yield Fault(got, "expected a switch, which jobs can share")
     for problem, bandwidth in zip(problems[1:], bandwidths_Bps[1:], strict=True):
         topology = problem.topology
         same = topology.dimensions[:-1] == first.dimensions[:-1]
-        if not same or topology.dimensions[-1].block != first.dimensions[-1].block:
+        if not same or topology.dimensions[-1].block != outer.block:
             got = f"got {topology} beside {first}"
-            faults.append(Fault(got, "expected topologies that differ in the outermost size only"))
+            yield Fault(got, "expected topologies that differ in the outermost size only")
         elif not math.isclose(bandwidth[-1], bandwidths_Bps[0][-1], rel_tol=1e-9):
             got = f"got {bandwidths_Bps[0][-1] / 1e9:.6g} and {bandwidth[-1] / 1e9:.6g} GB/s"
             fix = "give --bandwidth, or bound the dimension in the plans"
-            expected = f"expected one bandwidth in the shared {topology.labels[-1]}"
-            faults.append(Fault(got, expected, fix))
+            yield Fault(got, f"expected one bandwidth in the shared {topology.labels[-1]}", fix)
         else:
-            faults += _differences(problems[0], problem)
-    if faults:
-        raise SpecError(*faults)
+            yield from _differences(problems[0], problem)
 
 
 _KEYS = {
@@ -328,49 +325,34 @@ def _differences(first: Problem, other: Problem) -> Iterator[Fault]:
     label = first.topology.labels[-1]
     if mine is None or others is None:
         return
-    for one in fields(SwitchSettings):
-        a, b = getattr(mine, one.name), getattr(others, one.name)
-        if a != b:
-            if one.name == "one_switch":
-                yield _only_one_has_nics(label)
-                continue
-            key = _KEYS.get(one.name, one.name.removeprefix("n_"))
+    for name in (one.name for one in fields(SwitchSettings)):
+        a, b = getattr(mine, name), getattr(others, name)
+        if a != b and name == "one_switch":
+            got = f"got a NIC price for {label} in one plan, and none in another"
+            fix = "write the same cost_model in all plans"
+            yield Fault(got, "expected one network for all jobs", fix)
+        elif a != b:
+            key = _KEYS.get(name, name.removeprefix("n_"))
             got = f"got {_shown(a)}, and {_shown(b)} in another plan"
             expected = f"expected one network for all jobs in {label}"
             path = f"fabric.realization ({label}).{key}"
             yield Fault(got, expected, "write the same in all plans", path)
 
 
-def _only_one_has_nics(label: str) -> Fault:
-    got = f"got a NIC price for {label} in one plan, and none in another"
-    return Fault(got, "expected one network for all jobs", "write the same cost_model in all plans")
-
-
 def _shown(value: object) -> str:
     return "auto" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _require_flows(checks: Sequence[LinkCheck], dim: int) -> None:
-    """Trees of in-network reduction are not flows that other jobs could meet."""
-    for check in checks:
-        if any(key[0] == dim and key[2] is None for key in check.keys):
-            got = f"got in-network reduction in {check.problem.topology.labels[dim]}"
-            fix = "leave it out of in_network_reduction, or check the jobs one by one"
-            expected = "expected collectives made of flows in the dimension that jobs share"
-            raise SpecError(Fault(got, expected, fix))
 
 
 def _heaviest_round(check: LinkCheck, job: int, seed: int) -> Flows | None:
     """The round in which a job sends most over the shared dimension, as endless flows."""
     dim = check.problem.topology.n_dims - 1
-    found: tuple[float, Flows] | None = None
-    for key in check.keys:
-        if key[0] != dim:
-            continue
-        n_bytes = sum(float(check.bytes_of(one)[dim]) for one in check.users(key))
-        for _, share, flows in check.phase(key).flows(seed):
-            if found is None or share * n_bytes > found[0]:
-                found = share * n_bytes, flows
+    rounds = (
+        (share * sum(float(check.bytes_of(one)[dim]) for one in check.users(key)), flows)
+        for key in check.keys
+        if key[0] == dim
+        for _, share, flows in check.phase(key).flows(seed)
+    )
+    found = max(rounds, key=lambda one: one[0], default=None)
     if found is None:
         return None
     flows = found[1]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import Any
 
 import numpy as np
 
 from libra_planner.check.links import CheckReport, LinkCheck
-from libra_planner.check.phases import PhaseReport, RoundReport
+from libra_planner.check.phases import LinkPhase, PhaseReport, RoundReport
 from libra_planner.check.report import FlowList, RoutedList, flow_report
 from libra_planner.check.traffic import PhaseKey
 from libra_planner.fabric.clos import Flows, Indices
-from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.workload.operations import Communication
 
 _NEGLIGIBLE = 1e-9
@@ -42,11 +41,7 @@ class FlowNames(Sequence[str]):
     def __len__(self) -> int:
         return len(self.src)
 
-    @overload
-    def __getitem__(self, i: int) -> str: ...
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[str]: ...
-    def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+    def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self[j] for j in range(len(self))[i]]
         pair = f".{i % self.n_pairs}" if self.n_pairs > 1 else ""
@@ -109,44 +104,35 @@ def traced_flow(links: LinkCheck, report: CheckReport, name: str) -> TracedFlow 
         phase, key = report.phases[i][0], report.keys[i]
         if key[2] is None:
             continue
-        found = _rounds_with(links, key, int(report.seeds[0]), name)
+        at = links.phase(key)
+        found = {
+            round_name: number
+            for round_name, _, flows in at.flows(int(report.seeds[0]))
+            if (number := _names(at, flows).number_of(name)) is not None
+        }
         if found:
             first = phase.worst.name if phase.worst.name in found else next(iter(found))
-            routed = _routed(links, report, key, first)
-            return TracedFlow(phase.label, first, routed, found[first])
+            return TracedFlow(phase.label, first, _routed(links, report, key, first), found[first])
     return None
 
 
-def _rounds_with(links: LinkCheck, key: PhaseKey, seed: int, name: str) -> dict[str, int]:
-    """Rounds of a phase that have a flow of this name, and its number there."""
-    phase, found = links.phase(key), {}
-    for round_name, _, flows in phase.flows(seed):
-        names = _listed(phase.built, flows, links.traffic.n_queue_pairs).ids
-        number = names.number_of(name) if isinstance(names, FlowNames) else None
-        if number is not None:
-            found[round_name] = number
-    return found
-
-
-def hotspot(links: LinkCheck, report: CheckReport) -> Hotspot | None:
+def hotspot(links: LinkCheck, report: CheckReport, *, always: bool = False) -> Hotspot | None:
     """What loses most against sprayed packets; ``None`` where nothing does.
 
     Parameters
     ----------
     links, report : the check and what came of it.
+    always : where nothing is lost, take the phase that moves most bytes; ``None`` is then left for
+        a design without switches.
     """
-    losses = [_lost_s(links, phase, users) for phase, users in report.phases]
-    if not losses or max(losses) <= 0:
+    lost = [_lost_s(links, phase, users) for phase, users in report.phases]
+    if max(lost, default=0.0) <= 0:
+        lost = [_sent_bytes(links, phase, users) for phase, users in report.phases] * always
+    if not lost:
         return None
-    return _hotspot(links, report, int(np.argmax(losses)))
-
-
-def _hotspot(links: LinkCheck, report: CheckReport, i: int) -> Hotspot:
-    """The worst round of a phase as a hotspot."""
-    phase, users = report.phases[i]
-    routed = None
-    if report.keys[i][2] is not None:
-        routed = _routed(links, report, report.keys[i], phase.worst.name)
+    i = int(np.argmax(lost))
+    (phase, users), key = report.phases[i], report.keys[i]
+    routed = None if key[2] is None else _routed(links, report, key, phase.worst.name)
     return Hotspot(phase, users, phase.worst, routed)
 
 
@@ -154,44 +140,25 @@ def _lost_s(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]
     """Time of the phase's collectives beyond that of sprayed packets, overlap aside."""
     if phase.slowdown <= 1 + _NEGLIGIBLE:
         return 0.0
-    dim = links.problem.topology.labels.index(phase.label)
-    sent = [links.bytes_of(one)[dim] * one.count for one in users]
-    ideal_s = float(np.sum(sent)) / phase.bandwidth_Bps
+    ideal_s = _sent_bytes(links, phase, users) / phase.bandwidth_Bps
     return ideal_s * (phase.time_factor - phase.ideal_factor)
+
+
+def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
+    dim = links.problem.topology.labels.index(phase.label)
+    return float(np.sum([links.bytes_of(one)[dim] * one.count for one in users]))
 
 
 def _routed(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:
     seed, phase = int(report.seeds[0]), links.phase(key)
     flows = next(flows for found, _, flows in phase.flows(seed) if found == name)
     routing = flow_report(phase.fabric, flows, report.policy, seed=seed, with_rates=False)
-    listed = _listed(phase.built, flows, links.traffic.n_queue_pairs)
+    groups = tuple(f"group {i}" for i in range(int(flows.collective.max(initial=0)) + 1))
+    listed = FlowList(flows, _names(phase, flows), groups, np.arange(flows.n_flows))
     return RoutedList(phase.fabric, listed, routing)
 
 
-def _listed(built: RealizedDimension, flows: Flows, queue_pairs: int) -> FlowList:
-    npu_of_port = built.npu_of_port
-    n_pairs = -(-queue_pairs // built.n_nics) * built.n_nics
-    names = FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)
-    groups = tuple(f"group {i}" for i in range(int(flows.collective.max(initial=0)) + 1))
-    return FlowList(flows, names, groups, np.arange(flows.n_flows))
-
-
-def most_loaded(links: LinkCheck, report: CheckReport) -> Hotspot | None:
-    """:func:`hotspot`, or where nothing is lost the phase that moves most bytes.
-
-    ``None`` for a design without switches.
-
-    Parameters
-    ----------
-    links, report : the check and what came of it.
-    """
-    found = hotspot(links, report)
-    if found is not None or not report.phases:
-        return found
-    sent = [_sent_bytes(links, phase, users) for phase, users in report.phases]
-    return _hotspot(links, report, int(np.argmax(sent)))
-
-
-def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
-    dim = links.problem.topology.labels.index(phase.label)
-    return float(sum(links.bytes_of(one)[dim] * one.count for one in users))
+def _names(phase: LinkPhase, flows: Flows) -> FlowNames:
+    npu_of_port, n_nics = phase.built.npu_of_port, phase.built.n_nics
+    n_pairs = -(-phase.settings.n_queue_pairs // n_nics) * n_nics
+    return FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)

@@ -22,21 +22,19 @@ from libra_planner.check.traffic import (
     PhaseKey,
     Schedule,
     Stage,
-    TrafficSettings,
     busy_s,
     fastest,
     ring_hops,
     stage,
-    traffic_settings,
 )
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.blocks import Algorithm, DirectBlock, Span
+from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDesign, realize
-from libra_planner.fabric.topology import Topology
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.step.collectives.algorithms import Network, traffic_bytes
+from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.workload.operations import Collective, Communication, Group
 
@@ -113,22 +111,14 @@ class CheckReport:
     @property
     def fim_percent(self) -> Array:
         """Of the most unbalanced dimension, shape (n_seeds,); nan where no flow has a choice."""
-        return _worst(np.stack([one.fim_percent for one in self.dimensions]))
+        worst: Array = np.fmax.reduce([one.fim_percent for one in self.dimensions])
+        return worst
 
     @property
     def fim_floor_percent(self) -> float:
         """The least that any routing of whole flows can reach; nan as for a dimension."""
-        return float(_worst(np.array([one.fim_floor_percent for one in self.dimensions])))
+        return float(np.fmax.reduce([one.fim_floor_percent for one in self.dimensions]))
 
-
-def _worst(figures: Array) -> Array:
-    """Largest over the dimensions, the first axis; nan where all are."""
-    known = ~np.isnan(figures)
-    worst = np.where(known, figures, -np.inf).max(axis=0)
-    return np.where(known.any(axis=0), worst, np.nan)
-
-
-_SPREAD = ("efficiency", "slowdown", "fim_percent")
 
 Run = Mapping[PhaseKey, PhaseReport]
 """The phases of one seed."""
@@ -172,14 +162,17 @@ class LinkCheck:
         return self.problem.network
 
     @cached_property
-    def stages(self) -> tuple[Stage, ...]:
-        """Where algorithms are decided on: the communicators' parts in switch dimensions."""
-        found = {
-            stage(one.collective, one.group, self.network, dim): None
-            for one in self.problem.communications
-            for dim in self.switched(one.group)
-        }
-        return tuple(found)
+    def stages(self) -> Mapping[Stage, tuple[Communication, ...]]:
+        """Where algorithms are decided on, and for which collectives.
+
+        These are the communicators' parts in switch dimensions.
+        """
+        found: dict[Stage, tuple[Communication, ...]] = {}
+        for one in self.problem.communications:
+            for dim in self.switched(one.group):
+                at = stage(one.collective, one.group, self.network, dim)
+                found[at] = (*found.get(at, ()), one)
+        return found
 
     @property
     def keys(self) -> tuple[PhaseKey, ...]:
@@ -191,7 +184,7 @@ class LinkCheck:
     def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
         """What decides how a collective fares in a switch dimension, algorithms being decided."""
         if self.schedule is None:
-            raise ValueError("no algorithms are decided on: see scheduled()")
+            raise ValueError("no algorithms are decided on: see with_schedule()")
         at = stage(collective, group, self.network, dim)
         return at.dim, at.group, self.schedule[at]
 
@@ -214,15 +207,7 @@ class LinkCheck:
 
     def users(self, key: PhaseKey) -> tuple[Communication, ...]:
         """The collectives that a phase serves."""
-        return next(self.users_of(one) for one in self.stages if key in one.keys)
-
-    def users_of(self, at: Stage) -> tuple[Communication, ...]:
-        return tuple(
-            one
-            for one in self.problem.communications
-            if at.dim in self.switched(one.group)
-            and stage(one.collective, one.group, self.network, at.dim) == at
-        )
+        return next(users for at, users in self.stages.items() if key in at.keys)
 
     def bytes_of(self, one: Communication) -> Array:
         """What an NPU sends for a collective by dimension (C3)."""
@@ -241,18 +226,23 @@ class LinkCheck:
         """Whether another seed routes, or places, in another way."""
         return any(self.phase(key).is_drawn(policy) for key in self.keys)
 
-    def scheduled(self, policy: Policy, *, seeds: Iterable[int] | None = None) -> Self:
+    def with_schedule(self, policy: Policy, seeds: Iterable[int] | None = None) -> Self:
         """The check that keeps to the algorithms which are the fastest here, mean over the seeds.
 
         What other flows or failures make of the links then changes times, and no algorithm.
         """
         if self.schedule is not None:
             return self
-        return self.decided(self.runs(policy, self.seeds(policy, seeds)))
+        return self._with_fastest(self.runs(policy, self.seeds(policy, seeds)))
+
+    def _with_fastest(self, runs: Sequence[Run]) -> Self:
+        if self.schedule is not None:
+            return self
+        return replace(self, schedule={at: self.choice(at, runs).taken for at in self.stages})
 
     def choice(self, at: Stage, runs: Sequence[Run]) -> Decision:
         """What a stage runs, and the times of all that was routed there."""
-        users, bandwidth_Bps = self.users_of(at), self.design.bandwidth_Bps[at.dim]
+        users, bandwidth_Bps = self.stages[at], self.design.bandwidth_Bps[at.dim]
         times: dict[Algorithm | None, float] = {}
         for key in at.keys:
             if key in runs[0]:
@@ -260,11 +250,6 @@ class LinkCheck:
                 times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
         taken = fastest(times) if self.schedule is None else self.schedule[at]
         return Decision(at, users, times, taken)
-
-    def decided(self, runs: Sequence[Run]) -> Self:
-        if self.schedule is not None:
-            return self
-        return replace(self, schedule={one: self.choice(one, runs).taken for one in self.stages})
 
     def runs(
         self, policy: Policy, seeds: Iterable[int], progress: Progress | None = None
@@ -277,16 +262,12 @@ class LinkCheck:
         phases, memo = {key: self.phase(key) for key in self.keys}, self.memo
         drawn = self.is_drawn(policy)
         runs: list[Run] = []
-        for i, seed in enumerate(listed if drawn else listed[:1]):
+        listed = listed if drawn else listed[:1]
+        for seed in listed:
             runs.append({key: one.report(policy, seed, memo) for key, one in phases.items()})
             if progress is not None:
-                progress(i + 1, len(listed) if drawn else 1)
+                progress(len(runs), len(listed))
         return runs
-
-    def placed(self, runs: list[Run]) -> list[Run]:
-        """The runs that differ when every packet is sprayed: those of random placements."""
-        placed = any(self.phase(key).is_placed_at_random for key in self.keys)
-        return runs if placed else runs[:1]
 
     def report(
         self,
@@ -306,31 +287,34 @@ class LinkCheck:
         """
         listed = np.array(self.seeds(policy, seeds), np.int64)
         runs = self.runs(policy, listed, progress)
-        return self.decided(runs)._report(policy, listed, runs, is_drawn=self.is_drawn(policy))
+        return self._with_fastest(runs)._report(policy, listed, runs)
 
-    def _report(
-        self, policy: Policy, listed: Indices, runs: list[Run], *, is_drawn: bool
-    ) -> CheckReport:
+    def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)
         every = runs * n_same
         routed = [self._slowdown(run, "time_factor") for run in runs]
-        sprayed = [self._slowdown(run, "ideal_factor") for run in self.placed(runs)]
+        # Where every packet is sprayed, only random placements differ.
+        is_random = any(self.phase(key).is_placed_at_random for key in self.keys)
+        ideal = [self._slowdown(run, "ideal_factor") for run in (runs if is_random else runs[:1])]
         return CheckReport(
             policy=policy,
             seeds=listed,
-            is_drawn=is_drawn,
+            is_drawn=self.is_drawn(policy),
             design=self.design,
             ideal_step_time_s=float(self.problem.step_time.seconds(self.bandwidth_Bps)),
-            spray_step_time_s=float(np.mean([self.step_time_s(one) for one in sprayed])),
+            spray_step_time_s=float(np.mean([self.step_time_s(one) for one in ideal])),
             effective_step_time_s=np.array([self.step_time_s(one) for one in routed] * n_same),
             dimensions=tuple(
-                self._dimension(dim, every, routed * n_same, sprayed)
+                self._dimension(dim, every, routed * n_same, ideal)
                 for dim in range(len(self.bandwidth_Bps))
             ),
             keys=self.keys,
             phases=tuple((runs[0][key], self.users(key)) for key in self.keys),
             spreads=tuple(
-                {name: np.array([getattr(run[key], name) for run in every]) for name in _SPREAD}
+                {
+                    name: np.array([getattr(run[key], name) for run in every])
+                    for name in ("efficiency", "slowdown", "fim_percent")
+                }
                 for key in self.keys
             ),
             choices=tuple(self.choice(one, runs) for one in self.stages),
@@ -343,7 +327,7 @@ class LinkCheck:
         rounding up to whole ports gives it.
         """
         runs = self.runs(policy, self.seeds(policy, seeds))
-        links = self.decided(runs)
+        links = self._with_fastest(runs)
         slowdowns = [links._slowdown(run, "time_factor") for run in runs]
         mean = np.mean([one.factors for one in slowdowns], axis=0)
         return replace(slowdowns[0], factors=tuple(map(tuple, mean.tolist())))
@@ -360,7 +344,7 @@ class LinkCheck:
     def _factors(self, run: Run, name: str, collective: Collective, group: Group) -> Array:
         factors = np.ones(self.problem.topology.n_dims)
         if self.problem.n_chunks is None:  # The pipelined model has real links already.
-            factors = direct_factors(collective, group, self.problem.topology)
+            factors = real_link_slowdown(collective, group, self.problem.topology, with_hops=True)
         for dim in self.switched(group):
             key = self.key(collective, group, dim)
             factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
@@ -383,7 +367,7 @@ class LinkCheck:
         return float(slowed.seconds(self.design.bandwidth_Bps))
 
     def _dimension(
-        self, dim: int, runs: list[Run], routed: list[Slowdown], sprayed: list[Slowdown]
+        self, dim: int, runs: list[Run], routed: list[Slowdown], ideal: list[Slowdown]
     ) -> DimensionReport:
         uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
@@ -398,7 +382,7 @@ class LinkCheck:
             tier=built.tier,
             asked_Bps=built.asked_Bps,
             bandwidth_Bps=built.bandwidth_Bps,
-            ideal_efficiency=float(np.mean([efficiency(one) for one in sprayed])),
+            ideal_efficiency=float(np.mean([efficiency(one) for one in ideal])),
             efficiency=np.array([efficiency(one) for one in routed]),
             fim_percent=np.array(
                 [self._imbalance(run, uses, sent, dim, "fim_percent") for run in runs]
@@ -415,16 +399,6 @@ class LinkCheck:
             for one, n_bytes in zip(uses, sent, strict=True)
             if dim in self.switched(one.group)
         )
-
-
-def direct_factors(collective: Collective, group: Group, topology: Topology) -> Array:
-    """What direct links make of C3's time: parts of a dimension (C6), and hops (C4)."""
-    factors = np.ones(topology.n_dims)
-    for dim, dimension in enumerate(topology.dimensions):
-        if isinstance(dimension.block, DirectBlock) and group.sizes[dim] > 1:
-            span = Span(group.sizes[dim], group.strides[dim], dimension.size)
-            factors[dim] = dimension.block.link_slowdown(collective.kind, span)
-    return factors
 
 
 def link_check(
@@ -451,5 +425,5 @@ def link_check(
     bandwidth = np.asarray(bandwidth_Bps, dtype=np.float64)
     chosen = fastest_alternative(problem, bandwidth)
     design = realize(problem.topology, bandwidth, problem.links)
-    settings = traffic or traffic_settings(design.realization)
+    settings = traffic or design.realization.traffic
     return LinkCheck(chosen, bandwidth, design, settings, memo=memo or CheckMemo())

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from libra_planner.check.report import LayerReport, layer_figures, mean_floor
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import Array, Clos, Indices
+from libra_planner.fabric.clos import Clos, Indices
 from libra_planner.routing.loads import (
     fim_floor_percent,
     fim_percent,
@@ -22,7 +21,6 @@ from libra_planner.routing.loads import (
 )
 
 _ORDER = ("host_up", "leaf_up", "spine_up", "core_down", "spine_down", "host_down")
-_NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -122,17 +120,19 @@ def measured_report(trace: Trace, fabric: Clos | None = None) -> MeasuredReport:
     counts = trace.counts
     n_links = _links_by_layer(trace, fabric)
     order = sorted(range(len(trace.layers)), key=lambda i: _rank(trace.layers[i]))
-    floors = [_layer_floor(trace, i, fabric, n_links[i]) for i in range(len(n_links))]
-    layers = tuple(_layer_report(trace, i, n_links[i], floors[i]) for i in order)
+    # Idle links stand at the end of their layer.
+    own = {i: counts[trace.layer == i] for i in order}
+    of_layer = {i: np.pad(own[i], (0, n_links[i] - own[i].size)) for i in order}
     inside = [i for i in order if not is_host_layer(trace.layers[i])]
-    overall, floor = _NAN, _NAN
-    if inside:
-        padded = [_padded(counts[trace.layer == i], n_links[i]) for i in inside]
-        overall = float(overall_fim_percent(padded))
-        floor = mean_floor(layers)
-    groups = tuple(group for i in order for group in _groups(trace, i, counts))
+    floors = {i: _floor(trace, i, fabric, n_links[i]) for i in inside}
+    layers = tuple(
+        layer_figures(trace.layers[i], of_layer[i].astype(np.float64), floor=floors.get(i))
+        for i in order
+    )
+    overall = float(overall_fim_percent([of_layer[i] for i in inside]))
+    groups = tuple(group for i in inside for group in _groups(trace, i, counts))
     known = trace.is_complete or fabric is not None
-    return MeasuredReport(trace, layers, groups, overall, floor, known)
+    return MeasuredReport(trace, layers, groups, overall, mean_floor(layers), known)
 
 
 def _rank(name: str) -> int:
@@ -141,11 +141,14 @@ def _rank(name: str) -> int:
 
 def _links_by_layer(trace: Trace, fabric: Clos | None) -> list[int]:
     """Links of each layer of a trace, idle ones included as far as they are known."""
-    seen = np.bincount(trace.layer, minlength=len(trace.layers)).tolist()
+    seen: list[int] = np.bincount(trace.layer, minlength=len(trace.layers)).tolist()
     if fabric is None:
-        return [int(n) for n in seen]
+        return seen
     alive = {layer.name: int(fabric.alive[layer.links].sum()) for layer in fabric.layers}
-    _check_layers(trace, list(alive))
+    if other := [name for name in trace.layers if name not in alive]:
+        got = f"got layers called {', '.join(other)}"
+        fix = "name the layers in a column layer, or call the switches leaf, spine and core"
+        raise SpecError(Fault(got, f"expected those of the fabric: {', '.join(alive)}", fix))
     for name, n_seen in zip(trace.layers, seen, strict=True):
         if n_seen > alive[name]:
             got = f"got {n_seen} links in layer {name}"
@@ -153,64 +156,30 @@ def _links_by_layer(trace: Trace, fabric: Clos | None) -> list[int]:
     return [alive[name] for name in trace.layers]
 
 
-def _check_layers(trace: Trace, known: Sequence[str]) -> None:
-    """Refuse layers of which the fabric does not say how many links they have."""
-    other = [name for name in trace.layers if name not in known]
-    if other:
-        got = f"got layers called {', '.join(other)}"
-        fix = "name the layers in a column layer, or call the switches leaf, spine and core"
-        raise SpecError(Fault(got, f"expected those of the fabric: {', '.join(known)}", fix))
-
-
-def _padded(counts: Indices, n_links: int) -> Array:
-    """Counts of a layer with its idle links at the end."""
-    return np.concatenate([counts, np.zeros(n_links - len(counts))]).astype(np.float64)
-
-
-def _layer_report(trace: Trace, index: int, n_links: int, floor: float) -> LayerReport:
-    padded = _padded(trace.counts[trace.layer == index], n_links)
-    is_host = is_host_layer(trace.layers[index])
-    floor = float(fim_percent(padded)) if is_host else floor
-    return layer_figures(trace.layers[index], padded, floor=floor, is_host=is_host)
-
-
-def _layer_floor(trace: Trace, index: int, fabric: Clos | None, n_links: int) -> float:
+def _floor(trace: Trace, index: int, fabric: Clos | None, n_links: int) -> float:
     """The least FIM with each group's flows given; nan where groups or their links are not known.
 
     Idle links could be any group's, unless a fabric without failures says how many each has.
+    nan also for more groups, or links of one, than the fabric has.
     """
-    mine = trace.layer == index
-    if fabric is None:
-        return _floor(trace, mine, None)
-    if fabric.failed.size:
-        return _NAN
-    return _floor(trace, mine & (trace.counts > 0), (fabric.total_leaves, n_links))
-
-
-def _floor(trace: Trace, links: NDArray[np.bool_], shape: tuple[int, int] | None) -> float:
-    """The floor of a layer from its links, or from those in use and the fabric's groups and links.
-
-    nan for links of unknown groups, or more of them than the fabric has.
-    """
-    if not links.any() or trace.group[links].min() < 0:
-        return _NAN
+    links = (trace.layer == index) & ((fabric is None) | (trace.counts > 0))
+    is_broken = fabric is not None and fabric.failed.size
+    if is_broken or not links.any() or trace.group[links].min() < 0:
+        return float("nan")
     numbers = np.unique(trace.group[links], return_inverse=True)[1]
     demand = np.bincount(numbers, weights=trace.counts[links]).astype(np.int64)
-    n_links = np.bincount(numbers)
-    if shape is not None:
-        n_groups, n_links_of_all = shape
-        per_group = n_links_of_all // n_groups
-        if len(demand) > n_groups or n_links.max() > per_group:
-            return _NAN
+    n_each = np.bincount(numbers)
+    if fabric is not None:
+        n_groups = fabric.total_leaves
+        if len(demand) > n_groups or n_each.max() > n_links // n_groups:
+            return float("nan")
         demand = np.pad(demand, (0, n_groups - len(demand)))
-        n_links = np.full(n_groups, per_group)
-    return fim_floor_percent(demand, n_links)
+        n_each = np.full(n_groups, n_links // n_groups)
+    return fim_floor_percent(demand, n_each)
 
 
 def _groups(trace: Trace, index: int, counts: Indices) -> list[MeasuredGroup]:
     """Each switch of a layer between switches."""
-    if is_host_layer(trace.layers[index]):
-        return []
     members = np.flatnonzero(trace.layer == index)
     members = members[np.argsort(trace.switch[members], kind="stable")]
     starts = np.flatnonzero(np.diff(trace.switch[members], prepend=-1))

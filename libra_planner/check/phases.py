@@ -20,7 +20,6 @@ from libra_planner.check.report import (
 )
 from libra_planner.check.traffic import (
     Members,
-    TrafficSettings,
     algorithm_name,
     message_flows,
     placed_npus,
@@ -28,15 +27,14 @@ from libra_planner.check.traffic import (
 )
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.blocks import Algorithm
-from libra_planner.fabric.clos import Clos, Flows, Indices, joined, require_connected
+from libra_planner.fabric.clos import Clos, Flows, Indices, all_flows, require_connected
 from libra_planner.fabric.realization import RealizedDimension
-from libra_planner.fabric.topology import Topology
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import Router, Routing, reduction_trees, with_vias
 from libra_planner.step.expression import TimeExpression
-from libra_planner.workload.operations import Group
 
 Value = TypeVar("Value")
 
@@ -121,12 +119,12 @@ class PhaseReport:
     @property
     def time_factor(self) -> float:
         """Time over that of the same bytes at all the bandwidth of the whole links."""
-        return self._sum("time_s")
+        return float(sum(one.time_s for one in self.rounds))
 
     @property
     def ideal_factor(self) -> float:
         """The same with every packet sprayed."""
-        return self._sum("ideal_s")
+        return float(sum(one.ideal_s for one in self.rounds))
 
     @property
     def efficiency(self) -> float:
@@ -141,23 +139,17 @@ class PhaseReport:
     @property
     def fim_percent(self) -> float:
         """Mean over the rounds that cross switches, by share; nan without any."""
-        return self._mean("fim_percent")
+        return known_mean((one.share, one.fim_percent) for one in self.rounds)
 
     @property
     def fim_floor_percent(self) -> float:
         """Mean of the least that any routing of whole flows can reach."""
-        return self._mean("fim_floor_percent")
+        return known_mean((one.share, one.fim_floor_percent) for one in self.rounds)
 
     @cached_property
     def worst(self) -> RoundReport:
         """The round that loses most time."""
         return max(self.rounds, key=lambda one: one.time_s - one.ideal_s)
-
-    def _sum(self, name: str) -> float:
-        return float(sum(getattr(one, name) for one in self.rounds))
-
-    def _mean(self, name: str) -> float:
-        return known_mean((one.share, getattr(one, name)) for one in self.rounds)
 
 
 def known_mean(weighted: Iterable[tuple[float, float]]) -> float:
@@ -188,7 +180,7 @@ class CheckMemo:
 
 
 @dataclass(frozen=True)
-class LinkPhase:
+class LinkPhase(Members):
     """A collective's part in one switch dimension.
 
     Parameters
@@ -202,9 +194,6 @@ class LinkPhase:
     background : flows of other jobs that never end, on the same fabric.
     """
 
-    topology: Topology
-    dim: int
-    group: Group
     algorithm: Algorithm | None
     built: RealizedDimension
     settings: TrafficSettings
@@ -249,7 +238,7 @@ class LinkPhase:
     @property
     def n_flows(self) -> int:
         """Flows of all rounds."""
-        size, n_nics = self.group.sizes[self.dim], self.built.n_nics
+        size, n_nics = self.size, self.built.n_nics
         if self.algorithm is None:
             return self.topology.n_npus // size * n_nics
         n_rounds = {Algorithm.RING: 1, Algorithm.HALVING_DOUBLING: size.bit_length() - 1}
@@ -263,7 +252,7 @@ class LinkPhase:
         alone = self.background is None
         return PhaseReport(
             label=self.built.label,
-            group_size=self.group.sizes[self.dim],
+            group_size=self.size,
             algorithm=algorithm_name(self.algorithm),
             rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
             bandwidth_Bps=self.built.bandwidth_Bps,
@@ -280,12 +269,11 @@ class LinkPhase:
 
         An NPU sends as many bytes as it has NICs, which is a second's worth of ``unit_fabric``.
         """
-        members = Members(self.topology, self.dim, self.group)
-        npu_at = self._placed(seed)
-        for sent in rounds(members, self.algorithm or Algorithm.RING):
+        npu_at = self._positions(seed)
+        for sent in rounds(self, self.algorithm or Algorithm.RING):
             flows = message_flows(
                 self.built,
-                members,
+                self,
                 sent,
                 npu_at=npu_at,
                 settings=self.settings,
@@ -293,7 +281,7 @@ class LinkPhase:
             )
             yield sent.name, sent.share, with_vias(self.fabric, flows)
 
-    def _placed(self, seed: int) -> Indices:
+    def _positions(self, seed: int) -> Indices:
         if self.npu_at is not None:
             return self.npu_at
         return placed_npus(self.topology, self.dim, self.built, self.settings.placement, seed)
@@ -301,7 +289,7 @@ class LinkPhase:
     def _rounds(self, policy: Policy, seed: int, memo: Memo[float]) -> Iterator[RoundReport]:
         placed = (*self.key, seed if self.is_placed_at_random else 0)
         for name, share, own in self.flows(seed):
-            flows = own if self.background is None else joined(own, self.background)
+            flows = own if self.background is None else all_flows(own, self.background)
             router, routing = self._routed(flows, policy, seed)
             fabric = self.unit_fabric
             alone = router if self.background is None else Router(fabric, own, policy)
@@ -342,15 +330,13 @@ class LinkPhase:
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
         """Trees of all groups at once, one per NIC."""
-        members = Members(self.topology, self.dim, self.group)
         n_nics, fabric = self.built.n_nics, self.unit_fabric
-        host = self.built.port_of_npu[self._placed(seed)]
-        group = (members.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
-        even = reduction_trees(fabric, host.ravel(), group)
-        trees = even
+        host = self.built.port_of_npu[self._positions(seed)].ravel()
+        group = (self.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
+        trees = even = reduction_trees(fabric, host, group)
         if policy.kind.keeps_flows_whole:
-            root = _roots(fabric, host.ravel(), group, policy, seed)
-            trees = reduction_trees(fabric, host.ravel(), group, root)
+            root = _roots(fabric, host, group, policy, seed)
+            trees = reduction_trees(fabric, host, group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
         layers = layer_reports(fabric, trees.counts, whole_flows=policy.kind.keeps_flows_whole)
         fim, floor = overall_imbalance(fabric, layers, trees.counts)

@@ -129,10 +129,12 @@ def flow_report(
     routing = router.routing(seed)
     layers = layer_reports(fabric, routing.counts, whole_flows=policy.kind.keeps_flows_whole)
     overall, floor = overall_imbalance(fabric, layers, routing.counts)
-    nothing = np.zeros(0)
-    rate = max_min_rates(routing.routes, routing.capacity_Bps) if with_rates else nothing
-    finish = finish_s_of(routing, flows, progress) if with_rates else nothing
-    ideal = ideal_makespan_s(router) if with_rates else _NAN
+    rate = finish = np.zeros(0)
+    makespan = ideal = _NAN
+    if with_rates:
+        rate = max_min_rates(routing.routes, routing.capacity_Bps)
+        finish = finish_s_of(routing, flows, progress)
+        makespan, ideal = float(finish.max(initial=0.0)), ideal_makespan_s(router)
     return FlowReport(
         policy=policy,
         seed=seed,
@@ -140,7 +142,7 @@ def flow_report(
         layers=layers,
         fim_percent=overall,
         fim_floor_percent=floor,
-        makespan_s=float(finish.max(initial=0.0)) if with_rates else _NAN,
+        makespan_s=makespan,
         ideal_makespan_s=ideal,
         rate_Bps=rate,
         finish_s=finish,
@@ -177,46 +179,36 @@ def layer_reports(
 
 def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) -> LayerReport:
     capacity = unequal_capacity(fabric, layer)
-    demand = _demand(fabric, layer, counts)
-    fim = float(fim_percent(counts, capacity))
-    floor = fim if layer.is_host else _NAN
+    # A leaf's flows stay its own whatever spine they take, and a pod's whatever core.
+    demand = np.rint(counts.reshape(layer.n_owners, -1).sum(axis=1)).astype(np.int64)
+    floor = None if layer.is_host else _NAN
     if whole_flows and not layer.is_host:
-        n_links = np.full(len(demand), layer.n_links // len(demand))
+        n_links = np.full(layer.n_owners, layer.n_links // layer.n_owners)
         floor = fim_floor_percent(demand, n_links, capacity=capacity)
-    found = layer_figures(layer.name, counts, capacity, floor=floor, is_host=layer.is_host)
+    found = layer_figures(layer.name, counts, capacity, floor=floor)
     return replace(found, n_flows=int(demand.sum()))
 
 
 def layer_figures(
-    name: str, counts: Array, capacity: Array | None = None, *, floor: float, is_host: bool
+    name: str, counts: Array, capacity: Array | None = None, *, floor: float | None
 ) -> LayerReport:
-    """Figures of a layer from the flows on its links; of capacity 0 are those that failed."""
+    """Figures of a layer from the flows on its links; of capacity 0 are those that failed.
+
+    Host links have no floor but what is: ``None``.
+    """
     works = np.ones(len(counts), dtype=np.bool_) if capacity is None else capacity > 0
+    fim = float(fim_percent(counts, capacity))
     return LayerReport(
         name=name,
         n_links=int(works.sum()),
         n_flows=int(counts.sum()),
-        fim_percent=float(fim_percent(counts, capacity)),
-        fim_floor_percent=floor,
+        fim_percent=fim,
+        fim_floor_percent=fim if floor is None else floor,
         max_over_mean=float(max_over_mean(counts, capacity)),
         max_flows=float(counts.max(initial=0.0)),
         n_idle=int((works & (counts == 0)).sum()),
-        is_host=is_host,
+        is_host=floor is None,
     )
-
-
-def _demand(fabric: Clos, layer: Layer, counts: Array) -> Indices:
-    """Flows that each group of links has to carry, however they are routed there.
-
-    A leaf's flows stay its own whatever spine they take, and a pod's whatever core.
-    """
-    n_groups = fabric.total_leaves
-    if layer.is_host:
-        n_groups = fabric.n_hosts
-    elif layer.name in ("spine_up", "core_down"):
-        n_groups = fabric.total_pods
-    whole: Indices = np.rint(counts.reshape(n_groups, -1).sum(axis=1)).astype(np.int64)
-    return whole
 
 
 def unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
@@ -230,8 +222,6 @@ def overall_imbalance(
 ) -> tuple[float, float]:
     """FIM over all links between switches, and the mean floor of the layers that are used."""
     inside = [layer for layer in fabric.layers if not layer.is_host]
-    if not inside:
-        return _NAN, _NAN
     fim = overall_fim_percent(
         [counts[layer.links] for layer in inside],
         [unequal_capacity(fabric, layer) for layer in inside],
@@ -295,15 +285,16 @@ def seed_reports(
     # A policy that draws nothing gives the same paths for every seed.
     n_runs = len(listed) if policy.kind.is_drawn else 1
     rows = [_figures(fabric, first, first.counts, first.makespan_s)]
-    for i in range(1, n_runs):
+    for i, seed in enumerate(listed[1:n_runs].tolist(), start=2):
+        makespan = _NAN
         if with_rates:
-            routing = router.routing(int(listed[i]))
-            makespan = float(finish_s_of(routing, flows).max(initial=0.0))
-            rows.append(_figures(fabric, first, routing.counts, makespan))
+            routing = router.routing(seed)
+            counts, makespan = routing.counts, float(finish_s_of(routing, flows).max(initial=0.0))
         else:
-            rows.append(_figures(fabric, first, router.counts(int(listed[i])), _NAN))
+            counts = router.counts(seed)
+        rows.append(_figures(fabric, first, counts, makespan))
         if progress is not None:
-            progress(i + 1, n_runs)
+            progress(i, n_runs)
     return _seed_reports(first, listed, rows * (len(listed) // n_runs))
 
 
@@ -316,17 +307,12 @@ def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) 
 
     Host links carry the same flows whatever the seed: their figures are those of the first.
     """
-    inside = [layer for layer in fabric.layers if not layer.is_host]
-    by_layer, overall = _layer_figures(first), _NAN
-    if inside:
-        numbers = [counts[layer.links] for layer in inside]
-        capacity = [unequal_capacity(fabric, layer) for layer in inside]
-        overall = float(overall_fim_percent(numbers, capacity))
-        alive = [fabric.alive[layer.links] for layer in inside]
-        by_layer[1:-1] = [
-            (fim_percent(n, c), max_over_mean(n, c), n.max(), (works & (n == 0)).sum())
-            for n, c, works in zip(numbers, capacity, alive, strict=True)
-        ]
+    by_layer, overall = _layer_figures(first), overall_imbalance(fabric, (), counts)[0]
+    for i, layer in enumerate(fabric.layers):
+        if not layer.is_host:
+            n, capacity = counts[layer.links], unequal_capacity(fabric, layer)
+            n_idle = (fabric.alive[layer.links] & (n == 0)).sum()
+            by_layer[i] = fim_percent(n, capacity), max_over_mean(n, capacity), n.max(), n_idle
     ideal = first.ideal_makespan_s
     return (overall, makespan_s, makespan_s / ideal if ideal > 0 else _NAN), by_layer
 

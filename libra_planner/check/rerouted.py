@@ -9,9 +9,9 @@ import numpy as np
 
 from libra_planner.check.links import CheckReport, LinkCheck, link_check
 from libra_planner.check.phases import CheckMemo
-from libra_planner.check.traffic import TrafficSettings
 from libra_planner.errors import Fault, PlannerError, SpecError
 from libra_planner.fabric.clos import Array
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.optimizer.design import Solution
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import RULE_TOLERANCE, Problem, slowed

@@ -20,7 +20,7 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
-from libra_planner.fabric.topology import Realization, Topology
+from libra_planner.fabric.topology import Topology, TrafficSettings
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import ranks
 from libra_planner.step.collectives.algorithms import Network, algorithm_used, traffic_bytes, visits
@@ -45,11 +45,6 @@ class Round:
     dst: Indices
     share: float
     name: str
-
-    @property
-    def n_messages(self) -> int:
-        """Number of messages."""
-        return len(self.src)
 
 
 @dataclass(frozen=True)
@@ -145,46 +140,15 @@ def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
             yield Round(members.npus, members.peers(rank ^ (1 << step)), share, name)
     elif algorithm is Algorithm.DIRECT1:
         for step in range(1, size):
-            name = f"step {step} of {size - 1}"
-            peers = members.peers((rank + step) % size)
+            peers, name = members.peers((rank + step) % size), f"step {step} of {size - 1}"
             yield Round(members.npus, peers, 1.0 / (size - 1), name)
-    else:
-        yield _all_pairs(members)
-
-
-def _all_pairs(members: Members) -> Round:
-    size, n_npus = members.size, members.topology.n_npus
-    if n_npus * (size - 1) > MOST_MESSAGES:
-        got = f"got {n_npus * (size - 1):,} messages at once: all pairs in groups of {size:,}"
+    elif (n_messages := members.topology.n_npus * (size - 1)) > MOST_MESSAGES:
+        got = f"got {n_messages:,} messages at once: all pairs in groups of {size:,}"
         fix = "use algorithm direct1, one peer after another"
         raise SpecError(Fault(got, f"expected at most {MOST_MESSAGES:,}", fix))
-    others = [members.peers((members.rank + step) % size) for step in range(1, size)]
-    src = np.tile(members.npus, size - 1)
-    return Round(src, np.concatenate(others), 1.0 / (size - 1), "all pairs")
-
-
-@dataclass(frozen=True)
-class TrafficSettings:
-    """How NPUs use their NICs.
-
-    Parameters
-    ----------
-    placement : ``contiguous``: neighbours of a group sit next to each other; ``rail``: they
-        go to the leaves in turn; ``random``: anywhere (seeded).
-    n_queue_pairs : per connection; a message is split over them (NCCL opens 1 by default).
-    npus_per_address : NPUs that share an IP address; 1 if each has its own.
-    """
-
-    placement: str = "contiguous"
-    n_queue_pairs: int = 1
-    npus_per_address: int = 1
-
-
-def traffic_settings(realization: Realization) -> TrafficSettings:
-    """How the NPUs of a plan use their NICs."""
-    return TrafficSettings(
-        realization.placement, realization.n_queue_pairs, realization.npus_per_address
-    )
+    else:
+        peers = np.concatenate([members.peers((rank + step) % size) for step in range(1, size)])
+        yield Round(np.tile(members.npus, size - 1), peers, 1.0 / (size - 1), "all pairs")
 
 
 def placed_npus(
@@ -207,24 +171,17 @@ def placed_npus(
     >>> placed_npus(fabric, 0, built, "rail", seed=0)
     array([0, 2, 1, 3])
     """
-    size = topology.sizes[dim]
+    size, n_inner = topology.sizes[dim], math.prod(topology.sizes[:dim])
     position = np.arange(size)
     if placement == "random":
         position = np.random.default_rng([seed, 0x504C4143]).permutation(size)
     elif placement == "rail" and isinstance(built.fabric, Clos):
-        position = _in_turn(topology, dim, built, built.fabric)
-    n_inner = math.prod(topology.sizes[:dim])
+        # One of each leaf, then the next of each leaf, and so on.
+        leaf = built.fabric.leaf_of(built.port_of_npu[position * n_inner, 0])
+        position = np.lexsort((leaf, ranks(leaf)))
     npu = np.arange(topology.n_npus)
     old = npu // n_inner % size
     return npu + (position[old] - old) * n_inner
-
-
-def _in_turn(topology: Topology, dim: int, built: RealizedDimension, fabric: Clos) -> Indices:
-    """Positions of the dimension, one of each leaf, then the next of each leaf, and so on."""
-    n_inner = math.prod(topology.sizes[:dim])
-    first = np.arange(topology.sizes[dim]) * n_inner
-    leaf = fabric.leaf_of(built.port_of_npu[first, 0])
-    return np.lexsort((leaf, ranks(leaf)))
 
 
 def message_flows(
@@ -266,7 +223,7 @@ def message_flows(
     (array([0, 0, 1, 1]), array([1, 1, 0, 0]), array([4., 4., 4., 4.]))
     """
     n_pairs = -(-settings.n_queue_pairs // built.n_nics) * built.n_nics
-    pair = np.tile(np.arange(n_pairs), sent.n_messages)
+    pair = np.tile(np.arange(n_pairs), len(sent.src))
     src, dst = npu_at[np.repeat(sent.src, n_pairs)], npu_at[np.repeat(sent.dst, n_pairs)]
     nic = pair % built.n_nics
     per_address = settings.npus_per_address
@@ -350,20 +307,15 @@ def stage(collective: Collective, group: Group, network: Network, dim: int) -> S
         return Stage(dim, part, (None,))
     exchanges = collective.kind is CollectiveKind.ALL_TO_ALL
     named = network.algorithms[dim]
-    if named is None or (exchanges and named is Algorithm.HALVING_DOUBLING):
-        return Stage(dim, part, _usual(exchanges, sizes[dim], network.topology.n_npus))
-    return Stage(dim, part, (algorithm_used(collective, group, network, dim),), is_named=True)
-
-
-def _usual(exchanges: bool, size: int, n_npus: int) -> tuple[Algorithm, ...]:
-    """What can run where no algorithm is named."""
+    if named is not None and not (exchanges and named is Algorithm.HALVING_DOUBLING):
+        return Stage(dim, part, (algorithm_used(collective, group, network, dim),), is_named=True)
+    size = sizes[dim]
     if exchanges:
-        fits = n_npus * (size - 1) <= MOST_MESSAGES
-        return (Algorithm.DIRECT if fits else Algorithm.DIRECT1,)
-    if size & (size - 1):
-        return (Algorithm.RING,)
+        fits = network.topology.n_npus * (size - 1) <= MOST_MESSAGES
+        return Stage(dim, part, (Algorithm.DIRECT if fits else Algorithm.DIRECT1,))
     # Of two NPUs both algorithms send the same.
-    return (Algorithm.HALVING_DOUBLING, Algorithm.RING)[: 1 if size == 2 else 2]
+    usual = (Algorithm.HALVING_DOUBLING, Algorithm.RING)[: 1 if size == 2 else 2]
+    return Stage(dim, part, (Algorithm.RING,) if size & (size - 1) else usual)
 
 
 @dataclass(frozen=True)

@@ -296,11 +296,11 @@ class Flows:
         return int(self.src.size)
 
 
-def joined(*parts: Flows) -> Flows:
+def all_flows(*parts: Flows) -> Flows:
     """Several lists of flows as one, in order.
 
     >>> one = Flows(np.array([0]), np.array([1]), np.array([8.0]))
-    >>> joined(one, one).size_bytes
+    >>> all_flows(one, one).size_bytes
     array([8., 8.])
     """
     columns = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -200,6 +200,23 @@ SCALE_UP = SwitchSettings(switch_radix=LARGEST_SCALE_UP, one_switch=True)
 
 
 @dataclass(frozen=True)
+class TrafficSettings:
+    """How NPUs use their NICs.
+
+    Parameters
+    ----------
+    placement : ``contiguous``: neighbours of a group sit next to each other; ``rail``: they
+        go to the leaves in turn; ``random``: anywhere (seeded).
+    n_queue_pairs : per connection; a message is split over them (NCCL opens 1 by default).
+    npus_per_address : NPUs that share an IP address; 1 if each has its own.
+    """
+
+    placement: str = PLACEMENTS[0]
+    n_queue_pairs: int = 1
+    npus_per_address: int = 1
+
+
+@dataclass(frozen=True)
 class Realization:
     """How a plan's dimensions are built.
 
@@ -207,9 +224,7 @@ class Realization:
     ----------
     switches : by dimension; ``None`` for rings and fully connected groups, whose links
         follow from C2.
-    placement : one of :data:`PLACEMENTS`.
-    n_queue_pairs : per connection; messages are split over them.
-    npus_per_address : NPUs that share an IP address; 1 if each has its own.
+    traffic : how NPUs use their NICs.
     notes : assumptions of the presets it starts from.
 
     Examples
@@ -221,10 +236,8 @@ class Realization:
     """
 
     switches: tuple[SwitchSettings | None, ...]
-    placement: str = PLACEMENTS[0]
-    n_queue_pairs: int = 1
-    npus_per_address: int = 1
-    notes: tuple[str, ...] = field(default=())
+    traffic: TrafficSettings = TrafficSettings()
+    notes: tuple[str, ...] = ()
 
     @property
     def networks(self) -> tuple[bool, ...]:

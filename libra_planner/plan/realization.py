@@ -17,6 +17,7 @@ from libra_planner.fabric.topology import (
     Realization,
     SwitchSettings,
     Topology,
+    TrafficSettings,
     default_realization,
 )
 from libra_planner.plan.options import MAX_PORTS, speed_bytes_per_s
@@ -240,9 +241,7 @@ class _RealizationReader(Reader):
                 switches[dim] = self._settings(base, own, (*KEY, name), start=start)
         return Realization(
             switches=tuple(switches),
-            placement=spec.placement,
-            n_queue_pairs=spec.queue_pairs,
-            npus_per_address=spec.npus_per_address,
+            traffic=TrafficSettings(spec.placement, spec.queue_pairs, spec.npus_per_address),
             notes=tuple(self.notes),
         )
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.check.links import CheckReport, LinkCheck
-from libra_planner.check.traffic import traffic_settings
 from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
@@ -208,7 +207,7 @@ def candidate(
     bill, facility = system_bill(bought, proposal.shop, proposal.npu)
     check = None
     if policy is not None:
-        traffic = traffic_settings(bought.design.realization)
+        traffic = bought.design.realization.traffic
         check = LinkCheck(chosen, bandwidth_Bps, bought.design, traffic).report(policy, seeds=seeds)
     return Candidate(
         proposal=proposal,

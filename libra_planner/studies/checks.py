@@ -19,9 +19,9 @@ from libra_planner.check.degraded import (
 from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.report import asked_seeds
-from libra_planner.check.traffic import TrafficSettings, traffic_settings
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import Evaluation, evaluated
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
@@ -84,7 +84,7 @@ class LinkQuestion:
             "npus_per_address": self.npus_per_address,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        return replace(traffic_settings(problem.links), **given)
+        return replace(problem.links.traffic, **given)
 
     def design(self, plan: str) -> tuple[Problem, Array]:
         """A plan with its chunks chosen, and the design: as given, or the plan's optimum."""

@@ -11,10 +11,10 @@ import numpy as np
 from libra_planner.check.degraded import FailureCase, FailureStudy
 from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport, LinkCheck
-from libra_planner.check.traffic import TrafficSettings
 from libra_planner.evaluation import Violation
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import design_parts
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s

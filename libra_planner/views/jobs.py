@@ -37,8 +37,8 @@ def jobs_payload(
     return {
         **routing_keys(jobs[0].alone),
         **traffic_keys(shared.checks[0].traffic),
-        "topology": str(shared.topology),
-        "n_npus": shared.topology.n_npus,
+        "topology": str(shared.design.topology),
+        "n_npus": shared.design.topology.n_npus,
         "shared": {"dimension": parts.label, "tier": parts.tier, **parts_payload(parts)},
         "jobs": [
             {
@@ -62,7 +62,7 @@ def jobs_blocks(
     shared: SharedFabric, jobs: Sequence[JobReport], plans: Sequence[str]
 ) -> Iterator[Block]:
     """Headline, one row per job, what is taken for granted."""
-    topology, traffic = shared.topology, shared.checks[0].traffic
+    topology, traffic = shared.design.topology, shared.checks[0].traffic
     yield (
         f"[bold]{len(jobs)} jobs[/] on {topology}, {topology.n_npus:,} NPUs, sharing "
         f"{topology.labels[-1]} ({topology.tiers[-1]})"

@@ -8,8 +8,8 @@ from typing import Any
 
 from libra_planner.check.links import CheckReport
 from libra_planner.check.rerouted import CheckedDesign, RoutedOptimum
-from libra_planner.check.traffic import TrafficSettings
 from libra_planner.evaluation import Evaluation, max_violation
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s

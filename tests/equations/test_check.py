@@ -196,7 +196,7 @@ def test_the_step_is_the_sum_of_its_slowed_collectives(policy, tmp_path) -> None
     links = OVERSUBSCRIBED | {"switch_radix": 4, "node": {"wiring": "rail"}}
     problem = loaded(tmp_path, "RI(4)_SW(8)_SW(4)", steps, parallelism=degrees, realization=links)
     bandwidth = np.array([60e9, 40e9, 20e9])
-    check = checked(problem, 60, 40, 20).scheduled(policy, seeds=[4, 9])
+    check = checked(problem, 60, 40, 20).with_schedule(policy, [4, 9])
     report = check.report(policy, seeds=[4, 9])
     for i, seed in enumerate((4, 9)):
         [run] = check.runs(policy, [seed])
@@ -225,7 +225,7 @@ def test_overlapping_sides_are_slowed_each_by_itself_and_compete(tmp_path) -> No
         realization=realization,
         training_loop="tp_dp_overlap",
     )
-    check, bandwidth = checked(problem, 50).scheduled(ECMP, seeds=[2]), [50e9]
+    check, bandwidth = checked(problem, 50).with_schedule(ECMP, [2]), [50e9]
     report = check.report(ECMP, seeds=[2])
     [run] = check.runs(ECMP, [2])
     tp, dp = (
@@ -254,7 +254,7 @@ def test_the_pipelined_model_slows_bytes_and_not_latency(in_network, tmp_path) -
         in_network_reduction=in_network,
         algorithms=["direct", "halving_doubling"],
     )
-    check, bandwidth = checked(problem, 90, 30).scheduled(ECMP, seeds=[3]), np.array([90e9, 30e9])
+    check, bandwidth = checked(problem, 90, 30).with_schedule(ECMP, [3]), np.array([90e9, 30e9])
     report = check.report(ECMP, seeds=[3])
     [run] = check.runs(ECMP, [3])
     [one] = problem.communications
@@ -281,7 +281,7 @@ def test_a_group_of_workloads_is_the_weighted_mean_of_its_slowed_steps(tmp_path)
         {"workload": "./second.yaml", "name": "two", "parallelism": {"tp": 4, "dp": 4}},
     ]
     problem = loaded_group(tmp_path, first, workloads)
-    check, bandwidth = checked(problem, 50).scheduled(ECMP, seeds=[5]), [50e9]
+    check, bandwidth = checked(problem, 50).with_schedule(ECMP, [5]), [50e9]
     report = check.report(ECMP, seeds=[5])
     [run] = check.runs(ECMP, [5])
     one, two = (
@@ -387,7 +387,7 @@ def test_failures_change_no_algorithm(tmp_path) -> None:
     check = checked(problem, 50)
     report = check.report(SPRAY)
     assert [one.algorithm for one in report.choices] == ["halving_doubling"]
-    kept = replace(check.scheduled(SPRAY), design=checked(problem, 60).design).report(SPRAY)
+    kept = replace(check.with_schedule(SPRAY), design=checked(problem, 60).design).report(SPRAY)
     assert [one.algorithm for one in kept.choices] == ["halving_doubling"]
     assert kept.choices[0].others == {}
 

@@ -20,7 +20,6 @@ from libra_planner.check.degraded import drawn_failures
 from libra_planner.check.hotspot import FlowNames, hotspot, traced_flow
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.rerouted import routed_optimum
-from libra_planner.check.traffic import traffic_settings
 from libra_planner.fabric.parts import design_parts
 from libra_planner.routing.policy import Policy
 from libra_planner.views.check import CheckedPlan, check_blocks
@@ -181,7 +180,7 @@ def test_json_holds_the_numbers_of_the_core(plan, run) -> None:
     arguments = ("--bandwidth", "150,60", "--seeds", "3", "--seed", "5", "--queue-pairs", "2")
     found = run("check", path, *arguments, "--json").payload
     problem = lp.load_plan(path)
-    traffic = traffic_settings(problem.realization)
+    traffic = problem.realization.traffic
     links = link_check(
         problem,
         np.array([150e9, 60e9]),

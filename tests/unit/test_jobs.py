@@ -10,9 +10,9 @@ import pytest
 
 from libra_planner.check.degraded import SharedFabric, shared_fabric
 from libra_planner.check.links import LinkCheck
-from libra_planner.check.traffic import TrafficSettings
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Indices
+from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import Problem
 from libra_planner.routing.policy import Policy
 from tests.checked_plans import checked, loaded, operation
@@ -147,7 +147,7 @@ def test_the_jobs_fill_the_fabric_once(tmp_path) -> None:
         found = [positions(one).tolist() for one in fabric.checks]
         assert [len(one) for one in found] == [4, 8, 4]
         assert sorted(np.concatenate(found).tolist()) == list(range(16))
-        assert str(fabric.topology) == "SW(16)"
+        assert str(fabric.design.topology) == "SW(16)"
 
 
 def test_one_job_is_a_check_of_its_own_plan(tmp_path) -> None:

@@ -14,7 +14,6 @@ from libra_planner.check.report import seed_reports
 from libra_planner.check.traffic import (
     Members,
     Round,
-    TrafficSettings,
     message_flows,
     placed_npus,
     rounds,
@@ -28,6 +27,7 @@ from libra_planner.fabric.topology import (
     Realization,
     SwitchSettings,
     Topology,
+    TrafficSettings,
     parse_topology,
 )
 from libra_planner.routing.ecmp import drawn_headers, queue_pair_source_port

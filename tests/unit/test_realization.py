@@ -618,7 +618,7 @@ def test_a_plan_says_how_to_build(plan) -> None:
     failed_links: {links: 2, spines: 1, seed: 7}
     pod: {switch_radix: 128, port_speed: 50 GB/s, failed_links: 3}"""
     realization = lp.load_plan(plan(text=_with(text))).realization
-    assert realization.placement == "random"
+    assert realization.traffic.placement == "random"
     # The preset's words, and what of them does not hold in this plan.
     assert realization.notes == (
         *PRESETS["rail-8x400G"].notes,

@@ -255,7 +255,7 @@ def test_keys_that_apply_to_no_switch_are_said(plan, run) -> None:
 def test_jobs_share_networks_of_one_kind(plan, tmp_path) -> None:
     """A price book in which the shared tier has no NIC, beside one in which it has."""
     from libra_planner.check.degraded import shared_fabric
-    from libra_planner.check.traffic import TrafficSettings
+    from libra_planner.fabric.topology import TrafficSettings
 
     book = "kind: price_book\nsource: test\nas_of: '2026-11'\nunit: USD per GB/s\ntiers:\n"
     tier = "{link: 4, switch: 13, nic: 0, nic_reason: test}"

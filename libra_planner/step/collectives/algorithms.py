@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.fabric.blocks import Algorithm, Span
+from libra_planner.fabric.blocks import Algorithm, DirectBlock, Span
 from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
@@ -77,14 +77,15 @@ def full_bytes(collective: Collective, group: Group) -> float:
 
 
 def real_link_slowdown(
-    collective: Collective, group: Group, topology: Topology
+    collective: Collective, group: Group, topology: Topology, *, with_hops: bool = False
 ) -> NDArray[np.float64]:
     """How much longer each dimension takes when a partial group has only its own links.
 
     ``ideal`` grants a group of g in a dimension of n all of B_d (LIBRA). Real links
     do not (C6): in FC(n) the group has B (g-1)/(n-1); neighbours in a ring are an open
     line, where a ring algorithm runs on one of its two directions (B/2), or groups
-    laid around the ring in strides share its links; a switch gives all of B.
+    laid around the ring in strides share its links; a switch gives all of B. ``with_hops``
+    counts what an all-to-all around a whole ring carries over the NPUs between (C4), too.
 
     Returns
     -------
@@ -102,7 +103,11 @@ def real_link_slowdown(
     for i, dimension in enumerate(topology.dimensions):
         if group.sizes[i] > 1:
             span = Span(group.sizes[i], group.strides[i], dimension.size)
-            factors[i] = dimension.block.part_slowdown(collective.kind, span)
+            block = dimension.block
+            if with_hops and isinstance(block, DirectBlock):
+                factors[i] = block.link_slowdown(collective.kind, span)
+            else:
+                factors[i] = block.part_slowdown(collective.kind, span)
     return factors
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from libra_planner.check.hotspot import FlowNames, Hotspot, most_loaded
+from libra_planner.check.hotspot import FlowNames, Hotspot, hotspot
 from libra_planner.check.links import link_check
 from libra_planner.check.report import RoutedList, asked_seeds
 from libra_planner.evaluation import evaluated
@@ -136,7 +136,7 @@ def check_links(
     links = link_check(problem, bandwidth_bytes_per_s)
     report = links.report(Policy(policy), seeds=asked_seeds(None, seed), progress=progress)
     checked = CheckedPlan(links, report, optimized=False, violated=violated)
-    return CheckedLinks(checked, most_loaded(links, report))
+    return CheckedLinks(checked, hotspot(links, report, always=True))
 
 
 def _step_times(found: CheckedLinks) -> Group:
