@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -143,20 +142,19 @@ def _fabric(document: Document) -> Clos:
     spec = validated(_spec_class(document), document)
     faults = FaultCollector(document)
     speeds = {
-        name: faults.attempt((key,), partial(speed_bytes_per_s, getattr(spec, key))) or 1.0
+        name: faults.attempt((key,), speed_bytes_per_s, getattr(spec, key)) or 1.0
         for key, name in _SPEEDS.items()
         if hasattr(spec, key)
     }
     numbers: dict[str, Any] = spec.sizes | speeds
     fabric = Clos(**numbers)
-    faults.attempt((), partial(_check_size, fabric))
-    faults.attempt(("switch_radix",), partial(_check_radix, fabric, spec.switch_radix))
+    faults.attempt((), _check_size, fabric)
+    faults.attempt(("switch_radix",), _check_radix, fabric, spec.switch_radix)
     if fabric.n_links > MOST_LINKS:
         return faults.required(None)
     ends = _Cables(fabric)
     found = [
-        faults.attempt(("failed", i), partial(ends.links, cable))
-        for i, cable in enumerate(spec.failed)
+        faults.attempt(("failed", i), ends.links, cable) for i, cable in enumerate(spec.failed)
     ]
     faults.required(fabric)
     failed = np.concatenate([np.zeros(0, dtype=np.int64), *(x for x in found if x is not None)])

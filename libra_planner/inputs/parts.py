@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -44,7 +43,7 @@ from libra_planner.procurement.bill import (
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Key, apply_settings, read_document
-from libra_planner.reading.models import Count, Model, Reader, Text, validated
+from libra_planner.reading.models import Count, FaultCollector, Model, Text, validated
 from libra_planner.reading.models import Price as Amount
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -275,7 +274,7 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
 
 
 @dataclass
-class _PartsReader(Reader):
+class _PartsReader(FaultCollector):
     spec: PartsSpec
     beside: Path
     name: str
@@ -286,7 +285,7 @@ class _PartsReader(Reader):
         for name, spec in self.spec.parts.items():
             if spec.cable is not None:
                 fibres = [n for n, p in self.spec.parts.items() if p.kind == "fibre"]
-                self.attempt(("parts", name, "cable"), partial(_known, spec.cable, fibres))
+                self.attempt(("parts", name, "cable"), _known, spec.cable, fibres)
             self._check_nics(name, spec)
         return Parts(found, self.name, self.spec.as_of, self.spec.source)
 
@@ -296,7 +295,7 @@ class _PartsReader(Reader):
             name=name,
             kind=spec.kind,
             description=spec.description,
-            price=self.attempt((*key, "price", "currency"), partial(self._price, spec.price)),
+            price=self.attempt((*key, "price", "currency"), self._price, spec.price),
             power_w=spec.power_W,
             spare_fraction=spec.spare_fraction,
             port_speed_Bps=self._speed((*key, "port_speed"), spec.port_speed),
@@ -315,7 +314,7 @@ class _PartsReader(Reader):
         known = [n for n, p in self.spec.parts.items() if p.kind == NIC]
         for nic in spec.includes.nics if spec.includes else ():
             key: Key = ("parts", name, "includes", "nics", nic)
-            self.attempt(key, partial(_known, nic, known, NIC))
+            self.attempt(key, _known, nic, known, NIC)
 
     def _includes(self, key: Key, spec: IncludesSpec | None) -> Includes:
         if spec is None:
@@ -325,7 +324,7 @@ class _PartsReader(Reader):
     def _speed(self, key: Key, text: str | None) -> float:
         if text is None:
             return 0.0
-        return self.attempt(key, partial(speed_bytes_per_s, text)) or 0.0
+        return self.attempt(key, speed_bytes_per_s, text) or 0.0
 
     def _price(self, spec: PartPriceSpec | None) -> Price | None:
         if spec is None:
@@ -350,8 +349,8 @@ class _PartsReader(Reader):
         """How a cluster is built, run and paid for."""
         spec, key = self.spec.assumptions, ("assumptions",)
         npu = self.attempt((*key, "npu"), self._npu)
-        server = self.attempt((*key, "server"), partial(self._of_kind, spec.server, SERVER))
-        rack = self.attempt((*key, "rack"), partial(self._of_kind, spec.rack, RACK))
+        server = self.attempt((*key, "server"), self._of_kind, spec.server, SERVER)
+        rack = self.attempt((*key, "rack"), self._of_kind, spec.rack, RACK)
         sides = tuple(self._side(name, getattr(spec, name)) for name in ("frontend", "storage"))
         if npu is None or server is None or rack is None:
             return None

@@ -13,7 +13,7 @@ Grammar (docs/loops.md)::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -22,7 +22,6 @@ from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, close
 from libra_planner.reading.models import LOOP_NAME, LOOP_TEXT, Model
 from libra_planner.reading.tokens import Token, token_pattern, tokens
 from libra_planner.step.layers import (
-    LOOPS,
     NAMES,
     Duration,
     LoopTerm,
@@ -248,27 +247,6 @@ LoopSpec: TypeAlias = Annotated[
     | Annotated[WrittenLoopSpec, Tag(LOOP_TEXT)],
     Discriminator(_kind),
 ]
-
-
-def training_loop(
-    spec: str | WrittenLoopSpec, *, contention: bool, bubble_fraction: float
-) -> TrainingLoop:
-    """The loop of a plan.
-
-    Raises
-    ------
-    SpecError
-        For an expression outside the grammar.
-    """
-    if isinstance(spec, str):
-        return TrainingLoop(LOOPS[spec], True, contention, bubble_fraction)
-    key, text = ("layer", spec.layer) if spec.layer is not None else ("step", spec.step or "")
-    try:
-        term = parse_loop(text)
-    except SpecError as error:
-        faults = (replace(fault, path=f"training_loop.{key}") for fault in error.faults)
-        raise type(error)(*faults) from None
-    return TrainingLoop(term, key == "layer", contention, bubble_fraction)
 
 
 def loop_settings(spec: str | WrittenLoopSpec, loop: TrainingLoop) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -19,19 +19,21 @@ from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.realization import RealizationSpec
-from libra_planner.reading.document import is_number, is_whole, shown
-from libra_planner.reading.models import DEGREES, GROUPS, Bytes, Count, Duration, Model, Rate, Text
+from libra_planner.reading.document import is_number, shown
+from libra_planner.reading.models import (
+    DEGREES,
+    GROUPS,
+    Bytes,
+    Count,
+    CountOrAuto,
+    Duration,
+    Model,
+    Rate,
+    Text,
+)
 from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 
-AUTO = "auto"
 _MOST_NS = 1e12
-
-
-def _chunks(value: Any) -> int | str:
-    if value == AUTO or (is_whole(value) and 1 <= value <= MAX_CHUNKS):
-        return value  # type: ignore[no-any-return]
-    expected = f"expected a whole number from 1 to {MAX_CHUNKS:,}, or auto"
-    raise ValueError(f"got {shown(value)}, {expected}")
 
 
 def _latencies(value: Any) -> tuple[float, ...]:
@@ -43,13 +45,7 @@ def _latencies(value: Any) -> tuple[float, ...]:
     return tuple(float(one) for one in values)
 
 
-Chunks: TypeAlias = Annotated[
-    int | Literal["auto"],
-    BeforeValidator(_chunks),
-    WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CHUNKS}, {"const": AUTO}]}
-    ),
-]
+Chunks: TypeAlias = Annotated[int | Literal["auto"], CountOrAuto(MAX_CHUNKS)]
 """Chunks of every collective: a number, or the best of the powers of two."""
 
 Latencies: TypeAlias = Annotated[
@@ -185,6 +181,8 @@ class CommonSpec(FidelitySpec):
 
 class PlanSpec(CommonSpec, TrainingSpec):
     """A plan: what is trained, on what fabric, at what prices, under which rules."""
+
+    group_objective: ClassVar[Literal["weighted"]] = "weighted"
 
 
 class ArchitectureSpec(Model):

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, SkipValidation
+from pydantic import Field, SkipValidation, WithJsonSchema
 
 from libra_planner.costs.prices import LinkOption, Options
 from libra_planner.errors import Fault, SpecError, UnitError, closest
 from libra_planner.fabric.topology import Topology
-from libra_planner.reading.document import Document, Key, is_number, shown
-from libra_planner.reading.models import Model, Reader, validated
+from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
+from libra_planner.reading.models import FaultCollector, Model, Price, for_models, validated
 from libra_planner.step.expression import Array
 from libra_planner.units import UNITS, unit_kind
 
@@ -70,6 +69,14 @@ def _factor(unit: str) -> float:
     return factor
 
 
+Speed: TypeAlias = Annotated[
+    float,
+    for_models(speed_bytes_per_s),
+    WithJsonSchema({"type": "string", "pattern": r"[0-9]\s*\w*/?s"}),
+]
+"""A bandwidth written with its unit, in byte/s."""
+
+
 def port_counts(value: Any) -> list[int]:
     """Port counts from a number, a list or a range.
 
@@ -84,24 +91,19 @@ def port_counts(value: Any) -> list[int]:
     ([2], [1, 2, 4], [1, 2, 3, 4])
     """
     match = _RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is not None:
-        first, last = _port_count(int(match[1])), _port_count(int(match[2]))
-        if first > last:
-            fix = f"write {last}..{first}"
-            raise SpecError(Fault(f"got {value!r}", "expected a range that goes up", fix))
-        return list(range(first, last + 1))
-    if isinstance(value, list):
-        if not value:
-            raise SpecError(Fault("got an empty list", "expected port counts", "write e.g. 1..4"))
-        return [_port_count(one) for one in value]
-    return [_port_count(value)]
-
-
-def _port_count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PORTS:
-        expected = f"expected whole numbers of ports from 1 to {MAX_PORTS:,}"
-        raise SpecError(Fault(f"got {shown(value)}", expected, "write e.g. 2, 1..4 or [1, 2, 4]"))
-    return value
+    ends = list(map(int, match.groups())) if match else []
+    counts: list[Any] = value if isinstance(value, list) else ends or [value]
+    if not counts:
+        raise SpecError(Fault("got an empty list", "expected port counts", "write e.g. 1..4"))
+    for count in counts:
+        if not is_whole(count) or not 1 <= count <= MAX_PORTS:
+            expected = f"expected whole numbers of ports from 1 to {MAX_PORTS:,}"
+            fix = "write e.g. 2, 1..4 or [1, 2, 4]"
+            raise SpecError(Fault(f"got {shown(count)}", expected, fix))
+    if ends and ends[0] > ends[1]:
+        fix = f"write {ends[1]}..{ends[0]}"
+        raise SpecError(Fault(f"got {value!r}", "expected a range that goes up", fix))
+    return list(range(ends[0], ends[1] + 1)) if ends else counts
 
 
 def usd_per_npu(value: Any, n_ports: list[int]) -> list[float]:
@@ -123,9 +125,6 @@ def usd_per_npu(value: Any, n_ports: list[int]) -> list[float]:
     return [float(price) for price in prices]
 
 
-_Usd: TypeAlias = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-
-
 class LinkOptionSpec(Model):
     """A port that can be bought, how many of it an NPU may have, and what they cost.
 
@@ -141,7 +140,7 @@ class LinkOptionSpec(Model):
     # What is skipped here is read below, whose messages name the fix.
     speed: SkipValidation[str]
     ports: SkipValidation[int | str | list[int]] = 1
-    usd_per_port: _Usd | None = None
+    usd_per_port: Price | None = None
     usd_per_npu: SkipValidation[float | list[float] | None] = None
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
 
@@ -158,7 +157,15 @@ MAX_OPTIONS = 10_000
 KEY: Key = ("fabric", "link_options")
 """Where a plan lists what can be bought."""
 
-Result = TypeVar("Result")
+
+def closest_dimension(name: str, known: list[str]) -> str:
+    """How to correct a name that no dimension has: all of them for a number, else the nearest."""
+    return f"known: {', '.join(known)}" if is_numbered(name) else closest(name, known)
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a name is that of a dimension by its number, such as dim7."""
+    return name.startswith("dim") and name[3:].isdigit()
 
 
 def load_options(
@@ -187,7 +194,7 @@ def load_options(
 
 
 @dataclass
-class _OptionsReader(Reader):
+class _OptionsReader(FaultCollector):
     topology: Topology
     price_usd_per_Bps: Array
     options: dict[int, Options] = field(default_factory=dict)
@@ -195,70 +202,65 @@ class _OptionsReader(Reader):
     def read_dimension(self, name: str) -> None:
         """Note the options of one dimension, or their faults."""
         key = (*KEY, name)
-        dim = self.attempt(key, partial(self._dimension, name), at_key=True)
-        entries = self.attempt(key, partial(_entries, self.document, key))
+        dim = self._dimension(name, key)
+        entries = self.attempt(key, _entries, self.document, key)
         found: dict[tuple[int, str], LinkOption] = {}
         for i in range(len(entries or [])):
-            for option in self.attempt((*key, i), partial(self._entry, (*key, i), dim)) or []:
-                self.attempt((*key, i), partial(_add, found, option))
+            for option in self.attempt((*key, i), self._entry, (*key, i), dim) or []:
+                self.attempt((*key, i), _add, found, option)
             if len(found) > MAX_OPTIONS:
-                self.attempt(key, partial(_refuse_many, len(found)))
+                expected = f"expected at most {MAX_OPTIONS:,} for a dimension"
+                got, fix = f"got {len(found):,} options or more", "list fewer speeds or ports"
+                self.note(Fault(got, expected, fix), key)
                 break
         if dim is not None:
             self.options[dim] = tuple(found.values())
 
-    def _dimension(self, name: str) -> int:
+    def _dimension(self, name: str, key: Key) -> int | None:
         tiers, labels = list(self.topology.tiers), list(self.topology.labels)
         if name not in labels and tiers.count(name) > 1:
             got = f"got the tier {name!r}, which several dimensions share"
-            raise SpecError(Fault(got, "expected one dimension", "use dim1, dim2, ... instead"))
-        if name not in labels and name not in tiers:
+            fault = Fault(got, "expected one dimension", "use dim1, dim2, ... instead")
+        elif name not in labels and name not in tiers:
             known = [*labels, *(tier for tier in tiers if tiers.count(tier) == 1)]
-            numbered = name.startswith("dim") and name[3:].isdigit()
-            fix = f"known: {', '.join(known)}" if numbered else closest(name, known)
-            raise SpecError(Fault(f"got {name!r}", "expected a dimension of this fabric", fix))
-        dim = labels.index(name) if name in labels else tiers.index(name)
-        if dim in self.options:
+            fix = closest_dimension(name, known)
+            fault = Fault(f"got {name!r}", "expected a dimension of this fabric", fix)
+        else:
+            dim = labels.index(name) if name in labels else tiers.index(name)
+            if dim not in self.options:
+                return dim
             got = f"got {name!r}, whose options stand here twice ({labels[dim]} is {tiers[dim]})"
-            raise SpecError(Fault(got, "expected each dimension once", "remove one"))
-        return dim
+            fault = Fault(got, "expected each dimension once", "remove one")
+        self.note(fault, key, at_key=True)
+        return None
 
     def _entry(self, key: Key, dim: int | None) -> list[LinkOption]:
         """The options of one entry, one for each port count."""
         value = self.document.at(key)
+        if isinstance(value, list):
+            fix = "write e.g. 50 GB/s or {speed: 50 GB/s, ports: 1..4}"
+            raise SpecError(Fault("got a list", "expected a speed or a map", fix))
         if isinstance(value, dict):
             spec = validated(LinkOptionSpec, self.document, key)
         else:
             spec = LinkOptionSpec.model_construct(speed=value)
-        if isinstance(value, list):
-            fix = "write e.g. 50 GB/s or {speed: 50 GB/s, ports: 1..4}"
-            raise SpecError(Fault("got a list", "expected a speed or a map", fix))
-        speed = self.attempt((*key, "speed"), partial(speed_bytes_per_s, spec.speed))
-        counts = self.attempt((*key, "ports"), partial(port_counts, spec.ports))
+        speed = self.attempt((*key, "speed"), speed_bytes_per_s, spec.speed)
+        counts = self.attempt((*key, "ports"), port_counts, spec.ports)
         if speed is None or counts is None or dim is None:
             return []
-        costs = self._costs_usd(key, spec, dim, [n * speed for n in counts], counts)
+        per_npu = [n_ports * (spec.usd_per_port or 0.0) for n_ports in counts]
+        if spec.usd_per_npu is not None:
+            if spec.usd_per_port is not None:
+                got = "got usd_per_port and usd_per_npu"
+                raise SpecError(Fault(got, "expected one of them", "remove one"))
+            volume = self.attempt((*key, "usd_per_npu"), usd_per_npu, spec.usd_per_npu, counts)
+            per_npu = volume or [0.0] * len(counts)
+        costs = [self.topology.n_npus * price for price in per_npu]
+        if spec.usd_per_npu is None and spec.usd_per_port is None:  # The price book's.
+            costs = [float(self.price_usd_per_Bps[dim]) * (n * speed) for n in counts]
         line, name = self.document.place(key).line, spec.name or ""
-        return [
-            LinkOption(speed, n_ports, cost_usd, name, line)
-            for n_ports, cost_usd in zip(counts, costs, strict=True)
-        ]
-
-    def _costs_usd(
-        self, key: Key, spec: LinkOptionSpec, dim: int, bandwidths: list[float], counts: list[int]
-    ) -> list[float]:
-        """Cost of the whole fabric by port count: own prices, else the price book's."""
-        if spec.usd_per_npu is None and spec.usd_per_port is None:
-            return [float(self.price_usd_per_Bps[dim]) * bandwidth for bandwidth in bandwidths]
-        if spec.usd_per_npu is None:
-            prices = [n_ports * (spec.usd_per_port or 0.0) for n_ports in counts]
-        elif spec.usd_per_port is None:
-            volume = partial(usd_per_npu, spec.usd_per_npu, counts)
-            prices = self.attempt((*key, "usd_per_npu"), volume) or [0.0] * len(counts)
-        else:
-            got = "got usd_per_port and usd_per_npu"
-            raise SpecError(Fault(got, "expected one of them", "remove one"))
-        return [self.topology.n_npus * price for price in prices]
+        pairs = zip(counts, costs, strict=True)
+        return [LinkOption(speed, n_ports, cost, name, line) for n_ports, cost in pairs]
 
 
 def _entries(document: Document, key: Key) -> list[Any]:
@@ -271,14 +273,7 @@ def _entries(document: Document, key: Key) -> list[Any]:
 
 
 def _add(found: dict[tuple[int, str], LinkOption], option: LinkOption) -> None:
-    speed = f"{option.speed_bytes_per_s:.9g}"
-    first = found.setdefault((option.n_ports, speed), option)
+    first = found.setdefault((option.n_ports, f"{option.speed_bytes_per_s:.9g}"), option)
     if first is not option:
         where = f" (first on line {first.line})" if first.line else ""
         raise SpecError(Fault(f"got {option} twice{where}", "expected it once", "remove one"))
-
-
-def _refuse_many(n_options: int) -> None:
-    got = f"got {n_options:,} options or more"
-    expected = f"expected at most {MAX_OPTIONS:,} for a dimension"
-    raise SpecError(Fault(got, expected, "list fewer speeds or ports"))

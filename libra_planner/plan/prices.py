@@ -64,14 +64,15 @@ class PriceBookSpec(Model):
     tiers: Annotated[dict[str, TierSpec], Field(min_length=1)]
 
 
-def load_price_book(path: Path) -> PriceBook:
-    """Read a price book.
+def load_price_book(name: str, beside: Path | None = None) -> PriceBook:
+    """Read a price book: a bundled one, or a path, relative to the folder ``beside``.
 
     Raises
     ------
     SpecError
         With every fault found.
     """
+    path = bundled.resolve("cost-models", name, beside)
     return _price_book(path, read_text(path))
 
 

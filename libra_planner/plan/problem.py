@@ -23,7 +23,7 @@ from libra_planner.fabric.topology import Realization, Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization
 from libra_planner.plan.loops import loop_settings
-from libra_planner.plan.models import AUTO, AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
+from libra_planner.plan.models import AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.plan.training import (
     PlannedTraining,
@@ -31,12 +31,10 @@ from libra_planner.plan.training import (
     check_group,
     check_rules,
     entries,
-    group_objective,
     plan_loop,
     plan_spec,
     planned_step,
-    step_notes,
-    step_settings,
+    step_words,
 )
 from libra_planner.problem import (
     Fabric,
@@ -47,9 +45,8 @@ from libra_planner.problem import (
     StepTimeLimit,
     with_alternatives,
 )
-from libra_planner.reading import bundled
-from libra_planner.reading.document import Document, apply_settings, dotted_key, read_document
-from libra_planner.reading.models import FaultCollector
+from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
+from libra_planner.reading.models import AUTO, FaultCollector
 from libra_planner.reading.rules import parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import (
     Network,
@@ -95,122 +92,98 @@ class Fidelity:
         return (f"{n_chunks} chunk{plural}, latency {'/'.join(shown)} ns", *inside)
 
 
-def build_fidelity(spec: CommonSpec, topology: Topology) -> Fidelity:
-    """The fidelity of a plan.
-
-    Raises
-    ------
-    SpecError
-        With all faults of its keys.
-    """
-    faults: list[Fault] = []
-    network = Network(
-        topology,
-        _latency_s(spec, topology, faults),
-        _algorithms(spec, topology, faults),
-        _in_network(spec, topology, faults),
-    )
-    if spec.scheduler == BALANCED and spec.fidelity == PIPELINED:
+def build_fidelity(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> Fidelity | None:
+    """The fidelity of a plan; nothing where it has faults, which are noted."""
+    n_known, pipelined = len(faults.faults), spec.fidelity == PIPELINED
+    given = (0.0,) if spec.fabric.latency_ns is None else spec.fabric.latency_ns
+    latency_ns = given * topology.n_dims if len(given) == 1 else given
+    _check_length(latency_ns, topology, faults, ("fabric", "latency_ns"))
+    latency_s = tuple(value / NS_PER_S for value in latency_ns)
+    algorithms = _algorithms(spec, topology, faults)
+    network = Network(topology, latency_s, algorithms, _in_network(spec, topology, faults))
+    if spec.scheduler == BALANCED and pipelined:
         got = "got balanced with fidelity: pipelined"
         fix = "write fidelity: ideal, or remove it"
         expected = "expected hierarchical: orders are balanced by bytes alone"
-        faults.append(Fault(got, expected, fix, "scheduler"))
+        faults.note(Fault(got, expected, fix), ("scheduler",))
     elif spec.scheduler == BALANCED and topology.n_dims > MAX_DIMS:
-        got, expected = (
-            f"got balanced for {topology.n_dims} dimensions",
-            f"expected at most {MAX_DIMS}",
-        )
-        faults.append(Fault(got, expected, "remove it", "scheduler"))
-    if faults:
-        raise SpecError(*faults)
-    pipelined = spec.fidelity == PIPELINED
-    return Fidelity(network, tuple(_models(spec, network)), () if pipelined else _unused(spec))
-
-
-def _models(spec: CommonSpec, network: Network) -> list[CollectiveModel]:
-    if spec.fidelity != PIPELINED:
-        return [Balanced() if spec.scheduler == BALANCED else Ideal()]
-    if spec.chunks not in (None, AUTO):
-        return [Pipelined(int(spec.chunks))]
+        got, expected = f"got balanced for {topology.n_dims} dimensions", f"at most {MAX_DIMS}"
+        faults.note(Fault(got, f"expected {expected}", "remove it"), ("scheduler",))
+    if len(faults.faults) > n_known:
+        return None
+    if not pipelined:
+        model = Balanced() if spec.scheduler == BALANCED else Ideal()
+        keys = {
+            "chunks": spec.chunks,
+            "fabric.latency_ns": spec.fabric.latency_ns,
+            "algorithms": spec.algorithms,
+        }
+        return Fidelity(network, (model,), tuple(key for key in keys if keys[key] is not None))
     # Without latency more chunks are always faster.
-    return [Pipelined(n) for n in (AUTO_CHUNKS if any(network.latency_s) else AUTO_CHUNKS[-1:])]
+    n_chunks = AUTO_CHUNKS if any(latency_s) else AUTO_CHUNKS[-1:]
+    if spec.chunks not in (None, AUTO):
+        n_chunks = (int(spec.chunks),)
+    return Fidelity(network, tuple(map(Pipelined, n_chunks)))
 
 
-def _unused(spec: CommonSpec) -> tuple[str, ...]:
-    given = {
-        "chunks": spec.chunks is not None,
-        "fabric.latency_ns": spec.fabric.latency_ns is not None,
-        "algorithms": spec.algorithms is not None,
-    }
-    return tuple(name for name, is_given in given.items() if is_given)
+_LISTS = {
+    "latency_ns": ("latencies", "write one number for all, or a list"),
+    "algorithms": ("algorithms", "write default where the usual one is meant"),
+}
 
 
-def _latency_s(spec: CommonSpec, topology: Topology, faults: list[Fault]) -> tuple[float, ...]:
-    given = (0.0,) if spec.fabric.latency_ns is None else spec.fabric.latency_ns
-    values = given * topology.n_dims if len(given) == 1 else given
+def _check_length(
+    values: Sequence[object], topology: Topology, faults: FaultCollector, key: Key
+) -> bool:
+    """Whether there is one value for each dimension; else a fault is noted."""
     if len(values) != topology.n_dims:
+        what, fix = _LISTS[str(key[-1])]
         expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
-        fix = "write one number for all, or a list"
-        faults.append(Fault(f"got {len(values)} latencies", expected, fix, "fabric.latency_ns"))
-    return tuple(value / NS_PER_S for value in values)
+        faults.note(Fault(f"got {len(values)} {what}", expected, fix), key)
+    return len(values) == topology.n_dims
 
 
 def _algorithms(
-    spec: CommonSpec, topology: Topology, faults: list[Fault]
+    spec: CommonSpec, topology: Topology, faults: FaultCollector
 ) -> tuple[Algorithm | None, ...]:
-    if spec.algorithms is None:
-        return (None,) * topology.n_dims
-    if len(spec.algorithms) != topology.n_dims:
-        expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
-        fix = "write default where the usual one is meant"
-        got = f"got {len(spec.algorithms)} algorithms"
-        faults.append(Fault(got, expected, fix, "algorithms"))
-        return (None,) * topology.n_dims
-    chosen: list[Algorithm | None] = []
-    for i, (name, dimension) in enumerate(zip(spec.algorithms, topology.dimensions, strict=True)):
-        algorithm, fault = None, None
-        if name != "default":
-            try:
-                algorithm = algorithm_named(name)
-            except SpecError as error:
-                fault = error.faults[0]
-        if algorithm is not None:
-            # Powers of two are a matter of the groups, seen later: 2 is always one.
-            fault = algorithm_fault(CollectiveKind.ALL_REDUCE, dimension, 2, algorithm)
-        if fault is not None:
-            faults.append(replace(fault, path=f"algorithms.{i}"))
-        chosen.append(algorithm)
+    chosen: list[Algorithm | None] = [None] * topology.n_dims
+    names = spec.algorithms
+    if names is None or not _check_length(names, topology, faults, ("algorithms",)):
+        return tuple(chosen)
+    for i, (name, dimension) in enumerate(zip(names, topology.dimensions, strict=True)):
+        key = ("algorithms", i)
+        found = None if name == "default" else faults.attempt(key, algorithm_named, name)
+        # Powers of two are a matter of the groups, seen later: 2 is always one.
+        fault = found and algorithm_fault(CollectiveKind.ALL_REDUCE, dimension, 2, found)
+        if fault:
+            faults.note(fault, key)
+        chosen[i] = found
     return tuple(chosen)
 
 
-def _in_network(spec: CommonSpec, topology: Topology, faults: list[Fault]) -> frozenset[int]:
-    names = {label: [i] for i, label in enumerate(topology.labels)}
-    for i, tier in enumerate(topology.tiers):
-        if tier not in topology.labels:
-            names.setdefault(tier, []).append(i)
-    chosen: dict[int, None] = {}
+def _in_network(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> frozenset[int]:
+    """The switches that reduce, each by its label or its tier."""
+    labels, tiers = topology.labels, topology.tiers
+    chosen: set[int] = set()
     for position, name in enumerate(spec.in_network_reduction):
-        dims = names.get(name, [])
-        fault = _reducing_fault(topology, name, dims, closest(name, names))
-        if fault is None and dims[0] in chosen:
-            fault = Fault(f"got {topology.labels[dims[0]]} twice", "expected it once")
+        names = labels if name in labels else tiers
+        dims = [i for i, own in enumerate(names) if own == name]
+        fault = None
+        if not dims:
+            near = closest(name, dict.fromkeys((*labels, *tiers)))
+            fault = Fault(f"got {name!r}", "expected a dimension or its tier", near)
+        elif len(dims) > 1:
+            got = f"got {name!r}, the tier of {len(dims)} dimensions"
+            fault = Fault(got, "expected one", f"write {' or '.join(labels[i] for i in dims)}")
+        elif not topology.dimensions[dims[0]].block.is_switched:
+            got = f"got {name}, which is {topology.dimensions[dims[0]]}"
+            fault = Fault(got, "expected a switch", "only switches reduce")
+        elif dims[0] in chosen:
+            fault = Fault(f"got {labels[dims[0]]} twice", "expected it once")
         if fault is not None:
-            faults.append(replace(fault, path=f"in_network_reduction.{position}"))
-        chosen |= dict.fromkeys(dims)
+            faults.note(fault, ("in_network_reduction", position))
+        chosen |= set(dims)
     return frozenset(chosen)
-
-
-def _reducing_fault(topology: Topology, name: str, dims: list[int], near: str) -> Fault | None:
-    """Why a name does not say which switch reduces."""
-    if not dims:
-        return Fault(f"got {name!r}", "expected a dimension or its tier", near)
-    if len(dims) > 1:
-        fix = f"write {' or '.join(topology.labels[i] for i in dims)}"
-        return Fault(f"got {name!r}, the tier of {len(dims)} dimensions", "expected one", fix)
-    if not topology.dimensions[dims[0]].block.is_switched:
-        got = f"got {name}, which is {topology.dimensions[dims[0]]}"
-        return Fault(got, "expected a switch", "only switches reduce")
-    return None
 
 
 def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
@@ -270,8 +243,9 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     builder = _ProblemBuilder(document, spec, beside)
     topology = builder.faults.attempt(("fabric", "topology"), builder.topology)
     if topology is not None:
-        builder.rules(topology, None)
-        builder.options(topology, None)
+        prices = np.ones(topology.n_dims)
+        builder.rules(topology, prices)
+        builder.options(topology, prices)
         builder.realization(topology, ())
     return [fault for fault in builder.faults.faults if fault.path not in known]
 
@@ -291,28 +265,34 @@ class _ProblemBuilder:
 
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
-        faults = self.faults
+        faults, spec = self.faults, self.spec
         builders = [
-            TrainingBuilder(entry, self.spec, self.beside, collector)
-            for entry, collector in entries(self.spec, faults)
+            TrainingBuilder(entry, spec, self.beside, collector)
+            for entry, collector in entries(spec, faults)
         ]
         paths = [builder.path() for builder in builders]
-        faults.attempt((), partial(check_group, self.spec))
+        faults.attempt((), check_group, spec)
         fabric = faults.attempt(("fabric", "topology"), self.topology)
-        book = faults.attempt(("cost_model",), self._price_book)
-        topology, price = faults.present(fabric), self._price(faults.present(fabric), book)
-        faults.attempt(("training_loop",), partial(plan_loop, self.spec))
-        fidelity = self._fidelity(topology)
-        fixed = self._fixed_cost(topology)
-        rules = self.rules(topology, price, fixed.usd)
-        prices = () if book is None or price is None else price_parts(topology, book)
-        options, realized = self.options(topology, price), self.realization(topology, prices)
+        book = faults.attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
+        topology, price = faults.present(fabric), None
+        prices: tuple[PricePart, ...] = ()
+        if book is not None:
+            pricing = network_price_usd_per_Bps
+            price = faults.attempt(("fabric", "tiers"), pricing, topology, book)
+            prices = () if price is None else price_parts(topology, book)
+        faults.attempt(("training_loop",), plan_loop, spec)
+        fidelity = build_fidelity(spec, topology, faults)
+        parts, key = (spec.fixed_cost, topology.n_npus, self.beside), ("fixed_cost", "catalogue")
+        fixed = faults.attempt(key, fixed_cost, *parts) or FixedCost()
+        known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
+        rules = self.rules(topology, known, fixed.usd)
+        options, realized = self.options(topology, known), self.realization(topology, prices)
         network = fidelity.network if fidelity else plain_network(topology)
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
         planned = [faults.required(training) for training in trainings]
         modelled = faults.present(fidelity)
         steps = [
-            faults.required(faults.attempt((), partial(planned_step, self.spec, planned, model)))
+            faults.required(faults.attempt((), planned_step, spec, planned, model))
             for model in modelled.models
         ]
         base = Problem(
@@ -321,86 +301,65 @@ class _ProblemBuilder:
             prices=Prices(tuple(faults.required(price).tolist()), fixed.usd, prices, options),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
-            objective=self.spec.objective,
-            group_objective=group_objective(self.spec),
+            objective=spec.objective,
+            group_objective=spec.group_objective,
         )
-        last = self._settings(faults.required(book), fixed)
-        text = partial(self._text, planned, modelled, last, fixed.notes)
+        text = partial(self._text, planned, modelled, faults.required(book), fixed)
         return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
 
     def _text(
         self,
         planned: list[PlannedTraining],
         fidelity: Fidelity,
-        settings: tuple[str, ...],
-        notes: tuple[str, ...],
+        book: PriceBook,
+        fixed: FixedCost,
         step: Step,
     ) -> PlanText:
-        """What the plan says for people; ``settings`` and ``notes`` come last."""
-        chosen = fidelity.settings(step.model.n_chunks)
+        """What the plan says for people."""
+        notes, settings = step_words(self.spec, planned, step)
+        settings += fidelity.settings(step.model.n_chunks)
+        settings += loop_settings(self.spec.training_loop, plan_loop(self.spec))
+        settings.append(f"prices {book.name} ({book.as_of})")
+        if fixed.usd:
+            settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(
             source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            notes=(*step_notes(self.spec, planned, step), *notes),
-            settings=(*step_settings(self.spec, planned, step), *chosen, *settings),
+            notes=(*notes, *fixed.notes),
+            settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
         )
 
-    def _settings(self, book: PriceBook, fixed: FixedCost) -> tuple[str, ...]:
-        loop = loop_settings(self.spec.training_loop, plan_loop(self.spec))
-        settings = (*loop, f"prices {book.name} ({book.as_of})")
-        return (*settings, f"fixed cost {format_usd(fixed.usd)}") if fixed.usd else settings
-
     def topology(self) -> Topology:
         """The fabric's topology, with its tiers."""
-        if not self.spec.fabric.tiers:
-            parse_topology(self.spec.fabric.topology)
+        fabric = self.spec.fabric
+        topology = parse_topology(fabric.topology, fabric.tiers or ())
+        if not fabric.tiers:
             got, fix = "got no tiers", "name the price tier of each dimension"
             raise SpecError(Fault(got, "expected one per dimension", fix, "fabric.tiers"))
-        return parse_topology(self.spec.fabric.topology, self.spec.fabric.tiers)
-
-    def _price_book(self) -> PriceBook:
-        return load_price_book(bundled.resolve("cost-models", self.spec.cost_model, self.beside))
-
-    def _price(self, topology: Topology, book: PriceBook | None) -> Array | None:
-        if book is None:
-            return None
-        pricing = partial(network_price_usd_per_Bps, topology, book)
-        return self.faults.attempt(("fabric", "tiers"), pricing)
-
-    def _fidelity(self, topology: Topology) -> Fidelity | None:
-        build = partial(build_fidelity, self.spec, topology)
-        return self.faults.attempt(("fidelity",), build)
-
-    def _fixed_cost(self, topology: Topology) -> FixedCost:
-        spec = self.spec.fixed_cost
-        build = partial(fixed_cost, spec, topology.n_npus, self.beside)
-        return self.faults.attempt(("fixed_cost", "catalogue"), build) or FixedCost()
+        return topology
 
     def rules(
-        self, topology: Topology, price: Array | None, fixed_cost_usd: float = 0.0
+        self, topology: Topology, prices: Array, fixed_cost_usd: float = 0.0
     ) -> list[Rule | StepTimeLimit]:
-        """The constraints; with an unknown price, only for their faults."""
-        prices = np.ones(topology.n_dims) if price is None else price
+        """The constraints."""
         names = rule_names(topology, prices, fixed_cost_usd)
         rules: list[Rule | StepTimeLimit] = []
         texts = ((i, t) for i, t in enumerate(self.spec.constraints) if isinstance(t, str))
         for i, text in texts:
-            place = self.document.place(("constraints", i))
-            parse = partial(parse_rule, text, names, place)
-            parsed = self.faults.attempt(("constraints", i), parse) or []
-            self.faults.attempt(("constraints", i), partial(check_rules, self.spec, parsed))
+            key: Key = ("constraints", i)
+            place = self.document.place(key)
+            parsed = self.faults.attempt(key, parse_rule, text, names, place) or []
+            self.faults.attempt(key, check_rules, self.spec, parsed)
             rules += parsed
         return rules
 
-    def options(self, topology: Topology, price: Array | None) -> tuple[Options | None, ...]:
-        """What can be bought; with an unknown price, only for the faults."""
-        prices = np.ones(topology.n_dims) if price is None else price
-        reading = partial(catalogue.load_options, self.document, topology, prices)
-        return self.faults.attempt(catalogue.KEY, reading) or ()
+    def options(self, topology: Topology, prices: Array) -> tuple[Options | None, ...]:
+        """What can be bought."""
+        reading = catalogue.load_options
+        return self.faults.attempt(catalogue.KEY, reading, self.document, topology, prices) or ()
 
     def realization(self, topology: Topology, prices: tuple[PricePart, ...]) -> Realization | None:
         """How the dimensions are built, where the plan says it; without prices for the faults."""
-        nics = has_nic(topology, prices)
-        reading = partial(realization.load_realization, self.document, topology, nics)
-        return self.faults.attempt(realization.KEY, reading)
+        nics, reading = has_nic(topology, prices), realization.load_realization
+        return self.faults.attempt(realization.KEY, reading, self.document, topology, nics)

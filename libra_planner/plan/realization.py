@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault
 from libra_planner.fabric.realization import preset
 from libra_planner.fabric.topology import (
     MAX_RADIX,
@@ -20,28 +19,19 @@ from libra_planner.fabric.topology import (
     TrafficSettings,
     default_realization,
 )
-from libra_planner.plan.options import MAX_PORTS, speed_bytes_per_s
+from libra_planner.plan.options import MAX_PORTS, Speed, closest_dimension, is_numbered
 from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
-from libra_planner.reading.models import Model, Reader, Text, validated
+from libra_planner.reading.models import (
+    AUTO,
+    CountOrAuto,
+    FaultCollector,
+    Model,
+    Text,
+    known_keys,
+    validated,
+)
 
-AUTO = "auto"
 _MOST_FAILED = 10**6
-
-
-def _count(value: Any) -> int | None:
-    if value == AUTO:
-        return None
-    if is_whole(value) and 1 <= value <= MAX_PORTS:
-        return int(value)
-    expected = f"expected a whole number from 1 to {MAX_PORTS:,}, or auto"
-    raise ValueError(f"got {shown(value)}, {expected}")
-
-
-def _speed(value: Any) -> float:
-    try:
-        return speed_bytes_per_s(value)
-    except SpecError as error:
-        raise ValueError(str(error)) from None
 
 
 def _ratio(value: Any) -> float:
@@ -62,17 +52,7 @@ def _failures(value: Any) -> Any:
     raise ValueError(f"got {shown(value)}, {expected}")
 
 
-_AUTO_COUNT = WithJsonSchema(
-    {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PORTS}, {"const": AUTO}]}
-)
-AutoCount: TypeAlias = Annotated[int | None, BeforeValidator(_count), _AUTO_COUNT]
-"""A whole number of 1 or more, or auto, which is ``None``."""
-
-Speed: TypeAlias = Annotated[
-    float, BeforeValidator(_speed), WithJsonSchema({"type": "string", "pattern": r"[0-9]\s*\w*/?s"})
-]
-"""A bandwidth written with its unit, in byte/s."""
-
+AutoCount: TypeAlias = Annotated[int | Literal["auto"] | None, CountOrAuto(MAX_PORTS)]
 Ratio: TypeAlias = Annotated[
     float,
     BeforeValidator(_ratio),
@@ -86,14 +66,14 @@ class FailuresSpec(Model):
 
     Parameters
     ----------
-    links : Cables between switches.
-    spines : Spines with all their links.
-    seed : Of the draw.
+    n_failed_links : Cables between switches.
+    n_failed_spines : Spines with all their links.
+    failure_seed : Of the draw.
     """
 
-    links: FailureCount = 0
-    spines: FailureCount = 0
-    seed: Annotated[int, Field(ge=0, le=2**63)] = 0
+    n_failed_links: FailureCount = Field(default=0, alias="links")
+    n_failed_spines: FailureCount = Field(default=0, alias="spines")
+    failure_seed: Annotated[int, Field(ge=0, le=2**63)] = Field(default=0, alias="seed")
 
 
 AnyFailures: TypeAlias = Annotated[
@@ -109,29 +89,30 @@ class SwitchSpec(Model):
     ----------
     preset : Published setting to start from, such as rail-8x400G.
     switch_radix : Ports of a switch.
-    port_speed : Speed of every port, such as 400 Gbit/s; without it exactly what the design needs.
-    nics : NICs per NPU, one port each; auto (default): as many as needed.
+    port_speed_Bps : Speed of every port, such as 400 Gbit/s; without it exactly what the design
+        needs.
+    n_nics : NICs per NPU, one port each; auto (default): as many as needed.
     oversubscription : Host bandwidth of a leaf over its uplink bandwidth; 2 is 2:1.
     wiring : rail: a network per group of the dimension; rail_optimized: one network, leaves of NPUs
         with the same inner index; top_of_rack: one network, leaves of neighbours.
     npus_per_rack : NPUs that stand in one rack. With top_of_rack, cables to hosts have no optics
         where the NPUs of every leaf stand in one rack; without this key none do.
-    parallel_links : Links between a leaf and a spine; auto: the fewest spines.
-    leaves : Leaves of a network; auto: the fewest.
-    spines : Spines of a network; auto: the fewest.
+    n_parallel : Links between a leaf and a spine; auto: the fewest spines.
+    n_leaves : Leaves of a network; auto: the fewest.
+    n_spines : Spines of a network; auto: the fewest.
     failed_links : Cables between switches that are down, or {links, spines, seed}.
     """
 
     preset: Text | None = None
     switch_radix: Annotated[int, Field(ge=2, le=MAX_RADIX)] = 64
-    port_speed: Speed | None = None
-    nics: AutoCount = None
+    port_speed_Bps: Speed | None = Field(default=None, alias="port_speed")
+    n_nics: AutoCount = Field(default=None, alias="nics")
     oversubscription: Ratio = 1.0
     wiring: Literal["rail", "rail_optimized", "top_of_rack"] = "rail"
     npus_per_rack: Annotated[int, Field(ge=1)] | None = None
-    parallel_links: AutoCount = None
-    leaves: AutoCount = None
-    spines: AutoCount = None
+    n_parallel: AutoCount = Field(default=None, alias="parallel_links")
+    n_leaves: AutoCount = Field(default=None, alias="leaves")
+    n_spines: AutoCount = Field(default=None, alias="spines")
     failed_links: AnyFailures = FailuresSpec()
 
 
@@ -166,21 +147,8 @@ class RealizationSpec(SwitchSpec):
 KEY: Key = ("fabric", "realization")
 """Where a plan says how its dimensions are built."""
 
-_SETTINGS = {
-    "switch_radix": "switch_radix",
-    "port_speed": "port_speed_Bps",
-    "nics": "n_nics",
-    "oversubscription": "oversubscription",
-    "wiring": "wiring",
-    "npus_per_rack": "npus_per_rack",
-    "parallel_links": "n_parallel",
-    "leaves": "n_leaves",
-    "spines": "n_spines",
-}
-
-
-_PORT_KEYS = {"switch_radix", "port_speed", "nics"}
-"""Keys that a scale-up switch has, too; any other one under its name makes it a network."""
+_PORT_KEYS = {"switch_radix", "port_speed_Bps", "n_nics"}
+"""What a scale-up switch has, too; any other key under its name makes it a network."""
 
 
 def load_realization(
@@ -210,126 +178,98 @@ def load_realization(
 
 
 @dataclass
-class _RealizationReader(Reader):
+class _RealizationReader(FaultCollector):
     topology: Topology
     has_nic: Sequence[bool]
     notes: dict[str, None] = field(default_factory=dict)
 
     def read(self, given: Any) -> Realization:
         """The settings; faults are noted and what they concern left at its default."""
-        usual = default_realization(self.topology, self.has_nic)
-        names = self._override_names(given) if isinstance(given, dict) else []
-        spec = self.attempt(KEY, partial(validated, RealizationSpec, self._without(names), KEY))
-        if spec is None:
-            spec = RealizationSpec()
+        switches = list(default_realization(self.topology, self.has_nic).switches)
+        names, rest = self._override_names(given) if isinstance(given, dict) else [], given
+        if names:
+            rest = {key: value for key, value in given.items() if key not in names}
+        others = replace(self.document, value={"fabric": {"realization": rest}})
+        spec = self.attempt(KEY, validated, RealizationSpec, others, KEY) or RealizationSpec()
         common = self._settings(SwitchSettings(), spec, KEY)
-        switches = [
-            common if nic else switch
-            for nic, switch in zip(self.has_nic, usual.switches, strict=True)
-        ]
+        for dim in [dim for dim, nic in enumerate(self.has_nic) if nic]:
+            switches[dim] = common
         first: dict[int, str] = {}
         for name in names:
-            dims = self._switches(name)
-            key = (*KEY, name)
-            own = self.attempt(key, partial(validated, SwitchSpec, self.document, key))
+            dims, key = self._switches(name), (*KEY, name)
+            own = self.attempt(key, validated, SwitchSpec, self.document, key) or SwitchSpec()
             for dim in dims:
-                self._refuse_twice(name, first.setdefault(dim, name))
-                one_switch = not self.has_nic[dim] and self._is_one_switch(own)
-                base = SCALE_UP if one_switch else common
-                start = None if one_switch else spec.preset
-                own = own or SwitchSpec()
-                switches[dim] = self._settings(base, own, (*KEY, name), start=start)
+                if first.setdefault(dim, name) != name:
+                    got = f"got {shown(name)} beside {shown(first[dim])}, which name one dimension"
+                    self.note(Fault(got, "expected it once", "remove one"), key, at_key=True)
+                one_switch = not self.has_nic[dim] and own.model_fields_set <= _PORT_KEYS
+                base, start = (SCALE_UP, None) if one_switch else (common, spec.preset)
+                switches[dim] = self._settings(base, own, key, start=start)
         return Realization(
             switches=tuple(switches),
             traffic=TrafficSettings(spec.placement, spec.queue_pairs, spec.npus_per_address),
             notes=tuple(self.notes),
         )
 
-    @staticmethod
-    def _is_one_switch(own: SwitchSpec | None) -> bool:
-        """Whether what is said of a switch without a NIC leaves it a single one."""
-        return own is None or own.model_fields_set <= _PORT_KEYS
-
     def _override_names(self, given: dict[str, Any]) -> list[str]:
         """Keys that name a dimension; any other unknown key is a fault, unless it holds a map."""
-        known = {*RealizationSpec.model_fields}
-        dims = {*self.topology.labels, *self.topology.tiers}
+        known, dims = known_keys(RealizationSpec), {*self.topology.labels, *self.topology.tiers}
         return [
             name
             for name, value in given.items()
             if name not in known and (name in dims or isinstance(value, dict))
         ]
 
-    def _without(self, names: Sequence[str]) -> Document:
-        """The document without the overrides, for the model of the rest."""
-        section = self.document.value["fabric"]["realization"]
-        if isinstance(section, dict):
-            section = {key: value for key, value in section.items() if key not in names}
-        return replace(self.document, value={"fabric": {"realization": section}})
-
     def _settings(
         self, base: SwitchSettings, spec: SwitchSpec, key: Key, *, start: str | None = None
     ) -> SwitchSettings:
         """What is given, over the preset it names, over ``base``, which is from ``start``."""
         if spec.preset is not None:
-            chosen = self.attempt((*key, "preset"), partial(preset, spec.preset))
+            chosen = self.attempt((*key, "preset"), preset, spec.preset)
             if chosen is not None:
                 base = chosen.settings
                 self.notes |= dict.fromkeys(chosen.notes)
-        given = spec.model_fields_set & set(_SETTINGS)
-        values = {_SETTINGS[name]: getattr(spec, name) for name in given}
+        values: dict[str, Any] = {
+            name: None if value == AUTO else value
+            for name, value in spec
+            if name in spec.model_fields_set and hasattr(base, name)
+        }
         if spec.preset or start:
-            self._note_overrides(spec.preset or start, base, spec, key)
+            self._note_overrides(spec.preset or start, base, values, key)
         if "failed_links" in spec.model_fields_set:
-            failed = spec.failed_links
-            values |= {"n_failed_links": failed.links, "n_failed_spines": failed.spines}
-            values["failure_seed"] = failed.seed
+            values |= dict(spec.failed_links)
         return replace(base, **values)
 
     def _note_overrides(
-        self, preset: str | None, base: SwitchSettings, spec: SwitchSpec, key: Key
+        self, preset: str | None, base: SwitchSettings, values: dict[str, Any], key: Key
     ) -> None:
         """What of a preset does not hold, as the plan writes it."""
-        section = self.document.at(key)
+        names = {name: field.alias or name for name, field in SwitchSpec.model_fields.items()}
         changed = [
-            f"{name}: {shown(section[name])}"
-            for name, setting in _SETTINGS.items()
-            if name in spec.model_fields_set and getattr(spec, name) != getattr(base, setting)
+            f"{names[name]}: {shown(self.document.at((*key, names[name])))}"
+            for name, value in values.items()
+            if value != getattr(base, name)
         ]
         if changed:
             of = "" if key == KEY else f" for {key[-1]}"
-            text = f"{preset} is changed by the plan{of}: {', '.join(changed)}"
-            self.notes[text] = None
+            self.notes[f"{preset} is changed by the plan{of}: {', '.join(changed)}"] = None
 
     def _switches(self, name: str) -> list[int]:
         """Switch dimensions of a label or tier; a fault where there are none."""
-        pairs = list(zip(self.topology.labels, self.topology.tiers, strict=True))
-        dims = [i for i, names in enumerate(pairs) if name in names]
-        switches = [i for i in dims if default_realization(self.topology).switches[i] is not None]
+        labels, tiers, kinds = self.topology.labels, self.topology.tiers, self.topology.dimensions
+        dims = [i for i in range(self.topology.n_dims) if name in (labels[i], tiers[i])]
+        switches = [i for i, kind in enumerate(kinds) if kind.block.is_switched]
+        known = list(dict.fromkeys(names[i] for names in (labels, tiers) for i in switches))
+        fault = None
         if not dims:
-            known = self._switch_names()
-            numbered = name.startswith("dim") and name[3:].isdigit()
-            near = closest(name, [*RealizationSpec.model_fields, *known])
-            fix = f"known: {', '.join(known) or 'none, it has no switch'}" if numbered else near
+            keys = [] if is_numbered(name) else known_keys(RealizationSpec)
+            fix = closest_dimension(name, [*keys, *known] or ["none, it has no switch"])
             expected = "expected a key of realization or a switch dimension of this fabric"
-            self._note(name, Fault(f"got {name!r}", expected, fix))
-        elif not switches:
-            got = f"got {name}, which is {self.topology.dimensions[dims[0]]}"
-            known = self._switch_names()
+            fault = Fault(f"got {name!r}", expected, fix)
+        elif not set(dims) & set(switches):
             fix = f"known: {', '.join(known)}" if known else "remove it"
-            self._note(name, Fault(got, "expected a switch: other links follow from C2", fix))
-        return switches
-
-    def _switch_names(self) -> list[str]:
-        switches = default_realization(self.topology).switches
-        dims = [i for i, switch in enumerate(switches) if switch is not None]
-        names = [names[i] for names in (self.topology.labels, self.topology.tiers) for i in dims]
-        return list(dict.fromkeys(names))
-
-    def _refuse_twice(self, name: str, first: str) -> None:
-        if name != first:
-            got = f"got {shown(name)} beside {shown(first)}, which name one dimension"
-            self._note(name, Fault(got, "expected it once", "remove one"))
-
-    def _note(self, name: str, fault: Fault) -> None:
-        self.note(fault, (*KEY, name), at_key=True)
+            expected = "expected a switch: other links follow from C2"
+            fault = Fault(f"got {name}, which is {kinds[dims[0]]}", expected, fix)
+        if fault is not None:
+            self.note(fault, (*KEY, name), at_key=True)
+        return [i for i in dims if i in switches]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Topology
-from libra_planner.plan.loops import training_loop
+from libra_planner.plan.loops import parse_loop
 from libra_planner.plan.models import (
     AnyPlanSpec,
     CommonSpec,
@@ -34,7 +33,7 @@ from libra_planner.reading.document import Document, dotted_key
 from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
-from libra_planner.step.layers import Training, TrainingLoop
+from libra_planner.step.layers import LOOPS, Training, TrainingLoop
 from libra_planner.step.training import Step, member
 from libra_planner.workload.operations import (
     Communicators,
@@ -80,27 +79,23 @@ class TrainingBuilder:
 
     def path(self) -> Path | None:
         """The workload's file; a name that is none is noted as a fault."""
-        resolve = partial(bundled.resolve, "workloads", self.entry.workload, self.beside)
-        return self.faults.attempt(("workload",), resolve)
+        name = self.entry.workload
+        return self.faults.attempt(("workload",), bundled.resolve, "workloads", name, self.beside)
 
     def build(self, network: Network, path: Path | None) -> PlannedTraining | None:
         """The training, or ``None`` with its faults noted."""
-        groups = partial(self._communicators, network.topology)
-        communicators = self.faults.attempt(("parallelism",), groups)
+        attempt, named, npu = self.faults.attempt, self.entry.npu, None
+        communicators = attempt(("parallelism",), self._communicators, network.topology)
         if communicators is None or path is None:
             return None
-        npu = None
-        if self.entry.npu is not None and not isinstance(self.entry.npu, NpuMemorySpec):
-            rate = partial(compute_rate, self.entry.npu, self.beside)
-            npu = self.faults.attempt(("npu", "catalogue"), rate)
+        if named is not None and not isinstance(named, NpuMemorySpec):
+            npu = attempt(("npu", "catalogue"), compute_rate, named, self.beside)
             if npu is None:
                 return None
-        load = partial(self._workload, path, communicators, npu)
-        workload = self.faults.attempt(("workload",), load)
+        workload = attempt(("workload",), self._workload, path, communicators, npu)
         if workload is None:
             return None
-        training = partial(self._training, network, communicators, workload, npu)
-        return self.faults.attempt(("parallelism",), training)
+        return attempt(("parallelism",), self._training, network, communicators, workload, npu)
 
     def _training(
         self,
@@ -118,9 +113,10 @@ class TrainingBuilder:
             got = f"got {workload.name}, whose step takes no time under this parallelism"
             raise SpecError(Fault(got, "expected compute or communication", "", "workload"))
         notes = workload.notes + _coverage(network.topology, communicators, workload)
-        return PlannedTraining(
-            training, notes + self._unused_memory(workload), self._settings(workload, npu)
-        )
+        if self.entry.npu and self.entry.npu.memory is not None and workload.memory is None:
+            lacks = f"{workload.name} does not say what its model needs"
+            notes += (f"npu.memory is not used: {lacks}",)
+        return PlannedTraining(training, notes, self._settings(workload, npu))
 
     def _of_the_plan(self, fault: Fault) -> Fault:
         """A fault of the loop stands where the plan's loop does, not in this entry."""
@@ -131,38 +127,25 @@ class TrainingBuilder:
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.entry.parallelism
         if isinstance(parallelism, DegreesSpec):
-            return communicators_from_degrees(
-                topology, {"tp": parallelism.tp, "dp": parallelism.dp}
-            )
+            return communicators_from_degrees(topology, parallelism.model_dump())
         sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
         return communicators_from_sizes(topology, sizes)
 
     def _workload(self, path: Path, communicators: Communicators, npu: NpuSpec | None) -> Workload:
         tp = communicators.group(Phase.FORWARD, "tp").n_npus
         dp = communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
-        memory = self._npu_memory_bytes()
+        try:
+            memory = npu_memory_bytes(self.entry.npu, self.plan.fixed_cost, self.beside)
+        except SpecError:  # The fixed cost, which asks for the same NPU, says what is wrong.
+            memory = None
         settings = PlanSettings(tp, dp, self.entry.global_batch, npu, memory)
         workload = load_workload(path, settings)
-        generated = workload.n_sequences is not None
         input_grad = communicators.group(Phase.INPUT_GRAD, "tp").n_npus
-        if generated and input_grad != tp:
+        if workload.n_sequences is not None and input_grad != tp:
             got = f"got groups of {input_grad} NPUs, but of {tp} in forward"
             expected = "expected the same tensor-parallel degree in both"
             raise SpecError(Fault(got, expected, "", "parallelism.input_grad"))
         return workload
-
-    def _npu_memory_bytes(self) -> float | None:
-        try:
-            return npu_memory_bytes(self.entry.npu, self.plan.fixed_cost, self.beside)
-        except SpecError:  # The fixed cost, which asks for the same NPU, says what is wrong.
-            return None
-
-    def _unused_memory(self, workload: Workload) -> tuple[str, ...]:
-        """A note where a plan gives the NPU's memory to a workload that cannot say its need."""
-        given = self.entry.npu is not None and self.entry.npu.memory is not None
-        if not given or workload.memory is not None:
-            return ()
-        return (f"npu.memory is not used: {workload.name} does not say what its model needs",)
 
     def _settings(self, workload: Workload, npu: NpuSpec | None) -> tuple[str, ...]:
         parallelism, named = self.entry.parallelism, self.entry.npu
@@ -187,9 +170,15 @@ def plan_loop(plan: CommonSpec) -> TrainingLoop:
     SpecError
         For an expression outside the grammar.
     """
-    return training_loop(
-        plan.training_loop, contention=plan.contention, bubble_fraction=plan.bubble_fraction
-    )
+    spec, options = plan.training_loop, (plan.contention, plan.bubble_fraction)
+    if isinstance(spec, str):
+        return TrainingLoop(LOOPS[spec], True, *options)
+    key, text = ("layer", spec.layer) if spec.layer is not None else ("step", spec.step or "")
+    try:
+        return TrainingLoop(parse_loop(text), key == "layer", *options)
+    except SpecError as error:
+        faults = (replace(fault, path=f"training_loop.{key}") for fault in error.faults)
+        raise type(error)(*faults) from None
 
 
 def _coverage(
@@ -264,22 +253,20 @@ def planned_step(
     return Step(members, " + ".join(names), is_group=True, model=model)
 
 
-def step_notes(spec: AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step) -> list[str]:
-    """Assumptions of what is trained; of a group, with the workloads' names."""
+def step_words(
+    spec: AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step
+) -> tuple[list[str], list[str]]:
+    """Assumptions of what is trained; and degrees, batch and compute rate, for people to read."""
     if not isinstance(spec, GroupPlanSpec):
-        return list(planned[0].notes)
-    pairs = zip(step.members, planned, strict=True)
-    return [f"{member.name}: {note}" for member, one in pairs for note in one.notes] + [
-        *_weight_note(spec)
-    ]
-
-
-def step_settings(spec: AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step) -> list[str]:
-    """Degrees, batch and compute rate, for people to read."""
-    if not isinstance(spec, GroupPlanSpec):
-        return list(planned[0].settings)
-    pairs = zip(step.members, planned, strict=True)
-    return [f"{member.name} ({', '.join(one.settings)})" for member, one in pairs]
+        return list(planned[0].notes), list(planned[0].settings)
+    pairs = list(zip(step.members, planned, strict=True))
+    notes = [f"{member.name}: {note}" for member, one in pairs for note in one.notes]
+    total = math.fsum(entry.weight for entry in spec.workloads)
+    given = any("weight" in entry.model_fields_set for entry in spec.workloads)
+    if given and not math.isclose(total, 1.0, rel_tol=1e-9):
+        weights = ", ".join(f"{entry.weight:g}" for entry in spec.workloads)
+        notes.append(f"the weights {weights} were divided by their sum, {total:g}")
+    return notes, [f"{member.name} ({', '.join(one.settings)})" for member, one in pairs]
 
 
 def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
@@ -297,21 +284,6 @@ def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
     return names
 
 
-def _weight_note(spec: GroupPlanSpec) -> tuple[str, ...]:
-    """Says that given weights were divided by their sum."""
-    total = math.fsum(entry.weight for entry in spec.workloads)
-    given = any("weight" in entry.model_fields_set for entry in spec.workloads)
-    if not given or math.isclose(total, 1.0, rel_tol=1e-9):
-        return ()
-    weights = ", ".join(f"{entry.weight:g}" for entry in spec.workloads)
-    return (f"the weights {weights} were divided by their sum, {total:g}",)
-
-
-def group_objective(spec: AnyPlanSpec) -> str:
-    """What a group minimises; ``weighted`` for a plan with one workload."""
-    return spec.group_objective if isinstance(spec, GroupPlanSpec) else "weighted"
-
-
 def check_group(spec: AnyPlanSpec) -> None:
     """Refuse what a group's objective cannot use.
 
@@ -320,7 +292,7 @@ def check_group(spec: AnyPlanSpec) -> None:
     SpecError
         For weights or the objective cost where only ratios of times count.
     """
-    if isinstance(spec, PlanSpec) or spec.group_objective == "weighted":
+    if spec.group_objective == "weighted":
         return
     kind, faults = spec.group_objective, []
     if spec.objective == "cost":
@@ -348,7 +320,7 @@ def check_rules(spec: AnyPlanSpec, rules: Sequence[Rule | StepTimeLimit]) -> Non
     SpecError
         For a bound on step_time under ``relative`` or ``worst_case``.
     """
-    kind = group_objective(spec)
+    kind = spec.group_objective
     limits = [rule for rule in rules if isinstance(rule, StepTimeLimit)]
     if kind == "weighted" or not limits:
         return

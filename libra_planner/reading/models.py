@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticKnownError
@@ -22,7 +22,15 @@ from libra_planner.errors import (
     closest,
     more_faults,
 )
-from libra_planner.reading.document import Document, Key, dotted_key, is_number, scalar, shown
+from libra_planner.reading.document import (
+    Document,
+    Key,
+    dotted_key,
+    is_number,
+    is_whole,
+    scalar,
+    shown,
+)
 from libra_planner.units import UNITS, unit_kind
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>\S.*)", re.A)
@@ -190,7 +198,7 @@ class Model(BaseModel):
         return found
 
 
-def _for_models(read: Callable[[Any], float]) -> BeforeValidator:
+def for_models(read: Callable[[Any], float]) -> BeforeValidator:
     """A reading whose faults are those of a value in a file."""
 
     def check(value: Any) -> float:
@@ -204,7 +212,7 @@ def _for_models(read: Callable[[Any], float]) -> BeforeValidator:
 
 Usd: TypeAlias = Annotated[
     float,
-    _for_models(usd),
+    for_models(usd),
     WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*(\$|USD)\s*$"}),
 ]
 """An amount of money, written with its unit, in USD."""
@@ -212,10 +220,35 @@ Usd: TypeAlias = Annotated[
 
 Memory: TypeAlias = Annotated[
     float,
-    _for_models(memory_bytes),
+    for_models(memory_bytes),
     WithJsonSchema({"type": "string", "pattern": r"^\s*[0-9].*B\s*$"}),
 ]
 """An amount of memory, written with its unit, in bytes."""
+
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class CountOrAuto:
+    """Makes a value a whole number of 1 to ``most``, or auto."""
+
+    most: int
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
+        """Whether a value is one is told in one fault."""
+        return no_info_plain_validator_function(self._checked)
+
+    def __get_pydantic_json_schema__(self, _schema: Any, _handler: Any) -> dict[str, Any]:
+        """Either of the two."""
+        number = {"type": "integer", "minimum": 1, "maximum": self.most}
+        return {"anyOf": [number, {"const": AUTO}]}
+
+    def _checked(self, value: Any) -> int | str:
+        if value == AUTO or (is_whole(value) and 1 <= value <= self.most):
+            return value  # type: ignore[no-any-return]
+        expected = f"expected a whole number from 1 to {self.most:,}, or auto"
+        raise ValueError(f"got {shown(value)}, {expected}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +347,7 @@ def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) ->
 
 def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:
     name, place, path = str(location[-1]), document.key_place(location), path_of(location)
-    known = _fields(model, location[len(key) : -1])
+    known = known_keys(model, location[len(key) : -1])
     if name in known:  # Of the other of two forms, such as tp beside group sizes per phase.
         got = f"got {name!r} beside keys of another form"
         fix = f"remove {name} or the others"
@@ -348,7 +381,7 @@ def path_of(key: Key) -> str:
     return ".".join(str(part) for part in key)
 
 
-def _fields(model: type[BaseModel], key: Key) -> list[str]:
+def known_keys(model: type[BaseModel], key: Key = ()) -> list[str]:
     """Known keys at a path inside a model."""
     models: list[type[BaseModel]] = [model]
     for part in key:
@@ -366,35 +399,54 @@ def _direct_models(annotation: Any) -> list[type[BaseModel]]:
 
 
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass
-class Reader:
-    """Reads a document; what is wrong with its parts is noted, so that all is told at once.
+class FaultCollector:
+    """Reads a part of a document; what is wrong with it is noted, so that all is told at once.
 
     Parameters
     ----------
     document : the file.
-    faults : what was found, in order.
+    prefix : the part, to which keys and the paths of faults are relative.
+    faults : what was found, in order; shared by the collectors of its parts.
     """
 
     document: Document
+    prefix: Key = field(default=(), kw_only=True)
     faults: list[Fault] = field(default_factory=list, kw_only=True)
 
+    def under(self, *key: str | int) -> FaultCollector:
+        """The collector of a part of the document; its faults join these."""
+        return FaultCollector(self.document, prefix=self.prefix + key, faults=self.faults)
+
     def attempt(
-        self, key: Key, build: Callable[[], Result], *, at_key: bool = False
+        self,
+        key: Key,
+        build: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
     ) -> Result | None:
-        """What ``build`` returns, or its faults noted with their places."""
+        """What ``build`` returns, or its faults noted, those without a place of their own here.
+
+        Those inside another file keep that file's place.
+        """
         try:
-            return build()
+            return build(*args, **kwargs)
         except SpecError as error:
-            self.faults += self._located(error, key, at_key=at_key)
+            found: Iterable[Fault] = error.faults
+            if isinstance(error, DataNotFound):
+                found = (Fault(f"{one.got} ({one.place})", one.expected, one.fix) for one in found)
+            for fault in found:
+                self.note(fault, dotted_key(fault.path) if fault.path else key)
             return None
 
     def note(self, fault: Fault, key: Key, *, at_key: bool = False) -> None:
-        """Note a fault at a value, or at its key."""
-        place = self.document.key_place(key) if at_key else self.document.place(key)
-        self.faults.append(fault.located(place, path_of(key)))
+        """Note a fault, one without a place at a value, or at its key."""
+        at = self.prefix + key
+        place = self.document.key_place(at) if at_key else self.document.place(at)
+        self.faults.append(fault if fault.place else replace(fault, path=path_of(at), place=place))
 
     def required(self, part: Result | None) -> Result:
         """The part, if nothing at all is wrong; else raises all faults."""
@@ -402,39 +454,6 @@ class Reader:
             raise SpecError(*dict.fromkeys(self.faults))  # Some are found on two ways.
         return part
 
-    def _located(self, error: SpecError, key: Key, *, at_key: bool) -> Iterable[Fault]:
-        """The faults, those without a place at a key, or the value under it."""
-        place = self.document.key_place(key) if at_key else self.document.place(key)
-        return error.located(place, path_of(key)).faults
-
-
-@dataclass
-class FaultCollector(Reader):
-    """A reader of a part of a document, to which the paths of faults are relative.
-
-    Parameters
-    ----------
-    document : the file.
-    prefix : the part.
-    faults : what was found, in order; shared by the collectors of its parts.
-    """
-
-    prefix: Key = ()
-
-    def under(self, *key: str | int) -> FaultCollector:
-        """The collector of a part of the document; its faults join these."""
-        return FaultCollector(self.document, self.prefix + key, faults=self.faults)
-
     def present(self, part: Result | None) -> Result:
         """Stop only when this very part is missing; other faults can wait for company."""
         return part if part is not None else self.required(part)
-
-    def _located(self, error: SpecError, key: Key, *, at_key: bool) -> Iterable[Fault]:
-        """Faults at their places; those inside another file keep that file's place."""
-        found: Iterable[Fault] = error.faults
-        if isinstance(error, DataNotFound):
-            found = (Fault(f"{one.got} ({one.place})", one.expected, one.fix) for one in found)
-        for fault in found:
-            at = self.prefix + (dotted_key(fault.path) if fault.path else key)
-            place = self.document.key_place(at) if at_key else self.document.place(at)
-            yield fault if fault.place else replace(fault, path=path_of(at), place=place)

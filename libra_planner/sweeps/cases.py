@@ -19,7 +19,6 @@ from libra_planner.plan.problem import build_plan
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.quantities import COST
-from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.models import path_of
 from libra_planner.reading.rules import parse_rule, rule_names
@@ -112,7 +111,7 @@ class Case:
             base = replace(base, objective=objective)
         if COST_MODEL_KEY in slots:
             name = slots[COST_MODEL_KEY].filled(values)
-            book = load_price_book(bundled.resolve("cost-models", name, self.template.beside))
+            book = load_price_book(name, self.template.beside)
             price = network_price_usd_per_Bps(base.topology, book)
             parts = price_parts(base.topology, book)
             prices = replace(base.prices, usd_per_Bps=tuple(price.tolist()), parts=parts)

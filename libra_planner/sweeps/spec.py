@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import Problem
 from libra_planner.reading.document import Document, Key, parse_document, read_document
-from libra_planner.reading.models import FaultCollector, Reader, validated
+from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Array
@@ -180,7 +180,7 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     spec, axes = _shape(document)
     faults = FaultCollector(document)
     axes = _with_objectives(spec, axes, faults)
-    plan = faults.attempt(("base",), partial(base_plan, document, spec, Path(path).parent))
+    plan = faults.attempt(("base",), base_plan, document, spec, Path(path).parent)
     plan_document, beside = faults.present(plan)
     _check_names(axes, faults)
     apply_set(document, plan_document, spec, faults)
@@ -218,11 +218,11 @@ def _check(spec: CheckSpec | None, faults: FaultCollector) -> CheckSettings | No
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
     """The file's parts and its axes, or the faults of both."""
-    reader, axes = Reader(document), {}
-    spec = reader.attempt((), partial(validated, SweepFile, document))
+    reader, axes = FaultCollector(document), {}
+    spec = reader.attempt((), validated, SweepFile, document)
     raw = document.value.get("axes") if isinstance(document.value, dict) else None
     for name in raw if isinstance(raw, dict) else ():
-        axes[name] = reader.attempt(("axes", name), partial(read_axis, document, name))
+        axes[name] = reader.attempt(("axes", name), read_axis, document, name)
     return reader.required(spec), {name: axis for name, axis in axes.items() if axis is not None}
 
 
@@ -262,7 +262,7 @@ def _filters(spec: SweepFile, axes: Mapping[str, Axis], faults: FaultCollector) 
     for i, text in enumerate(spec.where):
         listed = isinstance(faults.document.value["where"], list)
         key: Key = ("where", i) if listed else ("where",)
-        found = faults.attempt(key, partial(_filter, text, kinds))
+        found = faults.attempt(key, _filter, text, kinds)
         filters += [found] if found else []
     return filters
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -147,7 +147,7 @@ class PlanTemplate:
         faults = FaultCollector(document)
         for key, slot in self.slots.items():
             if which is None or which(key, slot):
-                value = faults.attempt(key, partial(slot.filled, values))
+                value = faults.attempt(key, slot.filled, values)
                 value_at(result.value, key[:-1])[key[-1]] = value
         if faults.faults:
             raise SpecError(*faults.faults)
@@ -241,7 +241,7 @@ def apply_set(document: Document, plan: Document, spec: SweepFile, faults: Fault
     """Put the values under ``set`` into the plan, with their places."""
     for dotted, value in spec.set_.items():
         at: Key = ("set", dotted)
-        key = faults.attempt(at, partial(_opened, plan, dotted, copy.deepcopy(value)))
+        key = faults.attempt(at, _opened, plan, dotted, copy.deepcopy(value))
         if key is None:
             continue
         part = _part(document, at)
@@ -284,7 +284,7 @@ def plan_template(
     used: dict[Key, Slot] = {}
     for key, text in leaves(plan.value):
         if isinstance(text, str) and ("{" in text or "}" in text):
-            slot = own.attempt(key, partial(parse_text, text, kinds))
+            slot = own.attempt(key, parse_text, text, kinds)
             used |= {key: slot} if slot is not None else {}
     direct = dict(_direct_slots(document, plan, axes, used, faults))
     below = {key for key in used for other in direct if key[: len(other)] == other}
@@ -309,7 +309,7 @@ def _direct_slots(
             fix = f"write '{{{name}}}' where it belongs, or name the axis like a key"
             faults.note(Fault(got, expected, f"{fix} (parallelism.tp)"), at)
         elif dotted is not None:
-            key = faults.attempt(at, partial(_opened, plan, dotted))
+            key = faults.attempt(at, _opened, plan, dotted)
             if key is None:
                 continue
             plan.places[key] = plan.key_places[key] = document.key_place(at)
