@@ -300,12 +300,6 @@ class PlanForm(VerticalScroll, can_focus=False):
         for row in [*wrong, *self._rows][:1]:
             row.editor.focus()
 
-    def focus_key(self, key: str) -> None:
-        """Focus the field of a key."""
-        for row in self._rows:
-            if row.field.key == key:
-                row.editor.focus()
-
     def flush(self) -> None:
         """Take what was typed and not taken yet."""
         if self._timer is not None:
