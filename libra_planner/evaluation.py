@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +21,14 @@ _LEAST_BYTES_PER_S = 1e3
 """Largest bandwidth of a vector below which it must have been meant in GB/s."""
 
 
-OBJECTIVES: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
+OBJECTIVES: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
         "performance": lambda step_time_s, _: step_time_s,
         "performance_per_cost": lambda step_time_s, cost_usd: step_time_s * cost_usd,
         "cost": lambda _, cost_usd: cost_usd,
     }
 )
-"""Objective value from step time and cost, by name: s, s*USD or USD (C8, C9)."""
+"""Objective value from step time and cost, or arrays of them, by name: s, s*USD or USD (C8, C9)."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,8 @@ def objective_value(problem: Problem, bandwidth_bytes_per_s: Array) -> float | N
     if time is None:
         return None
     seconds = float(time.seconds(bandwidth_bytes_per_s))
-    return OBJECTIVES[problem.objective](seconds, float(problem.cost_usd(bandwidth_bytes_per_s)))
+    cost_usd = float(problem.cost_usd(bandwidth_bytes_per_s))
+    return float(OBJECTIVES[problem.objective](seconds, cost_usd))
 
 
 def _members(problem: Problem, bandwidth: Array, equal: Array) -> tuple[MemberFigures, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed
-from libra_planner.optimizer.objectives import Designs, no_figures, solve_designs
+from libra_planner.optimizer.objectives import no_figures, solve_designs
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.programs.dimensionless import Index
 from libra_planner.optimizer.programs.plans import BatchProgram, Plans, fits_a_batch, structure_key
@@ -177,21 +177,16 @@ def _solve(
 ) -> None:
     """Solve a batch into some rows of a result; ``problem`` gives a row's problem."""
     designs = solve_designs(Plans.of(program))
-    n_dims = len(designs.bandwidth_bytes_per_s)
-    _put(result, rows, designs, n_dims)
-    for i in np.flatnonzero(~(designs.certified | designs.infeasible | designs.ill_posed)):
-        _resolve(result, int(rows[i]), problem(int(rows[i])))
-
-
-def _put(result: BatchResult, rows: Index, designs: Designs, n_dims: int) -> None:
-    fine = designs.certified
+    fine, n_dims = designs.certified, len(designs.bandwidth_bytes_per_s)
     found = rows[fine]
     result.bandwidth_bytes_per_s[found, :n_dims] = designs.bandwidth_bytes_per_s.T[fine]
-    for name in ("objective", "lower_bound", "step_time_s", "cost_usd", "unique"):
+    for name in no_figures(0):
         getattr(result, name)[found] = getattr(designs, name)[fine]
     result.status[found] = OPTIMAL
     result.status[rows[designs.infeasible]] = INFEASIBLE
     result.status[rows[designs.ill_posed]] = ILL_POSED
+    for i in np.flatnonzero(~(designs.certified | designs.infeasible | designs.ill_posed)):
+        _resolve(result, int(rows[i]), problem(int(rows[i])))
 
 
 def _resolve(result: BatchResult, row: int, problem: Problem) -> None:

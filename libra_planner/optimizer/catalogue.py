@@ -170,11 +170,8 @@ def _ranges(problem: Problem) -> list[Rule]:
     for dim, options in problem.purchasable.items():
         text = f"{problem.topology.labels[dim]} as bought"
         axis = _row(np.eye(problem.topology.n_dims)[dim])
-        slowest, fastest = options[0].bandwidth_bytes_per_s, options[-1].bandwidth_bytes_per_s
-        if len(options) == 1:
-            rules.append(Rule(text, axis, "==", slowest))
-        else:
-            rules += [Rule(text, axis, ">=", slowest), Rule(text, axis, "<=", fastest)]
+        ends = {">=": options[0], "<=": options[-1]} if len(options) > 1 else {"==": options[0]}
+        rules += [Rule(text, axis, sense, at.bandwidth_bytes_per_s) for sense, at in ends.items()]
     return rules
 
 
@@ -215,7 +212,6 @@ class _Search:
     """
 
     problem: Problem
-    solve: Solve
     n_most: int = MAX_SOLVED
     n_solved: int = 0
     best: tuple[float, float] = (np.inf, np.inf)
@@ -225,8 +221,11 @@ class _Search:
     _boxes: list[tuple[float, int, _Box]] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=itertools.count)
 
-    def run(self, *, until_first: bool = False) -> None:
-        """Fill ``found`` with every design that may be the best, or just one."""
+    def run(self, solve: Solve, *, until_first: bool = False) -> None:
+        """Fill ``found`` with every design that may be the best, or just one.
+
+        ``solve`` is the continuous optimizer.
+        """
         whole = tuple(range(len(options)) for options in self.problem.purchasable.values())
         self._push([whole], -np.inf)
         while self._boxes and not (until_first and self.found):
@@ -240,20 +239,16 @@ class _Search:
                     f"list fewer options, or give rules with '<=' some room"
                 )
             self.n_solved += 1
-            self._visit(box, bound)
+            self._visit(box, bound, solve)
 
     @cached_property
     def _bounds(self) -> Array | None:
         """Bound of every combination, shape (n_options of each dimension), if not too many."""
         space = Combinations(self.problem)
-        if self._all_purchasable or space.n_combinations > _MAX_BOUNDED:
+        if space.is_whole or space.n_combinations > _MAX_BOUNDED:
             return None
         everything = space.block(0, space.n_combinations)
         return least_objectives(self.problem, everything).reshape(space.shape)
-
-    @property
-    def _all_purchasable(self) -> bool:
-        return len(self.problem.purchasable) == self.problem.topology.n_dims
 
     def _push(self, boxes: Iterable[_Box], bound: float) -> None:
         for box in boxes:
@@ -263,11 +258,12 @@ class _Search:
             if least < np.inf:
                 heapq.heappush(self._boxes, (least, next(self._number), box))
 
-    def _visit(self, box: _Box, bound: float) -> None:
+    def _visit(self, box: _Box, bound: float, solve: Solve) -> None:
         """Bound a box; note what is found in it and queue its parts."""
         part, n_combinations = _restricted(self.problem, box), math.prod(map(len, box))
-        if self._all_purchasable and n_combinations <= self.n_exhausted:
-            best = best_combination(Combinations(part))
+        space = Combinations(part)
+        if space.is_whole and n_combinations <= self.n_exhausted:
+            best = best_combination(space)
             if best is not None:
                 self._note(best.bandwidth_bytes_per_s, unique=best.unique)
             return
@@ -275,7 +271,7 @@ class _Search:
         if free is None:
             return
         try:
-            design = self.solve(free)
+            design = solve(free)
         except Infeasible:
             return
         except SolverFailed:
@@ -330,8 +326,8 @@ def best_branch(problem: Problem, solve: Solve, *, n_exhausted: int = _N_EXHAUST
     SolverFailed
         When more than ``MAX_SOLVED`` continuous problems would be needed.
     """
-    search = _Search(problem, solve, n_exhausted=n_exhausted)
-    search.run()
+    search = _Search(problem, n_exhausted=n_exhausted)
+    search.run(solve)
     if not search.found:
         return None
     best = min(one.objective for one in search.found)
@@ -340,27 +336,14 @@ def best_branch(problem: Problem, solve: Solve, *, n_exhausted: int = _N_EXHAUST
     tied = [one for one in tied if one.second <= cheapest * (1 + _SAME)]
     first = min(tied, key=lambda one: one.bandwidth)
     bought = {tuple(one.bandwidth[dim] for dim in problem.purchasable) for one in tied}
-    bound = min(first.objective, search.bound)
-    return Best(np.array(first.bandwidth), first.unique and len(bought) == 1, bound)
+    unique = first.unique and len(bought) == 1
+    return Best(np.array(first.bandwidth), unique, min(first.objective, search.bound))
 
 
 def _worth(problem: Problem, bandwidth: Array) -> tuple[float, float]:
     """Objective and tie-breaker of one design."""
-    step_time_s, cost_usd = problem.step_time.seconds(bandwidth), problem.cost_usd(bandwidth)
-    return (
-        float(objectives(problem, bandwidth, step_time_s, cost_usd)),
-        float(tie_breaker(problem, step_time_s, cost_usd)),
-    )
-
-
-def can_be_met(problem: Problem, solve: Solve) -> bool:
-    """Whether a purchasable design meets the rules; yes where it cannot be told."""
-    search = _Search(problem, solve, n_most=MAX_SOLVED // 5)
-    try:
-        search.run(until_first=True)
-    except (IllPosed, SolverFailed):
-        return True
-    return bool(search.found)
+    times = problem.step_time.seconds(bandwidth), problem.cost_usd(bandwidth)
+    return float(objectives(problem, bandwidth, *times)), float(tie_breaker(problem, *times))
 
 
 def _restricted(problem: Problem, box: _Box) -> Problem:
@@ -470,8 +453,8 @@ def optimize_catalogue(problem: Problem, solve: Solve) -> CatalogueDesign:
     SolverFailed
         When there are too many combinations to account for all of them.
     """
-    whole = len(problem.purchasable) == problem.topology.n_dims
-    few = whole and Combinations(problem).n_combinations <= MAX_COMBINATIONS
+    space = Combinations(problem)
+    few = space.is_whole and space.n_combinations <= MAX_COMBINATIONS
     design = best_purchasable(problem) if few else _branched(problem, solve)
     try:
         return replace(
@@ -520,9 +503,16 @@ def _branched(problem: Problem, solve: Solve) -> CatalogueDesign:
         return _design(Combinations(problem), best)
 
     def met(kept: Sequence[AnyRule]) -> bool:
+        """Whether a purchasable design meets some rules; yes where it cannot be told."""
         rules = tuple(rule for rule in kept if isinstance(rule, Rule))
         limits = tuple(rule for rule in kept if isinstance(rule, StepTimeLimit))
-        return can_be_met(replace(problem, rules=rules, step_time_limits=limits), solve)
+        loosened = replace(problem, rules=rules, step_time_limits=limits)
+        search = _Search(loosened, n_most=MAX_SOLVED // 5)
+        try:
+            search.run(solve, until_first=True)
+        except (IllPosed, SolverFailed):
+            return True
+        return bool(search.found)
 
     # None of them can be left out as far as could be told.
     raise refused(problem, irreducible([*problem.rules, *problem.step_time_limits], met))
@@ -534,21 +524,15 @@ def _design(space: Combinations, best: Best) -> CatalogueDesign:
     cost_usd = problem.cost_usd(bandwidth)
     step_time_s = problem.step_time.seconds(bandwidth)
     objective = float(objectives(problem, bandwidth, step_time_s, cost_usd))
+    listed = ((problem.purchasable.get(i), value) for i, value in enumerate(bandwidth))
+    bought = [options[int(find_options(options, b))] if options else None for options, b in listed]
     return CatalogueDesign(
         bandwidth_bytes_per_s=bandwidth,
-        options=_bought(problem, bandwidth),
+        options=tuple(bought),
         objective=objective,
         cost_usd=float(cost_usd),
         n_combinations=space.n_combinations,
         lower_bound=min(best.lower_bound, objective),
         unique=best.unique,
         max_violation=max_violation(problem, bandwidth),
-    )
-
-
-def _bought(problem: Problem, bandwidth: Array) -> tuple[LinkOption | None, ...]:
-    listed = [problem.purchasable.get(i) for i in range(len(bandwidth))]
-    return tuple(
-        options[int(find_options(options, value))] if options else None
-        for options, value in zip(listed, bandwidth, strict=True)
     )

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,11 @@ class Combinations:
         return math.prod(self.shape)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every dimension is bought."""
+        return len(self.problem.purchasable) == self.problem.topology.n_dims
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Distinct speeds of each dimension."""
         return tuple(len(options) for options in self.problem.purchasable.values())
@@ -116,14 +121,12 @@ def objectives(problem: Problem, bandwidth: Array, step_time_s: Array, cost_usd:
 
     ``step_time_s`` is their step time, which a group's relative objective does not take.
     """
-    formula: Any = OBJECTIVES[problem.objective]  # Arithmetic only: as good for arrays.
     time = problem.objective_time
     if time is None:
         got, expected = "got a relative objective", "expected the members' own optima as well"
         raise SpecError(Fault(got, expected, "set own_optima_s"))
     seconds = step_time_s if time is problem.step_time else time.seconds(bandwidth)
-    values: Array = formula(seconds, cost_usd)
-    return values
+    return np.asarray(OBJECTIVES[problem.objective](seconds, cost_usd))
 
 
 def tie_breaker(problem: Problem, step_time_s: Array, cost_usd: Array) -> Array:
@@ -207,7 +210,8 @@ def infeasible(space: Combinations) -> Infeasible:
     """
     problem = space.problem
     rules: list[AnyRule] = [*problem.rules, *problem.step_time_limits]
-    patterns = _patterns(space, rules)
+    words = _distinct(np.concatenate([_distinct(_broken(space, rules, n)) for n in space.starts]))
+    patterns = np.unpackbits(words.view(np.uint8), axis=1, count=len(rules)).astype(np.bool_)
 
     def met(kept: Sequence[AnyRule]) -> bool:
         columns = [rules.index(rule) for rule in kept]
@@ -239,13 +243,6 @@ def refused(problem: Problem, rules: Sequence[AnyRule], fixes: Sequence[str] = (
         f"(fabric.link_options) meets{together}: {rule_names(rules)}; {fix}"
     )
     return Infeasible(message, tuple(texts))
-
-
-def _patterns(space: Combinations, rules: Sequence[AnyRule]) -> Mask:
-    """Distinct sets of broken rules, shape (n_patterns, n_rules)."""
-    found = [_distinct(_broken(space, rules, start)) for start in space.starts]
-    words = _distinct(np.concatenate(found))
-    return np.unpackbits(words.view(np.uint8), axis=1, count=len(rules)).astype(np.bool_)
 
 
 def _distinct(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

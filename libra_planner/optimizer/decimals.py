@@ -147,8 +147,7 @@ class ExactPoint:
     @property
     def x(self) -> Exact:
         """The point, shape (n,)."""
-        x: Exact = self.scaled_x * self.unit
-        return x
+        return np.asarray(self.scaled_x * self.unit)
 
     def bound(self, cost: Exact, top: Exact) -> Decimal:
         """Proven: ``cost . x`` is no less for any x of 0 to ``top`` that meets the program.
@@ -511,8 +510,7 @@ class _System:
 
 def _sized(row: Exact, unit: Exact) -> Exact:
     """A row whose largest term is 1 at the unit."""
-    sized: Exact = row / (max(abs(row * unit)) or ONE)
-    return sized
+    return np.asarray(row / (max(abs(row * unit)) or ONE))
 
 
 def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution | None:

@@ -123,15 +123,13 @@ def lower_bound(program: Program, point: Point, b: Array) -> Array:
         - (program.forms * (pull[:n_forms] / at**2)[:, None]).sum(axis=0)
     )
     b_upper, t_upper = _box(program, weighted_value(program, b))
-    bound: Array = constant + _least(slope, b_upper) + _least(pull[n_forms:], t_upper)
-    return bound
+    return np.asarray(constant + _least(slope, b_upper) + _least(pull[n_forms:], t_upper))
 
 
 def _least(slope: Array, upper: Array) -> Array:
     """Least of slope . x over 0 <= x <= upper, shape (n,)."""
     down = slope < -_SLOPE_NOISE * np.isinf(upper)
-    total: Array = np.where(down, slope * np.where(down, upper, 0.0), 0.0).sum(axis=0)
-    return total
+    return np.asarray(np.where(down, slope * np.where(down, upper, 0.0), 0.0).sum(axis=0))
 
 
 def _box(program: Program, incumbent: Array) -> tuple[Array, Array]:
@@ -229,7 +227,7 @@ def design_at(problem: Problem, bandwidth: Array, lower_bound: float, *, unique:
     )
 
 
-def checked(design: Design) -> Design:
+def checked(problem: Problem, design: Design) -> Design:
     """The design, if it is proven to 1e-6 and meets the rules to 1e-9 (C9).
 
     Raises
@@ -239,14 +237,14 @@ def checked(design: Design) -> Design:
     """
     if not design.optimality_gap <= CERTIFIED_GAP:
         raise SolverFailed(
-            f"got an optimality gap of {design.optimality_gap:.2g}, expected at most "
-            f"{CERTIFIED_GAP:g}; this plan cannot be certified: check for rules that leave "
+            f"{problem.source}: got an optimality gap of {design.optimality_gap:.2g}, expected at "
+            f"most {CERTIFIED_GAP:g}; this plan cannot be certified: check for rules that leave "
             f"almost no room, or bounds many orders of magnitude apart"
         )
     if not design.max_violation <= RULE_TOLERANCE:
         raise SolverFailed(
-            f"got a design that breaks a rule by {design.max_violation:.2g}, expected at most "
-            f"{RULE_TOLERANCE:g} relative; the rules leave almost no room"
+            f"{problem.source}: got a design that breaks a rule by {design.max_violation:.2g}, "
+            f"expected at most {RULE_TOLERANCE:g} relative; the rules leave almost no room"
         )
     return design
 

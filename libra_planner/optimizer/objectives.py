@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.design import (
     NO_DOUBT,
     SURE_GAP,
@@ -152,12 +153,6 @@ def _cost(plans: Plans, engine: Engine | None = None) -> Designs:
     return replace(_exact(plans, solved, bound), infeasible=solved.late)
 
 
-def _too_slow(plans: Plans) -> Mask:
-    """Which step-time bounds are proven to be missed by every design, shape (n,)."""
-    bounded = np.isfinite(plans.upper[plans.used]).all(axis=0)
-    return np.asarray(bounded & _performance(replace(plans, objective="performance")).infeasible)
-
-
 def _per_cost(plans: Plans, attains: Mask, engine: Engine | None) -> Designs:
     """The least T C; where that is too slow or not attained, the cheapest within the limit."""
     designs, attained = _nothing(plans), lanes(attains)
@@ -201,11 +196,7 @@ def _exact(plans: Plans, solved: _Solved, lower_bound: Array) -> Designs:
     with np.errstate(all="ignore"):
         step_time_s = plans.structure.seconds(plans.time_numbers, bandwidth)
         cost_usd = plans.cost_usd(bandwidth)
-        objective = {
-            "performance": step_time_s,
-            "cost": cost_usd,
-            "performance_per_cost": step_time_s * cost_usd,
-        }[plans.objective]
+        objective = OBJECTIVES[plans.objective](step_time_s, cost_usd)
         bound = np.minimum(lower_bound, objective)
         certified = solved.settled & (objective - bound <= SURE_GAP * bound) & (bound > 0)
         certified &= _violation(plans, bandwidth) <= RULE_TOLERANCE
@@ -232,8 +223,7 @@ def _violation(plans: Plans, bandwidth: Array) -> Array:
     n_upper = len(rules.upper)
     excess = np.concatenate([np.maximum(excess[:n_upper], 0), np.abs(excess[n_upper:])])
     size = np.maximum(np.abs(bounds), (np.abs(rows) * bandwidth).sum(axis=1))
-    worst: Array = (excess / np.where(size > 0, size, 1.0)).max(axis=0, initial=0.0)
-    return worst
+    return np.asarray((excess / np.where(size > 0, size, 1.0)).max(axis=0, initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -259,11 +249,6 @@ class _Solved:
     settled: Mask
     late: Mask
 
-    @property
-    def good(self) -> Mask:
-        """Solved to 1e-8; the others are nothing to go by."""
-        return np.asarray(self.gap <= _GOOD_GAP)
-
 
 def _solved(
     plans: Plans, typical: Array, engine: Engine | None, *, limited: bool = False
@@ -277,9 +262,11 @@ def _solved(
     farthest, sure = (_FARTHEST_ALONE, NO_DOUBT) if alone else (_FARTHEST, SURE_GAP)
     program = program_near(plans, typical, limited=limited)
     solved = _attempt(program, engine or solve_interior, chosen=not alone)
-    unsolved = lanes(~solved.good & limited)
-    if len(unsolved):
-        solved.late[unsolved] = _too_slow(plans.take(unsolved))
+    unsolved = lanes(~(solved.gap <= _GOOD_GAP) & limited)
+    if len(unsolved):  # Is the step-time bound proven to be missed by every design?
+        left = replace(plans.take(unsolved), objective="performance")
+        bounded = np.isfinite(left.upper[left.used]).all(axis=0)
+        solved.late[unsolved] = bounded & _performance(left).infeasible
     which = lanes(~solved.late & (alone | ~(solved.gap <= sure)))
     for careful in (False, True):
         if not len(which):

@@ -44,11 +44,6 @@ _ENDLESS = 1e4
 _TRICKLE = 1e-10
 """Bandwidth, over the largest, that floating point cannot tell from rounding."""
 
-_STUCK = (
-    "no engine found a usable point; check for rules, step-time bounds or traffic many orders of "
-    "magnitude apart"
-)
-
 
 def optimize(problem: Problem) -> Design:
     """The bandwidth vector that is best for the problem's objective, certified.
@@ -77,14 +72,8 @@ def solve(problem: Problem) -> Solution:
     if problem.group_objective != "weighted":
         return _solve_relative(problem)
     check_compute_fits(problem)
-    lower, upper = bandwidth_bounds(problem)
-    try:
-        solution = _surest_solution(problem, lower, upper)
-        _refuse_free(problem, checked(solution.design))
-    except (SolverFailed, IllPosed) as error:
-        if str(error).startswith(problem.source):
-            raise
-        raise type(error)(f"{problem.source}: {error}") from error
+    solution = _surest_solution(problem, *bandwidth_bounds(problem))
+    _refuse_free(problem, checked(problem, solution.design))
     return solution
 
 
@@ -107,7 +96,9 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     if problem.objective != "performance" and (solution is None or not sure or left.gift.any()):
         _check_attainable(problem, left, lower, upper)
     if solution is None or not sure or solution.design.optimality_gap > NO_DOUBT:
-        solution = _surer(solution, certain_solution(problem, lower, upper), sure=sure)
+        solution = _surer([certain_solution(problem, lower, upper), solution], sure=sure)
+        if solution is None:
+            raise _stuck(problem)
     for limit in problem.step_time_limits if problem.objective == "performance" else ():
         design = solution.design
         _refuse_late(problem, limit, design.objective, design.bandwidth_bytes_per_s)
@@ -123,14 +114,12 @@ def _solution(problem: Problem, found: Designs) -> Solution | None:
     return Solution(design, problem, has_neighbors=True)
 
 
-def _surer(first: Solution | None, second: Solution | None, *, sure: bool) -> Solution:
-    """Whichever has the smaller gap, or decimals that are sure where ``first`` is not."""
-    known = [solution for solution in (second, first) if solution is not None]
-    if not known:
-        raise SolverFailed(_STUCK)
-    if not sure and known[0].design.optimality_gap <= SURE_GAP:
+def _surer(found: Sequence[Solution | None], *, sure: bool) -> Solution | None:
+    """Whichever has the smallest gap; decimals, the first, where only they are sure."""
+    known = [solution for solution in found if solution is not None]
+    if known and not sure and known[0].design.optimality_gap <= SURE_GAP:
         return known[0]
-    return min(known, key=lambda solution: solution.design.optimality_gap)
+    return min(known, key=lambda solution: solution.design.optimality_gap, default=None)
 
 
 def _idle_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
@@ -138,7 +127,7 @@ def _idle_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     alone = replace(problem, objective="cost", step_time_limits=())
     cheapest = certain_solution(alone, lower, upper)
     if cheapest is None:
-        raise SolverFailed(_STUCK)
+        raise _stuck(problem)
     design = cheapest.design
     bound = OBJECTIVES[problem.objective](problem.compute_s, design.lower_bound)
     bandwidth = design.bandwidth_bytes_per_s
@@ -175,12 +164,6 @@ def _refuse_late(problem: Problem, limit: StepTimeLimit, best_s: float, bandwidt
         raise step_time_infeasible(problem, limit, best_s, least)
 
 
-def endless_time_s(problem: Problem) -> float:
-    """Least step time when bandwidth that no rule bounds is practically endless, seconds."""
-    typical = typical_bandwidth(problem, *bandwidth_bounds(problem))
-    return _least_time_s(problem, typical, problem.rules)
-
-
 def _least_time_s(problem: Problem, bandwidth: Array, rules: Sequence[Rule]) -> float:
     """Least step time under some of the rules and a cap so far above a bandwidth as to be none."""
     cap, axes = _ENDLESS * float(bandwidth.max()), np.eye(problem.topology.n_dims)
@@ -195,6 +178,13 @@ def _refuse_free(problem: Problem, design: Design) -> None:
     """Refuse an objective of zero: it does not tell designs apart (C8)."""
     if design.objective <= 0 and problem.objective != "performance":
         raise _costs_nothing(problem)
+
+
+def _stuck(problem: Problem) -> SolverFailed:
+    return SolverFailed(
+        f"{problem.source}: no engine found a usable point; check for rules, step-time bounds or "
+        f"traffic many orders of magnitude apart"
+    )
 
 
 def _costs_nothing(problem: Problem) -> IllPosed:
@@ -226,21 +216,13 @@ def with_own_optima(problem: Problem) -> Problem:
     if problem.group_objective == "weighted" or problem.own_optima_s:
         return problem
     choices = problem.alternatives or (problem,)
-    optima = [_own_optima(choice) for choice in choices]
-    least = tuple(map(min, zip(*optima, strict=True)))
-    return replace(problem, own_optima_s=least)
-
-
-def _own_optima(problem: Problem) -> list[float]:
-    """Least step time of each member alone."""
-    alone = replace(
-        problem,
-        alternatives=(),
-        group_objective="weighted",
-        objective="performance",
-    )
-    steps = [plain_step(member.step_time, member.name) for member in problem.members]
-    return [optimize(replace(alone, step=step)).objective for step in steps]
+    optima = []
+    for choice in choices:
+        weighted = replace(choice, alternatives=(), group_objective="weighted")
+        fast = replace(weighted, objective="performance")
+        steps = [plain_step(member.step_time, member.name) for member in choice.members]
+        optima.append([optimize(replace(fast, step=step)).objective for step in steps])
+    return replace(problem, own_optima_s=tuple(map(min, zip(*optima, strict=True))))
 
 
 def _solve_relative(problem: Problem) -> Solution:
@@ -283,7 +265,13 @@ def pareto(
     Infeasible, IllPosed, SolverFailed
         As for the objectives ``performance`` and ``cost``.
     """
-    _check(problem, n_points)
+    if n_points < 2:
+        raise SpecError(Fault(f"got {n_points} points", "expected 2 or more"))
+    if problem.options:
+        got, expected = "got link_options", "expected any bandwidth: the frontier is continuous"
+        fix = "leave them out, e.g. with --set fabric.link_options=null"
+        key = "fabric.link_options"
+        raise SpecError(Fault(got, expected, fix, key, problem.place(key)))
     base = replace(problem, objective="performance", group_objective="weighted")
     fastest = _fastest(base)
     cheapest = _cheapest(base, SLOWEST * fastest.step_time_s)
@@ -291,9 +279,11 @@ def pareto(
         return (fastest,)
     found, fixed = [cheapest], base.fixed_cost_usd
     low, high = cheapest.cost_usd - fixed, fastest.cost_usd - fixed
+    price = tuple(map(float, base.price_usd_per_Bps))
     for i, network_usd in enumerate(np.geomspace(max(low, 1e-6 * high), high, n_points)[1:-1]):
         try:
-            found.append(_fastest_within(base, fixed + network_usd))
+            cap = Rule("frontier", price, "<=", network_usd, "$", 1.0, cost_factor=1.0)
+            found.append(_point(replace(base, rules=(*base.rules, cap))))
         except Infeasible:  # The first cost can lie below the cheapest design by rounding.
             continue
         if progress:
@@ -318,28 +308,12 @@ def _cheapest(problem: Problem, limit_s: float) -> FrontierPoint:
     return _point(replace(problem, objective="cost", step_time_limits=limits))
 
 
-def _fastest_within(problem: Problem, cost_usd: float) -> FrontierPoint:
-    price = tuple(map(float, problem.price_usd_per_Bps))
-    spare = cost_usd - problem.fixed_cost_usd
-    cap = Rule("frontier", price, "<=", spare, "$", 1.0, cost_factor=1.0)
-    return _point(replace(problem, rules=(*problem.rules, cap)))
-
-
 def _fastest(problem: Problem) -> FrontierPoint:
     """The fast end; where a bandwidth has no bound, the cheapest that is nearly as fast."""
-    _, upper = bandwidth_bounds(problem)
+    lower, upper = bandwidth_bounds(problem)
     endless = np.isinf(upper) & problem.step_time.dims_with_traffic
     if not endless.any() or not problem.compute_s:
         return _point(problem)
-    limit_s = NEARLY_FASTEST * endless_time_s(problem)
+    typical = typical_bandwidth(problem, lower, upper)
+    limit_s = NEARLY_FASTEST * _least_time_s(problem, typical, problem.rules)
     return _cheapest(replace(problem, step_time_limits=()), limit_s)
-
-
-def _check(problem: Problem, n_points: int) -> None:
-    if n_points < 2:
-        raise SpecError(Fault(f"got {n_points} points", "expected 2 or more"))
-    if problem.options:
-        got, expected = "got link_options", "expected any bandwidth: the frontier is continuous"
-        fix = "leave them out, e.g. with --set fabric.link_options=null"
-        key = "fabric.link_options"
-        raise SpecError(Fault(got, expected, fix, key, problem.place(key)))

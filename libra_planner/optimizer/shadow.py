@@ -113,8 +113,18 @@ def _walked(
         return None
     with localcontext() as context:
         context.prec = N_DIGITS
-        walker = _walker(problem, solution)
-        return tuple(entries(problem, solution.design, walker)) if walker else None
+        design, nearby = (
+            solution.design,
+            Neighborhood(problem, solution.design.bandwidth_bytes_per_s),
+        )
+        base = nearby.optimum(nearby.amounts)
+        if base is None:
+            return None
+        step_time_s = nearby.constant_s + float(base.communication_s)
+        objective = OBJECTIVES[problem.objective](step_time_s, float(base.cost_usd))
+        if not abs(objective - design.objective) <= CERTIFIED_GAP * design.objective:
+            return None  # The exact optimum is not the one that was proven.
+        return tuple(entries(problem, design, _Walker(nearby, base)))
 
 
 def _worth(problem: Problem, design: Design, walker: _Walker) -> Iterator[ShadowPrice]:
@@ -212,19 +222,6 @@ def _room(rule: Rule, bandwidth: Array) -> float:
     """Room a rule leaves, relative to its size."""
     left = float(np.dot(rule.coefficients, bandwidth))
     return abs(left - rule.bound) / (_size(rule, bandwidth) or 1.0)
-
-
-def _walker(problem: Problem, solution: Solution) -> _Walker | None:
-    """Neighbors of the optimum; ``None`` where the exact one is not the one that was proven."""
-    design = solution.design
-    nearby = Neighborhood(problem, design.bandwidth_bytes_per_s)
-    base = nearby.optimum(nearby.amounts)
-    if base is None:
-        return None
-    step_time_s = nearby.constant_s + float(base.communication_s)
-    objective = OBJECTIVES[problem.objective](step_time_s, float(base.cost_usd))
-    proven = abs(objective - design.objective) <= CERTIFIED_GAP * design.objective
-    return _Walker(nearby, base) if proven else None
 
 
 @dataclass(frozen=True)

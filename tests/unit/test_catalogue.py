@@ -417,11 +417,9 @@ def test_what_cannot_be_ranked_is_refused(listed, monkeypatch) -> None:
     monkeypatch.setattr(catalogue, "MAX_COMBINATIONS", 100)
     with pytest.raises(SolverFailed, match=r"got 180 combinations, expected at most 100"):
         best_purchasable(problem)
-    search = catalogue._Search(
-        changed(problem, options=(*problem.options[:3], None)), lp.optimize, 1
-    )
+    search = catalogue._Search(changed(problem, options=(*problem.options[:3], None)), 1)
     with pytest.raises(SolverFailed, match="1 continuous problems do not suffice"):
-        search.run()
+        search.run(lp.optimize)
 
 
 def test_a_continuous_plan_without_an_optimum_leaves_nothing_to_compare(listed) -> None:

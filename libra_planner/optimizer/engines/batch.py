@@ -219,8 +219,7 @@ class _NewtonSystem:
         point = self.point
         off = (point.slack * point.dual - aim, point.b * point.bound_dual - aim)
         residuals = np.concatenate([self.gradient, self.excess, self.off_target, *off])
-        distance: Array = np.sqrt((residuals**2).sum(axis=0))
-        return distance
+        return np.asarray(np.sqrt((residuals**2).sum(axis=0)))
 
     def _solver(self) -> Callable[[Array, Array], _Iterate]:
         """Directions for products that should change by given amounts."""
@@ -291,8 +290,7 @@ class _NewtonSystem:
         for name in ("slack", "dual", "b", "bound_dual"):
             share = -getattr(direction, name) / getattr(self.point, name)
             np.maximum(shrink, share.max(axis=0, initial=0.0), out=shrink)
-        length: Array = 1 / shrink
-        return length
+        return np.asarray(1 / shrink)
 
     def _mean_after(self, direction: _Iterate) -> Array:
         """Mean product after the longest step up to 1, shape (n,)."""
@@ -301,8 +299,7 @@ class _NewtonSystem:
         bounds = (point.b + length * direction.b) * (
             point.bound_dual + length * direction.bound_dual
         )
-        mean: Array = (rows.sum(axis=0) + bounds.sum(axis=0)) / self.n_products
-        return mean
+        return np.asarray((rows.sum(axis=0) + bounds.sum(axis=0)) / self.n_products)
 
 
 def _move(point: _Iterate, direction: _Iterate, length: Array) -> None:

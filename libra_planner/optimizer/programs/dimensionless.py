@@ -84,7 +84,7 @@ class RuleRows:
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(RuleRows):
     """n designs (b, w): rules over b, ``rows w + offsets <= 0``, w_f >= 1/(forms_f b).
 
     Parameters
@@ -93,8 +93,7 @@ class Program:
     time_unit_s : seconds of communication 1, shape (n,).
     constant_s : step time at infinite bandwidth, not in ``time``, shape (n,).
     cost_unit_usd : network cost at b = 1 (1 where everything is free), shape (n,).
-    upper, limit, equal, target : rules over b (:class:`RuleRows`), every row scaled to a
-        largest coefficient of 1.
+    upper, limit, equal, target : rules over b, every row scaled to a largest coefficient of 1.
     forms : shape (n_forms, n_dims, n).
     time, floors, hidden : shape (n_w, n); communication = time . w >= floors_j w_j - hidden_j.
     rows, offsets : epigraph rows, shapes (n_rows, n_w, n) and (n_rows, n); the time limit is
@@ -110,10 +109,6 @@ class Program:
     time_unit_s: Array
     constant_s: Array
     cost_unit_usd: Array
-    upper: Array
-    limit: Array
-    equal: Array
-    target: Array
     forms: Array
     time: Array
     floors: Array
@@ -174,7 +169,6 @@ def dimensionless_program(
     time_unit_s = _or_one((lifted.objective * w_unit).sum(axis=0))
     price = price_usd_per_Bps * typical
     cost_unit_usd = _or_one(np.abs(price).sum(axis=0))
-    rows_over_b = rules.scaled(typical)
     time = lifted.objective * w_unit / time_unit_s
     rows, offsets = _scaled_epigraph(lifted, w_unit)
     time_limit = (limit_s - lifted.constant_s) / time_unit_s
@@ -187,10 +181,7 @@ def dimensionless_program(
         time_unit_s=time_unit_s,
         constant_s=lifted.constant_s,
         cost_unit_usd=cost_unit_usd,
-        upper=rows_over_b.upper,
-        limit=rows_over_b.limit,
-        equal=rows_over_b.equal,
-        target=rows_over_b.target,
+        **vars(rules.scaled(typical)),
         forms=lifted.forms[:, :, None] * typical / form_values[:, None],
         time=time,
         floors=lifted.floors * w_unit / time_unit_s,
@@ -253,22 +244,19 @@ def least_w(reciprocals: NDArray[Any], rows: NDArray[Any], offsets: NDArray[Any]
 
 def form_values(batch: Program, b: Array) -> Array:
     """forms . b, shape (n_forms, n)."""
-    values: Array = (batch.forms * b).sum(axis=1)
-    return values
+    return np.asarray((batch.forms * b).sum(axis=1))
 
 
 def communication(batch: Program, b: Array) -> Array:
     """Communication time at b, in time units, shape (n,)."""
     w = least_w(1 / form_values(batch, b), batch.rows, batch.offsets)
-    total: Array = (batch.time * w).sum(axis=0)
-    return total
+    return np.asarray((batch.time * w).sum(axis=0))
 
 
 def weighted_value(batch: Program, b: Array) -> Array:
     """What is minimised, at b, shape (n,)."""
     cost = batch.cost_weight * (batch.price * b).sum(axis=0)
-    total: Array = cost + batch.time_weight * communication(batch, b)
-    return total
+    return np.asarray(cost + batch.time_weight * communication(batch, b))
 
 
 def size_of(value: Array) -> Array:
@@ -278,8 +266,7 @@ def size_of(value: Array) -> Array:
 
 def weighted_sum(rows: Array, weights: Array) -> Array:
     """sum_j weights_j rows_j of shapes (m, k, n) and (m, n)."""
-    total: Array = (rows * weights[:, None]).sum(axis=0)
-    return total
+    return np.asarray((rows * weights[:, None]).sum(axis=0))
 
 
 @dataclass

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -42,6 +41,9 @@ from libra_planner.step.lifted import LiftedTimes, lift
 from libra_planner.step.training import plain_step
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
+_LEAST, _MOST = float(np.nextafter(0.0, 1.0)), float(np.finfo(np.float64).max)
+"""The least number above 0, and the largest that is finite."""
+
 _IDLE_SHARE = 1e-4
 """Traffic, over the largest, that a dimension without any is scaled for."""
 
@@ -50,18 +52,6 @@ _ROUNDS = 5
 
 _FREE_SHARE = 1e-3
 """Price, over the largest, that something free is scaled for."""
-
-_MEANING = MappingProxyType(
-    {
-        "time_numbers": "bytes above 0, seconds and factors of 0 or more, all finite",
-        "coefficients": "finite numbers",
-        "bounds": "finite numbers",
-        "price_usd_per_Bps": "finite prices of 0 or more",
-        "fixed_cost_usd": "finite costs of 0 or more",
-        "limit_s": "times above 0, infinite for none",
-    }
-)
-"""The arrays of a batch, and what they may hold."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +97,17 @@ class BatchProgram:
         if not fits_a_batch(self.template):
             got = "got purchasable options, an open number of chunks or a relative group"
             raise SpecError(Fault(got, "expected none of these in a batch", "use batch_optimize"))
-        faults = self._shape_faults() or self._number_faults()
+        facts = self._facts()
+        faults = [
+            Fault(f"got an array of shape {found}", f"expected {shape}", path=name)
+            for name, (shape, *_) in facts.items()
+            if (found := getattr(self, name).shape) != shape
+        ]
+        faults = faults or [
+            Fault("got a number out of range", f"expected {meaning}", path=name)
+            for name, (_, meaning, least, most) in facts.items()
+            if not ((least <= getattr(self, name)) & (getattr(self, name) <= most)).all()
+        ]
         if faults:
             raise SpecError(*faults)
 
@@ -191,45 +191,23 @@ class BatchProgram:
         )
 
     def _changed(self, change: Callable[[Array], Array]) -> BatchProgram:
-        return BatchProgram(self.template, *(change(getattr(self, name)) for name in _MEANING))
+        arrays = {name: x for name, x in vars(self).items() if name != "template"}
+        return BatchProgram(self.template, *map(change, arrays.values()))
 
-    def _shape_faults(self) -> list[Fault]:
+    def _facts(self) -> dict[str, tuple[tuple[int, ...], str, Array | float, float]]:
+        """Of each array its shape, what it may hold, and the range of that."""
         n, n_dims, n_rules = self.n, self.template.topology.n_dims, len(self.template.rules)
-        expected: dict[str, tuple[int, ...]] = {
-            "time_numbers": (n, len(self.template.step_time.numbers)),
-            "coefficients": (n, n_rules, n_dims),
-            "bounds": (n, n_rules),
-            "price_usd_per_Bps": (n, n_dims),
-            "fixed_cost_usd": (n,),
-            "limit_s": (n,),
+        owners = [owner for owner, _ in owned_numbers(self.structure.root)]
+        least = np.array([_LEAST * isinstance(owner, Transfer) for owner in owners])
+        times = "bytes above 0, seconds and factors of 0 or more, all finite"
+        return {
+            "time_numbers": ((n, len(owners)), times, least, _MOST),
+            "coefficients": ((n, n_rules, n_dims), "finite numbers", -_MOST, _MOST),
+            "bounds": ((n, n_rules), "finite numbers", -_MOST, _MOST),
+            "price_usd_per_Bps": ((n, n_dims), "finite prices of 0 or more", 0.0, _MOST),
+            "fixed_cost_usd": ((n,), "finite costs of 0 or more", 0.0, _MOST),
+            "limit_s": ((n,), "times above 0, infinite for none", _LEAST, np.inf),
         }
-        return [
-            Fault(f"got an array of shape {found}", f"expected {shape}", path=name)
-            for name, shape in expected.items()
-            if (found := getattr(self, name).shape) != shape
-        ]
-
-    def _number_faults(self) -> list[Fault]:
-        owners = (owner for owner, _ in owned_numbers(self.structure.root))
-        is_bytes = [isinstance(owner, Transfer) for owner in owners]
-        n_bytes = self.time_numbers[:, np.array(is_bytes, dtype=bool)]
-        fine = {
-            "time_numbers": _are_amounts(self.time_numbers) and bool((n_bytes > 0).all()),
-            "coefficients": bool(np.isfinite(self.coefficients).all()),
-            "bounds": bool(np.isfinite(self.bounds).all()),
-            "price_usd_per_Bps": _are_amounts(self.price_usd_per_Bps),
-            "fixed_cost_usd": _are_amounts(self.fixed_cost_usd),
-            "limit_s": bool((self.limit_s > 0).all()),
-        }
-        return [
-            Fault("got a number out of range", f"expected {_MEANING[name]}", path=name)
-            for name, good in fine.items()
-            if not good
-        ]
-
-
-def _are_amounts(values: Array) -> bool:
-    return bool((np.isfinite(values) & (values >= 0)).all())
 
 
 def fits_a_batch(problem: Problem) -> bool:
@@ -332,8 +310,7 @@ class Plans:
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Network and fixed cost, shape (n,), of bandwidths (n_dims, n)."""
         network_usd = (self.price_usd_per_Bps * bandwidth_bytes_per_s).sum(axis=0)
-        total: Array = self.fixed_cost_usd + network_usd
-        return total
+        return np.asarray(self.fixed_cost_usd + network_usd)
 
 
 def interval_bounds(rules: RuleRows) -> tuple[Array, Array]:
@@ -419,8 +396,7 @@ def _fast_split(plans: Plans, traffic: Array) -> Array:
     budget = sizes.max(axis=0, initial=BYTES_PER_S_PER_GBPS)
     budget = np.maximum(budget, plans.lower.max(axis=0))
     reach = np.where(np.isfinite(plans.upper), plans.upper, budget)
-    split: Array = reach * share / share.sum(axis=0)
-    return split
+    return np.asarray(reach * share / share.sum(axis=0))
 
 
 def _cheap_split(plans: Plans, traffic: Array) -> Array:
@@ -431,8 +407,7 @@ def _cheap_split(plans: Plans, traffic: Array) -> Array:
     price = np.maximum(price, _FREE_SHARE * price.max(axis=0))
     price = np.where(price > 0, price, 1.0)
     spread = np.sqrt(traffic * price).sum(axis=0)
-    needed: Array = np.sqrt(traffic / price) * spread / np.where(seconds > 0, seconds, 1.0)
-    return needed
+    return np.asarray(np.sqrt(traffic / price) * spread / np.where(seconds > 0, seconds, 1.0))
 
 
 def plans_alone(problem: Problem, lower: Array, upper: Array) -> Plans:

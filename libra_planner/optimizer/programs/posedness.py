@@ -428,7 +428,10 @@ def _least(rows: RuleRows, cost: Array, *, last_upper: float | None = None) -> t
 
 
 def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
-    met = _meets_without_traffic(problem, conflict)
+    rows = _rule_rows(conflict, problem.topology.n_dims)
+    unit = bandwidth_units(rows)
+    status, _ = _least(rows.scaled(unit[:, None]), np.zeros(len(unit)))
+    met = status != _INFEASIBLE  # Without bandwidth for all traffic.
     starved = " while every dimension with traffic has bandwidth" if met else ""
     several = len(set(map(rule_key, conflict))) > 1
     about_cost = problem.fixed_cost_usd and any(rule.cost_factor for rule in conflict)
@@ -439,9 +442,3 @@ def _infeasible(problem: Problem, conflict: tuple[Rule, ...]) -> Infeasible:
         f"{fixed}; loosen or remove {'one of them' if several else 'it'}"
     )
     return Infeasible(message, tuple(rule.text for rule in conflict))
-
-
-def _meets_without_traffic(problem: Problem, rules: Sequence[Rule]) -> bool:
-    rows = _rule_rows(rules, problem.topology.n_dims)
-    unit = bandwidth_units(rows)
-    return _least(rows.scaled(unit[:, None]), np.zeros(len(unit)))[0] != _INFEASIBLE
