@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from libra_planner.plain_text import visible
@@ -316,12 +317,11 @@ def finite(value: float | None) -> float | None:
 def attributes(item: object, *names: str, **others: str) -> dict[str, Any]:
     """Attributes of an object that JSON has under the same names or, behind them, others.
 
-    >>> attributes(complex(3, math.nan), "real", other="imag")
-    {'real': 3.0, 'other': None}
+    >>> attributes(complex(3, math.nan), "real", other="imag", twice="real.real")
+    {'real': 3.0, 'other': None, 'twice': 3.0}
     """
-    values = {
-        key: getattr(item, name) for key, name in ({name: name for name in names} | others).items()
-    }
+    keys = {name: name for name in names} | others
+    values = {key: attrgetter(name)(item) for key, name in keys.items()}
     return {key: finite(x) if isinstance(x, float) else x for key, x in values.items()}
 
 

@@ -18,6 +18,7 @@ from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views import plan, spread
 from libra_planner.views.cells import (
     Block,
     Cell,
@@ -29,25 +30,6 @@ from libra_planner.views.cells import (
 )
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import algorithm_lines, hotspot_blocks, phase_table, phases_payload
-from libra_planner.views.plan import (
-    as_checked,
-    line_text,
-    memory_markup,
-    memory_payload,
-    plan_notes,
-)
-from libra_planner.views.spread import (
-    NOTHING_DRAWN,
-    histogram_payload,
-    mean_text,
-    numbers,
-    seed_figures,
-    spread,
-    spread_table,
-    timed,
-    timed_histogram,
-    two_digits,
-)
 
 LEAST_FOR_HISTOGRAM = 10
 """Seeds below which a histogram says no more than the percentiles."""
@@ -109,9 +91,9 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "dimensions": _dimensions(checked),
         "phases": phases_payload(report),
         "hotspot": hotspot,
-        "memory": memory_payload(problem.step.memory),
+        "memory": plan.memory_payload(problem.step.memory),
         "settings": list(problem.settings),
-        "violated": [attributes(one, "rule", "line", "by", "unit") for one in checked.violated],
+        "violated": plan.violations(checked.violated),
         "violated_on_links": [
             {"rule": limit.text, "line": limit.line, "by": late_s, "unit": "s"}
             for limit, late_s in checked.late
@@ -147,12 +129,12 @@ _OVER_SEEDS = ("effective_step_time_s", "slowdown", "fim_percent")
 def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
     """Step times, slowdown and FIM over the seeds."""
     keys: dict[str, Any] = {
-        **numbers(report, "ideal_step_time_s", "spray_step_time_s"),
-        **seed_figures(report, *_OVER_SEEDS, statistics=statistics),
-        **numbers(report, "fim_floor_percent"),
+        **attributes(report, "ideal_step_time_s", "spray_step_time_s"),
+        **spread.seed_figures(report, *_OVER_SEEDS, statistics=statistics),
+        **attributes(report, "fim_floor_percent"),
     }
     if len(report.seeds) > 1:
-        keys["step_time_histogram"] = histogram_payload(report.effective_step_time_s)
+        keys["step_time_histogram"] = spread.histogram_payload(report.effective_step_time_s)
     return keys
 
 
@@ -166,9 +148,9 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
             "block": block,
             "asked_GBps": gigabytes_per_s(one.asked_Bps),
             "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
-            **numbers(one, "ideal_efficiency"),
-            **seed_figures(one, "efficiency", "fim_percent", statistics=checked.statistics),
-            **numbers(one, "fim_floor_percent"),
+            **attributes(one, "ideal_efficiency"),
+            **spread.seed_figures(one, "efficiency", "fim_percent", statistics=checked.statistics),
+            **attributes(one, "fim_floor_percent"),
             "oversubscription": links.oversubscription,
             **parts_payload(built),
         }
@@ -203,7 +185,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from built_notes(design)
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)
-    yield from plan_notes(as_checked(checked.links.problem))
+    yield from plan.plan_notes(plan.as_checked(checked.links.problem))
 
 
 def check_blocks(
@@ -227,28 +209,23 @@ def check_blocks(
         yield from map(escape, algorithm_lines(report))
     if hot is not None:
         yield from hotspot_blocks(report, hot, n_busiest=n_busiest, groups=groups, traced=traced)
-    notes = [escape(f"Note: {note}") for note in check_notes(checked)]
-    yield from ["", *notes] if notes else []
+    yield from plan.note_lines(check_notes(checked))
 
 
 def _headline(checked: CheckedPlan) -> Iterator[str]:
     report, problem, traffic = checked.report, checked.links.problem, checked.links.traffic
-    topology = problem.topology
-    name = escape(problem.workload_name)
-    yield f"[bold]{name}[/] on {topology}, {topology.n_npus:,} NPUs"
-    if problem.settings:
-        yield f"[dim]{escape(', '.join(problem.settings))}[/]"
+    yield from plan.plan_head(problem)
     vector = ", ".join(format_bandwidth(value) for value in checked.links.bandwidth_Bps)
     origin = "the plan's own optimum, found first" if checked.optimized else "as given"
     yield f"Design {vector} per NPU: {origin}"
     pairs = f"{traffic.n_queue_pairs} queue {plural('pair', traffic.n_queue_pairs)} per connection"
     shared = f", {traffic.npus_per_address} NPUs per address" * (traffic.npus_per_address > 1)
     yield f"Routed by {routed_by(report)}; placement {traffic.placement}, {pairs}{shared}"
-    yield from memory_markup(problem)
+    yield from plan.memory_markup(problem)
     for broken in checked.violated:
-        yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{line_text(broken.line)}"
+        yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{plan.line_text(broken.line)}"
     for limit, late_s in checked.late:
-        text = f"{escape(limit.text)}{line_text(limit.line)}, by {format_time(late_s)}"
+        text = f"{escape(limit.text)}{plan.line_text(limit.line)}, by {format_time(late_s)}"
         yield f"[red]Breaks a rule on its links:[/] {text}"
 
 
@@ -263,7 +240,7 @@ def routed_by(report: CheckReport) -> str:
     elif policy.per_collective:
         hashed = " (each collective by itself)"
     if not report.is_drawn:
-        return f"[bold]{policy.name}[/]{hashed}{NOTHING_DRAWN}"
+        return f"[bold]{policy.name}[/]{hashed}{spread.NOTHING_DRAWN}"
     seeds = f"seed {report.seeds[0]}"
     if report.n_routings > 1:
         seeds = f"{report.n_routings:,} seeds from {report.seeds[0]}"
@@ -300,7 +277,7 @@ def _costs(report: CheckReport) -> str:
     links = report.spray_step_time_s / report.ideal_step_time_s - 1
     routing = report.effective_step_time_s / report.spray_step_time_s - 1
     cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
-    means = mean_text(routing[: report.n_routings], _signed)
+    means = spread.mean_text(routing[: report.n_routings], _signed)
     return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
 
 
@@ -310,11 +287,11 @@ def _signed(fraction: float) -> str:
 
 def _over_seeds(report: CheckReport) -> Iterator[Block]:
     times_s = report.effective_step_time_s
-    rows = [timed("step time", times_s), ("slowdown", report.slowdown)]
+    rows = [spread.timed("step time", times_s), ("slowdown", report.slowdown)]
     rows.append(("FIM %", report.fim_percent))
-    yield from ("", spread_table(rows, f"Over {len(report.seeds):,} seeds"))
+    yield from ("", spread.spread_table(rows, f"Over {len(report.seeds):,} seeds"))
     if len(report.seeds) >= LEAST_FOR_HISTOGRAM and np.ptp(times_s) > 0:
-        yield timed_histogram("Seeds by step time,", times_s)
+        yield spread.timed_histogram("Seeds by step time,", times_s)
 
 
 def _dimension_table(checked: CheckedPlan) -> Table:
@@ -327,10 +304,10 @@ def _dimension_table(checked: CheckedPlan) -> Table:
             "block": lambda row: row[1],
             "asked": lambda row: _gbps(row[0].asked_Bps),
             "realised": lambda row: _gbps(row[0].bandwidth_Bps),
-            "sprayed %": lambda row: two_digits(100 * row[0].ideal_efficiency),
-            "efficiency %": lambda row: two_digits(100 * _mean(row[0].efficiency)),
-            "FIM %": lambda row: two_digits(_mean(row[0].fim_percent)),
-            "floor %": lambda row: two_digits(row[0].fim_floor_percent),
+            "sprayed %": lambda row: spread.two_digits(100 * row[0].ideal_efficiency),
+            "efficiency %": lambda row: spread.two_digits(100 * _mean(row[0].efficiency)),
+            "FIM %": lambda row: spread.two_digits(_mean(row[0].fim_percent)),
+            "floor %": lambda row: spread.two_digits(row[0].fim_floor_percent),
         },
         left=("dim", "tier", "block"),
         dispensable=("sprayed %", "tier", "floor %"),
@@ -354,10 +331,10 @@ def study_payload(study: FailureStudy) -> dict[str, Any]:
     return {
         "n_cases": len(study.cases),
         **attributes(study, "n_disconnected", "whole_step_time_s"),
-        "step_time_s": spread(study.step_time_s),
-        "slowdown_vs_whole": spread(study.step_time_s / study.whole_step_time_s),
-        "fim_percent": spread(study.fim_percent),
-        "step_time_histogram": histogram_payload(study.step_time_s),
+        "step_time_s": spread.spread(study.step_time_s),
+        "slowdown_vs_whole": spread.spread(study.step_time_s / study.whole_step_time_s),
+        "fim_percent": spread.spread(study.fim_percent),
+        "step_time_histogram": spread.histogram_payload(study.step_time_s),
         "cases": [_case(case) for case in study.cases[:MOST_NAMED]],
     }
 
@@ -365,7 +342,7 @@ def study_payload(study: FailureStudy) -> dict[str, Any]:
 def _case(case: FailureCase) -> dict[str, Any]:
     return {
         "name": case.name,
-        **numbers(case, "step_time_s", "fim_percent"),
+        **attributes(case, "step_time_s", "fim_percent"),
         "disconnected": case.disconnected or None,
     }
 
@@ -417,4 +394,4 @@ def failures_blocks(
         lines = draw_lines(study, failed) if is_drawn else single_failure_lines(study, n_worst)
         yield from ("", *map(escape, lines))
         if is_drawn and len(study.step_time_s) >= LEAST_FOR_HISTOGRAM:
-            yield timed_histogram("Draws by step time,", study.step_time_s)
+            yield spread.timed_histogram("Draws by step time,", study.step_time_s)

@@ -7,24 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.step.expression import COMPUTE, Array, Share
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views.cells import Block, Cell, Table, attributes, escape, finite, table_of
-from libra_planner.views.plan import (
-    amount_text,
-    equal_bandwidth_text,
-    fidelity_lines,
-    fidelity_payload,
-    group_payload,
-    line_text,
-    memory_markup,
-    memory_payload,
-    objective_notes,
-    plan_notes,
-    result_notes,
-)
+from libra_planner.views import plan
+from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table_of
 from libra_planner.views.worth import worth_table
 
 if TYPE_CHECKING:
@@ -52,10 +39,9 @@ def optimize_payload(problem: Problem, design: Design, evaluation: Evaluation) -
 
 def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """What ``evaluate --json`` prints: no solver's keys, but the rules that are broken."""
-    violated = [attributes(one, "rule", "line", "by", "unit") for one in evaluation.violated]
-    verdict = {"feasible": evaluation.feasible, "violated": violated}
     figures = _figures(problem, evaluation)
-    figures["notes"] += objective_notes(problem, evaluation)
+    figures["notes"] += plan.objective_notes(problem, evaluation)
+    verdict = {"feasible": evaluation.feasible, "violated": plan.violations(evaluation.violated)}
     return {"objective": evaluation.objective, **figures, **verdict}
 
 
@@ -75,49 +61,38 @@ def binding_rules(problem: Problem, bandwidth_bytes_per_s: Array) -> list[dict[s
 
 
 def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
-    equal = evaluation.equal
+    equal, topology = evaluation.equal, problem.topology
     return {
         "objective_kind": problem.objective,
-        **group_payload(problem, evaluation),
-        "workload": problem.workload_name,
-        "covers": problem.covers,
-        "topology": str(problem.topology),
-        "tiers": list(problem.topology.tiers),
-        "n_npus": problem.topology.n_npus,
+        **plan.group_payload(problem, evaluation),
+        **attributes(problem, workload="workload_name", covers="covers"),
+        "topology": str(topology),
+        **attributes(topology, "tiers", "n_npus"),
         "bandwidth_GBps": _vector(evaluation.bandwidth_bytes_per_s),
-        "step_time_s": evaluation.step_time_s,
-        "compute_time_s": evaluation.compute_s,
-        "communication_time_s": evaluation.communication_s,
+        **attributes(evaluation, "step_time_s", **plan.PARTS_OF_THE_STEP),
         **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "equal_bandwidth": {
             "bandwidth_GBps": _vector(equal.bandwidth_bytes_per_s),
-            "step_time_s": finite(equal.step_time_s),
-            "cost_usd": equal.cost_usd,
-            "feasible": equal.feasible,
+            **attributes(equal, "step_time_s", "cost_usd", "feasible"),
         },
-        "speedup_vs_equal": finite(evaluation.speedup_vs_equal),
-        "perf_per_cost_vs_equal": finite(evaluation.perf_per_cost_vs_equal),
+        **attributes(evaluation, "speedup_vs_equal", "perf_per_cost_vs_equal"),
         "bottlenecks": [
-            _bottleneck(problem.topology, share, evaluation.step_time_s)
+            {
+                "operation": share.label,
+                "dimensions": [topology.labels[i] for i in share.dims],
+                "time_s": share.seconds,
+                "step_time_fraction": share.seconds / evaluation.step_time_s,
+            }
             for share in evaluation.shares
             if share.label != COMPUTE
         ],
         "binding": binding_rules(problem, evaluation.bandwidth_bytes_per_s),
-        "real_link_step_time_s": evaluation.real_link_step_time_s,
-        "memory": memory_payload(problem.step.memory),
-        **fidelity_payload(problem, evaluation),
-        "settings": list(problem.settings),
-        "notes": list(plan_notes(problem)),
-    }
-
-
-def _bottleneck(topology: Topology, share: Share, step_time_s: float) -> dict[str, Any]:
-    return {
-        "operation": share.label,
-        "dimensions": [topology.labels[i] for i in share.dims],
-        "time_s": share.seconds,
-        "step_time_fraction": share.seconds / step_time_s,
+        **attributes(evaluation, "real_link_step_time_s"),
+        "memory": plan.memory_payload(problem.step.memory),
+        **plan.fidelity_payload(problem, evaluation),
+        **attributes(problem, "settings"),
+        "notes": list(plan.plan_notes(problem)),
     }
 
 
@@ -132,16 +107,20 @@ def design_blocks(
     shadow: tuple[ShadowPrice, ...] | None = None,
 ) -> Iterator[Block]:
     """A whole result: headline, bandwidths, time split, rules, what more is worth, notes."""
-    topology = problem.topology
-    name = escape(problem.workload_name)
-    yield f"[bold]{name}[/] on {topology}, {topology.n_npus:,} NPUs"
-    if problem.settings:
-        yield f"[dim]{escape(', '.join(problem.settings))}[/]"
-    yield _headline(evaluation)
+    yield from plan.plan_head(problem)
+    mean = "Weighted mean step time" if evaluation.members else "Step time"
+    system = f", system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+    yield (
+        f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
+        f"({format_time(evaluation.compute_s)} compute, "
+        f"{format_time(evaluation.communication_s)} exposed communication), "
+        f"network cost [bold]{format_usd(evaluation.network_cost_usd)}[/]"
+        f"{system * bool(evaluation.fixed_cost_usd)}"
+    )
     yield from _objective(problem, evaluation)
-    yield from fidelity_lines(evaluation)
+    yield from plan.fidelity_lines(evaluation)
     yield _against_equal(problem, evaluation)
-    yield from memory_markup(problem)
+    yield from plan.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
     yield from ("", _bandwidth_table(problem, evaluation), "")
     if evaluation.members:
@@ -151,25 +130,7 @@ def design_blocks(
     worth = worth_table(shadow or ())
     if worth is not None:
         yield from ("", worth)
-    notes = [escape(f"Note: {note}") for note in result_notes(problem, evaluation)]
-    yield from ["", *notes] if notes else []
-
-
-def _headline(evaluation: Evaluation) -> str:
-    mean = "Weighted mean step time" if evaluation.members else "Step time"
-    return (
-        f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
-        f"({format_time(evaluation.compute_s)} compute, "
-        f"{format_time(evaluation.communication_s)} exposed communication), "
-        f"{_cost(evaluation)}"
-    )
-
-
-def _cost(evaluation: Evaluation) -> str:
-    network = f"network cost [bold]{format_usd(evaluation.network_cost_usd)}[/]"
-    if not evaluation.fixed_cost_usd:
-        return network
-    return f"{network}, system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+    yield from plan.note_lines(plan.result_notes(problem, evaluation))
 
 
 def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
@@ -191,13 +152,12 @@ def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 def _against_equal(problem: Problem, evaluation: Evaluation) -> str:
     """The comparison of C9, and at equal cost where that baseline breaks the rules."""
     equal = evaluation.equal
-    per_cost = evaluation.perf_per_cost_vs_equal
-    per_dollar = (
-        f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar" if per_cost else ""
-    )
+    per_cost, per_dollar = evaluation.perf_per_cost_vs_equal, ""
+    if per_cost:
+        per_dollar = f" and gives [bold]{per_cost:.3f}x[/] its performance per dollar"
     text = (
         f"[bold]{evaluation.speedup_vs_equal:.3f}x[/] as fast as equal bandwidth "
-        f"({equal_bandwidth_text(evaluation)}){per_dollar}"
+        f"({plan.equal_bandwidth_text(evaluation)}){per_dollar}"
     )
     rate = float(problem.price_usd_per_Bps.sum())
     if equal.feasible or not rate:
@@ -314,11 +274,10 @@ def waits_on(problem: Problem, share: Share) -> str:
 def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
     binding = binding_rules(problem, evaluation.bandwidth_bytes_per_s)
     broken = {violation.rule for violation in evaluation.violated}
-    if binding or broken:
-        yield ""
+    yield from [""] if binding or broken else []
     for rule in binding:
         if rule["rule"] not in broken:
-            yield f"Binds: {escape(rule['rule'])}{line_text(rule['line'])}"
+            yield f"Binds: {escape(rule['rule'])}{plan.line_text(rule['line'])}"
     for one in evaluation.violated:
-        text = f"{escape(one.rule)}{line_text(one.line)}, by {amount_text(one)}"
+        text = f"{escape(one.rule)}{plan.line_text(one.line)}, by {plan.amount_text(one)}"
         yield f"[red]Broken:[/] {text}"

@@ -20,31 +20,8 @@ from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.loads import are_alike, distribution
 from libra_planner.units import format_time, gigabytes_per_s
+from libra_planner.views import links, spread
 from libra_planner.views.cells import Block, Histogram, attributes, csv_of, finite
-from libra_planner.views.links import (
-    busiest_blocks,
-    busiest_interfaces,
-    busiest_links,
-    counted,
-    group_rows,
-    groups_blocks,
-    hop_rows,
-    hops_blocks,
-    layer_row,
-    layer_table,
-    plural,
-)
-from libra_planner.views.spread import (
-    NOTHING_DRAWN,
-    figures,
-    histogram_payload,
-    mean_text,
-    numbers,
-    spread,
-    spread_table,
-    timed,
-    whole_figures,
-)
 
 
 def flows_payload(
@@ -66,11 +43,14 @@ def flows_payload(
     if report.gap is not None:
         payload["gap"] = finite(report.gap)
     payload["n_failed_links"] = int(np.unique(routed.fabric.failed).size)
-    payload["busiest_links"] = busiest_links(routed, n_busiest)
+    payload["busiest_links"] = links.busiest_links(routed, n_busiest)
     if groups:
-        payload["groups"] = group_rows(routed)
+        payload["groups"] = links.group_rows(routed)
     if traced is not None:
-        payload["trace"] = {"flow_id": routed.flows.ids[traced], "hops": hop_rows(routed, traced)}
+        payload["trace"] = {
+            "flow_id": routed.flows.ids[traced],
+            "hops": links.hop_rows(routed, traced),
+        }
     return payload
 
 
@@ -79,11 +59,11 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
     payload = {
         "policy": "measured",
         "n_flows": len(measured.trace.flow_ids),
-        "layers": [layer_row(layer) for layer in measured.layers],
-        **numbers(measured, "fim_percent", "fim_floor_percent"),
+        "layers": [links.layer_row(layer) for layer in measured.layers],
+        **attributes(measured, "fim_percent", "fim_floor_percent"),
         **dict.fromkeys(("makespan_s", "ideal_makespan_s", "slowdown")),
         "idle_links_known": measured.counts_idle,
-        "busiest_links": busiest_interfaces(measured, n_busiest),
+        "busiest_links": links.busiest_interfaces(measured, n_busiest),
     }
     if groups:
         payload["groups"] = [
@@ -91,7 +71,7 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
                 "layer": group.layer,
                 "group": group.switch,
                 **attributes(group, "n_links", "n_flows"),
-                **numbers(group, "fim_percent"),
+                **attributes(group, "fim_percent"),
                 "max_flows": group.max_flows,
             }
             for group in measured.groups
@@ -112,19 +92,19 @@ def _over_seeds(
             _layer_over_seeds(seeds, reports, i, statistics=statistics)
             for i in range(len(seeds.first.layers))
         ],
-        **figures("fim_percent", seeds.fim_percent, statistics=statistics),
+        **spread.figures("fim_percent", seeds.fim_percent, statistics=statistics),
         "fim_floor_percent": _summary([x.fim_floor_percent for x in reports], statistics),
-        **figures("makespan_s", seeds.makespan_s, statistics=statistics),
+        **spread.figures("makespan_s", seeds.makespan_s, statistics=statistics),
         "ideal_makespan_s": _summary([x.ideal_makespan_s for x in reports], statistics),
-        **figures("slowdown", seeds.slowdown, statistics=statistics),
+        **spread.figures("slowdown", seeds.slowdown, statistics=statistics),
     }
     if statistics:
-        found["fim_histogram"] = histogram_payload(seeds.fim_percent)
+        found["fim_histogram"] = spread.histogram_payload(seeds.fim_percent)
     return found
 
 
 def _summary(samples: Sequence[float], statistics: bool) -> dict[str, float | None] | float | None:
-    return spread(samples) if statistics else finite(distribution(samples).mean)
+    return spread.spread(samples) if statistics else finite(distribution(samples).mean)
 
 
 def _layer_over_seeds(
@@ -132,14 +112,14 @@ def _layer_over_seeds(
 ) -> dict[str, Any]:
     """A layer's figures over seeds, with their spread beside."""
     floors = [report.layers[i].fim_floor_percent for report in reports]
-    row = layer_row(seeds.first.layers[i])
+    row = links.layer_row(seeds.first.layers[i])
     return {
         **{name: row[name] for name in ("name", "n_links", "n_flows")},
-        **figures("fim_percent", seeds.layer_fim_percent[i], statistics=statistics),
+        **spread.figures("fim_percent", seeds.layer_fim_percent[i], statistics=statistics),
         "fim_floor_percent": _summary(floors, statistics),
-        **figures("max_over_mean", seeds.layer_max_over_mean[i], statistics=statistics),
-        **whole_figures("max_flows", seeds.layer_max_flows[i], statistics=statistics),
-        **whole_figures("idle_links", seeds.layer_n_idle[i], statistics=statistics),
+        **spread.figures("max_over_mean", seeds.layer_max_over_mean[i], statistics=statistics),
+        **spread.whole_figures("max_flows", seeds.layer_max_flows[i], statistics=statistics),
+        **spread.whole_figures("idle_links", seeds.layer_n_idle[i], statistics=statistics),
     }
 
 
@@ -151,7 +131,7 @@ def mean_layers(seeds: SeedReports) -> list[LayerReport]:
             fim_percent=distribution(seeds.layer_fim_percent[i]).mean,
             max_over_mean=distribution(seeds.layer_max_over_mean[i]).mean,
             max_flows=distribution(seeds.layer_max_flows[i]).mean,
-            n_idle=whole_figures("n", seeds.layer_n_idle[i], statistics=False)["n"],
+            n_idle=spread.whole_figures("n", seeds.layer_n_idle[i], statistics=False)["n"],
         )
         for i, layer in enumerate(seeds.first.layers)
     ]
@@ -179,7 +159,7 @@ def flows_blocks(
     if not routed.statistics or routed.n_routings == 1:
         several = routed.n_routings > 1 and routed.seeds
         seeds = several or reports_by_seed([routed.report])
-        yield from (layer_table(mean_layers(seeds), n_routings=len(seeds.seeds)), "")
+        yield from (links.layer_table(mean_layers(seeds), n_routings=len(seeds.seeds)), "")
         yield from _totals(routed, seeds)
     else:
         yield from _seeds(routed.seeds or reports_by_seed([routed.report]), routed.floor_percent)
@@ -187,21 +167,21 @@ def flows_blocks(
         shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
         n = len(routed.disconnected_seeds)
         more = ", ..." if n > 10 else ""
-        yield f"Left out: {plural('seed', n)} {shown}{more}, which cut hosts off"
+        yield f"Left out: {links.plural('seed', n)} {shown}{more}, which cut hosts off"
     if groups:
-        yield from groups_blocks(group_rows(routed))
+        yield from links.groups_blocks(links.group_rows(routed))
     title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.n_routings > 1 else "")
-    yield from busiest_blocks(busiest_links(routed, n_busiest), title)
+    yield from links.busiest_blocks(links.busiest_links(routed, n_busiest), title)
     if traced is not None:
-        yield from hops_blocks(routed, traced)
+        yield from links.hops_blocks(routed, traced)
 
 
 def measured_blocks(measured: MeasuredReport, *, n_busiest: int, groups: bool) -> Iterator[Block]:
     """The same from a trace, which has no rates."""
     trace = measured.trace
     n_flows, n_hops = len(trace.flow_ids), len(trace.flow)
-    yield f"[bold]Measured[/]: {counted(n_flows, 'flow')} over {counted(n_hops, 'hop')}"
-    yield from ("", layer_table(measured.layers), "")
+    yield f"[bold]Measured[/]: {links.counted(n_flows, 'flow')} over {links.counted(n_hops, 'hop')}"
+    yield from ("", links.layer_table(measured.layers), "")
     yield _overall(measured.fim_percent, measured.fim_floor_percent)
     if not measured.counts_idle:
         yield (
@@ -209,23 +189,27 @@ def measured_blocks(measured: MeasuredReport, *, n_busiest: int, groups: bool) -
             "interfaces between switches with --interfaces, or give the fabric"
         )
     if groups:
-        yield from groups_blocks([vars(one) | {"group": one.switch} for one in measured.groups])
-    yield from busiest_blocks(busiest_interfaces(measured, n_busiest), "Busiest interfaces")
+        yield from links.groups_blocks(
+            [vars(one) | {"group": one.switch} for one in measured.groups]
+        )
+    yield from links.busiest_blocks(
+        links.busiest_interfaces(measured, n_busiest), "Busiest interfaces"
+    )
 
 
 def _headline(routed: RoutedList) -> str:
     report, fabric = routed.report, routed.fabric
     policy = report.policy
-    tiers = ", ".join(counted(n, tier) for tier, n in fabric.n_switches.items())
+    tiers = ", ".join(links.counted(n, tier) for tier, n in fabric.n_switches.items())
     hashed = f" ({policy.hash} hash)" if policy.kind.reads_headers else ""
     seeds = f", seed {report.seed}"
     if not routed.is_drawn:
-        seeds = NOTHING_DRAWN
+        seeds = spread.NOTHING_DRAWN
     elif routed.seeds is not None:
         seeds = f", {_seeds_text(routed)}"
     return (
-        f"[bold]{policy.name}[/]{hashed}{seeds}: {counted(report.n_flows, 'flow')} between "
-        f"{counted(fabric.n_hosts, 'host')}, {tiers}{_failed_text(fabric)}"
+        f"[bold]{policy.name}[/]{hashed}{seeds}: {links.counted(report.n_flows, 'flow')} between "
+        f"{links.counted(fabric.n_hosts, 'host')}, {tiers}{_failed_text(fabric)}"
     )
 
 
@@ -259,14 +243,14 @@ def _overall(fim: float, floor: float, what: str = "FIM", means: str = "") -> st
 
 def _totals(routed: RoutedList, seeds: SeedReports) -> Iterator[Block]:
     report, fim = routed.report, distribution(seeds.fim_percent)
-    means = mean_text(seeds.fim_percent, "{:.2f} %".format)
+    means = spread.mean_text(seeds.fim_percent, "{:.2f} %".format)
     yield _overall(fim.mean, routed.floor_percent, means=means)
     # Where links have failed another division of the packets may be faster than an even one.
     even = "sprayed evenly" if routed.fabric.failed.size else "ideal (sprayed)"
     makespan_s, slowdown = (distribution(x).mean for x in (seeds.makespan_s, seeds.slowdown))
     slower = "-" if np.isnan(slowdown) else f"{slowdown:.3f}x"
     if not np.isnan(makespan_s):
-        means = mean_text(seeds.slowdown, "{:.3f}x".format)
+        means = spread.mean_text(seeds.slowdown, "{:.3f}x".format)
         yield (
             f"Makespan [bold]{format_time(makespan_s)}[/], {even} "
             f"{format_time(routed.ideal_makespan_s)}: slowdown [bold]{slower}[/]"
@@ -285,10 +269,10 @@ def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
             if not one.is_host
         ),
         ("FIM between switches %", seeds.fim_percent),
-        timed("makespan", seeds.makespan_s),
+        spread.timed("makespan", seeds.makespan_s),
         ("slowdown", seeds.slowdown),
     ]
-    yield from (spread_table(rows, "Over the seeds"), "")
+    yield from (spread.spread_table(rows, "Over the seeds"), "")
     if np.isnan(seeds.fim_percent).all():
         yield _overall(np.nan, np.nan)
         return

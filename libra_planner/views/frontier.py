@@ -49,7 +49,7 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
     """Every design with its cost and step time, and what is proven of them."""
     topology = escape(f"{problem.workload_name} on {problem.topology}")
     yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
-    yield from (escape(one.text) for one in memory_lines(problem))
+    yield from map(escape, memory_lines(problem))
     yield from ("", _table(problem, points), "")
     if _best(points) is not None:
         yield "* least step time x cost of these; objective performance_per_cost finds the least"

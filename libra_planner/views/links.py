@@ -30,9 +30,10 @@ from libra_planner.views.cells import (
     escape,
     finite,
     number,
+    table,
     table_of,
 )
-from libra_planner.views.spread import numbers, two_digits, whole
+from libra_planner.views.spread import two_digits, whole
 
 MOST_NAMED = 10
 """Flows of a link that are named."""
@@ -45,7 +46,7 @@ def layer_row(layer: LayerReport) -> dict[str, Any]:
     """One layer of a report."""
     return {
         **attributes(layer, "name", "n_links", "n_flows"),
-        **numbers(layer, "fim_percent", "fim_floor_percent", "max_over_mean"),
+        **attributes(layer, "fim_percent", "fim_floor_percent", "max_over_mean"),
         "max_flows": whole(layer.max_flows),
         "idle_links": layer.n_idle,
     }
@@ -80,24 +81,22 @@ def layer_table(
 def group_rows(routed: RoutedList) -> list[dict[str, Any]]:
     """FIM of each ECMP group: the links of a switch to the tier above, in each direction."""
     rows = []
-    for layer in routed.fabric.layers:
-        if layer.is_host:
-            continue
-        n_groups = layer.n_links // layer.n_per_group
+    for layer in [layer for layer in routed.fabric.layers if not layer.is_host]:
+        shape = (layer.n_links // layer.n_per_group, -1)
         tier = "leaf" if layer.name in ("leaf_up", "spine_down") else "spine"
-        counts = routed.report.counts[layer.links].reshape(n_groups, -1)
-        capacity = routed.fabric.capacity_Bps[layer.links].reshape(n_groups, -1)
-        fims = fim_percent(counts, capacity)
+        counts = routed.report.counts[layer.links].reshape(shape)
+        capacity = routed.fabric.capacity_Bps[layer.links].reshape(shape)
+        fims = fim_percent(counts, capacity).tolist()
         rows += [
             {
                 "layer": layer.name,
                 "group": f"{tier} {i}",
                 "n_links": int((capacity[i] > 0).sum()),
                 "n_flows": whole(round(float(counts[i].sum()), 9)),
-                "fim_percent": finite(float(fims[i])),
+                "fim_percent": finite(fim),
                 "max_flows": whole(counts[i].max()),
             }
-            for i in range(n_groups)
+            for i, fim in enumerate(fims)
         ]
     return rows
 
@@ -106,25 +105,20 @@ def groups_blocks(rows: list[dict[str, Any]]) -> Iterator[Block]:
     """The worst groups; all of them are in the JSON."""
     ranked = [row for row in rows if row["n_flows"]]
     ranked.sort(key=lambda row: -(row["fim_percent"] or 0.0))
-    shown = ranked[:_MOST_GROUPS]
-    if not shown:
-        return
-    worst = f", the worst {len(shown)} of {len(ranked)}" if len(shown) < len(ranked) else ""
-    yield ""
-    yield table_of(
-        f"ECMP groups{worst}",
-        shown,
-        {
-            "layer": lambda row: row["layer"],
-            "switch": lambda row: row["group"],
-            "links": lambda row: count(row["n_links"]),
-            "flows": lambda row: f"{row['n_flows']:,.6g}",
-            "FIM %": lambda row: two_digits(row["fim_percent"]),
-            "max flows": lambda row: f"{row['max_flows']:,.6g}",
-        },
-        left=("layer", "switch"),
-        dispensable=_DISPENSABLE,
-    )
+    n_shown = min(len(ranked), _MOST_GROUPS)
+    worst = f", the worst {n_shown} of {len(ranked)}" if n_shown < len(ranked) else ""
+    columns: dict[str, Callable[[dict[str, Any]], Value]] = {
+        "layer": lambda row: row["layer"],
+        "switch": lambda row: row["group"],
+        "links": lambda row: count(row["n_links"]),
+        "flows": lambda row: f"{row['n_flows']:,.6g}",
+        "FIM %": lambda row: two_digits(row["fim_percent"]),
+        "max flows": lambda row: f"{row['max_flows']:,.6g}",
+    }
+    if ranked:
+        left = ("layer", "switch")
+        title, shown = f"ECMP groups{worst}", ranked[:n_shown]
+        yield from ("", table_of(title, shown, columns, left=left, dispensable=_DISPENSABLE))
 
 
 def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:
@@ -176,16 +170,13 @@ def busiest_interfaces(measured: MeasuredReport, n: int) -> list[dict[str, Any]]
 
 def busiest_blocks(rows: list[dict[str, Any]], title: str) -> Iterator[Block]:
     """The busiest links or interfaces under a title, if there are any."""
-    if rows:
-        yield from ("", title)
+    yield from ("", title) if rows else ()
     for row in rows:
-        load = ""
-        if "load_GBps" in row:
-            load = f", {row['load_GBps']:.2f} of {row['capacity_GBps']:.2f} GB/s"
+        load = ", {load_GBps:.2f} of {capacity_GBps:.2f} GB/s" if "load_GBps" in row else ""
         more = "" if len(row["flows"]) >= row["n_flows"] else ", ..."
         named = f": {', '.join(row['flows'])}{more}" if row["flows"] else ""
         flows = f"{row['n_flows']:,.6g} {plural('flow', row['n_flows'])}"
-        yield escape(f"  {row['link']}  {flows}{load}{named}")
+        yield escape(f"  {row['link']}  {flows}{load.format_map(row)}{named}")
         if "collectives" in row:
             parts = ", ".join(f"{name or '(none)'} {n:,}" for name, n in row["collectives"].items())
             yield escape(f"    by collective: {parts}")
@@ -212,8 +203,7 @@ def hops_blocks(routed: RoutedList, flow: int) -> Iterator[Block]:
         rate = f", {format_bandwidth(float(report.rate_Bps[flow]))} at first, ends at {finish}"
     hosts = f"host {flows.flows.src[flow]} to host {flows.flows.dst[flow]}"
     yield from ("", escape(f"Flow {flows.ids[flow]}, {hosts}{rate}"))
-    if report.links is None:
-        yield "  sprayed over all its paths"
+    yield from ["  sprayed over all its paths"] if report.links is None else []
     for row in hop_rows(routed, flow):
         n = row["n_flows"]
         yield escape(f"  {row['link']}  {n:,.6g} {plural('flow', n)}")
@@ -260,9 +250,8 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
     """Every kind of switch and cable, and how many parts there are in all."""
     names = ("dim", "parts", "number", "ports used", "ports free", "GB/s each", "optics")
     rows = [row for dimension in parts.dimensions for row in _part_rows(dimension)]
-    columns = {name: lambda row, i=i: row[i] for i, name in enumerate(names)}
     title, left = "Switches, cables and optics", ("dim", "parts")
-    yield table_of(title, rows, columns, left=left, dispensable=("ports free",))
+    yield table("", title, names, rows, left=left, dispensable=("ports free",))
     total = {name: parts.total(f"n_{name}") for name in ("switches", "cables", "optics")}
     yield "In all " + ", ".join(f"{n:,} {name}" for name, n in total.items())
 
@@ -281,21 +270,33 @@ def _part_rows(dimension: DimensionParts) -> Iterator[tuple[Value, ...]]:
 
 def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
     """Scale-up switches (C14), and networks in which groups load one another."""
-    networks = problem.links.networks
-    for one in design.dimensions:
+    built = design.dimensions
+    for one in built:
         if one.settings is not None and one.settings.one_switch and one.fabric is not None:
-            yield _scale_up(one)
-    if problem.realization is not None and any(problem.links.switches) and not any(networks):
+            yield (
+                f"{one.label}: tier {one.tier} has no NIC price, so every group has one scale-up "
+                f"switch at full bandwidth, without leaves, optics and ECMP"
+            )
+    links = problem.links
+    if problem.realization is not None and any(links.switches) and not any(links.networks):
         yield (
             "no switch of this fabric has a NIC price: what fabric.realization says of switches "
             "applies to none, unless it stands under a tier's name"
         )
-    for one in design.dimensions:
+    for one in built:
         if one.is_network and one.settings and one.settings.port_speed_Bps is None:
-            yield _open_speed(one)
+            speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
+            yield (
+                f"the plan gives no port_speed for {one.label}, so its ports run at exactly "
+                f"{speed}; a report buys the slowest ports that are sold and suffice"
+            )
         if (one.oversubscription or 0) > 1 and isinstance(one.fabric, Clos):
-            yield _oversubscribed(one, one.fabric)
-    for dim, one in enumerate(design.dimensions):
+            hosts, uplinks = one.fabric.hosts_per_leaf, one.fabric.n_uplinks
+            yield (
+                f"{one.label}: leaves are oversubscribed {one.oversubscription:.4g}:1 as built: a "
+                f"full leaf has {hosts:,} host ports and {uplinks:,} uplink{'s' * (uplinks != 1)}"
+            )
+    for dim, one in enumerate(built):
         found = sharing(design.topology, dim, one)
         if found is not None:
             yield _shared(one, str(design.topology.dimensions[dim]), found)
@@ -317,10 +318,8 @@ def built_notes(design: RealizedDesign) -> Iterator[str]:
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
             nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
             speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
-            yield (
-                f"{one.label}: {nics} of {speed} per NPU, "
-                f"{format_bandwidth(one.asked_Bps)} is asked for; step times use all of it"
-            )
+            asked = f"{format_bandwidth(one.asked_Bps)} is asked for"
+            yield f"{one.label}: {nics} of {speed} per NPU, {asked}; step times use all of it"
 
 
 def _ignored(built: RealizedDimension) -> Iterator[str]:
@@ -330,29 +329,6 @@ def _ignored(built: RealizedDimension) -> Iterator[str]:
         given = " and ".join(f"{key}: {n}" for key, n in counts.items() if n is not None)
         if given:
             yield f"{built.label}: one switch holds all endpoints of a network, {given} is not used"
-
-
-def _scale_up(built: RealizedDimension) -> str:
-    return (
-        f"{built.label}: tier {built.tier} has no NIC price, so every group has one scale-up "
-        f"switch at full bandwidth, without leaves, optics and ECMP"
-    )
-
-
-def _open_speed(built: RealizedDimension) -> str:
-    speed = format_bandwidth(built.bandwidth_Bps / built.n_nics)
-    return (
-        f"the plan gives no port_speed for {built.label}, so its ports run at exactly {speed}; a "
-        f"report buys the slowest ports that are sold and suffice"
-    )
-
-
-def _oversubscribed(built: RealizedDimension, fabric: Clos) -> str:
-    hosts, uplinks = fabric.hosts_per_leaf, fabric.n_uplinks
-    return (
-        f"{built.label}: leaves are oversubscribed {built.oversubscription:.4g}:1 as built: a full "
-        f"leaf has {hosts:,} host ports and {uplinks:,} uplink{'s' * (uplinks != 1)}"
-    )
 
 
 def _shared(built: RealizedDimension, block: str, found: Sharing) -> str:

@@ -13,18 +13,8 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time
+from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, count, escape, finite, table_of
-from libra_planner.views.links import (
-    MOST_NAMED,
-    busiest_links,
-    group_rows,
-    groups_blocks,
-    hop_rows,
-    hops_blocks,
-    layer_row,
-    layer_table,
-    plural,
-)
 from libra_planner.views.spread import figures, two_digits
 from libra_planner.workload.operations import Communication
 
@@ -102,7 +92,7 @@ def _phase_row(phase: PhaseReport, spread: Mapping[str, Array], choice: Decision
         "worst_round": {
             **attributes(worst, "name", "share", "n_flows"),
             "slowdown": finite(worst.time_s / worst.ideal_s),
-            "layers": [layer_row(layer) for layer in worst.layers],
+            "layers": [links.layer_row(layer) for layer in worst.layers],
         },
     }
 
@@ -147,13 +137,13 @@ def hotspot_payload(
         "busiest_links": link_rows(hot, n_busiest),
     }
     if hot.routed is not None and groups:
-        payload["groups"] = group_rows(hot.routed)
+        payload["groups"] = links.group_rows(hot.routed)
     if traced is not None:
         payload["trace"] = {
             "flow": traced.routed.flows.ids[traced.number],
             "dimension": traced.label,
             "round": traced.round_name,
-            "hops": hop_rows(traced.routed, traced.number),
+            "hops": links.hop_rows(traced.routed, traced.number),
         }
     return payload
 
@@ -162,12 +152,12 @@ def link_rows(hot: Hotspot, n: int) -> list[dict[str, Any]]:
     """The busiest links, with the number of groups whose flows are on them."""
     if hot.routed is None:
         return []
-    return [_with_groups(row) for row in busiest_links(hot.routed, n)]
+    return [_with_groups(row) for row in links.busiest_links(hot.routed, n)]
 
 
 def _with_groups(row: dict[str, Any]) -> dict[str, Any]:
     found = row.pop("collectives", {})
-    return row | {"n_groups": len(found), "groups": dict(list(found.items())[:MOST_NAMED])}
+    return row | {"n_groups": len(found), "groups": dict(list(found.items())[: links.MOST_NAMED])}
 
 
 def hotspot_blocks(
@@ -183,15 +173,15 @@ def hotspot_blocks(
         f"Loses most{first}: [bold]{escape(users)}[/] on {hot.phase.label}{which}: "
         f"[bold]{worst.time_s / worst.ideal_s:.3f}x[/] the time of sprayed packets"
     )
-    yield from ("", layer_table(worst.layers))
+    yield from ("", links.layer_table(worst.layers))
     rows = link_rows(hot, n_busiest)
     if rows:
         yield from ("", f"Busiest links there, seed {report.seeds[0]}")
     yield from (escape(f"  {_link_text(row)}") for row in rows)
     if hot.routed is not None and groups:
-        yield from groups_blocks(group_rows(hot.routed))
+        yield from links.groups_blocks(links.group_rows(hot.routed))
     if traced is not None:
-        yield from hops_blocks(traced.routed, traced.number)
+        yield from links.hops_blocks(traced.routed, traced.number)
         yield f"  in {escape(traced.round_name)} on {traced.label}"
 
 
@@ -200,4 +190,4 @@ def _link_text(row: dict[str, Any]) -> str:
     more = ", ..." if n_flows > n_shown else ""
     groups = f" of {n_groups} groups" if n_groups > 1 else ""
     named = f": NPUs {', '.join(row['flows'][:n_shown])}{more}" if row["flows"] else ""
-    return f"{row['link']}  {n_flows:,.6g} {plural('flow', int(n_flows))}{groups}{named}"
+    return f"{row['link']}  {n_flows:,.6g} {links.plural('flow', int(n_flows))}{groups}{named}"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
-from libra_planner.views.cells import attributes, escape, finite
+from libra_planner.views.cells import attributes, escape
 from libra_planner.workload.operations import MOST_SHARDED, ModelStates
 
 _HOW_TO_SAY = (
@@ -21,34 +21,41 @@ WARNING = "WARNING: "
 """What a line begins with that warns."""
 
 
-@dataclass(frozen=True)
-class MemoryLine:
-    """A sentence on the memory of an NPU.
+def plan_head(problem: Problem) -> Iterator[str]:
+    """The workload and the fabric of a plan, and its settings."""
+    topology = problem.topology
+    yield f"[bold]{escape(problem.workload_name)}[/] on {topology}, {topology.n_npus:,} NPUs"
+    if problem.settings:
+        yield f"[dim]{escape(', '.join(problem.settings))}[/]"
 
-    Parameters
-    ----------
-    text : without markup.
-    warns : whether the model does not fit as the plan has it.
+
+def note_lines(notes: Iterable[str]) -> list[str]:
+    """Notes below an empty line, if there are any."""
+    lines = [escape(f"Note: {note}") for note in notes]
+    return ["", *lines] if lines else []
+
+
+def violations(violated: Iterable[Violation]) -> list[dict[str, Any]]:
+    """Broken rules for JSON."""
+    return [attributes(one, "rule", "line", "by", "unit") for one in violated]
+
+
+def memory_lines(problem: Problem) -> Iterator[str]:
+    """What the models need on an NPU, and whether they fit; none where no workload knows it.
+
+    A line begins with :data:`WARNING` where the model does not fit as the plan has it.
     """
-
-    text: str
-    warns: bool = False
-
-
-def memory_lines(problem: Problem) -> Iterator[MemoryLine]:
-    """What the models need on an NPU, and whether they fit; none where no workload knows it."""
     for name, states in problem.step.memories.items():
         of = f" of {name}" if problem.members else ""
-        yield MemoryLine(f"Memory per NPU{of}: {needs(states)}")
-        warns = states.fits is False
+        yield f"Memory per NPU{of}: {needs(states)}"
         said = verdict(states, of)
-        yield MemoryLine(WARNING + said if warns else said[0].upper() + said[1:], warns)
+        yield WARNING + said if states.fits is False else said[0].upper() + said[1:]
 
 
 def memory_markup(problem: Problem) -> Iterator[str]:
     """The lines for a terminal."""
-    for line in memory_lines(problem):
-        yield f"[red]{escape(line.text)}[/]" if line.warns else escape(line.text)
+    for line in map(escape, memory_lines(problem)):
+        yield f"[red]{line}[/]" if line.startswith(WARNING) else line
 
 
 def memory_payload(states: ModelStates | None) -> dict[str, Any] | None:
@@ -65,14 +72,11 @@ def memory_payload(states: ModelStates | None) -> dict[str, Any] | None:
 
 def needs(states: ModelStates) -> str:
     """Bytes by kind, and the least that ZeRO leaves of them."""
-    kinds = (
-        f"{format_bytes(states.weights_bytes)} weights",
-        f"{format_bytes(states.gradients_bytes)} gradients",
-        f"{format_bytes(states.optimizer_bytes)} optimizer states",
-    )
+    kinds = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer states"}
+    parts = (f"{format_bytes(getattr(states, f'{k}_bytes'))} {x}" for k, x in kinds.items())
     sharded = f"{format_bytes(states.sharded_bytes)} if all is sharded over DP {states.dp}"
     total = format_bytes(states.total_bytes)
-    return f"{' + '.join(kinds)} = {total}; {sharded}; activations are not counted"
+    return f"{' + '.join(parts)} = {total}; {sharded}; activations are not counted"
 
 
 def brief_verdict(states: ModelStates) -> str:
@@ -118,28 +122,25 @@ def verdict(states: ModelStates, of: str = "") -> str:
     return f"the model{of} needs ZeRO: {over}; {with_zero}. The step time is without ZeRO"
 
 
-if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation, Violation
-
 NEEDS_OPTIMA = (
     "the objective {} compares each workload with its own optimum, which only optimize finds: "
     "it has no value here"
 )
 
 
+PARTS_OF_THE_STEP = {"compute_time_s": "compute_s", "communication_time_s": "communication_s"}
+"""Attributes by the names that JSON has for them."""
+
+
 def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of a group in JSON results; none for a plan with one workload."""
     if not problem.members:
         return {}
-    memories = problem.step.memories
     workloads = [
         {
-            **attributes(member, "name", "weight", "step_time_s"),
-            "compute_time_s": member.compute_s,
-            "communication_time_s": member.communication_s,
-            "speedup_vs_equal": finite(member.speedup_vs_equal),
-            "own_optimum_s": member.own_optimum_s,
-            "memory": memory_payload(memories.get(member.name)),
+            **attributes(member, "name", "weight", "step_time_s", **PARTS_OF_THE_STEP),
+            **attributes(member, "speedup_vs_equal", "own_optimum_s"),
+            "memory": memory_payload(problem.step.memories.get(member.name)),
         }
         for member in evaluation.members
     ]
@@ -154,10 +155,6 @@ def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 _ALGORITHMS = "algorithms"
 """The key of a plan that its collectives run by on real links, whatever its fidelity."""
-
-if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation, Violation
-    from libra_planner.problem import Problem
 
 
 def plan_notes(problem: Problem) -> Iterator[str]:
@@ -187,24 +184,13 @@ def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         )
 
 
-if TYPE_CHECKING:
-    from libra_planner.evaluation import Evaluation, Violation
-
-
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of ``--json``; null where a plan's fidelity has no such figure."""
-    balanced = evaluation.balanced
-    return {
-        "chunks": problem.n_chunks,
-        "exact_step_time_s": evaluation.exact_step_time_s,
-        "model_gap": evaluation.model_gap,
-        "balanced": balanced
-        and {
-            "step_time_s": balanced.step_time_s,
-            "gain": evaluation.balanced_gain,
-            "aggregate_bound_s": balanced.aggregate_bound_s,
-        },
-    }
+    keys = {"step_time_s": "balanced.step_time_s", "gain": "balanced_gain"}
+    keys |= {"aggregate_bound_s": "balanced.aggregate_bound_s"}
+    figures = attributes(evaluation, "exact_step_time_s", "model_gap")
+    balanced = attributes(evaluation, **keys) if evaluation.balanced else None
+    return {"chunks": problem.n_chunks, **figures, "balanced": balanced}
 
 
 def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:

@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from libra_planner.fabric.clos import Array
-from libra_planner.routing.loads import Distribution, distribution
+from libra_planner.routing.loads import distribution
 from libra_planner.units import time_unit
-from libra_planner.views.cells import Histogram, Table, finite, table_of
+from libra_planner.views.cells import Histogram, Table, attributes, finite, table
 
 NOTHING_DRAWN = ": no path is drawn, one routing"
 """What stands after a policy in place of its seeds."""
+
+
+STATISTICS = ("mean", "sd", "p5", "p50", "p95")
+"""What is said of a figure over seeds."""
 
 
 def whole(value: float) -> float | int:
@@ -22,14 +26,7 @@ def whole(value: float) -> float | int:
 
 def spread(samples: Array | Sequence[float]) -> dict[str, float | None]:
     """Statistics over seeds."""
-    found: Distribution = distribution(samples)
-    return {
-        "mean": finite(found.mean),
-        "sd": finite(found.sd),
-        "p5": finite(found.p5),
-        "p50": finite(found.p50),
-        "p95": finite(found.p95),
-    }
+    return attributes(distribution(samples), *STATISTICS)
 
 
 def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) -> dict[str, Any]:
@@ -46,15 +43,6 @@ def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) ->
         f"{name}_min": min(known, default=None),
         f"{name}_max": max(known, default=None),
     }
-
-
-def numbers(item: object, *names: str) -> dict[str, float | None]:
-    """Figures of an object that JSON has under the same names.
-
-    >>> numbers(complex(1, math.nan), "real", "imag")
-    {'real': 1.0, 'imag': None}
-    """
-    return {name: finite(getattr(item, name)) for name in names}
 
 
 def seed_figures(item: object, *names: str, statistics: bool) -> dict[str, Any]:
@@ -108,15 +96,9 @@ def histogram_payload(samples: Array | Sequence[float]) -> dict[str, Any]:
 
 def spread_table(rows: Sequence[tuple[str, Array]], title: str) -> Table:
     """Statistics over seeds of figures with a name; those that are all nan are left out."""
-    found = [(name, distribution(samples)) for name, samples in rows]
-    known = [(name, one) for name, one in found if not math.isnan(one.mean)]
-
-    def column(key: str) -> Callable[[tuple[str, Distribution]], str]:
-        return lambda row: f"{getattr(row[1], key):,.3f}"
-
-    names = ("mean", "sd", "p5", "p50", "p95")
-    columns = {"figure": lambda row: row[0], **{name: column(name) for name in names}}
-    return table_of(title, known, columns, left=("figure",))
+    found = [(name, attributes(distribution(x), *STATISTICS).values()) for name, x in rows]
+    known = [(name, *(f"{x:,.3f}" for x in values)) for name, values in found if None not in values]
+    return table("", title, ("figure", *STATISTICS), known, left=("figure",))
 
 
 def timed(name: str, seconds: Array) -> tuple[str, Array]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.costs.prices import LinkOption
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
@@ -42,28 +42,20 @@ def _worth(price: ShadowPrice) -> dict[str, Any]:
 def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
     """What one unit more is worth, without what is worth nothing; ``None`` if nothing is."""
     worth = [price for price in shadow if price.d_step_time_s or price.d_cost_usd]
-    columns = {"one more": _unit, "of": _name, "step time": _seconds, "cost": _dollars}
+    columns: dict[str, Callable[[ShadowPrice], str]] = {
+        "one more": lambda price: _coarse_unit(price)[0] + " less" * (price.side == "left"),
+        "of": _name,
+        "step time": lambda price: _change(price, price.d_step_time_s, format_time),
+        "cost": lambda price: _change(price, price.d_cost_usd, format_usd),
+    }
     title, left = "What one more is worth", ("one more", "of")
     return table_of(title, worth, columns, left=left, is_wrapped=True) if worth else None
-
-
-def _unit(price: ShadowPrice) -> str:
-    unit, _ = _coarse_unit(price)
-    return f"{unit} less" if price.side == "left" else unit
 
 
 def _name(price: ShadowPrice) -> str:
     if price.subject == "dimension":
         return f"{price.name}, given free"
-    if price.subject == "cost":
-        return "cost"
-    return f"{price.name}{line_text(price.line)}"
-
-
-def _per_unit(price: ShadowPrice) -> float:
-    """Shown units over the entry's, with the sign of the side."""
-    _, factor = _coarse_unit(price)
-    return -factor if price.side == "left" else factor
+    return "cost" if price.subject == "cost" else f"{price.name}{line_text(price.line)}"
 
 
 def _coarse_unit(price: ShadowPrice) -> tuple[str, float]:
@@ -75,14 +67,10 @@ def _coarse_unit(price: ShadowPrice) -> tuple[str, float]:
     return unit, quantity.units[unit] / quantity.unit_factor
 
 
-def _seconds(price: ShadowPrice) -> str:
-    change = price.d_step_time_s * _per_unit(price)
-    return f"{'-' if change < 0 else '+'}{format_time(abs(change))}" if change else "-"
-
-
-def _dollars(price: ShadowPrice) -> str:
-    change = price.d_cost_usd * _per_unit(price)
-    return f"{'-' if change < 0 else '+'}{format_usd(abs(change))}" if change else "-"
+def _change(price: ShadowPrice, per_unit: float, text: Callable[[float], str]) -> str:
+    """What one shown unit changes, with the sign of the side."""
+    change = per_unit * _coarse_unit(price)[1] * (-1 if price.side == "left" else 1)
+    return f"{'-' if change < 0 else '+'}{text(abs(change))}" if change else "-"
 
 
 def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, Any]:
@@ -92,33 +80,38 @@ def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, An
         "bandwidth_GBps": [gigabytes_per_s(value) for value in free.bandwidth_bytes_per_s],
         "objective": free.objective,
     }
+    options = [
+        option
+        and {
+            "dimension": label,
+            "bandwidth_GBps": gigabytes_per_s(option.bandwidth_bytes_per_s),
+            "speed_GBps": gigabytes_per_s(option.speed_bytes_per_s),
+            **attributes(option, "n_ports", "cost_usd"),
+            "name": option.name or None,
+        }
+        for label, option in zip(labels, design.options, strict=True)
+    ]
     figures = {
-        "options": [
-            option and _option(label, option)
-            for label, option in zip(labels, design.options, strict=True)
-        ],
+        "options": options,
         "n_combinations": design.n_combinations,
         "continuous": continuous,
         "no_continuous": design.no_continuous or None,
-        "loss_vs_continuous": design.loss_vs_continuous,
+        **attributes(design, "loss_vs_continuous"),
     }
     return {"catalogue": figures}
-
-
-def _option(label: str, option: LinkOption) -> dict[str, Any]:
-    return {
-        "dimension": label,
-        "bandwidth_GBps": gigabytes_per_s(option.bandwidth_bytes_per_s),
-        "speed_GBps": gigabytes_per_s(option.speed_bytes_per_s),
-        **attributes(option, "n_ports", "cost_usd"),
-        "name": option.name or None,
-    }
 
 
 def catalogue_lines(problem: Problem, design: CatalogueDesign) -> list[str]:
     """Plain lines that say what to buy and what is lost against any bandwidth."""
     scope = f"the best of {design.n_combinations:,} purchasable combinations"
-    return [f"{purchase_text(problem, design)}: {scope}", _loss(problem, design)]
+    bought, free = f"{purchase_text(problem, design)}: {scope}", design.continuous
+    if free is None or design.loss_vs_continuous is None:
+        reason = design.no_continuous or "its objective is zero"
+        return [bought, f"No continuous optimum to compare with: {reason}"]
+    vector = ", ".join(format_bandwidth(value) for value in free.bandwidth_bytes_per_s)
+    loss = f"{_OBJECTIVES[problem.objective]} {design.loss_vs_continuous:+.2%}"
+    rules = "of the same rules at the price book's linear prices"
+    return [bought, f"{loss} against the continuous optimum {rules} ({vector})"]
 
 
 def purchase_text(problem: Problem, design: CatalogueDesign) -> str:
@@ -128,15 +121,3 @@ def purchase_text(problem: Problem, design: CatalogueDesign) -> str:
         for label, option in zip(problem.topology.labels, design.options, strict=True)
     )
     return f"Buy per NPU: {', '.join(bought)}"
-
-
-def _loss(problem: Problem, design: CatalogueDesign) -> str:
-    free, loss = design.continuous, design.loss_vs_continuous
-    if free is None or loss is None:
-        reason = design.no_continuous or "its objective is zero"
-        return f"No continuous optimum to compare with: {reason}"
-    vector = ", ".join(format_bandwidth(value) for value in free.bandwidth_bytes_per_s)
-    return (
-        f"{_OBJECTIVES[problem.objective]} {loss:+.2%} against the continuous optimum of the "
-        f"same rules at the price book's linear prices ({vector})"
-    )

@@ -174,8 +174,7 @@ def notes(problem: Problem, evaluation: Evaluation) -> Text:
     from libra_planner.views.plan import memory_lines, result_notes
     from libra_planner.views.renderers.terminal import note_lines
 
-    memory = (line.text for line in memory_lines(problem))
-    return note_lines([*memory, *result_notes(problem, evaluation)])
+    return note_lines([*memory_lines(problem), *result_notes(problem, evaluation)])
 
 
 _CARDS = ("headline", "worth", "waits", "notes")

@@ -95,7 +95,7 @@ def _faults(one: Candidate) -> list[str]:
     if one.evaluation.violated:
         broken = "; ".join(violation.rule for violation in one.evaluation.violated)
         found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
-    memory = (line.text for line in memory_lines(one.proposal.problem) if line.warns)
+    memory = (text for text in memory_lines(one.proposal.problem) if text.startswith(WARNING))
     found += [f"Design {one.letter}: {text.removeprefix(WARNING)}." for text in memory]
     found += [f"Design {one.letter}: {text}." for text in one.included_faults]
     for bridge in one.bridges if one.check is None else ():
