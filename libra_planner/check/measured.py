@@ -57,10 +57,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class MeasuredGroup:
-    """Links of one switch in one layer."""
+    """Links of one switch, which is the group, in one layer."""
 
     layer: str
-    switch: str
+    group: str
     n_links: int
     n_flows: int
     fim_percent: float
@@ -186,7 +186,7 @@ def _groups(trace: Trace, index: int, counts: Indices) -> list[MeasuredGroup]:
     return [
         MeasuredGroup(
             layer=trace.layers[index],
-            switch=trace.switches[trace.switch[links[0]]],
+            group=trace.switches[trace.switch[links[0]]],
             n_links=len(links),
             n_flows=int(counts[links].sum()),
             fim_percent=float(fim_percent(counts[links])),

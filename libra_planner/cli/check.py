@@ -12,7 +12,7 @@ from libra_planner.processes import uncollected
 from libra_planner.studies.checks import checked_jobs, checked_plan
 from libra_planner.views import check as view
 from libra_planner.views.jobs import jobs_blocks, jobs_payload
-from libra_planner.views.phases import hotspot_payload
+from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 
 
 def check(options: argparse.Namespace) -> None:
@@ -34,11 +34,12 @@ def check(options: argparse.Namespace) -> None:
     found = checked_plan(options.plan, question, progress_of)
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": found.traced}
     if options.json:
-        hot = None if found.hot is None else hotspot_payload(found.hot, **wanted)
+        worst = None if found.hot is None else hotspot_payload(found.hot, **wanted)
         studies = {name: view.study_payload(study) for name, study in found.failures.items()}
-        print_json(view.check_payload(found.checked, hot) | studies)
+        print_json(view.check_payload(found.checked, worst) | studies)
         return
-    show(view.check_blocks(found.checked, found.hot, **wanted))
+    hot = [] if found.hot is None else hotspot_blocks(found.checked.report, found.hot, **wanted)
+    show(view.check_blocks(found.checked, hot))
     counts = {"cable": options.fail_links, "spine": options.fail_spines}
     failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
     show(view.failures_blocks(found.failures, " and ".join(failed), n_worst=options.busiest))

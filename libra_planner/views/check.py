@@ -9,27 +9,18 @@ from typing import Any
 import numpy as np
 
 from libra_planner.check.degraded import FailureCase, FailureStudy
-from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Violation
-from libra_planner.fabric.clos import Array, Clos
+from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views import plan, spread
-from libra_planner.views.cells import (
-    Block,
-    Cell,
-    Table,
-    attributes,
-    escape,
-    number,
-    table_of,
-)
+from libra_planner.views import cells, plan, spread
+from libra_planner.views.cells import Block, Cell, Table, attributes, escape
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
-from libra_planner.views.phases import algorithm_lines, hotspot_blocks, phase_table, phases_payload
+from libra_planner.views.phases import algorithm_lines, phase_table, phases_payload
 
 LEAST_FOR_HISTOGRAM = 10
 """Seeds below which a histogram says no more than the percentiles."""
@@ -82,8 +73,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         **traffic_keys(checked.links.traffic),
         "workload": problem.workload_name,
         "topology": str(problem.topology),
-        "tiers": list(problem.topology.tiers),
-        "n_npus": problem.topology.n_npus,
+        **attributes(problem.topology, "tiers", "n_npus"),
         "optimized": checked.optimized,
         "bandwidth_GBps": [gigabytes_per_s(value) for value in checked.links.bandwidth_Bps],
         "realized_GBps": [gigabytes_per_s(value) for value in report.design.bandwidth_Bps],
@@ -92,7 +82,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "phases": phases_payload(report),
         "hotspot": hotspot,
         "memory": plan.memory_payload(problem.step.memory),
-        "settings": list(problem.settings),
+        **attributes(problem, "settings"),
         "violated": plan.violations(checked.violated),
         "violated_on_links": [
             {"rule": limit.text, "line": limit.line, "by": late_s, "unit": "s"}
@@ -116,11 +106,8 @@ def routing_keys(report: CheckReport) -> dict[str, Any]:
 
 def traffic_keys(traffic: TrafficSettings) -> dict[str, Any]:
     """How NPUs use their NICs."""
-    return {
-        "placement": traffic.placement,
-        "queue_pairs": traffic.n_queue_pairs,
-        "npus_per_address": traffic.npus_per_address,
-    }
+    keys = {"queue_pairs": "n_queue_pairs", "npus_per_address": "npus_per_address"}
+    return attributes(traffic, "placement", **keys)
 
 
 _OVER_SEEDS = ("effective_step_time_s", "slowdown", "fim_percent")
@@ -130,7 +117,7 @@ def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
     """Step times, slowdown and FIM over the seeds."""
     keys: dict[str, Any] = {
         **attributes(report, "ideal_step_time_s", "spray_step_time_s"),
-        **spread.seed_figures(report, *_OVER_SEEDS, statistics=statistics),
+        **spread.seed_figures(attributes(report, *_OVER_SEEDS), statistics=statistics),
         **attributes(report, "fim_floor_percent"),
     }
     if len(report.seeds) > 1:
@@ -143,13 +130,14 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
     parts = design_parts(report.design).dimensions
     return [
         {
-            "dimension": one.label,
-            "tier": one.tier,
+            **attributes(one, dimension="label", tier="tier"),
             "block": block,
             "asked_GBps": gigabytes_per_s(one.asked_Bps),
             "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
             **attributes(one, "ideal_efficiency"),
-            **spread.seed_figures(one, "efficiency", "fim_percent", statistics=checked.statistics),
+            **spread.seed_figures(
+                attributes(one, "efficiency", "fim_percent"), statistics=checked.statistics
+            ),
             **attributes(one, "fim_floor_percent"),
             "oversubscription": links.oversubscription,
             **parts_payload(built),
@@ -188,34 +176,25 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from plan.plan_notes(plan.as_checked(checked.links.problem))
 
 
-def check_blocks(
-    checked: CheckedPlan,
-    hot: Hotspot | None,
-    *,
-    n_busiest: int,
-    groups: bool,
-    traced: TracedFlow | None,
-) -> Iterator[Block]:
+def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     """Headline, step times, dimensions, parts, phases, what loses most, notes."""
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
-    if checked.has_statistics:
-        yield from _over_seeds(report)
+    yield from _over_seeds(report) if checked.has_statistics else ()
     yield from ("", _dimension_table(checked), "")
     yield from parts_blocks(design_parts(report.design))
     if report.phases:
         yield from ("", phase_table(report))
         yield from map(escape, algorithm_lines(report))
-    if hot is not None:
-        yield from hotspot_blocks(report, hot, n_busiest=n_busiest, groups=groups, traced=traced)
+    yield from hot
     yield from plan.note_lines(check_notes(checked))
 
 
 def _headline(checked: CheckedPlan) -> Iterator[str]:
     report, problem, traffic = checked.report, checked.links.problem, checked.links.traffic
     yield from plan.plan_head(problem)
-    vector = ", ".join(format_bandwidth(value) for value in checked.links.bandwidth_Bps)
+    vector = ", ".join(map(format_bandwidth, checked.links.bandwidth_Bps))
     origin = "the plan's own optimum, found first" if checked.optimized else "as given"
     yield f"Design {vector} per NPU: {origin}"
     pairs = f"{traffic.n_queue_pairs} queue {plural('pair', traffic.n_queue_pairs)} per connection"
@@ -260,16 +239,10 @@ def _step_times(checked: CheckedPlan) -> Iterator[tuple[str, float]]:
 def step_time_table(rows: Iterable[tuple[str, float]]) -> Table:
     """Named step times, each with its ratio to the first."""
     (first, ideal_s), *others = rows
-    return table_of(
-        "Step time",
-        [(first, ideal_s), *others],
-        {
-            "step time": lambda row: row[0],
-            "time": lambda row: format_time(row[1]),
-            "vs ideal": lambda row: f"{row[1] / ideal_s:.3f}x",
-        },
-        left=("step time",),
-    )
+    times_s = [(first, ideal_s), *others]
+    shown = [(name, format_time(s), f"{s / ideal_s:.3f}x") for name, s in times_s]
+    headings = ("step time", "time", "vs ideal")
+    return cells.table("", "Step time", headings, shown, left=("step time",))
 
 
 def _costs(report: CheckReport) -> str:
@@ -287,15 +260,15 @@ def _signed(fraction: float) -> str:
 
 def _over_seeds(report: CheckReport) -> Iterator[Block]:
     times_s = report.effective_step_time_s
-    rows = [spread.timed("step time", times_s), ("slowdown", report.slowdown)]
-    rows.append(("FIM %", report.fim_percent))
+    others = (("slowdown", report.slowdown), ("FIM %", report.fim_percent))
+    rows = [spread.timed("step time", times_s), *others]
     yield from ("", spread.spread_table(rows, f"Over {len(report.seeds):,} seeds"))
     if len(report.seeds) >= LEAST_FOR_HISTOGRAM and np.ptp(times_s) > 0:
         yield spread.timed_histogram("Seeds by step time,", times_s)
 
 
 def _dimension_table(checked: CheckedPlan) -> Table:
-    return table_of(
+    return cells.table_of(
         "Dimensions: GB/s per NPU, and the share of it that collectives get",
         zip(checked.report.dimensions, checked.blocks, strict=True),
         {
@@ -305,8 +278,8 @@ def _dimension_table(checked: CheckedPlan) -> Table:
             "asked": lambda row: _gbps(row[0].asked_Bps),
             "realised": lambda row: _gbps(row[0].bandwidth_Bps),
             "sprayed %": lambda row: spread.two_digits(100 * row[0].ideal_efficiency),
-            "efficiency %": lambda row: spread.two_digits(100 * _mean(row[0].efficiency)),
-            "FIM %": lambda row: spread.two_digits(_mean(row[0].fim_percent)),
+            "efficiency %": lambda row: spread.two_digits(100 * row[0].efficiency.mean()),
+            "FIM %": lambda row: spread.two_digits(row[0].fim_percent.mean()),
             "floor %": lambda row: spread.two_digits(row[0].fim_floor_percent),
         },
         left=("dim", "tier", "block"),
@@ -315,11 +288,7 @@ def _dimension_table(checked: CheckedPlan) -> Table:
 
 
 def _gbps(bandwidth_Bps: float) -> Cell:
-    return number(gigabytes_per_s(bandwidth_Bps), 2)
-
-
-def _mean(samples: Array) -> float:
-    return float(samples.mean())
+    return cells.number(gigabytes_per_s(bandwidth_Bps), 2)
 
 
 MOST_NAMED = 10
@@ -335,32 +304,40 @@ def study_payload(study: FailureStudy) -> dict[str, Any]:
         "slowdown_vs_whole": spread.spread(study.step_time_s / study.whole_step_time_s),
         "fim_percent": spread.spread(study.fim_percent),
         "step_time_histogram": spread.histogram_payload(study.step_time_s),
-        "cases": [_case(case) for case in study.cases[:MOST_NAMED]],
+        "cases": [
+            attributes(case, "name", "step_time_s", "fim_percent")
+            | {"disconnected": case.disconnected or None}
+            for case in study.cases[:MOST_NAMED]
+        ],
     }
 
 
-def _case(case: FailureCase) -> dict[str, Any]:
-    return {
-        "name": case.name,
-        **attributes(case, "step_time_s", "fim_percent"),
-        "disconnected": case.disconnected or None,
-    }
+def failures_blocks(
+    studies: dict[str, FailureStudy], failed: str, *, n_worst: int
+) -> Iterator[Block]:
+    """Studies of failures, after those of the check; ``failed`` says what in each draw.
+
+    Of an N-1 study the worst cases are listed.
+    """
+    for name, study in studies.items():
+        is_drawn, n = name == "failures", study.n_disconnected
+        what = f"{failed} failed" if is_drawn else "any one cable or spine failed (N-1)"
+        yield from ("", escape(f"With {what}, {_times(study)}"))
+        for cut in [case for case in study.cases if case.disconnected][:1]:
+            cases = "1 case cuts" if n == 1 else f"{n:,} cases cut"
+            rest = f"left out of the times; {cut.name}: {cut.disconnected}"
+            yield escape(f"  {cases} hosts off, {rest}")
+        if not is_drawn:
+            joined = [case for case in study.cases if not case.disconnected]
+            yield from (escape(_case_text(case, study)) for case in joined[:n_worst])
+        elif len(study.step_time_s) >= LEAST_FOR_HISTOGRAM:
+            yield spread.timed_histogram("Draws by step time,", study.step_time_s)
 
 
-def draw_lines(study: FailureStudy, what: str) -> Iterator[str]:
-    """Drawn failures in words; ``what`` fails in every draw."""
-    yield f"With {what} failed, {_times(study)}"
-    yield from _cut_off(study)
-
-
-def single_failure_lines(study: FailureStudy, n: int) -> Iterator[str]:
-    """The N-1 study in words, with the worst ``n`` cases."""
-    yield f"With any one cable or spine failed (N-1), {_times(study)}"
-    yield from _cut_off(study)
-    for case in [case for case in study.cases if not case.disconnected][:n]:
-        slower = case.step_time_s / study.whole_step_time_s
-        fim = "" if np.isnan(case.fim_percent) else f", FIM {case.fim_percent:.2f} %"
-        yield f"  {case.name}: {format_time(case.step_time_s)} ({slower:.3f}x{fim})"
+def _case_text(case: FailureCase, study: FailureStudy) -> str:
+    slower = case.step_time_s / study.whole_step_time_s
+    fim = "" if np.isnan(case.fim_percent) else f", FIM {case.fim_percent:.2f} %"
+    return f"  {case.name}: {format_time(case.step_time_s)} ({slower:.3f}x{fim})"
 
 
 def _times(study: FailureStudy) -> str:
@@ -368,30 +345,9 @@ def _times(study: FailureStudy) -> str:
     times = study.step_time_s
     if not len(times):
         return f"{n_cases}: all cut hosts off"
-    found, whole_s = distribution(times), study.whole_step_time_s
-    worst_s = float(times.max())
+    found, worst_s, whole_s = distribution(times), times.max(), study.whole_step_time_s
     return (
         f"{n_cases}: step time {format_time(found.mean)} on average "
         f"({found.mean / whole_s:.3f}x of {format_time(whole_s)} with nothing failed), "
         f"p95 {format_time(found.p95)}, worst {format_time(worst_s)} ({worst_s / whole_s:.3f}x)"
     )
-
-
-def _cut_off(study: FailureStudy) -> Iterator[str]:
-    cut = [case for case in study.cases if case.disconnected]
-    if cut:
-        n = len(cut)
-        cases = "1 case cuts" if n == 1 else f"{n:,} cases cut"
-        yield f"  {cases} hosts off, left out of the times; {cut[0].name}: {cut[0].disconnected}"
-
-
-def failures_blocks(
-    studies: dict[str, FailureStudy], failed: str, *, n_worst: int
-) -> Iterator[Block]:
-    """Studies of failures, after those of the check; ``failed`` says what in each draw."""
-    for name, study in studies.items():
-        is_drawn = name == "failures"
-        lines = draw_lines(study, failed) if is_drawn else single_failure_lines(study, n_worst)
-        yield from ("", *map(escape, lines))
-        if is_drawn and len(study.step_time_s) >= LEAST_FOR_HISTOGRAM:
-            yield spread.timed_histogram("Draws by step time,", study.step_time_s)

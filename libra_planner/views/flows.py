@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,28 +30,23 @@ def flows_payload(
 ) -> dict[str, Any]:
     """What ``flows --json`` prints."""
     report, policy = routed.report, routed.report.policy
-    payload: dict[str, Any] = {
+    seeds, cut_off = routed.seeds or reports_by_seed([report]), routed.disconnected_seeds
+    payload = {
         "policy": policy.name,
         "hash": policy.hash if policy.kind.reads_headers else None,
-        "seed": report.seed,
-        "n_flows": report.n_flows,
+        **attributes(report, "seed", "n_flows"),
+        "n_seeds": len(seeds.seeds),
+        "n_routings": routed.n_routings,
+        **_over_seeds(seeds, routed.draws or [seeds.first], statistics=routed.statistics),
+        **({"disconnected_seeds": list(cut_off)} if cut_off else {}),
+        **(attributes(report, "gap") if report.gap is not None else {}),
+        "n_failed_links": int(np.unique(routed.fabric.failed).size),
+        "busiest_links": links.busiest_links(routed, n_busiest),
+        **({"groups": links.group_rows(routed)} if groups else {}),
     }
-    seeds = routed.seeds or reports_by_seed([report])
-    payload |= {"n_seeds": len(seeds.seeds), "n_routings": routed.n_routings}
-    payload |= _over_seeds(seeds, routed.draws, statistics=routed.statistics)
-    if routed.disconnected_seeds:
-        payload["disconnected_seeds"] = list(routed.disconnected_seeds)
-    if report.gap is not None:
-        payload["gap"] = finite(report.gap)
-    payload["n_failed_links"] = int(np.unique(routed.fabric.failed).size)
-    payload["busiest_links"] = links.busiest_links(routed, n_busiest)
-    if groups:
-        payload["groups"] = links.group_rows(routed)
     if traced is not None:
-        payload["trace"] = {
-            "flow_id": routed.flows.ids[traced],
-            "hops": links.hop_rows(routed, traced),
-        }
+        hops = links.hop_rows(routed, traced)
+        payload["trace"] = {"flow_id": routed.flows.ids[traced], "hops": hops}
     return payload
 
 
@@ -65,61 +61,46 @@ def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) 
         "idle_links_known": measured.counts_idle,
         "busiest_links": links.busiest_interfaces(measured, n_busiest),
     }
-    if groups:
-        payload["groups"] = [
-            {
-                "layer": group.layer,
-                "group": group.switch,
-                **attributes(group, "n_links", "n_flows"),
-                **attributes(group, "fim_percent"),
-                "max_flows": group.max_flows,
-            }
-            for group in measured.groups
-        ]
-    return payload
+    return payload | ({"groups": _measured_groups(measured)} if groups else {})
+
+
+def _measured_groups(measured: MeasuredReport) -> list[dict[str, Any]]:
+    return [attributes(group, *vars(group)) for group in measured.groups]
 
 
 def _over_seeds(
-    seeds: SeedReports, draws: Sequence[FlowReport], *, statistics: bool
+    seeds: SeedReports, reports: Sequence[FlowReport], *, statistics: bool
 ) -> dict[str, Any]:
     """The figures of a report over seeds: means or statistics, with their spread beside.
 
-    Floors and ideals depend on the seed only where it draws failures.
+    Floors and ideals depend on the seed only where it draws failures: ``reports`` has them.
     """
-    reports = draws or [seeds.first]
-    found = {
-        "layers": [
-            _layer_over_seeds(seeds, reports, i, statistics=statistics)
-            for i in range(len(seeds.first.layers))
-        ],
-        **spread.figures("fim_percent", seeds.fim_percent, statistics=statistics),
-        "fim_floor_percent": _summary([x.fim_floor_percent for x in reports], statistics),
-        **spread.figures("makespan_s", seeds.makespan_s, statistics=statistics),
-        "ideal_makespan_s": _summary([x.ideal_makespan_s for x in reports], statistics),
-        **spread.figures("slowdown", seeds.slowdown, statistics=statistics),
-    }
-    if statistics:
-        found["fim_histogram"] = spread.histogram_payload(seeds.fim_percent)
-    return found
+    figures = partial(spread.figures, statistics=statistics)
+    whole_figures = partial(spread.whole_figures, statistics=statistics)
 
+    def summary(samples: Sequence[float]) -> dict[str, float | None] | float | None:
+        return spread.spread(samples) if statistics else finite(distribution(samples).mean)
 
-def _summary(samples: Sequence[float], statistics: bool) -> dict[str, float | None] | float | None:
-    return spread.spread(samples) if statistics else finite(distribution(samples).mean)
-
-
-def _layer_over_seeds(
-    seeds: SeedReports, reports: Sequence[FlowReport], i: int, *, statistics: bool
-) -> dict[str, Any]:
-    """A layer's figures over seeds, with their spread beside."""
-    floors = [report.layers[i].fim_floor_percent for report in reports]
-    row = links.layer_row(seeds.first.layers[i])
+    layers = [
+        {
+            **attributes(layer, "name", "n_links", "n_flows"),
+            **figures("fim_percent", seeds.layer_fim_percent[i]),
+            "fim_floor_percent": summary([x.layers[i].fim_floor_percent for x in reports]),
+            **figures("max_over_mean", seeds.layer_max_over_mean[i]),
+            **whole_figures("max_flows", seeds.layer_max_flows[i]),
+            **whole_figures("idle_links", seeds.layer_n_idle[i]),
+        }
+        for i, layer in enumerate(seeds.first.layers)
+    ]
+    histogram = {"fim_histogram": spread.histogram_payload(seeds.fim_percent)} if statistics else {}
     return {
-        **{name: row[name] for name in ("name", "n_links", "n_flows")},
-        **spread.figures("fim_percent", seeds.layer_fim_percent[i], statistics=statistics),
-        "fim_floor_percent": _summary(floors, statistics),
-        **spread.figures("max_over_mean", seeds.layer_max_over_mean[i], statistics=statistics),
-        **spread.whole_figures("max_flows", seeds.layer_max_flows[i], statistics=statistics),
-        **spread.whole_figures("idle_links", seeds.layer_n_idle[i], statistics=statistics),
+        "layers": layers,
+        **figures("fim_percent", seeds.fim_percent),
+        "fim_floor_percent": summary([x.fim_floor_percent for x in reports]),
+        **figures("makespan_s", seeds.makespan_s),
+        "ideal_makespan_s": summary([x.ideal_makespan_s for x in reports]),
+        **figures("slowdown", seeds.slowdown),
+        **histogram,
     }
 
 
@@ -156,18 +137,15 @@ def flows_blocks(
 ) -> Iterator[Block]:
     """Headline, layers, what it costs, busiest links; with many seeds their spread."""
     yield from (_headline(routed), "")
-    if not routed.statistics or routed.n_routings == 1:
-        several = routed.n_routings > 1 and routed.seeds
-        seeds = several or reports_by_seed([routed.report])
+    seeds = (routed.n_routings > 1 and routed.seeds) or reports_by_seed([routed.report])
+    if routed.statistics and routed.n_routings > 1:
+        yield from _seeds(seeds, routed.floor_percent)
+    else:
         yield from (links.layer_table(mean_layers(seeds), n_routings=len(seeds.seeds)), "")
         yield from _totals(routed, seeds)
-    else:
-        yield from _seeds(routed.seeds or reports_by_seed([routed.report]), routed.floor_percent)
-    if routed.disconnected_seeds:
-        shown = ", ".join(map(str, routed.disconnected_seeds[:10]))
-        n = len(routed.disconnected_seeds)
-        more = ", ..." if n > 10 else ""
-        yield f"Left out: {links.plural('seed', n)} {shown}{more}, which cut hosts off"
+    if cut := routed.disconnected_seeds:
+        shown = ", ".join(map(str, cut[:10])) + ", ..." * (len(cut) > 10)
+        yield f"Left out: {links.plural('seed', len(cut))} {shown}, which cut hosts off"
     if groups:
         yield from links.groups_blocks(links.group_rows(routed))
     title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.n_routings > 1 else "")
@@ -189,37 +167,27 @@ def measured_blocks(measured: MeasuredReport, *, n_busiest: int, groups: bool) -
             "interfaces between switches with --interfaces, or give the fabric"
         )
     if groups:
-        yield from links.groups_blocks(
-            [vars(one) | {"group": one.switch} for one in measured.groups]
-        )
-    yield from links.busiest_blocks(
-        links.busiest_interfaces(measured, n_busiest), "Busiest interfaces"
-    )
+        yield from links.groups_blocks(_measured_groups(measured))
+    busiest = links.busiest_interfaces(measured, n_busiest)
+    yield from links.busiest_blocks(busiest, "Busiest interfaces")
 
 
 def _headline(routed: RoutedList) -> str:
-    report, fabric = routed.report, routed.fabric
-    policy = report.policy
+    report, fabric, policy = routed.report, routed.fabric, routed.report.policy
     tiers = ", ".join(links.counted(n, tier) for tier, n in fabric.n_switches.items())
     hashed = f" ({policy.hash} hash)" if policy.kind.reads_headers else ""
-    seeds = f", seed {report.seed}"
+    seeds, cut = f", seed {report.seed}", routed.disconnected_seeds
     if not routed.is_drawn:
         seeds = spread.NOTHING_DRAWN
     elif routed.seeds is not None:
-        seeds = f", {_seeds_text(routed)}"
+        found = routed.seeds.seeds.tolist()
+        listed = f"{len(found) + len(cut):,} seeds from {min([*found, *cut])}"
+        cuts = f"{len(cut):,} {'cuts' if len(cut) == 1 else 'cut'} hosts off"
+        seeds = f", {len(found):,} of {listed} ({cuts})" if cut else f", {listed}"
     return (
         f"[bold]{policy.name}[/]{hashed}{seeds}: {links.counted(report.n_flows, 'flow')} between "
         f"{links.counted(fabric.n_hosts, 'host')}, {tiers}{_failed_text(fabric)}"
     )
-
-
-def _seeds_text(routed: RoutedList) -> str:
-    """How many seeds, and how many of them failures left without a figure."""
-    found = [] if routed.seeds is None else routed.seeds.seeds.tolist()
-    cut = routed.disconnected_seeds
-    seeds = f"{len(found) + len(cut):,} seeds from {min([*found, *cut])}"
-    cuts = "cuts" if len(cut) == 1 else "cut"
-    return f"{len(found):,} of {seeds} ({len(cut):,} {cuts} hosts off)" if cut else seeds
 
 
 def _failed_text(fabric: Clos) -> str:
@@ -229,9 +197,10 @@ def _failed_text(fabric: Clos) -> str:
         "cables between switches": cable_failures(fabric),
         "cables to hosts": np.stack([hosts, fabric.reverse(hosts)], axis=1),
     }
-    down = {name: int((~fabric.alive[cables]).any(axis=1).sum()) for name, cables in kinds.items()}
-    parts = [f"{n:,} of {len(kinds[name]):,} {name} failed" for name, n in down.items() if n]
-    return "".join(f", {part}" for part in parts)
+    down = {name: (~fabric.alive[cables]).any(axis=1).sum() for name, cables in kinds.items()}
+    return "".join(
+        f", {n:,} of {len(kinds[name]):,} {name} failed" for name, n in down.items() if n
+    )
 
 
 def _overall(fim: float, floor: float, what: str = "FIM", means: str = "") -> str:
@@ -261,13 +230,9 @@ def _totals(routed: RoutedList, seeds: SeedReports) -> Iterator[Block]:
 
 
 def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
-    layers = enumerate(seeds.first.layers)
+    fims = zip(seeds.first.layers, seeds.layer_fim_percent, strict=True)
     rows = [
-        *(
-            (f"FIM {one.name} %", seeds.layer_fim_percent[i])
-            for i, one in layers
-            if not one.is_host
-        ),
+        *((f"FIM {one.name} %", fim) for one, fim in fims if not one.is_host),
         ("FIM between switches %", seeds.fim_percent),
         spread.timed("makespan", seeds.makespan_s),
         ("slowdown", seeds.slowdown),

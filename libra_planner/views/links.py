@@ -11,28 +11,12 @@ from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import LayerReport, RoutedList
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import DesignParts, DimensionParts
-from libra_planner.fabric.realization import (
-    Direct,
-    RealizedDesign,
-    RealizedDimension,
-    Sharing,
-    sharing,
-)
+from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension, sharing
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import fim_percent
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views.cells import (
-    Block,
-    Table,
-    Value,
-    attributes,
-    count,
-    escape,
-    finite,
-    number,
-    table,
-    table_of,
-)
+from libra_planner.views import cells
+from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.spread import two_digits, whole
 
 MOST_NAMED = 10
@@ -60,18 +44,18 @@ def layer_table(
 ) -> Table:
     """Imbalance of every layer; ``flows`` words the most flows of a link."""
     means = f", means of {n_routings:,} routings" if n_routings > 1 else ""
-    return table_of(
+    return cells.table_of(
         f"Layers{means}",
         layers,
         {
             "layer": lambda one: one.name,
-            "links": lambda one: count(one.n_links),
-            "flows": lambda one: count(one.n_flows),
+            "links": lambda one: cells.count(one.n_links),
+            "flows": lambda one: cells.count(one.n_flows),
             "FIM %": lambda one: two_digits(one.fim_percent),
             "floor %": lambda one: two_digits(one.fim_floor_percent),
             "max flows": lambda one: flows(one.max_flows),
             "max/mean": lambda one: two_digits(one.max_over_mean),
-            "idle links": lambda one: count(one.n_idle),
+            "idle links": lambda one: cells.count(one.n_idle),
         },
         left=("layer",),
         dispensable=_DISPENSABLE,
@@ -93,7 +77,7 @@ def group_rows(routed: RoutedList) -> list[dict[str, Any]]:
                 "group": f"{tier} {i}",
                 "n_links": int((capacity[i] > 0).sum()),
                 "n_flows": whole(round(float(counts[i].sum()), 9)),
-                "fim_percent": finite(fim),
+                "fim_percent": cells.finite(fim),
                 "max_flows": whole(counts[i].max()),
             }
             for i, fim in enumerate(fims)
@@ -107,18 +91,14 @@ def groups_blocks(rows: list[dict[str, Any]]) -> Iterator[Block]:
     ranked.sort(key=lambda row: -(row["fim_percent"] or 0.0))
     n_shown = min(len(ranked), _MOST_GROUPS)
     worst = f", the worst {n_shown} of {len(ranked)}" if n_shown < len(ranked) else ""
-    columns: dict[str, Callable[[dict[str, Any]], Value]] = {
-        "layer": lambda row: row["layer"],
-        "switch": lambda row: row["group"],
-        "links": lambda row: count(row["n_links"]),
-        "flows": lambda row: f"{row['n_flows']:,.6g}",
-        "FIM %": lambda row: two_digits(row["fim_percent"]),
-        "max flows": lambda row: f"{row['max_flows']:,.6g}",
-    }
-    if ranked:
-        left = ("layer", "switch")
-        title, shown = f"ECMP groups{worst}", ranked[:n_shown]
-        yield from ("", table_of(title, shown, columns, left=left, dispensable=_DISPENSABLE))
+    headings = ("layer", "switch", "links", "flows", "FIM %", "max flows")
+    shown = [
+        (layer, switch, cells.count(n_links), f"{n_flows:,.6g}", two_digits(fim), f"{most:,.6g}")
+        for layer, switch, n_links, n_flows, fim, most in map(dict.values, ranked[:n_shown])
+    ]
+    if shown:
+        others = {"left": ("layer", "switch"), "dispensable": _DISPENSABLE}
+        yield from ("", cells.table("", f"ECMP groups{worst}", headings, shown, **others))
 
 
 def busiest_links(routed: RoutedList, n: int) -> list[dict[str, Any]]:
@@ -251,19 +231,22 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
     names = ("dim", "parts", "number", "ports used", "ports free", "GB/s each", "optics")
     rows = [row for dimension in parts.dimensions for row in _part_rows(dimension)]
     title, left = "Switches, cables and optics", ("dim", "parts")
-    yield table("", title, names, rows, left=left, dispensable=("ports free",))
+    yield cells.table("", title, names, rows, left=left, dispensable=("ports free",))
     total = {name: parts.total(f"n_{name}") for name in ("switches", "cables", "optics")}
     yield "In all " + ", ".join(f"{n:,} {name}" for name, n in total.items())
 
 
-def _part_rows(dimension: DimensionParts) -> Iterator[tuple[Value, ...]]:
+def _part_rows(dimension: DimensionParts) -> Iterator[tuple[cells.Value, ...]]:
     label = dimension.label
     for switch in dimension.switches:
-        numbers = map(count, (switch.n_switches, switch.n_ports_used, switch.n_ports_free))
+        numbers = map(cells.count, (switch.n_switches, switch.n_ports_used, switch.n_ports_free))
         yield label, plural(switch.tier, switch.n_switches), *numbers, "", ""
     for cable in dimension.cables:
-        speed, optics = number(gigabytes_per_s(cable.speed_Bps), 2), count(cable.n_optics)
-        yield label, f"cables {cable.joins}", count(cable.n_cables), "", "", speed, optics
+        speed, optics = (
+            cells.number(gigabytes_per_s(cable.speed_Bps), 2),
+            cells.count(cable.n_optics),
+        )
+        yield label, f"cables {cable.joins}", cells.count(cable.n_cables), "", "", speed, optics
     if not dimension.switches and not dimension.cables:
         yield label, "none: no bandwidth", "0", "", "", "", ""
 
@@ -277,8 +260,8 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
                 f"{one.label}: tier {one.tier} has no NIC price, so every group has one scale-up "
                 f"switch at full bandwidth, without leaves, optics and ECMP"
             )
-    links = problem.links
-    if problem.realization is not None and any(links.switches) and not any(links.networks):
+    has_switches = any(problem.links.switches) and not any(problem.links.networks)
+    if problem.realization is not None and has_switches:
         yield (
             "no switch of this fabric has a NIC price: what fabric.realization says of switches "
             "applies to none, unless it stands under a tier's name"
@@ -299,7 +282,14 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
     for dim, one in enumerate(built):
         found = sharing(design.topology, dim, one)
         if found is not None:
-            yield _shared(one, str(design.topology.dimensions[dim]), found)
+            wiring = one.settings.wiring if one.settings is not None else ""
+            links = "uplinks" if found.where == "leaf" else "links to the cores"
+            yield (
+                f"{one.label}: with wiring {wiring} groups load one another: a {found.where} holds "
+                f"NPUs of {found.n_sharing:,} of the {found.n_groups:,} groups of "
+                f"{design.topology.dimensions[dim]}, which share its {links}. wiring: rail gives "
+                f"every group a network of its own"
+            )
 
 
 def built_notes(design: RealizedDesign) -> Iterator[str]:
@@ -329,14 +319,3 @@ def _ignored(built: RealizedDimension) -> Iterator[str]:
         given = " and ".join(f"{key}: {n}" for key, n in counts.items() if n is not None)
         if given:
             yield f"{built.label}: one switch holds all endpoints of a network, {given} is not used"
-
-
-def _shared(built: RealizedDimension, block: str, found: Sharing) -> str:
-    settings = built.settings
-    wiring = settings.wiring if settings is not None else ""
-    links = "uplinks" if found.where == "leaf" else "links to the cores"
-    return (
-        f"{built.label}: with wiring {wiring} groups load one another: a {found.where} holds NPUs "
-        f"of {found.n_sharing:,} of the {found.n_groups:,} groups of {block}, which share its "
-        f"{links}. wiring: rail gives every group a network of its own"
-    )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from libra_planner.check.hotspot import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
-from libra_planner.check.phases import PhaseReport
 from libra_planner.check.traffic import MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
-from libra_planner.fabric.clos import Array
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time
 from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, count, escape, finite, table_of
-from libra_planner.views.spread import figures, two_digits
+from libra_planner.views.spread import seed_figures, two_digits
 from libra_planner.workload.operations import Communication
 
 
@@ -39,17 +37,12 @@ def algorithms_payload(report: CheckReport) -> list[dict[str, Any]]:
 
 def choice_payload(choice: Decision) -> dict[str, Any]:
     """Why an algorithm runs, the time that it takes in a step, and that of what else could."""
+    unnamed = "faster" if choice.others else "only"
     return {
-        "chosen": _reason(choice),
+        "chosen": "named" if choice.stage.is_named else unnamed,
         "time_s": choice.time_s,
         "others": [{"algorithm": name, "time_s": s} for name, s in choice.others.items()],
     }
-
-
-def _reason(choice: Decision) -> str:
-    if choice.stage.is_named:
-        return "named"
-    return "faster" if choice.others else "only"
 
 
 def algorithm_lines(report: CheckReport) -> Iterator[str]:
@@ -73,28 +66,24 @@ def _else(choice: Decision) -> str:
 def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
     """Every phase of the first seed; figures are means over the seeds."""
     rows = zip(report.phases, report.spreads, report.choices, strict=True)
-    return [_phase_row(phase, spread, choice) for (phase, _), spread, choice in rows]
-
-
-def _phase_row(phase: PhaseReport, spread: Mapping[str, Array], choice: Decision) -> dict[str, Any]:
-    worst = phase.worst
-    return {
-        "dimension": phase.label,
-        "collectives": labels(choice.users),
-        **attributes(phase, "group_size", "algorithm"),
-        **choice_payload(choice),
-        "n_rounds": len(phase.rounds),
-        "n_flows": sum(one.n_flows for one in phase.rounds),
-        **figures("efficiency", spread["efficiency"], statistics=False),
-        **figures("slowdown", spread["slowdown"], statistics=False),
-        **figures("fim_percent", spread["fim_percent"], statistics=False),
-        "fim_floor_percent": finite(phase.fim_floor_percent),
-        "worst_round": {
-            **attributes(worst, "name", "share", "n_flows"),
-            "slowdown": finite(worst.time_s / worst.ideal_s),
-            "layers": [links.layer_row(layer) for layer in worst.layers],
-        },
-    }
+    return [
+        {
+            "dimension": phase.label,
+            "collectives": labels(choice.users),
+            **attributes(phase, "group_size", "algorithm"),
+            **choice_payload(choice),
+            "n_rounds": len(phase.rounds),
+            "n_flows": sum(one.n_flows for one in phase.rounds),
+            **seed_figures(spread, statistics=False),
+            **attributes(phase, "fim_floor_percent"),
+            "worst_round": {
+                **attributes(phase.worst, "name", "share", "n_flows"),
+                "slowdown": finite(phase.worst.time_s / phase.worst.ideal_s),
+                "layers": [links.layer_row(layer) for layer in phase.worst.layers],
+            },
+        }
+        for (phase, _), spread, choice in rows
+    ]
 
 
 def phase_table(report: CheckReport) -> Table:
@@ -150,14 +139,11 @@ def hotspot_payload(
 
 def link_rows(hot: Hotspot, n: int) -> list[dict[str, Any]]:
     """The busiest links, with the number of groups whose flows are on them."""
-    if hot.routed is None:
-        return []
-    return [_with_groups(row) for row in links.busiest_links(hot.routed, n)]
-
-
-def _with_groups(row: dict[str, Any]) -> dict[str, Any]:
-    found = row.pop("collectives", {})
-    return row | {"n_groups": len(found), "groups": dict(list(found.items())[: links.MOST_NAMED])}
+    rows = [] if hot.routed is None else links.busiest_links(hot.routed, n)
+    for row in rows:
+        found = row.pop("collectives", {})
+        row |= {"n_groups": len(found), "groups": dict(list(found.items())[: links.MOST_NAMED])}
+    return rows
 
 
 def hotspot_blocks(
@@ -175,8 +161,7 @@ def hotspot_blocks(
     )
     yield from ("", links.layer_table(worst.layers))
     rows = link_rows(hot, n_busiest)
-    if rows:
-        yield from ("", f"Busiest links there, seed {report.seeds[0]}")
+    yield from ("", f"Busiest links there, seed {report.seeds[0]}") if rows else ()
     yield from (escape(f"  {_link_text(row)}") for row in rows)
     if hot.routed is not None and groups:
         yield from links.groups_blocks(links.group_rows(hot.routed))

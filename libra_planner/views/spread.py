@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from libra_planner.fabric.clos import Array
@@ -45,9 +45,9 @@ def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) ->
     }
 
 
-def seed_figures(item: object, *names: str, statistics: bool) -> dict[str, Any]:
-    """:func:`figures` of an object that has their samples under the same names."""
-    rows = (figures(name, getattr(item, name), statistics=statistics) for name in names)
+def seed_figures(samples: Mapping[str, Array], *, statistics: bool) -> dict[str, Any]:
+    """:func:`figures` of samples by name."""
+    rows = (figures(name, found, statistics=statistics) for name, found in samples.items())
     return {key: value for row in rows for key, value in row.items()}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views.cells import Table, attributes, table_of
+from libra_planner.views.cells import Table, attributes, table
 from libra_planner.views.plan import line_text
 
 if TYPE_CHECKING:
@@ -42,34 +42,27 @@ def _worth(price: ShadowPrice) -> dict[str, Any]:
 def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
     """What one unit more is worth, without what is worth nothing; ``None`` if nothing is."""
     worth = [price for price in shadow if price.d_step_time_s or price.d_cost_usd]
-    columns: dict[str, Callable[[ShadowPrice], str]] = {
-        "one more": lambda price: _coarse_unit(price)[0] + " less" * (price.side == "left"),
-        "of": _name,
-        "step time": lambda price: _change(price, price.d_step_time_s, format_time),
-        "cost": lambda price: _change(price, price.d_cost_usd, format_usd),
-    }
-    title, left = "What one more is worth", ("one more", "of")
-    return table_of(title, worth, columns, left=left, is_wrapped=True) if worth else None
+    rows = map(_worth_row, worth)
+    headings, left = ("one more", "of", "step time", "cost"), ("one more", "of")
+    title = "What one more is worth"
+    return table("", title, headings, rows, left=left, is_wrapped=True) if worth else None
 
 
-def _name(price: ShadowPrice) -> str:
-    if price.subject == "dimension":
-        return f"{price.name}, given free"
-    return "cost" if price.subject == "cost" else f"{price.name}{line_text(price.line)}"
+def _worth_row(price: ShadowPrice) -> tuple[str, ...]:
+    """One more of what it is, and what that changes, with the sign of the side."""
+    unit, size = price.unit, 1.0
+    if price.subject != "price":  # Which is money per bandwidth.
+        quantity = quantity_in(price.unit)
+        unit = quantity.coarse_unit or quantity.unit
+        size = quantity.units[unit] / quantity.unit_factor
+    less, sign = (" less", -1) if price.side == "left" else ("", 1)
+    own = f"{price.name}{line_text(price.line)}"
+    name = {"dimension": f"{price.name}, given free", "cost": "cost"}.get(price.subject, own)
+    seconds, dollars = (sign * x * size for x in (price.d_step_time_s, price.d_cost_usd))
+    return unit + less, name, _signed(seconds, format_time), _signed(dollars, format_usd)
 
 
-def _coarse_unit(price: ShadowPrice) -> tuple[str, float]:
-    """The unit of which one more is told, and its size in units of the entry."""
-    if price.subject == "price":  # Money per bandwidth.
-        return price.unit, 1.0
-    quantity = quantity_in(price.unit)
-    unit = quantity.coarse_unit or quantity.unit
-    return unit, quantity.units[unit] / quantity.unit_factor
-
-
-def _change(price: ShadowPrice, per_unit: float, text: Callable[[float], str]) -> str:
-    """What one shown unit changes, with the sign of the side."""
-    change = per_unit * _coarse_unit(price)[1] * (-1 if price.side == "left" else 1)
+def _signed(change: float, text: Callable[[float], str]) -> str:
     return f"{'-' if change < 0 else '+'}{text(abs(change))}" if change else "-"
 
 

@@ -23,6 +23,7 @@ from libra_planner.check.rerouted import routed_optimum
 from libra_planner.fabric.parts import design_parts
 from libra_planner.routing.policy import Policy
 from libra_planner.views.check import CheckedPlan, check_blocks
+from libra_planner.views.phases import hotspot_blocks
 from libra_planner.views.renderers.terminal import show
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -287,7 +288,8 @@ def test_text_names_every_dimension_and_fits(width: int, plan) -> None:
     assert hot is not None
     assert hot.routed is not None
     traced = traced_flow(links, checked.report, hot.routed.flows.ids[0])
-    show(console, check_blocks(checked, hot, n_busiest=3, groups=True, traced=traced))
+    worst = hotspot_blocks(checked.report, hot, n_busiest=3, groups=True, traced=traced)
+    show(console, check_blocks(checked, worst))
     text = console.file.getvalue()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text

@@ -383,7 +383,7 @@ def test_layers_of_measured_hops_follow_from_their_paths(write) -> None:
     assert host.is_host
     assert not report.counts_idle
     assert report.fim_percent == pytest.approx(100 / 3)
-    assert [(g.layer, g.switch, g.n_flows) for g in report.groups] == [
+    assert [(g.layer, g.group, g.n_flows) for g in report.groups] == [
         ("leaf_up", "leaf0", 3),
         ("spine_down", "spine0", 2),
         ("spine_down", "spine1", 1),
