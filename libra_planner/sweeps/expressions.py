@@ -1,8 +1,8 @@
-"""The expressions of filters and placeholders: Python's syntax, parsed and walked, never run.
+"""The expressions of filters and placeholders: Python's syntax, parsed, never run by Python.
 
 Numbers, text, ``true`` and ``false``, names of axes, ``+ - * / // %``, comparisons (chains and
 ``in`` too), ``and``, ``or``, ``not``, ``a if condition else b``, and a few functions. One walk
-serves a single design and an array over designs.
+checks the kinds and makes functions, which serve a single design and an array over designs.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from libra_planner.fabric.topology import parse_topology
 
 NUMBER, TEXT, TRUTH, OTHER = "number", "text", "truth value", "map or list"
 """Kinds of values."""
+
+Value: TypeAlias = Callable[[Mapping[str, Any]], Any]
+"""The value of a part of an expression; names stand for single values or arrays."""
 
 WORDS = MappingProxyType({"true": True, "false": False})
 
@@ -70,6 +73,11 @@ ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+UNARY: dict[type[ast.unaryop], tuple[str, Callable[[Any], Any]]] = {
+    ast.Not: (TRUTH, np.logical_not),
+    ast.USub: (NUMBER, operator.neg),
+    ast.UAdd: (NUMBER, operator.pos),
+}
 COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -97,83 +105,13 @@ def axis_name(node: ast.AST) -> str | None:
     return None
 
 
-def value_of(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    """Value of a checked tree; names stand for single values or arrays."""
-    name = axis_name(node)
-    if name is not None:
-        return values[name] if name in values else WORDS[name]
-    return _EVALUATIONS[type(node)](node, values)
-
-
-def _binary(node: ast.BinOp, values: Mapping[str, Any]) -> Any:
-    return ARITHMETIC[type(node.op)](value_of(node.left, values), value_of(node.right, values))
-
-
-def _unary(node: ast.UnaryOp, values: Mapping[str, Any]) -> Any:
-    operand = value_of(node.operand, values)
-    if isinstance(node.op, ast.Not):
-        return np.logical_not(operand)
-    return -operand if isinstance(node.op, ast.USub) else operand
-
-
-def _logic(node: ast.BoolOp, values: Mapping[str, Any]) -> Any:
-    combine = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-    return reduce(combine, (value_of(part, values) for part in node.values))
-
-
-def _comparison(node: ast.Compare, values: Mapping[str, Any]) -> Any:
-    return reduce(np.logical_and, _compared(node, values))
-
-
-def _compared(node: ast.Compare, values: Mapping[str, Any]) -> Iterator[Any]:
-    left = value_of(node.left, values)
-    for compare, right in zip(node.ops, node.comparators, strict=True):
-        if isinstance(compare, ast.In | ast.NotIn):
-            found = _is_in(left, right, values)
-            yield np.logical_not(found) if isinstance(compare, ast.NotIn) else found
-            continue
-        other = value_of(right, values)
-        yield COMPARISONS[type(compare)](left, other)
-        left = other
-
-
-def _is_in(left: Any, right: ast.expr, values: Mapping[str, Any]) -> Any:
-    if isinstance(right, ast.Tuple | ast.List):
-        equal = [left == value_of(member, values) for member in right.elts]
-        return reduce(np.logical_or, equal, np.zeros(np.shape(left), dtype=bool))
-    return np.char.find(value_of(right, values), left) >= 0
-
-
-def _choice(node: ast.IfExp, values: Mapping[str, Any]) -> Any:
-    test = value_of(node.test, values)
-    if not isinstance(test, np.ndarray):
-        return value_of(node.body if test else node.orelse, values)
-    return np.where(test, value_of(node.body, values), value_of(node.orelse, values))
-
-
-def _call(node: ast.Call, values: Mapping[str, Any]) -> Any:
-    arguments = [value_of(argument, values) for argument in node.args]
-    return FUNCTIONS[axis_name(node.func) or ""][2](*arguments)
-
-
-_EVALUATIONS: dict[type[ast.expr], Callable[[Any, Mapping[str, Any]], Any]] = {
-    ast.Constant: lambda node, _: node.value,
-    ast.BinOp: _binary,
-    ast.UnaryOp: _unary,
-    ast.BoolOp: _logic,
-    ast.Compare: _comparison,
-    ast.IfExp: _choice,
-    ast.Call: _call,
-}
-
-
 LONGEST = 500
 """Most characters of an expression."""
 
 _DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expression:
     """A parsed expression.
 
@@ -181,14 +119,25 @@ class Expression:
     ----------
     text : as written.
     kind : of its value.
-    names : axes in it.
-    tree : its syntax tree.
+    kinds : of the axes in it, by name.
+    computed : its value.
+    divisors : values of whatever is divided by in it.
     """
 
     text: str
     kind: str
-    names: frozenset[str]
-    tree: ast.expr
+    kinds: Mapping[str, str]
+    computed: Value
+    divisors: tuple[Value, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Functions do not go to other processes: it is parsed again there."""
+        return parse_expression, (self.text, self.kinds)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Axes in it."""
+        return frozenset(self.kinds)
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """Its value; names stand for numbers, text, truth values, or arrays of them.
@@ -204,18 +153,15 @@ class Expression:
         256
         """
         try:
-            return value_of(self.tree, values)
+            return self.computed(values)
         except (ArithmeticError, ValueError) as error:
             got = f"got {error} in {self.text!r}"
             raise SpecError(Fault(got, "expected a finite number")) from None
 
     def divides_by_zero(self, values: Mapping[str, Any]) -> Any:
         """Whether any divisor in it is zero, even in a part that would not matter."""
-        zero: Any = False
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, _DIVISIONS):
-                zero = zero | (value_of(node.right, values) == 0)
-        return zero
+        zeros = (divisor(values) == 0 for divisor in self.divisors)
+        return reduce(operator.or_, zeros, False)
 
 
 def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
@@ -242,115 +188,158 @@ def parse_expression(text: str, kinds: Mapping[str, str]) -> Expression:
         raise SpecError(Fault(f"got {len(text)} characters", f"expected at most {LONGEST}"))
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        kind = _Checker(text, kinds).kind(tree)
+        parser = _Parser(text, kinds)
+        kind, computed = parser.parsed(tree)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or "too deep"
         expected = "expected an expression such as tp * dp == 4096"
         raise SpecError(Fault(f"got {text!r} ({reason})", expected)) from None
-    names = frozenset(filter(None, map(axis_name, ast.walk(tree)))) & frozenset(kinds)
-    return Expression(text, kind, names, tree)
+    own = {name: kinds[name] for name in parser.names}
+    return Expression(text, kind, own, computed, tuple(parser.divisors))
 
 
 @dataclass(frozen=True)
-class _Checker:
-    """Kinds of a tree's nodes; raises for what the language does not have."""
+class _Parser:
+    """Kinds and values of a tree's nodes; raises for what the language does not have."""
 
     text: str
     kinds: Mapping[str, str]
+    names: set[str] = field(default_factory=set)
+    divisors: list[Value] = field(default_factory=list)
 
     def fault(self, got: str, expected: str = "", fix: str = "") -> SpecError:
         return SpecError(Fault(f"got {got} in {self.text!r}", expected, fix))
 
-    def kind(self, node: ast.expr) -> str:
-        """The kind of a node's value."""
+    def parsed(self, node: ast.expr) -> tuple[str, Value]:
+        """The kind of a node's value, and the value."""
         name = axis_name(node)
         if name is not None:
-            return self._named(name)
-        check = _CHECKS.get(type(node))
-        if check is None:
+            return self.named(name)
+        parse = _PARSERS.get(type(node))
+        if parse is None:
             expected = "expected numbers, axes, + - * / // %, comparisons, and, or, not"
             raise self.fault(f"{ast.unparse(node)!r}", expected)
-        return check(self, node)
+        return parse(self, node)
 
-    def _named(self, name: str) -> str:
+    def named(self, name: str) -> tuple[str, Value]:
         if name in self.kinds:
-            return self.kinds[name]
+            self.names.add(name)
+            return self.kinds[name], operator.itemgetter(name)
         if name in WORDS:
-            return TRUTH
+            return TRUTH, lambda _: WORDS[name]
         raise self.fault(f"the name {name!r}", "expected an axis", closest(name, self.kinds))
 
-    def need(self, node: ast.expr, *allowed: str) -> str:
-        """The kind of a node that has to be one of some."""
-        kind = self.kind(node)
+    def need(self, node: ast.expr, *allowed: str) -> tuple[str, Value]:
+        """The same of a node whose kind has to be one of some."""
+        kind, value = self.parsed(node)
         if kind not in allowed:
             expected = f"expected a {' or '.join(allowed)}"
             raise self.fault(f"{ast.unparse(node)!r}, a {kind}", expected)
-        return kind
+        return kind, value
 
-    def constant(self, node: ast.Constant) -> str:
+    def values(self, nodes: Sequence[ast.expr], kind: str) -> list[Value]:
+        """Values of nodes of one kind."""
+        return [self.need(node, kind)[1] for node in nodes]
+
+    def constant(self, node: ast.Constant) -> tuple[str, Value]:
         value = node.value
-        if isinstance(value, bool):
-            return TRUTH
+        if isinstance(value, bool | str):
+            return TRUTH if isinstance(value, bool) else TEXT, lambda _: value
         if isinstance(value, int | float) and math.isfinite(value):
-            return NUMBER
-        if isinstance(value, str):
-            return TEXT
+            return NUMBER, lambda _: value
         raise self.fault(f"{ast.unparse(node)}", "expected a number or text")
 
-    def arithmetic(self, node: ast.BinOp) -> str:
+    def binary(self, node: ast.BinOp) -> tuple[str, Value]:
         if type(node.op) not in ARITHMETIC:
             raise self.fault(f"{ast.unparse(node)!r}", "expected one of + - * / // %")
-        self.need(node.left, NUMBER)
-        return self.need(node.right, NUMBER)
+        sides = self.values([node.left, node.right], NUMBER)
+        if isinstance(node.op, _DIVISIONS):
+            self.divisors.append(sides[1])
+        return NUMBER, _applied(ARITHMETIC[type(node.op)], *sides)
 
-    def unary(self, node: ast.UnaryOp) -> str:
+    def unary(self, node: ast.UnaryOp) -> tuple[str, Value]:
         if isinstance(node.op, ast.Invert):
             raise self.fault("'~'", "expected not")
-        return self.need(node.operand, TRUTH if isinstance(node.op, ast.Not) else NUMBER)
+        kind, operate = UNARY[type(node.op)]
+        return kind, _applied(operate, *self.values([node.operand], kind))
 
-    def logic(self, node: ast.BoolOp) -> str:
-        for part in node.values:
-            self.need(part, TRUTH)
-        return TRUTH
+    def logic(self, node: ast.BoolOp) -> tuple[str, Value]:
+        combine = _both if isinstance(node.op, ast.And) else _either
+        return TRUTH, _applied(combine, *self.values(node.values, TRUTH))
 
-    def comparison(self, node: ast.Compare) -> str:
-        sides = [node.left, *node.comparators]
-        for left, compare, right in zip(sides, node.ops, sides[1:], strict=False):
+    def comparison(self, node: ast.Compare) -> tuple[str, Value]:
+        sides = zip([node.left, *node.comparators], node.ops, node.comparators, strict=False)
+        parts = []
+        for left, compare, right in sides:
             if isinstance(compare, ast.In | ast.NotIn):
-                kind = self.need(left, NUMBER, TEXT)
-                members = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-                for member in members:
-                    self.need(member, kind)
-                if members == [right] and kind != TEXT:
-                    raise self.fault(f"{ast.unparse(right)!r}", "expected a list after in")
+                parts.append(self.membership(left, right, isinstance(compare, ast.NotIn)))
             elif type(compare) in COMPARISONS:
-                self.need(right, self.need(left, NUMBER, TEXT, TRUTH))
+                kind, one = self.need(left, NUMBER, TEXT, TRUTH)
+                parts.append(_applied(COMPARISONS[type(compare)], one, *self.values([right], kind)))
             else:
                 raise self.fault(f"{ast.unparse(node)!r}", "expected one of < <= == != >= > in")
-        return TRUTH
+        return TRUTH, _applied(_both, *parts)
 
-    def choice(self, node: ast.IfExp) -> str:
-        self.need(node.test, TRUTH)
-        return self.need(node.orelse, self.kind(node.body))
+    def membership(self, left: ast.expr, right: ast.expr, is_negated: bool) -> Value:
+        kind, one = self.need(left, NUMBER, TEXT)
+        if isinstance(right, ast.Tuple | ast.List):
+            find, members = _is_among, self.values(right.elts, kind)
+        else:
+            find, members = _is_part, self.values([right], kind)
+            if kind != TEXT:
+                raise self.fault(f"{ast.unparse(right)!r}", "expected a list after in")
+        found = _applied(find, one, *members)
+        return _applied(np.logical_not, found) if is_negated else found
 
-    def call(self, node: ast.Call) -> str:
+    def choice(self, node: ast.IfExp) -> tuple[str, Value]:
+        _, test = self.need(node.test, TRUTH)
+        kind, body = self.parsed(node.body)
+        _, orelse = self.need(node.orelse, kind)
+
+        def chosen(values: Mapping[str, Any]) -> Any:
+            which = test(values)
+            if isinstance(which, np.ndarray):
+                return np.where(which, body(values), orelse(values))
+            return body(values) if which else orelse(values)
+
+        return kind, chosen
+
+    def call(self, node: ast.Call) -> tuple[str, Value]:
         name = axis_name(node.func) or ""
         if name not in FUNCTIONS:
             raise self.fault(f"the function {name!r}", "", closest(name, FUNCTIONS))
-        kind, n_expected, _ = FUNCTIONS[name]
+        kind, n_expected, function = FUNCTIONS[name]
         if node.keywords or not node.args or n_expected not in (None, len(node.args)):
             raise self.fault(f"{ast.unparse(node)!r}", f"expected {n_expected or 'some'} arguments")
-        for argument in node.args:
-            self.need(argument, kind)
-        return NUMBER
+        return NUMBER, _applied(function, *self.values(node.args, kind))
 
 
-_CHECKS: dict[type[ast.expr], Callable[[_Checker, Any], str]] = {
-    ast.Constant: _Checker.constant,
-    ast.BinOp: _Checker.arithmetic,
-    ast.UnaryOp: _Checker.unary,
-    ast.BoolOp: _Checker.logic,
-    ast.Compare: _Checker.comparison,
-    ast.IfExp: _Checker.choice,
-    ast.Call: _Checker.call,
+def _applied(function: Callable[..., Any], *arguments: Value) -> Value:
+    return lambda values: function(*(one(values) for one in arguments))
+
+
+def _both(*values: Any) -> Any:
+    return reduce(np.logical_and, values)
+
+
+def _either(*values: Any) -> Any:
+    return reduce(np.logical_or, values)
+
+
+def _is_among(value: Any, *members: Any) -> Any:
+    return _either(np.zeros(np.shape(value), dtype=bool), *(value == one for one in members))
+
+
+def _is_part(value: Any, text: Any) -> Any:
+    return np.char.find(text, value) >= 0
+
+
+_PARSERS: dict[type[ast.expr], Callable[[_Parser, Any], tuple[str, Value]]] = {
+    ast.Constant: _Parser.constant,
+    ast.BinOp: _Parser.binary,
+    ast.UnaryOp: _Parser.unary,
+    ast.BoolOp: _Parser.logic,
+    ast.Compare: _Parser.comparison,
+    ast.IfExp: _Parser.choice,
+    ast.Call: _Parser.call,
 }
