@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -16,11 +16,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.reading.document import Document, Key, is_number, shown
+from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
 from libra_planner.reading.models import (
     Count,
     FaultCollector,
     Model,
+    Reader,
     RegisteredName,
     Text,
     validated,
@@ -33,6 +34,15 @@ from libra_planner.sweeps.expressions import NUMBER, OTHER, TEXT, TRUTH
 MOST_SAMPLES = 5_000_000
 """Most designs of a sample: their indices are held in memory."""
 
+MOST_VALUES = 1_000_000
+"""Most values of one axis."""
+
+_DIGITS = 12
+"""Significant digits of the values of a range: 0.1 + 2 * 0.1 is 0.3."""
+
+_MOST_DIMS = 12
+_LARGEST = 2**53
+
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
 
@@ -40,10 +50,21 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
 class _Range(Model):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
     start: Number = Field(alias="from")
     to: Number
+
+    def refuse_reversed(self) -> None:
+        """Refuse a range that ends before it begins."""
+        if self.start > self.to:
+            fix = f"write from: {self.to:g}, to: {self.start:g}"
+            got = f"got from {self.start:g} to {self.to:g}"
+            raise SpecError(Fault(got, "expected from <= to", fix))
 
 
 class StepRange(_Range):
@@ -51,12 +72,38 @@ class StepRange(_Range):
 
     step: Annotated[Number, Field(gt=0)]
 
+    def values(self, raw: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values; whole ones of a file that says whole ones, ``raw``."""
+        self.refuse_reversed()
+        n = math.floor((self.to - self.start) / self.step * (1 + 1e-12) + 1e-9) + 1
+        if n > MOST_VALUES:
+            raise SpecError(Fault(f"got {n:,} values", f"expected at most {MOST_VALUES:,}"))
+        if all(isinstance(raw[part], int) for part in ("from", "step")):
+            return tuple(raw["from"] + i * raw["step"] for i in range(n))
+        return tuple(_rounded(self.start + i * self.step) for i in range(n))
+
 
 class CountRange(_Range):
     """So many values from one number to another, evenly spaced or evenly spaced in logarithm."""
 
     n: Annotated[int, Field(ge=1, le=1_000_000)]
     log: bool = False
+
+    def values(self, raw: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values; whole ones if they all are and the file's first one is, ``raw``."""
+        self.refuse_reversed()
+        if self.n == 1 and self.start != self.to:
+            got, fix = f"got 1 value from {self.start:g} to {self.to:g}", "write n: 2 or more"
+            raise SpecError(Fault(got, "expected from = to", fix))
+        if self.n > 1 and self.start == self.to:
+            raise SpecError(Fault(f"got {self.n} values at {self.to:g}", "expected from < to"))
+        if self.log and self.start <= 0:
+            raise SpecError(Fault(f"got from {self.start:g} with log", "expected more than 0"))
+        spaced = np.geomspace if self.log else np.linspace
+        found = spaced(self.start, self.to, self.n)
+        values = _distinct([_rounded(float(value)) for value in found])
+        whole = all(value.is_integer() for value in values) and isinstance(raw["from"], int)
+        return tuple(map(int, values)) if whole else values
 
 
 class FactorizationsSpec(Model):
@@ -126,9 +173,6 @@ class CheckSpec(Model):
     time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
-_Figure: TypeAlias = Annotated[str, RegisteredName(FIGURES)]
-
-
 class SweepFile(Model):
     """A sweep: a plan with placeholders, and the values that fill them."""
 
@@ -176,16 +220,6 @@ def sweep_schema() -> dict[str, Any]:
     properties = schema["properties"] | {"axes": schema["properties"]["axes"] | _AXES_SCHEMA}
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return dialect | schema | {"$defs": definitions, "properties": properties}
-
-
-MOST_VALUES = 1_000_000
-"""Most values of one axis."""
-
-_DIGITS = 12
-"""Significant digits of the values of a range: 0.1 + 2 * 0.1 is 0.3."""
-
-_MOST_DIMS = 12
-_LARGEST = 2**53
 
 
 @dataclass(frozen=True)
@@ -272,102 +306,64 @@ def _axis(document: Document, key: Key, name: str, raw: Any) -> Axis:
         raise SpecError(Fault(f"got {shown(raw)}", "expected the values of an axis", fix))
     if "factorizations" in raw:
         every = validated(FactorizationsAxis, document, key)
-        values = _topologies(every.factorizations)
-        return _with_tiers(name, values, every.tiers)
+        return _with_tiers(name, _topologies(every.factorizations), every.tiers)
     if "topologies" in raw:
-        named = validated(TopologiesAxis, document, key)
-        for notation in named.topologies:
+        given = validated(TopologiesAxis, document, key)
+        for notation in given.topologies:
             parse_topology(notation)
-        _refuse_twice(named.topologies)
-        return _with_tiers(name, tuple(named.topologies), named.tiers)
-    _refuse_unknown(document, key, raw)
-    if "step" in raw:
-        return Axis(name, _steps(validated(StepRange, document, key), raw))
-    return Axis(name, _spaced_values(validated(CountRange, document, key), raw))
-
-
-def _refuse_unknown(document: Document, key: Key, raw: Mapping[str, Any]) -> None:
-    """Refuse other keys than a range has, by the names that users write."""
+        return _with_tiers(name, _distinct(given.topologies), given.tiers)
     if "step" in raw and "n" in raw:
         raise SpecError(Fault("got both step and n", "expected one of them", "remove one"))
-    known = ("from", "to", "step") if "step" in raw else ("from", "to", "n", "log")
-    faults = []
-    for name in [str(name) for name in raw if name not in known]:
-        expected, fix = f"expected {', '.join(known)}", closest(name, known)
-        path, place = ".".join((*map(str, key), name)), document.key_place((*key, name))
-        faults.append(Fault(f"got the unknown key {name!r}", expected, fix, path, place))
-    if faults:
-        raise SpecError(*faults)
+    model: type[StepRange | CountRange] = StepRange if "step" in raw else CountRange
+    reader, known = Reader(document), ("from", "to", *list(model.model_fields)[2:])
+    for unknown in [str(part) for part in raw if part not in known]:
+        expected, fix = f"expected {', '.join(known)}", closest(unknown, known)
+        fault = Fault(f"got the unknown key {unknown!r}", expected, fix)
+        reader.note(fault, (*key, unknown), at_key=True)
+    return Axis(name, validated(model, document, reader.required(key)).values(raw))
 
 
 def _listed_values(document: Document, key: Key, raw: list[Any]) -> tuple[Any, ...]:
     if not 1 <= len(raw) <= MOST_VALUES:
         got = f"got {len(raw):,} values"
         raise SpecError(Fault(got, f"expected 1 to {MOST_VALUES:,}", "add one" if not raw else ""))
-    faults = []
+    reader = Reader(document)
     for i, value in enumerate(raw):
         wrong = is_number(value) and not (math.isfinite(value) and abs(value) <= _LARGEST)
         if wrong or value is None:
-            place, path = document.place((*key, i)), ".".join(map(str, (*key, i)))
             expected = "expected a finite number, text, a map or a list"
-            faults.append(Fault(f"got {shown(value)}", expected, "", path, place))
-    if faults:
-        raise SpecError(*faults)
-    _refuse_twice(raw)
-    return tuple(raw)
+            reader.note(Fault(f"got {shown(value)}", expected), (*key, i))
+    return _distinct(reader.required(raw))
 
 
-def _refuse_twice(values: Sequence[Any]) -> None:
+def _distinct(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values, none of them twice."""
     seen: set[str] = set()
     for value in values:
-        text = str(float(value)) if _kind(value) == NUMBER else json.dumps(value, sort_keys=True)
+        text = str(float(value)) if is_number(value) else json.dumps(value, sort_keys=True)
         if text in seen:
             raise SpecError(Fault(f"got {cell(value)} twice", "expected it once", "remove one"))
         seen.add(text)
-
-
-def _refuse_reversed(start: float, to: float) -> None:
-    if start > to:
-        fix = f"write from: {to:g}, to: {start:g}"
-        raise SpecError(Fault(f"got from {start:g} to {to:g}", "expected from <= to", fix))
-
-
-def _steps(spec: StepRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
-    _refuse_reversed(spec.start, spec.to)
-    n = math.floor((spec.to - spec.start) / spec.step * (1 + 1e-12) + 1e-9) + 1
-    if n > MOST_VALUES:
-        raise SpecError(Fault(f"got {n:,} values", f"expected at most {MOST_VALUES:,}"))
-    if all(isinstance(raw[part], int) for part in ("from", "step")):
-        return tuple(raw["from"] + i * raw["step"] for i in range(n))
-    return tuple(_rounded(spec.start + i * spec.step) for i in range(n))
-
-
-def _spaced_values(spec: CountRange, raw: Mapping[str, Any]) -> tuple[Any, ...]:
-    _refuse_reversed(spec.start, spec.to)
-    if spec.n == 1 and spec.start != spec.to:
-        got, fix = f"got 1 value from {spec.start:g} to {spec.to:g}", "write n: 2 or more"
-        raise SpecError(Fault(got, "expected from = to", fix))
-    if spec.n > 1 and spec.start == spec.to:
-        raise SpecError(Fault(f"got {spec.n} values at {spec.to:g}", "expected from < to"))
-    if spec.log and spec.start <= 0:
-        raise SpecError(Fault(f"got from {spec.start:g} with log", "expected more than 0"))
-    spaced = np.geomspace if spec.log else np.linspace
-    values = [_rounded(float(value)) for value in spaced(spec.start, spec.to, spec.n)]
-    _refuse_twice(values)
-    whole = all(value.is_integer() for value in values) and isinstance(raw["from"], int)
-    return tuple(map(int, values)) if whole else tuple(values)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+    return tuple(values)
 
 
 def _topologies(spec: FactorizationsSpec) -> tuple[str, ...]:
     """Every topology, fewest dimensions first."""
     dims = _whole_numbers(spec.dims, "factorizations.dims", most=_MOST_DIMS)
-    _refuse_twice(spec.blocks)
-    sizes = None if spec.sizes is None else set(_sizes(spec))
-    found = tuple(islice(_notations(spec, dims, sizes), MOST_VALUES + 1))
+    _distinct(spec.blocks)
+    path, ranges = "factorizations.sizes", [range(2, spec.npus + 1)]
+    if isinstance(spec.sizes, list):
+        ranges = [_whole_numbers(one, f"{path}.{i}", 2) for i, one in enumerate(spec.sizes)]
+    elif spec.sizes is not None:
+        ranges = [_whole_numbers(spec.sizes, path, 2)]
+    sizes = [size for size in _divisors(spec.npus) if any(size in one for one in ranges)]
+    notations = (
+        "_".join(map("{}({})".format, blocks, factors))
+        for count in dims
+        for factors in _factorizations(spec.npus, count, sizes)
+        for blocks in product(spec.blocks, repeat=count)
+    )
+    found = tuple(islice(notations, MOST_VALUES + 1))
     if len(found) > MOST_VALUES:
         got, fix = f"got more than {MOST_VALUES:,} topologies", "narrow dims, sizes or blocks"
         raise SpecError(Fault(got, "", fix, "factorizations"))
@@ -377,24 +373,9 @@ def _topologies(spec: FactorizationsSpec) -> tuple[str, ...]:
     return found
 
 
-def _sizes(spec: FactorizationsSpec) -> Iterator[int]:
-    if isinstance(spec.sizes, list):
-        for i, size in enumerate(spec.sizes):
-            path = f"factorizations.sizes.{i}"
-            yield from _whole_numbers(size, path, least=2, most=10**9)
-    else:
-        first, last = _bounds(spec.sizes, "factorizations.sizes", 2, 10**9)
-        yield from (size for size in _divisors(spec.npus) if first <= size <= last)
-
-
-def _whole_numbers(value: Any, path: str, *, least: int = 1, most: int) -> range:
-    first, last = _bounds(value, path, least, most)
-    return range(first, last + 1)
-
-
-def _bounds(value: Any, path: str, least: int, most: int) -> tuple[int, int]:
-    """Both ends of a whole number or of a range such as 2..4."""
-    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+def _whole_numbers(value: Any, path: str, least: int = 1, most: int = 10**9) -> range:
+    """A whole number or a range such as 2..4."""
+    text = str(value) if is_whole(value) or isinstance(value, str) else ""
     ends = [part.strip() for part in text.split("..")]
     if not (1 <= len(ends) <= 2 and all(end.isascii() and end.isdigit() for end in ends)):
         expected = "expected a whole number or a range such as 2..4"
@@ -403,27 +384,17 @@ def _bounds(value: Any, path: str, least: int, most: int) -> tuple[int, int]:
     if not least <= first <= last <= most:
         expected = f"expected {least} to {most:,}, the smaller one first"
         raise SpecError(Fault(f"got {shown(value)}", expected, "", path))
-    return first, last
+    return range(first, last + 1)
 
 
-def _notations(spec: FactorizationsSpec, dims: range, sizes: set[int] | None) -> Iterator[str]:
-    for n_dims in dims:
-        for factors in _factorizations(spec.npus, n_dims, sizes):
-            for blocks in product(spec.blocks, repeat=n_dims):
-                pairs = zip(blocks, factors, strict=True)
-                yield "_".join(f"{block}({size})" for block, size in pairs)
-
-
-def _factorizations(n: int, n_factors: int, sizes: set[int] | None) -> Iterator[tuple[int, ...]]:
-    """Ordered factors of n, each of at least 2."""
+def _factorizations(n: int, n_factors: int, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Ordered factors of n, each one of the sizes."""
     if n_factors == 1:
-        if n >= 2 and (sizes is None or n in sizes):
-            yield (n,)
+        yield from [(n,)] if n in sizes else []
         return
-    for first in _divisors(n):
-        if 2 <= first < n and (sizes is None or first in sizes):
-            for rest in _factorizations(n // first, n_factors - 1, sizes):
-                yield (first, *rest)
+    for first in (size for size in sizes if n % size == 0):
+        for rest in _factorizations(n // first, n_factors - 1, sizes):
+            yield (first, *rest)
 
 
 def _divisors(n: int) -> list[int]:
@@ -432,24 +403,20 @@ def _divisors(n: int) -> list[int]:
 
 
 def _with_tiers(name: str, values: tuple[str, ...], raw: Any) -> Axis:
-    if raw is None:
-        return Axis(name, values, is_topology=True)
-    counts = sorted(set(map(n_dims, values)))
-    table = {d: _tiers_of(d, raw) for d in counts}
-    return Axis(name, values, table, is_topology=True)
+    counts = sorted(set(map(n_dims, values))) if raw is not None else ()
+    return Axis(name, values, {count: _tiers_of(count, raw) for count in counts}, is_topology=True)
 
 
 def _tiers_of(n_dims: int, raw: Any) -> list[str]:
-    """Tiers of a topology of n_dims dimensions."""
+    """Tiers of a topology of so many dimensions."""
     path, tiers = "tiers", raw
     if isinstance(raw, dict):
         path, tiers = f"tiers.{n_dims}", raw.get(str(n_dims))
     elif isinstance(raw, list):
         tiers = raw[-n_dims:]
-    if isinstance(tiers, list) and len(tiers) == n_dims:
-        names = [tier for tier in tiers if isinstance(tier, str)]
-        if len(names) == n_dims:
-            return names
-    got = f"got {len(tiers)} names" if isinstance(tiers, list) else f"got {shown(tiers)}"
+    is_list = isinstance(tiers, list)
+    if is_list and len(tiers) == n_dims and all(isinstance(tier, str) for tier in tiers):
+        return list(tiers)
+    got = f"got {len(tiers)} names" if is_list else f"got {shown(tiers)}"
     expected = f"expected the names of {n_dims} tiers for topologies of {n_dims} dimensions"
     raise SpecError(Fault(got, expected, "", path))

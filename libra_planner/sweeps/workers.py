@@ -15,14 +15,14 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from libra_planner import __version__
 from libra_planner.errors import Fault, Place, PlannerError, SpecError
@@ -96,6 +96,22 @@ class _Worker:
     connection: Connection
     chunks: list[Chunk] = field(default_factory=list)
 
+    def answer(self) -> Part | None:
+        """What it has solved, ``None`` from a dead one; raises what it raised."""
+        try:
+            answer = self.connection.recv()
+        except (EOFError, OSError):
+            self.end()
+            return None
+        if isinstance(answer, Exception):
+            raise answer
+        return cast(Part, answer)
+
+    def end(self) -> None:
+        """Wait until the process is gone."""
+        self.connection.close()
+        self.process.join()
+
 
 def pool_parts(
     job: Job, chunks: Iterator[Chunk], directory: RunDirectory, n_workers: int
@@ -107,66 +123,35 @@ def pool_parts(
     PlannerError
         What a worker raised, or after workers died over the same chunk three times.
     """
-    tries: dict[int, int] = {}
-    again: list[Chunk] = []
+    tries: Counter[int] = Counter()
     with _workers(job, directory, n_workers) as workers:
         while True:
             for worker in workers:
-                _fill(worker, again, chunks)
-            busy = [worker for worker in workers if worker.chunks]
+                for chunk in islice(chunks, _IN_FLIGHT - len(worker.chunks)):
+                    worker.chunks.append(chunk)
+                    with suppress(OSError):  # A dead worker is found when its answer is read.
+                        worker.connection.send(chunk)
+            busy = {worker.connection: worker for worker in workers if worker.chunks}
             if not busy:
                 return
-            ready = wait([worker.connection for worker in busy])
-            for worker in [worker for worker in busy if worker.connection in ready]:
-                answer = _answer(worker)
-                if isinstance(answer, Part):
+            for worker in [busy[ready] for ready in wait(list(busy)) if ready in busy]:
+                answer = worker.answer()
+                if answer is not None:
                     worker.chunks.pop(0)
                     yield answer
-                else:
-                    _count(worker, tries, directory)
-                    again += worker.chunks
-                    workers[workers.index(worker)] = _next_worker(worker, job, directory)
+                    continue
+                _count(worker.chunks[0].index, tries, directory)
+                chunks = chain(worker.chunks, chunks)
+                workers[workers.index(worker)] = _new_worker(job, directory)
 
 
-def _fill(worker: _Worker, again: list[Chunk], chunks: Iterator[Chunk]) -> None:
-    """Give a worker chunks up to its window."""
-    while len(worker.chunks) < _IN_FLIGHT:
-        chunk = again.pop(0) if again else next(chunks, None)
-        if chunk is None:
-            return
-        worker.chunks.append(chunk)
-        with suppress(OSError):  # A dead worker is found when its answer is read.
-            worker.connection.send(chunk)
-
-
-def _answer(worker: _Worker) -> Part | None:
-    """A worker's answer, ``None`` from a dead one; raises what the worker raised."""
-    try:
-        answer = worker.connection.recv()
-    except (EOFError, OSError):
-        return None
-    if isinstance(answer, Part):
-        return answer
-    kind, faults = answer
-    if kind == "faults":
-        raise SpecError(*faults)
-    raise RuntimeError(f"a worker failed: {faults}")
-
-
-def _count(worker: _Worker, tries: dict[int, int], directory: RunDirectory) -> None:
+def _count(index: int, tries: Counter[int], directory: RunDirectory) -> None:
     """Count a death against the chunk that was being solved."""
-    index = worker.chunks[0].index
-    tries[index] = tries.get(index, 0) + 1
+    tries[index] += 1
     if tries[index] >= MOST_TRIES:
         got = f"got {MOST_TRIES} workers killed over part {index}"
         fix = "look for a lack of memory, or run with --workers 0"
         raise SpecError(Fault(got, "", fix, "", directory.place))
-
-
-def _next_worker(worker: _Worker, job: Job, directory: RunDirectory) -> _Worker:
-    worker.connection.close()
-    worker.process.join()
-    return _new_worker(job, directory)
 
 
 @contextmanager
@@ -180,8 +165,7 @@ def _workers(job: Job, directory: RunDirectory, n_workers: int) -> Iterator[list
         for worker in workers:
             worker.process.terminate()
         for worker in workers:
-            worker.process.join()
-            worker.connection.close()
+            worker.end()
 
 
 def _new_worker(job: Job, directory: RunDirectory) -> _Worker:
@@ -241,18 +225,19 @@ def _receive(connection: Connection, chunks: queue.Queue[Chunk]) -> None:
             os._exit(1)
 
 
-def _done(solver: Solver, directory: RunDirectory, chunk: Chunk) -> object:
+def _done(solver: Solver, directory: RunDirectory, chunk: Chunk) -> Part | Exception:
     """A chunk solved and written, or what went wrong."""
     try:
         part = solve_part(solver, chunk)
         directory.write_part(chunk.index, part.data)
+        return replace(part, data=b"")
     except SpecError as error:
-        return "faults", error.faults
+        return error
     except PlannerError as error:
-        return "faults", (Fault(str(error), place=Place(str(directory.path))),)
+        return SpecError(Fault(str(error), place=directory.place))
     except Exception as error:
-        return "error", f"{type(error).__name__}: {error} (part {chunk.index})"
-    return replace(part, data=b"")
+        what = f"{type(error).__name__}: {error} (part {chunk.index})"
+        return RuntimeError(f"a worker failed: {what}")
 
 
 CONNECT_S = 15
@@ -282,22 +267,16 @@ def cluster_parts(
         When dask is not installed, the scheduler does not answer, or a worker fails.
     """
     client = _client(address)
-    with _quiet_loggers(), _closing(client, address):
-        yield from _parts(client, job, chunks, directory, address)
-
-
-@contextmanager
-def _closing(client: Any, address: str) -> Iterator[None]:
-    """Close the connection at the end; say it where the cluster goes away before."""
-    try:
-        yield
-    except (OSError, CancelledError) as error:  # Of distributed, CommClosedError is an OSError.
-        got = f"got no more answers from the scheduler ({_first_line(error)})"
-        fix = "start a scheduler and run the same command again: what is done is kept"
-        raise SpecError(Fault(got, "", fix, "", Place(address))) from None
-    finally:
-        with suppress(OSError, CancelledError):
-            client.close()
+    with _quiet_loggers():
+        try:
+            yield from _parts(client, job, chunks, directory, address)
+        except (OSError, CancelledError) as error:  # Its CommClosedError is an OSError.
+            got = f"got no more answers from the scheduler ({_first_line(error)})"
+            fix = "start a scheduler and run the same command again: what is done is kept"
+            raise SpecError(Fault(got, "", fix, "", Place(address))) from None
+        finally:
+            with suppress(OSError, CancelledError):
+                client.close()
 
 
 @contextmanager
@@ -323,56 +302,45 @@ def _parts(
 ) -> Generator[Part, None, None]:
     from distributed import as_completed
 
-    _await_workers(client, address)
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_S)
+    except TimeoutError:  # The work waits for the first one to join.
+        sys.stderr.write(f"{address}: no workers yet; the sweep begins when one joins\n")
     flight = as_completed(loop=client.loop)
-    _fill_cluster(client, flight, job, chunks)
-    for future in flight:
+    while True:  # Enough for the threads there are, and for more to join.
+        window = max(_LEAST_WINDOW, _PER_THREAD * sum(client.nthreads().values()))
+        for chunk in islice(chunks, max(0, window - flight.count())):
+            key = f"libra-sweep-{id(job)}-{chunk.index}"
+            flight.add(client.submit(remote_part, job, chunk, key=key, pure=False))
+        if flight.is_empty():
+            return
+        future = next(flight)
         part = _result(future, address)
         directory.write_part(part.index, part.data)
         future.release()
-        _fill_cluster(client, flight, job, chunks)
         yield replace(part, data=b"")
-
-
-def _await_workers(client: Any, address: str) -> None:
-    """Say so where a scheduler has no workers; the work waits for the first one to join."""
-    try:
-        client.wait_for_workers(1, timeout=WORKERS_S)
-    except TimeoutError:
-        sys.stderr.write(f"{address}: no workers yet; the sweep begins when one joins\n")
 
 
 def _client(address: str) -> Any:
     """A connection to the scheduler; what is no address is refused at once."""
     expected = "expected the address of a dask scheduler, such as tcp://host:8786"
-    if not _ADDRESS.fullmatch(address):
-        raise SpecError(Fault(f"got {address!r}", expected, "", "", Place("--scheduler")))
-    try:
-        from distributed import Client
-    except ImportError:
-        fix = "pip install 'libra-planner[dask]'"
-        place = Place("--scheduler")
-        raise SpecError(Fault("got no dask.distributed", "expected it", fix, "", place)) from None
-    try:
-        return Client(address, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        fault = Fault(
-            f"got {address!r} ({_first_line(error)})", expected, "", "", Place("--scheduler")
-        )
-        raise SpecError(fault) from None
+    got, fix = f"got {address!r}", ""
+    if _ADDRESS.fullmatch(address):
+        try:
+            from distributed import Client
 
-
-def _fill_cluster(client: Any, flight: Any, job: Job, chunks: Iterator[Chunk]) -> None:
-    """Submit chunks up to the window: enough for the threads there are, and for more to join."""
-    window = max(_LEAST_WINDOW, _PER_THREAD * sum(client.nthreads().values()))
-    for chunk in islice(chunks, max(0, window - flight.count())):
-        key = f"libra-sweep-{id(job)}-{chunk.index}"
-        flight.add(client.submit(remote_part, job, chunk, key=key, pure=False))
+            return Client(address, timeout=CONNECT_S, set_as_default=False)
+        except ImportError:
+            fix = "pip install 'libra-planner[dask]'"
+            got, expected = "got no dask.distributed", "expected it"
+        except (OSError, ValueError, TimeoutError) as error:
+            got = f"got {address!r} ({_first_line(error)})"
+    raise SpecError(Fault(got, expected, fix, "", Place("--scheduler")))
 
 
 def _result(future: Any, address: str) -> Part:
     try:
-        part: Part = future.result()
+        return cast(Part, future.result())
     except PlannerError as error:
         raise SpecError(Fault(str(error), place=Place(address))) from None
     except (OSError, CancelledError):
@@ -381,4 +349,3 @@ def _result(future: Any, address: str) -> Part:
         got = f"got {type(error).__name__} from the cluster ({_first_line(error)})"
         fix = "look at the workers' logs, then run the same command again"
         raise SpecError(Fault(got, "", fix, "", Place(address))) from None
-    return part
