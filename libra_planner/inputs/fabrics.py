@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -15,8 +14,8 @@ from libra_planner.fabric.clos import Clos, Indices, Layer
 from libra_planner.fabric.realization import preset_fabric
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.reading.bundled import is_path
-from libra_planner.reading.document import Document, read_document, shown
-from libra_planner.reading.models import FaultCollector, Model, validated
+from libra_planner.reading.document import Document, is_whole, read_document, shown
+from libra_planner.reading.models import FaultCollector, Model, core_fields, validated
 
 MOST_LINKS = 20_000_000
 """Most directed links of a fabric; beyond it a number is a slip of the keyboard."""
@@ -32,27 +31,22 @@ class _FabricSpec(Model):
 
     Parameters
     ----------
-    host_link : Bandwidth of a host's link, such as 400 Gbps.
+    host_Bps : Bandwidth of a host's link, such as 400 Gbps.
     switch_radix : Most ports of a switch.
-    failed : Cables that are down, such as [leaf 3, spine 5] or, of several between the same two
-        switches, [leaf 3, spine 5, 1]; [spine 5] is all cables of a switch.
+    failed_cables : Cables that are down, such as [leaf 3, spine 5] or, of several between the same
+        two switches, [leaf 3, spine 5, 1]; [spine 5] is all cables of a switch.
     """
 
-    host_link: _Speed
+    host_Bps: _Speed = Field(alias="host_link")
     switch_radix: _Number | None = None
-    failed: Annotated[list[_Cable], Field(max_length=10_000)] = Field([])
+    failed_cables: Annotated[list[_Cable], Field(max_length=10_000)] = Field([], alias="failed")
 
 
-class SwitchSpec(_FabricSpec):
+class OneSwitchSpec(_FabricSpec):
     """One switch."""
 
     kind: Literal["switch"]
-    hosts: _Number
-
-    @property
-    def sizes(self) -> dict[str, float]:
-        """What a fabric calls its numbers."""
-        return {"hosts_per_leaf": self.hosts}
+    hosts_per_leaf: _Number = Field(alias="hosts")
 
 
 class LeafSpineSpec(_FabricSpec):
@@ -60,25 +54,15 @@ class LeafSpineSpec(_FabricSpec):
 
     Parameters
     ----------
-    uplink : Bandwidth of a link between leaf and spine.
+    uplink_Bps : Bandwidth of a link between leaf and spine.
     """
 
     kind: Literal["leaf_spine"]
-    leaves: _Number
-    spines: _Number
+    n_leaves: _Number = Field(alias="leaves")
+    n_spines: _Number = Field(alias="spines")
     hosts_per_leaf: _Number
-    links_per_leaf_spine: _Number = 1
-    uplink: _Speed
-
-    @property
-    def sizes(self) -> dict[str, float]:
-        """What a fabric calls its numbers."""
-        return {
-            "hosts_per_leaf": self.hosts_per_leaf,
-            "n_leaves": self.leaves,
-            "n_spines": self.spines,
-            "n_parallel": self.links_per_leaf_spine,
-        }
+    n_parallel: _Number = Field(1, alias="links_per_leaf_spine")
+    uplink_Bps: _Speed = Field(alias="uplink")
 
 
 class ThreeTierSpec(LeafSpineSpec):
@@ -86,32 +70,21 @@ class ThreeTierSpec(LeafSpineSpec):
 
     Parameters
     ----------
-    leaves : Leaves of a pod.
-    spines : Spines of a pod.
-    cores : Cores that each spine is joined to.
-    core_link : Bandwidth of a link between spine and core.
+    n_leaves : Leaves of a pod.
+    n_spines : Spines of a pod.
+    n_cores : Cores that each spine is joined to.
+    core_Bps : Bandwidth of a link between spine and core.
     """
 
     kind: Literal["three_tier"]  # type: ignore[assignment]
-    pods: _Number
-    leaves: _Number
-    spines: _Number
-    cores: _Number
-    links_per_spine_core: _Number = 1
-    core_link: _Speed
-
-    @property
-    def sizes(self) -> dict[str, float]:
-        """What a fabric calls its numbers."""
-        own = {"n_pods": self.pods, "n_cores": self.cores}
-        return super().sizes | own | {"core_parallel": self.links_per_spine_core}
+    n_pods: _Number = Field(alias="pods")
+    n_cores: _Number = Field(alias="cores")
+    core_parallel: _Number = Field(1, alias="links_per_spine_core")
+    core_Bps: _Speed = Field(alias="core_link")
 
 
-_SPEEDS = {"host_link": "host_Bps", "uplink": "uplink_Bps", "core_link": "core_Bps"}
-"""Keys of speeds, and what a fabric calls them."""
-
-_SPECS: dict[str, type[SwitchSpec | LeafSpineSpec]] = {
-    "switch": SwitchSpec,
+_SPECS: dict[str, type[OneSwitchSpec | LeafSpineSpec]] = {
+    "switch": OneSwitchSpec,
     "leaf_spine": LeafSpineSpec,
     "three_tier": ThreeTierSpec,
 }
@@ -127,10 +100,6 @@ def load_fabric(name: str) -> Clos:
     """
     if is_path(name) or Path(name).exists():
         return _fabric(read_document(name))
-    return _preset(name)
-
-
-def _preset(name: str) -> Clos:
     try:
         return preset_fabric(name)
     except UnknownName as error:
@@ -141,47 +110,40 @@ def _preset(name: str) -> Clos:
 def _fabric(document: Document) -> Clos:
     spec = validated(_spec_class(document), document)
     faults = FaultCollector(document)
-    speeds = {
-        name: faults.attempt((key,), speed_bytes_per_s, getattr(spec, key)) or 1.0
-        for key, name in _SPEEDS.items()
-        if hasattr(spec, key)
-    }
-    numbers: dict[str, Any] = spec.sizes | speeds
+    numbers = core_fields(spec, Clos)
+    for name, field in type(spec).model_fields.items():
+        if name.endswith("_Bps"):
+            key = (str(field.alias),)
+            numbers[name] = faults.attempt(key, speed_bytes_per_s, getattr(spec, name)) or 1.0
     fabric = Clos(**numbers)
-    faults.attempt((), _check_size, fabric)
+    if fabric.n_links > MOST_LINKS:
+        got, expected = f"got {fabric.n_links:,} directed links", f"at most {MOST_LINKS:,}"
+        faults.note(Fault(got, f"expected {expected}"), ())
     faults.attempt(("switch_radix",), _check_radix, fabric, spec.switch_radix)
     if fabric.n_links > MOST_LINKS:
         return faults.required(None)
-    ends = _Cables(fabric)
     found = [
-        faults.attempt(("failed", i), ends.links, cable) for i, cable in enumerate(spec.failed)
+        faults.attempt(("failed", i), _links_of_cable, fabric, cable)
+        for i, cable in enumerate(spec.failed_cables)
     ]
     faults.required(fabric)
     failed = np.concatenate([np.zeros(0, dtype=np.int64), *(x for x in found if x is not None)])
     return replace(fabric, failed=np.unique(failed))
 
 
-def _spec_class(document: Document) -> type[SwitchSpec | LeafSpineSpec]:
+def _spec_class(document: Document) -> type[OneSwitchSpec | LeafSpineSpec]:
     """The model for the document's ``kind``; a wrong one is the only fault worth telling."""
-    value: Any = document.value
-    kind = value.get("kind") if isinstance(value, dict) else "switch"
-    if isinstance(value, dict) and "kind" not in value:
-        fix = f"add e.g. 'kind: leaf_spine'; known: {', '.join(_SPECS)}"
-        fault = Fault("got nothing", "expected this key", fix, "kind", document.place(()))
-        raise SpecError(fault)
-    if not isinstance(kind, str) or kind not in _SPECS:
-        fix = closest(kind, _SPECS) if isinstance(kind, str) else f"known: {', '.join(_SPECS)}"
-        expected = "expected a kind of fabric"
-        raise SpecError(
-            Fault(f"got {shown(kind)}", expected, fix, "kind", document.place(("kind",)))
-        )
-    return _SPECS[kind]
-
-
-def _check_size(fabric: Clos) -> None:
-    if fabric.n_links > MOST_LINKS:
-        expected = f"expected at most {MOST_LINKS:,}"
-        raise SpecError(Fault(f"got {fabric.n_links:,} directed links", expected))
+    if not isinstance(document.value, dict):  # The model refuses it.
+        return OneSwitchSpec
+    kind, known = document.value.get("kind"), f"known: {', '.join(_SPECS)}"
+    if isinstance(kind, str) and kind in _SPECS:
+        return _SPECS[kind]
+    if "kind" not in document.value:
+        fault = Fault("got nothing", "expected this key", f"add e.g. 'kind: leaf_spine'; {known}")
+    else:
+        fix = closest(kind, _SPECS) if isinstance(kind, str) else known
+        fault = Fault(f"got {shown(kind)}", "expected a kind of fabric", fix)
+    raise SpecError(fault.located(document.place(("kind",)), "kind"))
 
 
 def ports_used(fabric: Clos) -> dict[str, float]:
@@ -212,59 +174,41 @@ def _check_radix(fabric: Clos, radix: int | None) -> None:
         raise SpecError(Fault(f"got {radix}, but {needs}", "expected ports enough", fix))
 
 
-class _Cables:
-    """Which links the names of a cable mean."""
+def _links_of_cable(fabric: Clos, cable: Any) -> Indices:
+    """Both directions of the cables that one entry of ``failed`` names."""
+    names = cable if isinstance(cable, list) else [cable]
+    *ends, port = names if len(names) == 3 else [*names, None]
+    if not 1 <= len(ends) <= 2:
+        raise SpecError(_not_a_cable(f"{len(names)} entries"))
+    wanted = [_end(fabric, name) for name in ends]
+    if len(names) == 3 and (not is_whole(port) or port < 0):
+        raise SpecError(_not_a_cable(f"{shown(port)} for the number of a parallel link"))
+    found = [np.zeros(0, dtype=np.int64)]
+    for layer in fabric.layers[: len(fabric.layers) // 2]:  # Those that go up.
+        tiers = _TIERS[layer.name]
+        if all(tier in tiers for tier, _ in wanted):
+            lower, upper, parallel = link_ends(fabric, layer)
+            number_of = dict(zip(tiers, (lower, upper), strict=True))
+            chosen = np.ones(layer.n_links, dtype=np.bool_) if port is None else parallel == port
+            for tier, number in wanted:
+                chosen &= number_of[tier] == number
+            found.append(layer.start + np.flatnonzero(chosen))
+    up = np.concatenate(found)
+    if not up.size:
+        raise SpecError(_not_a_cable(f"no cable between {' and '.join(map(str, names))}"))
+    return np.concatenate([up, fabric.reverse(up)])
 
-    def __init__(self, fabric: Clos) -> None:
-        self.fabric = fabric
-        self.n_of = {"host": fabric.n_hosts, **fabric.n_switches}
 
-    def links(self, cable: Any) -> Indices:
-        """Both directions of the cables that one entry of ``failed`` names."""
-        names = cable if isinstance(cable, list) else [cable]
-        n_ends = len(names) - (len(names) == 3)
-        if not 1 <= n_ends <= 2:
-            raise SpecError(_not_a_cable(f"{len(names)} entries"))
-        ends = [self._end(name) for name in names[:n_ends]]
-        port = self._port(names[2]) if len(names) == 3 else None
-        found = [self._between(layer, ends, port) for layer in self._up_layers(ends)]
-        up = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-        if not up.size:
-            raise SpecError(_not_a_cable(f"no cable between {' and '.join(map(str, names))}"))
-        return np.concatenate([up, self.fabric.reverse(up)])
-
-    def _up_layers(self, ends: list[tuple[str, int]]) -> Iterator[Layer]:
-        for layer in self.fabric.layers[: len(self.fabric.layers) // 2]:
-            tiers = _TIERS[layer.name]
-            if all(tier in tiers for tier, _ in ends):
-                yield layer
-
-    def _end(self, name: Any) -> tuple[str, int]:
-        tier, _, number = str(name).strip().partition(" ")
-        if tier not in self.n_of or not (number.isascii() and number.isdigit()):
-            raise SpecError(_not_a_cable(shown(name)))
-        number = number.lstrip("0") or "0"
-        if len(number) > _LONGEST_NUMBER or int(number) >= self.n_of[tier]:
-            got, most = f"got {shown(name)}", self.n_of[tier] - 1
-            raise SpecError(Fault(got, f"expected a {tier} of 0 .. {most}"))
-        return tier, int(number)
-
-    @staticmethod
-    def _port(value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise SpecError(_not_a_cable(f"{shown(value)} for the number of a parallel link"))
-        return value
-
-    def _between(self, layer: Layer, ends: list[tuple[str, int]], port: int | None) -> Indices:
-        """Links of an up layer that have all the ends."""
-        lower, upper, parallel = link_ends(self.fabric, layer)
-        number_of = dict(zip(_TIERS[layer.name], (lower, upper), strict=True))
-        chosen = np.ones(layer.n_links, dtype=np.bool_)
-        for tier, number in ends:
-            chosen &= number_of[tier] == number
-        if port is not None:
-            chosen &= parallel == port
-        return layer.start + np.flatnonzero(chosen)
+def _end(fabric: Clos, name: Any) -> tuple[str, int]:
+    """Tier and number of an end of a cable."""
+    n_of = {"host": fabric.n_hosts, **fabric.n_switches}
+    tier, _, number = str(name).strip().partition(" ")
+    if tier not in n_of or not (number.isascii() and number.isdigit()):
+        raise SpecError(_not_a_cable(shown(name)))
+    number = number.lstrip("0") or "0"
+    if len(number) > _LONGEST_NUMBER or int(number) >= n_of[tier]:
+        raise SpecError(Fault(f"got {shown(name)}", f"expected a {tier} of 0 .. {n_of[tier] - 1}"))
+    return tier, int(number)
 
 
 _TIERS = {"host_up": ("host", "leaf"), "leaf_up": ("leaf", "spine"), "spine_up": ("spine", "core")}

@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from libra_planner.errors import Fault, SpecError, unknown_name
-from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.plan.models import PlanSpec
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.prices import (
@@ -43,7 +42,7 @@ from libra_planner.procurement.bill import (
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Key, apply_settings, read_document
-from libra_planner.reading.models import Count, FaultCollector, Model, Text, validated
+from libra_planner.reading.models import Count, FaultCollector, Model, Text, core_fields, validated
 from libra_planner.reading.models import Price as Amount
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -100,9 +99,9 @@ class PartSpec(Model):
     n_npus: Count | None = None
     reach_m: Length | None = None
     cable: Text | None = None
-    power_W: Power = 0.0
-    power_limit_W: Power | None = None
-    rack_units: Annotated[int, Field(ge=0, le=1000)] = 0
+    power_w: Power = Field(default=0.0, alias="power_W")
+    power_limit_w: Power | None = Field(default=None, alias="power_limit_W")
+    n_rack_units: Annotated[int, Field(ge=0, le=1000)] = Field(default=0, alias="rack_units")
     spare_fraction: Fraction = 0.0
     includes: IncludesSpec | None = None
     source: Text | None = None
@@ -117,9 +116,10 @@ class PartSpec(Model):
             "optic": ("port_speed", "reach_m", "cable"),
             "copper": ("port_speed", "reach_m"),
             "active_optical": ("port_speed", "reach_m"),
-            "rack": ("power_limit_W", "rack_units"),
+            "rack": ("power_limit_w", "n_rack_units"),
         }.get(self.kind, ())
-        absent = [name for name in needed if not getattr(self, name)]
+        fields = type(self).model_fields
+        absent = [fields[name].alias or name for name in needed if not getattr(self, name)]
         if absent:
             raise ValueError(f"got a {self.kind} without {' and '.join(absent)}")
         if self.includes is not None and self.kind != "server":
@@ -151,7 +151,7 @@ class AssumedNpuSpec(Model):
 class SideNetworkSpec(Model):
     """A network beside the training fabric."""
 
-    ports_per_server: Annotated[int, Field(ge=0, le=64)] = 1
+    n_ports_per_server: Annotated[int, Field(ge=0, le=64)] = Field(1, alias="ports_per_server")
     port_speed: Text
     switch_radix: Annotated[int, Field(ge=2, le=1024)] = 64
     oversubscription: Ratio = 1.0
@@ -160,7 +160,7 @@ class SideNetworkSpec(Model):
 class ElectricitySpec(Model):
     """Price of energy."""
 
-    usd_per_kWh: Annotated[float, Field(ge=0, le=100)]
+    usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = Field(alias="usd_per_kWh")
     confidence: Confidence
     source: Text
 
@@ -178,7 +178,7 @@ class FailuresSpec(Model):
 class DiscountSpec(Model):
     """Discount on a part of which so many units are bought."""
 
-    from_units: Count
+    n_units: Count = Field(alias="from_units")
     discount_fraction: Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -203,7 +203,7 @@ class AssumptionsSpec(Model):
     frontend: SideNetworkSpec
     storage: SideNetworkSpec
     electricity: ElectricitySpec
-    power_usage_effectiveness: Annotated[float, Field(ge=1, le=10)]
+    pue: Annotated[float, Field(ge=1, le=10)] = Field(alias="power_usage_effectiveness")
     amortisation_years: Annotated[float, Field(gt=0, le=100)]
     failures_per_million_hours: FailuresSpec
     checkpoint_s: Annotated[float, Field(ge=0, le=1e6)]
@@ -284,47 +284,23 @@ class _PartsReader(FaultCollector):
         found = {name: self._part(name, part) for name, part in self.spec.parts.items()}
         for name, spec in self.spec.parts.items():
             if spec.cable is not None:
-                fibres = [n for n, p in self.spec.parts.items() if p.kind == "fibre"]
-                self.attempt(("parts", name, "cable"), _known, spec.cable, fibres)
-            self._check_nics(name, spec)
+                self.attempt(("parts", name, "cable"), self._checked, spec.cable, "fibre")
+            for nic in spec.includes.nics if spec.includes else ():
+                self.attempt(("parts", name, "includes", "nics", nic), self._checked, nic, NIC)
         return Parts(found, self.name, self.spec.as_of, self.spec.source)
 
     def _part(self, name: str, spec: PartSpec) -> Part:
-        key: Key = ("parts", name)
-        return Part(
-            name=name,
-            kind=spec.kind,
-            description=spec.description,
-            price=self.attempt((*key, "price", "currency"), self._price, spec.price),
-            power_w=spec.power_W,
-            spare_fraction=spec.spare_fraction,
-            port_speed_Bps=self._speed((*key, "port_speed"), spec.port_speed),
-            n_ports=spec.n_ports or 0,
-            n_npus=spec.n_npus or 0,
-            reach_m=spec.reach_m or 0.0,
-            cable=spec.cable or "",
-            n_rack_units=spec.rack_units,
-            power_limit_w=spec.power_limit_W or 0.0,
-            source=spec.source or "",
-            includes=self._includes((*key, "includes"), spec.includes),
-        )
-
-    def _check_nics(self, name: str, spec: PartSpec) -> None:
-        """The NICs that a server includes are parts of the catalogue."""
-        known = [n for n, p in self.spec.parts.items() if p.kind == NIC]
-        for nic in spec.includes.nics if spec.includes else ():
-            key: Key = ("parts", name, "includes", "nics", nic)
-            self.attempt(key, _known, nic, known, NIC)
-
-    def _includes(self, key: Key, spec: IncludesSpec | None) -> Includes:
-        if spec is None:
-            return Includes()
-        return Includes(self._speed((*key, "scale_up"), spec.scale_up), tuple(spec.nics.items()))
+        key, includes = ("parts", name), Includes()
+        price = self.attempt((*key, "price", "currency"), self._price, spec.price)
+        speed_Bps = self._speed((*key, "port_speed"), spec.port_speed)
+        if spec.includes is not None:
+            scale_up_Bps = self._speed((*key, "includes", "scale_up"), spec.includes.scale_up)
+            includes = Includes(scale_up_Bps, tuple(spec.includes.nics.items()))
+        own = {"price": price, "port_speed_Bps": speed_Bps, "includes": includes}
+        return Part(name, **core_fields(spec, Part) | own)
 
     def _speed(self, key: Key, text: str | None) -> float:
-        if text is None:
-            return 0.0
-        return self.attempt(key, speed_bytes_per_s, text) or 0.0
+        return 0.0 if text is None else self.attempt(key, speed_bytes_per_s, text) or 0.0
 
     def _price(self, spec: PartPriceSpec | None) -> Price | None:
         if spec is None:
@@ -348,67 +324,56 @@ class _PartsReader(FaultCollector):
     def assumptions(self) -> Assumptions | None:
         """How a cluster is built, run and paid for."""
         spec, key = self.spec.assumptions, ("assumptions",)
-        npu = self.attempt((*key, "npu"), self._npu)
+        npu = self.attempt((*key, "npu"), self._npu, spec.npu)
         server = self.attempt((*key, "server"), self._of_kind, spec.server, SERVER)
         rack = self.attempt((*key, "rack"), self._of_kind, spec.rack, RACK)
-        sides = tuple(self._side(name, getattr(spec, name)) for name in ("frontend", "storage"))
+        sides = []
+        for name in ("frontend", "storage"):
+            side = getattr(spec, name)
+            speed_Bps = self._speed((*key, name, "port_speed"), side.port_speed)
+            own = core_fields(side, SideNetwork)
+            sides.append(SideNetwork(name=name, port_speed_Bps=speed_Bps, **own))
         if npu is None or server is None or rack is None:
             return None
-        lengths, rates = spec.cable_lengths_m, spec.failures_per_million_hours
+        rates, discounts = spec.failures_per_million_hours, spec.volume_discounts
         per_s = {
-            f"{name}_per_s": getattr(rates, name) * _PER_MILLION_HOURS
-            for name in ("npu", "server", "switch", "optic")
+            f"{name}_per_s": rate * _PER_MILLION_HOURS for name, rate in rates if name != "source"
         }
-        discounts = sorted(spec.volume_discounts, key=lambda one: one.from_units)
-        return Assumptions(
-            npu=npu,
-            server=server,
-            rack=rack,
-            usable_rack_fraction=spec.usable_rack_fraction,
-            floor_m2_per_rack=spec.floor_m2_per_rack,
-            cable_lengths_m={
-                TOP_OF_RACK: lengths.top_of_rack,
-                "host-leaf": lengths.host_leaf,
-                "leaf-spine": lengths.leaf_spine,
-                "spine-core": lengths.spine_core,
-            },
-            side_networks=sides,
-            electricity=Electricity(
-                spec.electricity.usd_per_kWh, spec.electricity.confidence, spec.electricity.source
+        own = {
+            "npu": npu,
+            "server": server,
+            "rack": rack,
+            "cable_lengths_m": spec.cable_lengths_m.model_dump(by_alias=True),
+            "electricity": Electricity(**dict(spec.electricity)),
+            "volume_discounts": tuple(
+                VolumeDiscount(**dict(one)) for one in sorted(discounts, key=lambda d: d.n_units)
             ),
-            pue=spec.power_usage_effectiveness,
+        }
+        return Assumptions(
+            side_networks=tuple(sides),
             amortisation_s=spec.amortisation_years * YEAR_S,
             failures=FailureRates(**per_s, source=rates.source),
-            checkpoint_s=spec.checkpoint_s,
-            restart_s=spec.restart_s,
-            volume_discounts=tuple(
-                VolumeDiscount(one.from_units, one.discount_fraction) for one in discounts
-            ),
+            **core_fields(spec, Assumptions) | own,
         )
 
-    def _npu(self) -> Part:
-        spec = self.spec.assumptions.npu
-        found = catalogue_npu(spec.name, spec.catalogue, self.beside, path="assumptions.npu.name")
+    def _npu(self, spec: AssumedNpuSpec) -> Part:
+        path = "assumptions.npu.name"
+        try:
+            found = catalogue_npu(spec.name, spec.catalogue, self.beside, path=path)
+        except SpecError as error:
+            place = self.document.place(("assumptions", "npu"))
+            raise SpecError(*error.located(place, "assumptions.npu").faults) from None
         return npu_part(spec.name, found, spec.spare_fraction)
 
     def _of_kind(self, name: str, kind: str) -> Part:
-        known = [n for n, part in self.spec.parts.items() if part.kind == kind]
-        _known(name, known, kind)
+        self._checked(name, kind)
         return self._part(name, self.spec.parts[name])
 
-    def _side(self, name: str, spec: SideNetworkSpec) -> SideNetwork:
-        return SideNetwork(
-            name=name,
-            n_ports_per_server=spec.ports_per_server,
-            port_speed_Bps=self._speed(("assumptions", name, "port_speed"), spec.port_speed),
-            switch_radix=spec.switch_radix,
-            oversubscription=spec.oversubscription,
-        )
-
-
-def _known(name: str, known: list[str], kind: str = "fibre") -> None:
-    if name not in known:
-        raise unknown_name(f"{kind} of this catalogue", name, known)
+    def _checked(self, name: str, kind: str) -> None:
+        """Refuse a name that no part of a kind has."""
+        known = [one for one, part in self.spec.parts.items() if part.kind == kind]
+        if name not in known:
+            raise unknown_name(f"{kind} of this catalogue", name, known)
 
 
 def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> Part:

@@ -376,6 +376,12 @@ def _number_fix(value: Any, *, quoted: bool) -> str:
     return ""
 
 
+def core_fields(spec: BaseModel, core: type[Any]) -> dict[str, Any]:
+    """What a file says of the fields of a dataclass of the core: all that has their names."""
+    names = core.__dataclass_fields__
+    return {name: value for name, value in spec if name in names and value is not None}
+
+
 def path_of(key: Key) -> str:
     """A key as messages have it."""
     return ".".join(str(part) for part in key)
