@@ -21,7 +21,6 @@ from libra_planner.reading.models import (
     Count,
     FaultCollector,
     Model,
-    Reader,
     RegisteredName,
     Text,
     validated,
@@ -315,7 +314,7 @@ def _axis(document: Document, key: Key, name: str, raw: Any) -> Axis:
     if "step" in raw and "n" in raw:
         raise SpecError(Fault("got both step and n", "expected one of them", "remove one"))
     model: type[StepRange | CountRange] = StepRange if "step" in raw else CountRange
-    reader, known = Reader(document), ("from", "to", *list(model.model_fields)[2:])
+    reader, known = FaultCollector(document), ("from", "to", *list(model.model_fields)[2:])
     for unknown in [str(part) for part in raw if part not in known]:
         expected, fix = f"expected {', '.join(known)}", closest(unknown, known)
         fault = Fault(f"got the unknown key {unknown!r}", expected, fix)
@@ -327,7 +326,7 @@ def _listed_values(document: Document, key: Key, raw: list[Any]) -> tuple[Any, .
     if not 1 <= len(raw) <= MOST_VALUES:
         got = f"got {len(raw):,} values"
         raise SpecError(Fault(got, f"expected 1 to {MOST_VALUES:,}", "add one" if not raw else ""))
-    reader = Reader(document)
+    reader = FaultCollector(document)
     for i, value in enumerate(raw):
         wrong = is_number(value) and not (math.isfinite(value) and abs(value) <= _LARGEST)
         if wrong or value is None:
