@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from libra_planner.plain_text import short_text, visible
 
@@ -60,6 +60,8 @@ class Fault:
     place: Place | None = None
     n: int = 1
     """Faults that it stands for, of which only their number is told."""
+    subject: tuple[Any, ...] = ()
+    """What it is about: the number of a flow, or of a dimension and its key that is wrong."""
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
@@ -114,6 +116,12 @@ class SpecError(PlannerError):
         """The same error with a place on every fault that has none."""
         found = Place(place) if isinstance(place, str) else place
         return type(self)(*(fault.located(found, path) for fault in self.faults))
+
+
+def refuse(faults: Iterable[Fault]) -> None:
+    """Raise the error of faults, if there are any."""
+    if found := tuple(faults):
+        raise SpecError(*found)
 
 
 @contextmanager

@@ -335,8 +335,8 @@ def _differences(first: Problem, other: Problem) -> Iterator[Fault]:
             key = _KEYS.get(name, name.removeprefix("n_"))
             got = f"got {_shown(a)}, and {_shown(b)} in another plan"
             expected = f"expected one network for all jobs in {label}"
-            path = f"fabric.realization ({label}).{key}"
-            yield Fault(got, expected, "write the same in all plans", path)
+            path, subject = f"fabric.realization ({label}).{key}", (first.topology.n_dims - 1, key)
+            yield Fault(got, expected, "write the same in all plans", path, subject=subject)
 
 
 def _shown(value: object) -> str:

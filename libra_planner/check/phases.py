@@ -322,10 +322,9 @@ class LinkPhase(Members):
     def _named(self, fault: Fault, flows: Flows) -> Fault:
         """The fault with the dimension, and NPUs in place of the number of a flow."""
         label, npu = self.built.label, self.built.npu_of_port
-        _, _, number = fault.path.partition("flow ")
-        if not number:
+        if not fault.subject:
             return replace(fault, path=label)
-        src, dst = flows.src[int(number)], flows.dst[int(number)]
+        src, dst = flows.src[fault.subject[0]], flows.dst[fault.subject[0]]
         return replace(fault, path=f"{label}: NPU {npu[src]} -> NPU {npu[dst]}")
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:

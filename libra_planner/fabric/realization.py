@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import DirectBlock
 from libra_planner.fabric.clos import Array, Clos, Indices, Layer, fail
 from libra_planner.fabric.topology import (
@@ -261,15 +261,14 @@ def realize(
         try:
             built.append(_dimension(topology, dim, float(asked_Bps), chosen.switches[dim]))
         except SpecError as error:
-            name = f"fabric.realization ({topology.labels[dim]})"
-            faults += [replace(fault, path=_path(name, fault)) for fault in error.faults]
-    if faults:
-        raise SpecError(*faults)
+            faults += [_of_dimension(fault, topology, dim) for fault in error.faults]
+    refuse(faults)
     return RealizedDesign(topology, chosen, tuple(built))
 
 
-def _path(name: str, fault: Fault) -> str:
-    return f"{name}.{fault.path}" if fault.path else name
+def _of_dimension(fault: Fault, topology: Topology, dim: int) -> Fault:
+    path = f"fabric.realization ({topology.labels[dim]})" + f".{fault.path}" * bool(fault.path)
+    return replace(fault, path=path, subject=(dim, fault.path))
 
 
 def _dimension(

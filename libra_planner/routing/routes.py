@@ -502,4 +502,4 @@ def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None
         i, layer = (int(x[0]) for x in np.nonzero(dead))
         got = f"got a path pinned to {fabric.link_name(int(links[i, layer]))}, which failed"
         fix = "pin it elsewhere"
-        raise Disconnected(Fault(got, "expected links that work", fix, path=f"flow {i}"))
+        raise Disconnected(Fault(got, "expected links that work", fix, f"flow {i}", subject=(i,)))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from libra_planner.check.degraded import (
     FailureStudy,
@@ -17,17 +16,18 @@ from libra_planner.check.degraded import (
     shared_fabric,
 )
 from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flow
-from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.links import link_check
 from libra_planner.check.report import asked_seeds
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import Fault, Place, SpecError, located
 from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.plan.problem import load_plan
+from libra_planner.plan.realization import KEY
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.reading.document import Document, Key, read_document
 from libra_planner.routing.policy import Policy
 from libra_planner.step.expression import Array
-from libra_planner.studies.designs import bandwidth_bytes_per_s
-from libra_planner.studies.places import placed
+from libra_planner.studies.designs import chosen_design
 from libra_planner.views.check import CheckedPlan
 from libra_planner.views.plan import as_checked
 
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from libra_planner.check.rerouted import RoutedOptimum
 
 Progress = Callable[[int, int], None]
+
+_OF_TRAFFIC = {
+    "placement": "placement",
+    "queue_pairs": "n_queue_pairs",
+    "npus_per_address": "npus_per_address",
+}
+"""Settings of traffic by the options, and the keys of a plan, that have them."""
 
 
 @dataclass(frozen=True)
@@ -78,25 +85,14 @@ class LinkQuestion:
 
     def traffic(self, problem: Problem) -> TrafficSettings:
         """How NPUs use their NICs: as is asked for, else as the plan says, else the defaults."""
-        given: dict[str, Any] = {
-            "placement": self.placement,
-            "n_queue_pairs": self.queue_pairs,
-            "npus_per_address": self.npus_per_address,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
+        asked = {name: getattr(self, option) for option, name in _OF_TRAFFIC.items()}
+        given = {name: value for name, value in asked.items() if value is not None}
         return replace(problem.links.traffic, **given)
 
     def design(self, plan: str) -> tuple[Problem, Array]:
         """A plan with its chunks chosen, and the design: as given, or the plan's optimum."""
         problem = load_plan(plan, self.settings)
-        if self.bandwidth is None:
-            from libra_planner.optimizer.optimize import solve
-
-            solution = solve(problem)
-            return solution.problem, np.asarray(solution.design.bandwidth_bytes_per_s)
-        place = Place(f"{plan}: --bandwidth")
-        bandwidth_Bps = bandwidth_bytes_per_s(self.bandwidth, problem, place)
-        return fastest_alternative(problem, bandwidth_Bps), bandwidth_Bps
+        return chosen_design(problem, self.bandwidth, Place(f"{plan}: --bandwidth"))
 
 
 @dataclass(frozen=True)
@@ -117,6 +113,35 @@ class LinkAnswer:
     traced: TracedFlow | None = field(repr=False)
 
 
+@contextmanager
+def placed(plan: str, problem: Problem, *, vector: str | None = None) -> Iterator[None]:
+    """Give faults of a design on its links a place: the plan, and the line of what is not built.
+
+    Faults of the design itself are those of ``vector``, where it has another place than the plan.
+    """
+    try:
+        yield
+    except SpecError as error:
+        document = read_document(plan)
+        faults = (_placed(fault, document, problem) for fault in error.faults)
+        raise SpecError(*faults).located(vector or document.file) from None
+
+
+def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
+    places = document.key_places
+    if fault.place is not None:
+        return fault
+    if not fault.subject:  # Of a key of the plan, or of the design.
+        return replace(fault, place=places.get(tuple(fault.path.split("."))))
+    dim, key = fault.subject
+    names = [problem.topology.labels[dim], problem.topology.tiers[dim]]
+    common: list[Key] = [(*KEY, key), KEY] if problem.links.networks[dim] else []
+    keys: list[Key] = [(*KEY, name, key) for name in names] + common[:1]
+    keys += [(*KEY, name) for name in names] + common[1:] + [("fabric", "topology")]
+    found = (places[key] for key in keys if key in places)
+    return replace(fault, place=next(found, Place(document.file)))
+
+
 def checked_plan(
     plan: str, question: LinkQuestion, progress: Callable[[str], Progress | None]
 ) -> LinkAnswer:
@@ -134,73 +159,47 @@ def checked_plan(
         For a plan that is wrong or has no optimum, or links that cannot be built or routed.
     """
     problem, bandwidth_Bps = question.design(plan)
-    try:
-        checked = _checked(plan, question, problem, bandwidth_Bps, progress("seeds"))
-        hot = hotspot(checked.links, checked.report)
-    except SpecError as error:
-        raise placed(error, plan, problem) from None
-    failures = _failures(plan, question, checked.links, progress)
-    return LinkAnswer(checked, hot, failures, _traced(plan, question, checked, hot))
-
-
-def _checked(
-    plan: str,
-    question: LinkQuestion,
-    problem: Problem,
-    bandwidth_Bps: Array,
-    progress: Progress | None,
-) -> CheckedPlan:
-    try:
-        violated = evaluated(problem, bandwidth_Bps).violated
-    except SpecError as error:
-        raise error.located(Place(f"{plan}: --bandwidth")) from None
-    links = link_check(problem, bandwidth_Bps, traffic=question.traffic(problem))
-    report = links.report(question.policy, seeds=question.asked_seeds, progress=progress)
-    return CheckedPlan(links, report, question.bandwidth is None, violated, question.statistics)
-
-
-def _failures(
-    plan: str,
-    question: LinkQuestion,
-    links: LinkCheck,
-    progress: Callable[[str], Progress | None],
-) -> dict[str, FailureStudy]:
-    found = {}
-    try:
+    policy, seeds = question.policy, question.asked_seeds
+    with placed(plan, problem):
+        with located(f"{plan}: --bandwidth"):
+            violated = evaluated(problem, bandwidth_Bps).violated
+        links = link_check(problem, bandwidth_Bps, traffic=question.traffic(problem))
+        report = links.report(policy, seeds=seeds, progress=progress("seeds"))
+        hot = hotspot(links, report)
+    failures = {}
+    with located(f"{plan}: --fail-links, --fail-spines, --n-1"):
         if question.fail_links or question.fail_spines:
-            found["failures"] = drawn_failures(
+            failures["failures"] = drawn_failures(
                 links,
-                question.policy,
+                policy,
                 n_links=question.fail_links,
                 n_spines=question.fail_spines,
-                seeds=question.asked_seeds,
+                seeds=seeds,
                 progress=progress("draws of failures"),
             )
         if question.single_failures:
             told = progress("single failures")
-            found["single_failures"] = every_single_failure(
-                links, question.policy, seed=question.seed or 0, progress=told
+            failures["single_failures"] = every_single_failure(
+                links, policy, seed=question.seed or 0, progress=told
             )
-    except SpecError as error:
-        raise error.located(Place(f"{plan}: --fail-links, --fail-spines, --n-1")) from None
-    return found
+    is_optimum = question.bandwidth is None
+    checked = CheckedPlan(links, report, is_optimum, violated, question.statistics)
+    with located(f"{plan}: --trace"):
+        return LinkAnswer(checked, hot, failures, _traced(question.trace, checked, hot))
 
 
-def _traced(
-    plan: str, question: LinkQuestion, checked: CheckedPlan, hot: Hotspot | None
-) -> TracedFlow | None:
+def _traced(asked: str | None, checked: CheckedPlan, hot: Hotspot | None) -> TracedFlow | None:
     """The flow that is to be followed, in the round that loses most or in another one."""
-    if question.trace is None:
+    if asked is None:
         return None
-    place = Place(f"{plan}: --trace")
     if hot is None or hot.routed is None:
         got = "got no collective that loses time to its routing"
-        raise SpecError(Fault(got, "expected one, whose flows can be followed", "", "", place))
-    found = traced_flow(checked.links, checked.report, question.trace)
+        raise SpecError(Fault(got, "expected one, whose flows can be followed"))
+    found = traced_flow(checked.links, checked.report, asked)
     if found is None:
         name, label, first = hot.worst.name, hot.phase.label, hot.routed.flows.ids[0]
         expected = f"expected a flow of {name} on {label}, such as {first}, or of another round"
-        raise SpecError(Fault(f"got {question.trace!r}", expected, "", "", place))
+        raise SpecError(Fault(f"got {asked!r}", expected))
     return found
 
 
@@ -216,13 +215,11 @@ def checked_jobs(
     """
     pairs = [question.design(plan) for plan in plans]
     problems, bandwidths_Bps = [one for one, _ in pairs], [vector for _, vector in pairs]
-    try:
+    with placed(plans[0], problems[0]):
         traffic = _one_traffic(plans, problems, question)
         seed = question.seed or 0
         shared = shared_fabric(problems, bandwidths_Bps, traffic=traffic, seed=seed)
         return shared, shared.reports(question.policy, seeds=question.asked_seeds)
-    except SpecError as error:
-        raise placed(error, plans[0], problems[0]) from None
 
 
 def _one_traffic(
@@ -232,11 +229,7 @@ def _one_traffic(
     first = question.traffic(problems[0])
     for plan, problem in zip(plans[1:], problems[1:], strict=True):
         other = question.traffic(problem)
-        for key, name in (
-            ("placement", "placement"),
-            ("queue_pairs", "n_queue_pairs"),
-            ("npus_per_address", "npus_per_address"),
-        ):
+        for key, name in _OF_TRAFFIC.items():
             mine, others = getattr(first, name), getattr(other, name)
             if mine != others:
                 got = f"got {mine}, and {others} in {plan}"
@@ -268,11 +261,9 @@ def routed_plan(
     from libra_planner.check.rerouted import routed_optimum
 
     traffic, seeds = question.traffic(problem), question.asked_seeds
-    try:
+    with placed(plan, problem):
         routed = routed_optimum(
             problem, question.policy, traffic=traffic, seeds=seeds, progress=progress
         )
-    except SpecError as error:
-        raise placed(error, plan, problem) from None
     chosen = as_checked(fastest_alternative(problem, routed.best.bandwidth_Bps))
     return chosen, routed, evaluated(chosen, routed.best.bandwidth_Bps)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from libra_planner.errors import DataNotFound, Fault, Place, SpecError
+from libra_planner.errors import DataNotFound, Fault, Place, SpecError, located, refuse
 from libra_planner.files import read_json
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem, fastest_alternative
@@ -39,7 +39,7 @@ def bandwidth_bytes_per_s(text: str, problem: Problem, place: Place) -> Array:
     if len(parts) != n_dims:
         expected = f"expected {n_dims}, one for each dimension of {problem.topology}"
         fix = "separate GB/s by commas, innermost first"
-        raise SpecError(Fault(f"got {len(parts)} numbers", expected, fix, "", place))
+        raise SpecError.at(place, f"got {len(parts)} numbers", expected, fix)
     values = [_gigabytes_per_s(part, place) for part in parts]
     return np.array(values) * BYTES_PER_S_PER_GBPS
 
@@ -49,8 +49,19 @@ def _gigabytes_per_s(text: str, place: Place) -> float:
     if not is_number(value) or not (value == 0 or _LEAST_GBPS <= value <= _MOST_GBPS):
         fix = "write GB/s without a unit, such as 300,100,75,25"
         expected = f"expected 0 or a number from {_LEAST_GBPS:g} to {_MOST_GBPS:g}"
-        raise SpecError(Fault(f"got {text!r}", expected, fix, "", place))
+        raise SpecError.at(place, f"got {text!r}", expected, fix)
     return abs(float(value))
+
+
+def chosen_design(problem: Problem, bandwidth: str | None, place: Place) -> tuple[Problem, Array]:
+    """A plan with its chunks chosen, and its vector: GB/s in text, or without it the optimum."""
+    if bandwidth is None:
+        from libra_planner.optimizer.optimize import solve
+
+        solution = solve(problem)
+        return solution.problem, np.asarray(solution.design.bandwidth_bytes_per_s)
+    bandwidth_Bps = bandwidth_bytes_per_s(bandwidth, problem, place)
+    return fastest_alternative(problem, bandwidth_Bps), bandwidth_Bps
 
 
 _RESULT = ".json"
@@ -100,77 +111,64 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
     PlannerError
         For a plan that is not valid or has no optimum, or a result that is not its own.
     """
+    shown, result, own = None, None, tuple(settings)
     if (row := _ROW.fullmatch(text)) and Path(row["directory"]).is_dir():
-        return _row(text, row["directory"], int(row["row"]), settings, scratch)
-    plan, suffix = _parts(text)
-    if plan.endswith(_RESULT):
-        plan, suffix = _plan_of(plan), plan
-    given = tuple(settings)
+        plan, suffix, shown = _row_plan(row["directory"], int(row["row"]), scratch), "", text
+        name = f"{_clean(Path(row['directory']).resolve().name)} row {int(row['row'])}"
+    else:
+        plan, suffix = _parts(text)
+        if plan.endswith(_RESULT):
+            plan, suffix = _plan_of(plan), plan
+        name = _clean(Path(plan).stem)
     if suffix.endswith(_RESULT):
-        settings = [*_settings_of(suffix, plan), *settings]
-    problem = load_plan(plan, settings)
-    name = _clean(Path(plan).stem)
-    own_settings = tuple(settings)
-    if not suffix:
-        return _optimum(text, plan, name, problem, own_settings)
-    if suffix.endswith(_RESULT):
-        bandwidth_Bps = _result_Bps(suffix, problem)
-        name = f"{name} @ {_clean(Path(suffix).stem)}"
-        chosen = fastest_alternative(problem, bandwidth_Bps)
-        if not given:  # Other settings make other figures.
-            _check_unchanged(suffix, chosen, bandwidth_Bps)
-        return GivenDesign(
-            text, plan, name, chosen, bandwidth_Bps, False, own_settings, plan, suffix
-        )
-    bandwidth_Bps = bandwidth_bytes_per_s(suffix, problem, Place(text))
-    chosen = fastest_alternative(problem, bandwidth_Bps)
-    name = f"{name} @ {_clean(suffix)}"
-    return GivenDesign(text, plan, name, chosen, bandwidth_Bps, False, own_settings, plan)
+        result = _read(suffix)
+        with located(suffix):
+            own = (*_settings_of(result, plan), *own)
+    problem = load_plan(plan, own)
+    if result is None:
+        problem, bandwidth_Bps = chosen_design(problem, suffix or None, Place(text))
+    else:
+        with located(suffix):
+            problem, bandwidth_Bps = chosen_design(problem, _vector(result, problem), Place(suffix))
+            if not settings:  # Other settings make other figures.
+                _check_unchanged(result, problem, bandwidth_Bps)
+    if suffix:
+        name = f"{name} @ {_clean(suffix if result is None else Path(suffix).stem)}"
+    found = None if result is None else suffix
+    return GivenDesign(
+        text, plan, name, problem, bandwidth_Bps, not suffix, own, shown or plan, found
+    )
 
 
 def _parts(text: str) -> tuple[str, str]:
     """Plan, and what stands behind the last @; a file whose name has one is a file."""
     if Path(text).is_dir():
         fix = f"name a row of the sweep, such as {text.rstrip('/')}:0"
-        raise SpecError(Fault("got a directory", "expected a plan or result", fix, "", Place(text)))
+        raise SpecError.at(text, "got a directory", "expected a plan or result", fix)
     if "@" not in text or Path(text).is_file():
         return text, ""
     plan, _, suffix = text.rpartition("@")
     if not plan or not suffix:
         fix = "write e.g. plan.yaml@300,100,75,25"
-        raise SpecError(Fault(f"got {text!r}", "expected PLAN@BANDWIDTHS", fix, "", Place(text)))
+        raise SpecError.at(text, f"got {text!r}", "expected PLAN@BANDWIDTHS", fix)
     return plan, suffix
 
 
-def _row(
-    text: str, directory: str, row: int, settings: Sequence[str], scratch: Path
-) -> GivenDesign:
-    """The optimum of a sweep's row."""
+def _row_plan(directory: str, row: int, scratch: Path) -> str:
+    """The plan of a sweep's row."""
     from libra_planner.sweeps.store import RunDirectory
     from libra_planner.sweeps.template import design_plan
 
     plan = scratch / f"{Path(directory).resolve().name}-{row}.yaml"
     plan.write_text(design_plan(RunDirectory(Path(directory)), row), encoding="utf-8")
-    name = f"{_clean(Path(directory).resolve().name)} row {row}"
-    problem = load_plan(plan, settings)
-    return replace(_optimum(text, str(plan), name, problem, tuple(settings)), shown_plan=text)
-
-
-def _optimum(
-    text: str, plan: str, name: str, problem: Problem, settings: tuple[str, ...]
-) -> GivenDesign:
-    from libra_planner.optimizer.optimize import solve
-
-    solution = solve(problem)
-    bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
-    return GivenDesign(text, plan, name, solution.problem, bandwidth_Bps, True, settings, plan)
+    return str(plan)
 
 
 def _read(path: str) -> dict[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict):
         expected = "expected one object, as optimize --json prints"
-        raise SpecError(Fault("got other JSON", expected, "", "", Place(path)))
+        raise SpecError.at(path, "got other JSON", expected)
     return value
 
 
@@ -187,65 +185,60 @@ def _plan_of(path: str) -> str:
     return plan
 
 
-def _settings_of(path: str, plan: str) -> list[str]:
+def _settings_of(result: Mapping[str, Any], plan: str) -> list[str]:
     """The settings a result was made with; a result of another plan is refused.
 
     Plans are told apart by the names of their files: results and plans may be moved.
     """
-    result, faults = _read(path), []
+    faults = []
     named, settings = result.get("plan"), result.get("set", [])
     if isinstance(named, str) and Path(named).name != Path(plan).name:
         got, expected = f"got a result of {_clean(named)}", f"expected one of {_clean(plan)}"
         fix = "name its own plan, or give the vector as PLAN@B1,B2,..."
-        faults.append(Fault(got, expected, fix, "plan", Place(path)))
+        faults.append(Fault(got, expected, fix, "plan"))
     if not isinstance(settings, list) or not all(isinstance(one, str) for one in settings):
-        expected = "expected a list of key=value"
-        faults.append(Fault("got another set", expected, "", "set", Place(path)))
-    if faults:
-        raise SpecError(*faults)
+        faults.append(Fault("got another set", "expected a list of key=value", "", "set"))
+    refuse(faults)
     return list(settings)
 
 
-def _result_Bps(path: str, problem: Problem) -> Array:
-    """The vector of a result; of another workload or fabric it is refused."""
-    result, topology = _read(path), problem.topology
+def _vector(result: Mapping[str, Any], problem: Problem) -> str:
+    """The vector of a result as text, so that the same limits hold as on the command line.
+
+    Of another workload or fabric it is refused.
+    """
+    topology, faults = problem.topology, []
     known = {
         "workload": problem.workload_name,
         "topology": str(topology),
         "tiers": list(topology.tiers),
     }
-    faults = []
     for key, ours in known.items():
         theirs = result.get(key)
         if theirs is not None and theirs != ours:
             expected = f"expected that of the plan, {ours}"
-            faults.append(Fault(f"got {theirs!r}", expected, "name its own plan", key, Place(path)))
+            faults.append(Fault(f"got {theirs!r}", expected, "name its own plan", key))
     vector = result.get("bandwidth_GBps")
     if not isinstance(vector, list):
         expected = "expected a list, one GB/s per dimension"
-        faults.append(Fault("got none", expected, "", "bandwidth_GBps", Place(path)))
-    if faults:
-        raise SpecError(*faults)
-    # Through text, so that the same limits hold as on the command line.
-    return bandwidth_bytes_per_s(",".join(map(str, vector or [])), problem, Place(path))
+        faults.append(Fault("got none", expected, "", "bandwidth_GBps"))
+    refuse(faults)
+    return ",".join(map(str, vector or []))
 
 
-def _check_unchanged(path: str, problem: Problem, bandwidth_Bps: Array) -> None:
+def _check_unchanged(result: Mapping[str, Any], problem: Problem, bandwidth_Bps: Array) -> None:
     """Refuse a result whose figures the plan no longer gives at its vector."""
-    result = _read(path)
     figures = {
         "step_time_s": float(problem.step_time.seconds(bandwidth_Bps)),
         "cost_usd": float(problem.cost_usd(bandwidth_Bps)),
     }
     fix = "its plan, or a file that the plan names, has changed since: make the result anew"
-    faults = []
-    for key, ours in figures.items():
-        theirs = result.get(key)
-        if isinstance(theirs, int | float) and not math.isclose(theirs, ours, rel_tol=_SAME):
-            got, expected = f"got {theirs:.9g}", f"expected {ours:.9g}, as the plan has it"
-            faults.append(Fault(got, expected, fix, key, Place(path)))
-    if faults:
-        raise SpecError(*faults)
+    refuse(
+        Fault(f"got {theirs:.9g}", f"expected {ours:.9g}, as the plan has it", fix, key)
+        for key, ours in figures.items()
+        if isinstance(theirs := result.get(key), int | float)
+        and not math.isclose(theirs, ours, rel_tol=_SAME)
+    )
 
 
 def _clean(text: str) -> str:

@@ -18,7 +18,7 @@ from libra_planner.check.report import (
     reports_by_seed,
     seed_reports,
 )
-from libra_planner.errors import Disconnected, Place, SpecError
+from libra_planner.errors import Disconnected, Place, SpecError, located
 from libra_planner.fabric.clos import Clos, fail
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows
@@ -146,11 +146,8 @@ class ListRuns:
         if not any(self.failures):
             return self.whole
         n_links, n_spines = self.failures
-        try:
+        with located(f"{self.files[0]}: --fail-links, --fail-spines"):
             return fail(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
-        except SpecError as error:
-            place = Place(f"{self.files[0]}: --fail-links, --fail-spines")
-            raise error.located(place) from None
 
     def _report(self, seed: int, *, alone: bool) -> FlowReport:
         """One routing."""
@@ -171,8 +168,8 @@ class ListRuns:
         file, faults = self.files[1], []
         for fault in error.faults:
             place, path = Place(f"{file}{drawn}"), fault.path
-            if path.startswith("flow "):
-                i = int(path.removeprefix("flow "))
+            if fault.subject:
+                (i,) = fault.subject
                 path = f"flow {self.listed.ids[i]!r}{drawn}"
                 place = Place(file, self.listed.lines[i])
             faults.append(replace(fault, path=path, place=fault.place or place))

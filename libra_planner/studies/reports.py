@@ -19,6 +19,8 @@ from libra_planner.errors import (
     SpecError,
     UnknownName,
     closest,
+    located,
+    refuse,
 )
 from libra_planner.files import write_files
 from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_parts, plan_context
@@ -27,8 +29,8 @@ from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import budget_swings, ranking, swings
 from libra_planner.routing.policy import Policy
+from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design
-from libra_planner.studies.places import placed
 from libra_planner.views.report.comparison import Comparison, Origin
 from libra_planner.views.report.compose import DEFAULT_FORMATS, FORMATS, documents
 from libra_planner.workload.operations import Covers
@@ -138,7 +140,7 @@ def report(
     n = len(designs)
     if not 1 <= n <= MOST_DESIGNS:
         got, expected = f"got {n} designs", f"expected one to {MOST_DESIGNS}"
-        raise SpecError(Fault(got, expected, "compare fewer", "", Place("libra-planner report")))
+        raise SpecError.at("libra-planner report", got, expected, "compare fewer")
     chosen = _formats(formats)
     target = _folder(str(folder))
     text = tokens if tokens is None or isinstance(tokens, str) else f"{tokens:.17g}"
@@ -147,9 +149,14 @@ def report(
     )
     comparison = compared(question)
     contents = {target / name: data for name, data in documents(comparison, chosen).items()}
-    _make(target)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        got, expected = f"got {error.strerror!r}", "expected a folder to write to"
+        raise DataNotFound.at(str(target), got, expected) from None
     kept = tuple(write_files(contents))
-    others = {*target.glob("report-*.csv"), *_documents_in(target)} - {*contents}
+    documents_there = filter(Path.is_file, (target / f"report.{suffix}" for suffix in FORMATS))
+    others = {*target.glob("report-*.csv"), *documents_there} - {*contents}
     return Report(comparison, tuple(contents), kept, tuple(sorted(others)))
 
 
@@ -161,12 +168,12 @@ def compared(question: Question) -> Comparison:
     PlannerError
         For a design that cannot be read, evaluated or built, or parts without a price.
     """
-    n_tokens = _n_tokens(question.tokens)
-    policy = _policy(question)
-    catalogue = _catalogue(question.parts)
+    n_tokens, policy = _n_tokens(question.tokens), _policy(question)
+    with located("--parts"):
+        study = _Study(question, n_tokens, policy, load_parts(question.parts))
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            return _of_designs(question, n_tokens, policy, catalogue, Path(scratch))
+            return study.comparison(Path(scratch))
         except PlannerError as error:
             # A row's plan is gone when its fault is read: the row is named instead.
             plan = re.escape(scratch) + r"/(.+?)-(\d+)\.yaml"
@@ -174,127 +181,87 @@ def compared(question: Question) -> Comparison:
             raise
 
 
-def _of_designs(
-    question: Question,
-    n_tokens: int,
-    policy: Policy | None,
-    catalogue: Catalogue,
-    scratch: Path,
-) -> Comparison:
-    given = [given_design(text, question.settings, scratch) for text in question.designs]
-    baseline = _baseline(question.baseline, given)
-    _refuse_tokens_of_parts(question.tokens, given)
-    files: dict[InputFile, None] = {}
-    found = []
-    for letter, design in zip(LETTERS, given, strict=False):
-        proposal = _proposal(letter, design, catalogue, files)
-        found.append(_candidate(proposal, design, policy, question, n_tokens))
-    files[input_file("parts catalogue", question.parts, catalogue.path)] = None
-    files[input_file("NPU catalogue", catalogue.npu_catalogue.stem, catalogue.npu_catalogue)] = None
-    candidates = tuple(found)
-    _refuse_missing(candidates, catalogue, question)
-    return Comparison(
-        candidates=candidates,
-        baseline=baseline,
-        ranking=ranking(candidates),
-        swings=swings(candidates),
-        budgets=budget_swings(candidates),
-        n_tokens=n_tokens,
-        is_default_tokens=question.tokens is None,
-        catalogue_source=catalogue.parts.source,
-        catalogue_as_of=catalogue.parts.as_of,
-        origin=Origin(
-            question.command,
-            (
-                ("libra-planner", version("libra-planner")),
-                ("python", platform.python_version()),
-                *((name, version(name)) for name in _COMPUTED_WITH),
-            ),
-            tuple((file.role, file.name, file.sha256) for file in files),
-        ),
-    )
+@dataclass(frozen=True)
+class _Study:
+    """A question, and what its texts mean."""
 
+    question: Question
+    n_tokens: int
+    policy: Policy | None
+    catalogue: Catalogue
 
-def _proposal(
-    letter: str,
-    design: GivenDesign,
-    catalogue: Catalogue,
-    files: dict[InputFile, None],
-) -> Proposal:
-    assumed = catalogue.assumptions
-    spares = assumed.npu.spare_fraction
-    context = plan_context(
-        design.plan, design.settings, npu_spare_fraction=spares, shown=design.shown_plan
-    )
-    files |= dict.fromkeys(context.files)
-    if design.result is not None:
-        files[input_file("result", design.result, Path(design.result))] = None
-    book = Book(design.problem.prices.parts, context.book_as_of, context.book_source)
-    return Proposal(
-        letter=letter,
-        name=design.name,
-        problem=design.problem,
-        bandwidth_Bps=design.bandwidth_Bps,
-        optimized=design.optimized,
-        shop=FabricShop(catalogue.parts, assumed, book),
-        npu=context.npu,
-    )
+    def comparison(self, scratch: Path) -> Comparison:
+        question, catalogue = self.question, self.catalogue
+        given = [given_design(text, question.settings, scratch) for text in question.designs]
+        baseline = _baseline(question.baseline, given)
+        _refuse_tokens_of_parts(question.tokens, given)
+        files: dict[InputFile, None] = {}
+        pairs = zip(LETTERS, given, strict=False)
+        candidates = tuple(self._candidate(letter, design, files) for letter, design in pairs)
+        npus = catalogue.npu_catalogue
+        files[input_file("parts catalogue", question.parts, catalogue.path)] = None
+        files[input_file("NPU catalogue", npus.stem, npus)] = None
+        if not question.allow_missing:  # Else totals without them were asked for.
+            missing = {part.name: (part, one) for one in candidates for part in one.bill.missing}
+            refuse(self._missing(part, one) for part, one in missing.values())
+        versions = {"libra-planner": version("libra-planner"), "python": platform.python_version()}
+        versions |= {name: version(name) for name in _COMPUTED_WITH}
+        hashes = tuple((file.role, file.name, file.sha256) for file in files)
+        return Comparison(
+            candidates=candidates,
+            baseline=baseline,
+            ranking=ranking(candidates),
+            swings=swings(candidates),
+            budgets=budget_swings(candidates),
+            n_tokens=self.n_tokens,
+            is_default_tokens=question.tokens is None,
+            catalogue_source=catalogue.parts.source,
+            catalogue_as_of=catalogue.parts.as_of,
+            origin=Origin(question.command, tuple(versions.items()), hashes),
+        )
 
+    def _candidate(
+        self, letter: str, design: GivenDesign, files: dict[InputFile, None]
+    ) -> Candidate:
+        """A design with its figures; what it rests on is put among the files."""
+        assumed, problem = self.catalogue.assumptions, design.problem
+        context = plan_context(
+            design.plan,
+            design.settings,
+            npu_spare_fraction=assumed.npu.spare_fraction,
+            shown=design.shown_plan,
+        )
+        files |= dict.fromkeys(context.files)
+        if design.result is not None:
+            files[input_file("result", design.result, Path(design.result))] = None
+        book = Book(problem.prices.parts, context.book_as_of, context.book_source)
+        proposal = Proposal(
+            letter=letter,
+            name=design.name,
+            problem=problem,
+            bandwidth_Bps=design.bandwidth_Bps,
+            optimized=design.optimized,
+            shop=FabricShop(self.catalogue.parts, assumed, book),
+            npu=context.npu,
+        )
+        n_seeds = self.question.seeds
+        seeds = None if n_seeds is None else tuple(range(n_seeds))
+        with placed(design.plan, problem, vector=design.text):
+            return candidate(proposal, n_tokens=self.n_tokens, policy=self.policy, seeds=seeds)
 
-def _candidate(
-    proposal: Proposal,
-    design: GivenDesign,
-    policy: Policy | None,
-    question: Question,
-    n_tokens: int,
-) -> Candidate:
-    seeds = None if question.seeds is None else tuple(range(question.seeds))
-    try:
-        return candidate(proposal, n_tokens=n_tokens, policy=policy, seeds=seeds)
-    except SpecError as error:
-        raise placed(error, design.plan, proposal.problem, vector=design.text) from None
-
-
-def _refuse_missing(
-    candidates: tuple[Candidate, ...], catalogue: Catalogue, question: Question
-) -> None:
-    """Parts without a price end the command, unless totals without them were asked for."""
-    if question.allow_missing:
-        return
-    found = {part.name: (part, one) for one in candidates for part in one.bill.missing}
-    faults = [_missing(part, one, catalogue) for part, one in found.values()]
-    if faults:
-        raise SpecError(*faults)
-
-
-def _missing(part: Part, one: Candidate, catalogue: Catalogue) -> Fault:
-    place, otherwise = Place(str(catalogue.path)), "or total without it by --allow-missing"
-    if part.kind == NPU:
-        fix = f"add one to its NPU catalogue, {otherwise}"
-        plan = Place(one.proposal.problem.source)
-        return Fault(f"got the NPU {part.name} without a price", "expected one", fix, "", plan)
-    if part.name not in catalogue.parts.by_name:
-        fix = f"add one with its price, {otherwise}"
-        return Fault(f"got no {part.name}", "expected one", fix, "parts", place)
-    expected = f"expected that of a part in use ({part.kind})"
-    fix = f"add it with its confidence, {otherwise}"
-    return Fault("got no price", expected, fix, f"parts.{part.name}", place)
-
-
-def _catalogue(name: str) -> Catalogue:
-    try:
-        return load_parts(name)
-    except SpecError as error:
-        raise error.located(Place("--parts")) from None
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        got = f"got {error.strerror!r}"
-        fault = Fault(got, "expected a folder to write to", "", "", Place(str(folder)))
-        raise DataNotFound(fault) from None
+    def _missing(self, part: Part, one: Candidate) -> Fault:
+        """What is wrong with a part that has no price."""
+        place, otherwise = str(self.catalogue.path), "or total without it by --allow-missing"
+        if part.kind == NPU:
+            got, fix = f"got the NPU {part.name} without a price", "add one to its NPU catalogue"
+            expected, path, place = "expected one", "", one.proposal.problem.source
+        elif part.name not in self.catalogue.parts.by_name:
+            got, fix = f"got no {part.name}", "add one with its price"
+            expected, path = "expected one", "parts"
+        else:
+            got, fix = "got no price", "add it with its confidence"
+            expected, path = f"expected that of a part in use ({part.kind})", f"parts.{part.name}"
+        return Fault(got, expected, f"{fix}, {otherwise}", path, Place(place))
 
 
 def _formats(text: str | None) -> tuple[str, ...]:
@@ -302,10 +269,10 @@ def _formats(text: str | None) -> tuple[str, ...]:
     if text is None:
         return DEFAULT_FORMATS
     given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    unknown = [name for name in given if name not in FORMATS]
-    if unknown:
-        fault = Fault(f"got {unknown[0]!r}", "expected known formats", closest(unknown[0], FORMATS))
-        raise UnknownName(fault.located(Place("--formats")))
+    for name in given:
+        if name not in FORMATS:
+            got, fix = f"got {name!r}", closest(name, FORMATS)
+            raise UnknownName.at("--formats", got, "expected known formats", fix)
     return given
 
 
@@ -318,9 +285,8 @@ def _n_tokens(text: str | None) -> int:
     except ValueError:
         value = 0.0
     if not 1 <= value <= _MOST_TOKENS:
-        fix = "write e.g. 15e12"
-        fault = Fault(f"got {text!r}", f"expected 1 to {_MOST_TOKENS:g} tokens", fix)
-        raise SpecError(fault.located(Place("--tokens")))
+        expected = f"expected 1 to {_MOST_TOKENS:g} tokens"
+        raise SpecError.at("--tokens", f"got {text!r}", expected, "write e.g. 15e12")
     return int(value)
 
 
@@ -332,37 +298,34 @@ def _refuse_tokens_of_parts(text: str | None, given: list[GivenDesign]) -> None:
     SpecError
         With the reason and the fix, once for each workload.
     """
-    problems = {one.problem.workload_name: one.problem for one in given}.values()
-    faults = [
-        Fault(
-            f"got {text} for {problem.workload_name}, which is part of a step",
-            "expected a whole step, as a run is so many of them",
-            f"{problem.step.fix}, or remove --tokens",
-            "",
-            Place("--tokens"),
+    if text is None:
+        return
+    problems = {one.problem.workload_name: one.problem for one in given}
+    expected = "expected a whole step, as a run is so many of them"
+    with located("--tokens"):
+        refuse(
+            Fault(
+                f"got {text} for {name}, which is part of a step",
+                expected,
+                f"{problem.step.fix}, or remove --tokens",
+            )
+            for name, problem in problems.items()
+            if problem.covers is Covers.PART
         )
-        for problem in problems
-        if problem.covers is Covers.PART
-    ]
-    if text is not None and faults:
-        raise SpecError(*faults)
 
 
 def _policy(question: Question) -> Policy | None:
     """The routing policy to check with."""
     if question.check is None and question.seeds is not None:
-        fix = "add a policy, such as --check ecmp"
-        fault = Fault(f"got {question.seeds} without --check", "expected both", fix)
-        raise SpecError(fault.located(Place("--seeds")))
+        got, fix = f"got {question.seeds} without --check", "add a policy, such as --check ecmp"
+        raise SpecError.at("--seeds", got, "expected both", fix)
     if question.check is None:
         return None
-    try:
+    with located("--check"):
         policy = Policy(question.check)
         if not policy.kind.finds_paths:
             raise SpecError(Fault(f"got {policy.name}", "expected a policy that finds paths"))
         return policy
-    except SpecError as error:
-        raise error.located(Place("--check")) from None
 
 
 def _baseline(text: str | None, given: list[GivenDesign]) -> int | None:
@@ -380,10 +343,9 @@ def _baseline(text: str | None, given: list[GivenDesign]) -> int | None:
     if text in names:
         which = [letter for letter, name in zip(letters, names, strict=True) if name == text]
         got, fix = f"got {text!r}, the name of {' and '.join(which)}", "name its letter"
-        raise SpecError(Fault(got, "expected one design", fix, "", Place("--baseline")))
-    known = dict.fromkeys([*letters, *names, *texts])
-    fault = Fault(f"got {text!r}", "expected one of the designs", closest(text, list(known)))
-    raise UnknownName(fault.located(Place("--baseline")))
+        raise SpecError.at("--baseline", got, "expected one design", fix)
+    fix = closest(text, dict.fromkeys([*letters, *names, *texts]))
+    raise UnknownName.at("--baseline", f"got {text!r}", "expected one of the designs", fix)
 
 
 def _folder(text: str) -> Path:
@@ -392,12 +354,5 @@ def _folder(text: str) -> Path:
     there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     if not text or (there.exists() and not there.is_dir()):
         got = f"got the file {there}" if text else "got no name"
-        fault = Fault(got, "expected a folder to write to", "name another one")
-        raise SpecError(fault.located(Place("--output")))
+        raise SpecError.at("--output", got, "expected a folder to write to", "name another one")
     return folder
-
-
-def _documents_in(folder: Path) -> list[Path]:
-    """Reports other than tables that stand in a folder."""
-    paths = (folder / f"report.{suffix}" for suffix in FORMATS)
-    return [path for path in paths if path.is_file()]
