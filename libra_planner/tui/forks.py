@@ -33,7 +33,6 @@ MODULES = (
     "libra_planner.routing.kernels.rates",
     "libra_planner.plan.problem",
     "libra_planner.sweeps.runner",
-    "libra_planner.sweeps.results",
     "libra_planner.tui.screens.links",
     "libra_planner.tui.plans",
     "libra_planner.tui.screens.sweeps",

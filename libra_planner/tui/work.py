@@ -208,7 +208,6 @@ FIGURES = (
 OTHERS = (
     "libra_planner.optimizer.shadow",
     "libra_planner.tui.screens.links",
-    "libra_planner.sweeps.results",
     *(f"libra_planner.tui.screens.{name}" for name in SCREENS),
 )
 """The other screens, and what comes back to them from the solver."""

@@ -61,7 +61,7 @@ def test_what_is_chosen_in_a_burst_is_written(
         asked.append(([pin.number for pin in pins], list(formats)))
         raise ValueError("of the test")
 
-    monkeypatch.setattr("libra_planner.tui.screens.report.reporting.write_report", write)
+    monkeypatch.setattr("libra_planner.tui.screens.report.write_report", write)
 
     async def walk(driver: Driver) -> None:
         await driver.press("p", "plus", "p", "6")

@@ -27,7 +27,7 @@ from libra_planner.tui.screens.compare import (
     disagreement,
     stacked_bar,
 )
-from libra_planner.tui.screens.reports import decision
+from libra_planner.tui.screens.report import decision
 from libra_planner.tui.screens.sweeps import best_so_far
 from libra_planner.tui.session import Session
 from tests.tui.conftest import Driver, command, drive

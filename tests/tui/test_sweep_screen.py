@@ -12,7 +12,7 @@ import pytest
 from textual.widgets import DataTable, Input, TextArea
 
 from libra_planner.tui.dialogs import Panel, Question
-from libra_planner.tui.screens import pane
+from libra_planner.tui.screens import sweep
 from libra_planner.tui.screens import sweeps as sweeping
 from tests.tui.conftest import PLAN, Driver, command, drive
 
@@ -234,13 +234,13 @@ def test_a_page_that_takes_long_is_announced(
     plan_file: Path, swept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    real = pane.run_apart
+    real = sweep.run_apart
 
     def slow(work: Callable[..., Any], ticket: Any) -> Any:
         go_on.wait(60)
         return real(work, ticket)
 
-    monkeypatch.setattr(pane, "run_apart", slow)
+    monkeypatch.setattr(sweep, "run_apart", slow)
 
     async def walk(driver: Driver) -> None:
         await driver.press("5")

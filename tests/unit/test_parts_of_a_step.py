@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import libra_planner as lp
-from libra_planner.tui.screens.reports import decision
+from libra_planner.tui.screens.report import decision
 from libra_planner.views.report.compose import documents
 from tests.comparisons import compared_by
 

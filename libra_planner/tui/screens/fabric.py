@@ -55,13 +55,14 @@ class FabricPane(Pane):
     def compose(self) -> ComposeResult:
         with Horizontal(id="fabric-bar"):
             yield Label("policy")
-            options = [(name, name) for name in policies()]
-            yield Select(options, value=Policy().name, allow_blank=False, compact=True, id="policy")
+            value: Any = Policy().name
+            yield Select.from_values(
+                policies(), value=value, allow_blank=False, compact=True, id="policy"
+            )
             yield Label("seed")
             yield Input("", placeholder="mean", type="integer", compact=True, id="seed")
             yield Label("wiring")
-            wirings = [(name, name) for name in WIRINGS]
-            yield Select(wirings, compact=True, prompt="of the plan", id="wiring")
+            yield Select.from_values(WIRINGS, compact=True, prompt="of the plan", id="wiring")
         # In one column this scrolls, by the keys that the heat map has no use for.
         with VerticalScroll(id="fabric-split", can_focus=False):
             with VerticalScroll(id="fabric-left", can_focus=False):

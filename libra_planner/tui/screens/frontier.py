@@ -16,6 +16,7 @@ from libra_planner.tui.plans import frontier
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
+from libra_planner.tui.work import run_apart
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint
@@ -65,8 +66,8 @@ class FrontierPane(Pane):
             return
         self._of, self._points, self._drawn = problem, (), ()
         self.say("finding the frontier ...")
-        work = partial(frontier, problem, N_POINTS)
-        self.solve("frontier", "frontier", work=work, done=self._found)
+        call = partial(run_apart, partial(frontier, problem, N_POINTS))
+        self.begin("frontier", "frontier", call=call, done=self._found)
 
     def _found(self, points: tuple[FrontierPoint, ...]) -> None:
         from libra_planner.units import format_bandwidth, format_time, format_usd

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
 
@@ -11,9 +10,9 @@ from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from libra_planner.tui.plans import Bandwidth, Pin, Report
+from libra_planner.tui.plans import Bandwidth, Pin
 from libra_planner.tui.session import Edits, Session
-from libra_planner.tui.work import Ticket, Workshop, error_text, run_apart
+from libra_planner.tui.work import Ticket, Workshop, error_text
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -115,17 +114,6 @@ class Pane(Container):
     ) -> None:
         """Have work done beside the interface; its error is said on this screen."""
         self.cockpit.workshop.start(kind, label, call=call, done=done, failed=self.fail)
-
-    def solve(
-        self,
-        kind: str,
-        label: str,
-        *,
-        work: Callable[[Report], _Result],
-        done: Callable[[_Result], None],
-    ) -> None:
-        """Have work done in a process of its own; its error is said on this screen."""
-        self.begin(kind, label, call=partial(run_apart, work), done=done)
 
     def runs(self, kind: str) -> bool:
         """Whether there is work of a kind under way."""

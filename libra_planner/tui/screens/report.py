@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Column, Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,12 +20,131 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Input, Label, Select
 
+from libra_planner.files import read_text, write_files
 from libra_planner.routing.policy import POLICIES
-from libra_planner.tui.files import typed_path
-from libra_planner.tui.plans import Pin
-from libra_planner.tui.screens import reports as reporting
+from libra_planner.tui.files import edited_text, typed_path
+from libra_planner.tui.plans import Pin, Report
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.widgets.contents import Card, Checklist
+from libra_planner.tui.work import Ticket, run_apart
+
+FORMATS = ("html", "xlsx", "csv", "md", "pdf")
+
+
+def write_report(
+    pins: Sequence[Pin], folder: Path, formats: Sequence[str], *, policy: str | None, ticket: Ticket
+) -> dict[str, Any]:
+    """Write the designs' plans and the report of them into a folder.
+
+    Returns
+    -------
+    What ``report --json`` prints, with the ``files``.
+
+    Raises
+    ------
+    PlannerError
+        As the command does; each report is written in a process of its own.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    plans = {folder / f"{_file_name(pin.name)}.yaml": pin for pin in pins}
+    write_files({path: plan_text(pin) for path, pin in plans.items()})
+    designs = [f"{path}@{','.join(map(repr, pin.bandwidth_GBps))}" for path, pin in plans.items()]
+    return run_apart(partial(_report_payload, designs, folder, ",".join(formats), policy), ticket)
+
+
+def _report_payload(
+    designs: Sequence[str], folder: Path, formats: str, policy: str | None, _progress: Report
+) -> dict[str, Any]:
+    from libra_planner.studies.reports import report
+    from libra_planner.views.report.compose import report_payload
+
+    written = report(designs, folder, formats=formats, check=policy, allow_missing=True)
+    return report_payload(written.comparison, written.files)
+
+
+def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> RenderableType:
+    """The answers of a report with figures and reasons, what is wrong with them, and the files.
+
+    Parameters
+    ----------
+    payload : what ``report --json`` prints.
+    pins : names of the designs, in its order.
+    n_cells : width that there is; cards stand side by side where it suffices.
+    """
+    said, names = payload["decision"], {one["design"]: one["name"] for one in payload["designs"]}
+    pinned = dict(zip(names, pins, strict=True))
+    answers = {f"{letter}: {names[letter]}": f"{letter}: {pin}" for letter, pin in pinned.items()}
+    warnings = [
+        Text("Warning: ", "bold reverse").append(text, "bold not reverse")
+        for text in said["warnings"]
+    ]
+    letters = "; ".join(f"{letter} = {pin}" for letter, pin in pinned.items())
+    after = Text("\n".join([*said["text"], f"Designs: {letters}\n\n"]))
+    cards = _card_grid(said["cards"], answers, n_cells)
+    return Group(*warnings, cards, after.append_text(_files(payload["files"])))
+
+
+def _card_grid(
+    cards: Sequence[Mapping[str, str]], answers: Mapping[str, str], n_cells: int
+) -> RenderableType:
+    """Boxes side by side, or paragraphs where there is no room for them."""
+    shown: list[RenderableType] = []
+    narrow = n_cells < _LEAST_CARD * len(cards)
+    for card in cards:
+        answer = f"{answers.get(card['answer'], card['answer'])}\n"
+        text = Text(f"{card['title']}: {answer}" if narrow else answer, "bold")
+        text.append(card["figure"], "bold cyan")
+        text.append(f"{'. ' if narrow else chr(10)}{card['reason']}", "not bold")
+        title = Text(card["title"], "bold")
+        box = Panel(text, title=title, title_align="left", padding=(0, 1))
+        shown.append(text if narrow else box)
+    if narrow:
+        return Group(*shown)
+    grid = Table.grid(*(Column(ratio=1) for _ in cards), expand=True)
+    grid.add_row(*shown)
+    return grid
+
+
+_LEAST_CARD = 36
+"""Cells that a card needs beside others."""
+
+
+def _files(files: Sequence[str]) -> Text:
+    """Folder and documents line by line; tables, of which there are many, in one."""
+    tables = [file for file in files if file.endswith(".csv")]
+    text = Text("Written to ", "bold").append(f"{Path(files[0]).parent}\n")
+    text.append("".join(f"  {file}\n" for file in files if file not in tables), "not bold")
+    if tables:
+        text.append(f"  {len(tables)} tables as CSV: {_PATTERN}", "not bold")
+    return text
+
+
+_PATTERN = "report-*.csv"
+"""Names of a report's tables."""
+
+
+def _file_name(name: str) -> str:
+    """A pinned design's name as a file's.
+
+    >>> _file_name("2 my plan@home")
+    '2_my_plan_home'
+    """
+    return re.sub(r"[^\w.-]+", "_", name)
+
+
+def plan_text(pin: Pin) -> str:
+    """A pinned design's plan with its edits and comments, paths made absolute."""
+    from libra_planner.reading import bundled
+    from libra_planner.sweeps.template import named_files
+
+    beside = pin.path.resolve().parent
+    paths = (
+        f"{'.'.join(map(str, key))}={json.dumps(str(beside / name))}"
+        for key, name in named_files(pin.value)
+        if isinstance(name, str) and bundled.is_path(name) and not Path(name).is_absolute()
+    )
+    return edited_text(read_text(pin.path), (*pin.settings_now(), *paths), str(pin.path))
+
 
 _HINT = "Space chooses designs and formats, w writes the report"
 _NO_CHECK = "no"
@@ -32,29 +157,20 @@ class ReportPane(Pane):
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Checklist,)
     FIRST = "#report-designs"
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._written: tuple[list[str], dict[str, Any]] | None = None
+    _written: tuple[list[str], dict[str, Any]] | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="report-choices"):
-            designs = Checklist((), id="report-designs")
-            designs.border_title = "Designs"
-            yield designs
-            usual = (i for i, name in enumerate(reporting.FORMATS) if name != "pdf")
-            formats = Checklist(reporting.FORMATS, usual, id="report-formats")
-            formats.border_title = "Formats"
-            yield formats
+            usual = (i for i, name in enumerate(FORMATS) if name != "pdf")
+            yield Checklist("Designs", (), id="report-designs")
+            yield Checklist("Formats", FORMATS, usual, id="report-formats")
         with Horizontal(id="report-bar"):
             yield Label("folder")
             yield Input("", compact=True, id="report-folder")
             yield Label("check links")
-            quick = (x.name for x in POLICIES.values() if x.finds_paths and not x.is_search)
-            names = (_NO_CHECK, *quick)
-            options = [(name, name) for name in names]
-            yield Select(
-                options, value=_NO_CHECK, allow_blank=False, compact=True, id="report-check"
-            )
+            quick = [x.name for x in POLICIES.values() if x.finds_paths and not x.is_search]
+            names = [_NO_CHECK, *quick]
+            yield Select.from_values(names, allow_blank=False, compact=True, id="report-check")
         with VerticalScroll():
             yield Card(_HINT, id="report-result")
 
@@ -68,29 +184,23 @@ class ReportPane(Pane):
         if not folder.value:
             folder.value = str(self.cockpit.folder / f"{self.session.path.stem}-report")
 
-    def _chosen(self) -> list[Pin]:
-        pins = self.session.pins
-        if not pins:
-            pinned = self.cockpit.action_pin()
-            return [pinned] if pinned else []
-        return [pins[i] for i in self.query_one("#report-designs", Checklist).chosen]
-
     def action_write(self) -> None:
         """Write the report."""
-        pins = self._chosen()
-        formats = [
-            reporting.FORMATS[i] for i in self.query_one("#report-formats", Checklist).chosen
-        ]
-        if not pins or not formats:
+        listed, formats = self.session.pins, self.query_one("#report-formats", Checklist)
+        pins = [listed[i] for i in self.query_one("#report-designs", Checklist).chosen]
+        if not listed:
+            pinned = self.cockpit.action_pin()
+            pins = [pinned] if pinned else []
+        if not pins or not formats.chosen:
             self.say("choose at least one design and one format (Space)")
             return
         typed = self.query_one("#report-folder", Input).value or "report"
         policy = str(self.query_one("#report-check", Select).value)
+        chosen = [FORMATS[i] for i in formats.chosen]
 
-        def call(ticket: Any) -> dict[str, Any]:
+        def call(ticket: Ticket) -> dict[str, Any]:
             wanted = None if policy == _NO_CHECK else policy
-            folder = typed_path(typed)
-            return reporting.write_report(pins, folder, formats, policy=wanted, ticket=ticket)
+            return write_report(pins, typed_path(typed), chosen, policy=wanted, ticket=ticket)
 
         self.say("writing ...")
         done = partial(self._done, [pin.name for pin in pins])
@@ -111,7 +221,7 @@ class ReportPane(Pane):
         if self._written:
             card = self.query_one("#report-result", Card)
             pinned, payload = self._written
-            card.show(reporting.decision(payload, pinned, card.content_size.width))
+            card.show(decision(payload, pinned, card.content_size.width))
 
     def on_resize(self, _event: Resize) -> None:
         self.call_after_refresh(self._draw)

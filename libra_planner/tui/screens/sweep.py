@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical
+from textual.containers import Horizontal, Vertical
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
+from libra_planner.files import read_text, write_files
 from libra_planner.sweeps.columns import on_screen
 from libra_planner.tui.files import real_path
 from libra_planner.tui.screens import sweeps
@@ -21,6 +22,7 @@ from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
+from libra_planner.units import gigabytes_per_s
 
 _FLICKER_S = 0.1
 """Time that a page may take before it is said that it is being read."""
@@ -40,32 +42,29 @@ class SweepPane(Pane):
         Binding("right_square_bracket", "turn(1)", "Next page", key_display="]", show=False),
     ]
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._page: sweeps.Page | None = None
-        self._shown: Path | None = None  # Whose results the table shows.
-        self._page_text = ""
-        self._view, self._number = sweeps.VIEWS[0], 0
-        self._plan: Path | None = None  # That the sweep was begun for.
-        self._own: str | None = None  # What the editor was given; another text is a person's.
-        self._known: str | None = None  # What the sweep's file was when it was read or written.
-        self._event: Mapping[str, Any] | None = None
-        self._folder, self._wrong_folder = Path("sweep"), ""
+    _page: sweeps.Page | None = None
+    _shown: Path | None = None  # Whose results the table shows.
+    _page_text = ""
+    _view, _number = sweeps.VIEWS[0], 0
+    _plan: Path | None = None  # That the sweep was begun for.
+    _own: str | None = None  # What the editor was given; another text is a person's.
+    _known: str | None = None  # What the sweep's file was when it was read or written.
+    _event: Mapping[str, Any] | None = None
+    _folder, _wrong_folder = Path("sweep"), ""
 
     def compose(self) -> ComposeResult:
-        with Container(id="sweep-split"):
-            with Vertical(id="sweep-left"):
-                area = TextArea("", language=None, id="sweep-text", tab_behavior="focus")
-                area.border_title = "Sweep (i edits, Escape leaves)"
-                yield area
-                with Horizontal(id="sweep-bar"):
-                    yield Label("results in")
-                    yield Input("", compact=True, id="sweep-folder")
-            with Vertical(id="sweep-right"):
-                yield Static(_HINT, id="sweep-state")
-                yield Static(id="sweep-best")
-                yield DataTable(cursor_type="row", zebra_stripes=True)
-                yield Static(id="sweep-page")
+        with Vertical(id="sweep-left"):
+            area = TextArea("", language=None, id="sweep-text", tab_behavior="focus")
+            area.border_title = "Sweep (i edits, Escape leaves)"
+            yield area
+            with Horizontal(id="sweep-bar"):
+                yield Label("results in")
+                yield Input("", compact=True, id="sweep-folder")
+        with Vertical(id="sweep-right"):
+            yield Static(_HINT, id="sweep-state")
+            yield Static(id="sweep-best")
+            yield DataTable(cursor_type="row", zebra_stripes=True)
+            yield Static(id="sweep-page")
 
     def say(self, text: str) -> None:
         self.query_one("#sweep-state", Static).update(Text(text))
@@ -110,15 +109,12 @@ class SweepPane(Pane):
         """Turn to a plan's sweep; returns what to say of it."""
         self._plan, self._own, self._known = plan, None, None
         self.query_one(TextArea).text = ""
-        self.query_one("#sweep-folder", Input).value = str(
-            self.cockpit.folder / f"{plan.stem}-sweep"
-        )
+        folder = self.cockpit.folder / f"{plan.stem}-sweep"
+        self.query_one("#sweep-folder", Input).value = str(folder)
         return self._read() if self._take_folder() else self._wrong_folder
 
     def _read(self) -> str:
         """Show the sweep's file and its results where they are; returns what to say of them."""
-        from libra_planner.files import read_text
-
         folder, area = self._folder, self.query_one(TextArea)
         file, is_run = sweeps.file_of(folder), sweeps.is_run(folder)
         self._clear_page()
@@ -137,8 +133,6 @@ class SweepPane(Pane):
 
     def _fill_in(self) -> None:
         """A sweep to begin with, until there is another text."""
-        from libra_planner.units import gigabytes_per_s
-
         problem = self.session.problem
         if self._is_unedited and problem is not None:
             total = problem.total_bandwidth_bytes_per_s()
@@ -271,8 +265,8 @@ class SweepPane(Pane):
                 self._page_line(f"reading {view}, page {number + 1} ...")
 
         self.set_timer(_FLICKER_S, say)
-        work, done = partial(sweeps.page, folder, view, number), partial(self._show_page, folder)
-        self.solve("page", "", work=work, done=done)
+        call = partial(run_apart, partial(sweeps.page, folder, view, number))
+        self.begin("page", "", call=call, done=partial(self._show_page, folder))
 
     def _clear_page(self, text: str = "") -> None:
         """Show no rows, and that text under them."""
@@ -300,8 +294,6 @@ class SweepPane(Pane):
         row = self._page.answer.dicts()[event.cursor_row]
 
         def opened(path: Path, text: str, bandwidth: Any) -> None:
-            from libra_planner.files import write_files
-
             try:
                 write_files({path: text})
             except PlannerError as error:
@@ -310,8 +302,9 @@ class SweepPane(Pane):
             self.cockpit.open_plan(path, Edits((), bandwidth), f"sweep row {row['row']}")
             self.cockpit.say(f"opened row {row['row']} as {path}; 1 shows it")
 
-        def done(found: Any) -> None:
-            self.cockpit.guard(partial(opened, *found))
-
-        call = partial(run_apart, partial(sweeps.plan_of_row, folder, row))
-        self.cockpit.workshop.start("row", "opening the row", call=call, done=done)
+        self.cockpit.workshop.start(
+            "row",
+            "opening the row",
+            call=partial(run_apart, partial(sweeps.plan_of_row, folder, row)),
+            done=lambda found: self.cockpit.guard(partial(opened, *found)),
+        )

@@ -9,12 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.files import read_text, write_files
 from libra_planner.sweeps.columns import OBJECTIVE, on_screen
+from libra_planner.sweeps.results import Answer, Results
+from libra_planner.sweeps.store import MANIFEST, Layout, RunDirectory, faults_of_writing, index_of
+from libra_planner.sweeps.template import design_plan
 from libra_planner.tui.files import real_path, typed_path
+from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
-    from libra_planner.sweeps.results import Answer
+    from libra_planner.sweeps.spec import Sweep
     from libra_planner.tui.plans import Report
     from libra_planner.tui.work import Ticket
 
@@ -81,7 +86,6 @@ def count(text: str, file: Path, _progress: Report) -> str:
     """How many designs, and about how long: as ``sweep plan`` says it were the text in the file."""
     from libra_planner.sweeps.runner import estimate, probe
     from libra_planner.sweeps.spec import job_of, load_sweep
-    from libra_planner.units import format_bytes, format_time
 
     sweep = load_sweep(file, text)
     probe(sweep, job_of(sweep))
@@ -89,6 +93,16 @@ def count(text: str, file: Path, _progress: Report) -> str:
     axes = ", ".join(f"{axis.name} {len(axis.values):,}" for axis in sweep.axes)
     time_text, size = format_time(found.core_s), format_bytes(found.size_bytes)
     return f"{found.n_designs:,} designs ({axes}); about {time_text} on one core, {size}"
+
+
+def _probed_sweep(file: Path, text: str) -> Sweep:
+    """The sweep of a text, the first of whose designs have been read."""
+    from libra_planner.sweeps.runner import probe
+    from libra_planner.sweeps.spec import job_of, load_sweep
+
+    sweep = load_sweep(file, text)
+    probe(sweep, job_of(sweep))
+    return sweep
 
 
 State = Callable[[Mapping[str, Any], tuple[str, ...]], None]
@@ -128,8 +142,6 @@ def state_text(event: Mapping[str, Any]) -> str:
     >>> state_text(event | {"statuses": {"optimal": 4}})
     '10 of 20 designs, 5 per second (4 solved now: 4 optimal)'
     """
-    from libra_planner.units import format_time
-
     statuses = ", ".join(f"{n:,} {status}" for status, n in event["statuses"].items())
     n_now = sum(event["statuses"].values())
     if statuses and n_now < event["n_done"]:
@@ -143,9 +155,6 @@ def state_text(event: Mapping[str, Any]) -> str:
 
 def best_so_far(folder: Path, _progress: Report) -> tuple[str, ...]:
     """The best design of each objective of what is there, in words; empty if nothing is yet."""
-    from libra_planner.errors import PlannerError
-    from libra_planner.sweeps.results import Results
-
     try:
         results = Results.at(folder)
         return tuple(in_words(row, results.axes) for row in results.top(1).dicts())
@@ -161,39 +170,30 @@ def page(folder: Path, view: str, number: int, _progress: Report) -> Page:
     SpecError
         For a folder without results.
     """
-    from libra_planner.sweeps.results import Answer, Results
-
-    results = Results.at(folder)
-    axes = tuple(results.axes)
-    if view == "all":
-        total = int(results.sql("SELECT count(*) FROM designs").rows[0][0])
-        query = "SELECT * FROM designs ORDER BY row"
-        n_pages = max(-(-total // N_PER_PAGE), 1)
-        number = min(max(number, 0), n_pages - 1)
-        answer = results.sql(f"{query} LIMIT {N_PER_PAGE} OFFSET {number * N_PER_PAGE}")
-        return Page(view, number, n_pages, answer, axes)
-    whole = results.top(_N_BEST) if view == "best" else results.pareto()
-    n_pages = max(-(-len(whole.rows) // N_PER_PAGE), 1)
+    results, best = Results.at(folder), None
+    if view != "all":
+        best = results.top(_N_BEST) if view == "best" else results.pareto()
+    total = len(best.rows) if best else results.sql("SELECT count(*) FROM designs").rows[0][0]
+    n_pages = max(-(-int(total) // N_PER_PAGE), 1)
     number = min(max(number, 0), n_pages - 1)
-    rows = whole.rows[number * N_PER_PAGE : (number + 1) * N_PER_PAGE]
-    return Page(view, number, n_pages, Answer(whole.columns, rows), axes)
+    first = number * N_PER_PAGE
+    if best:
+        answer = Answer(best.columns, best.rows[first : first + N_PER_PAGE])
+    else:
+        query = f"SELECT * FROM designs ORDER BY row LIMIT {N_PER_PAGE} OFFSET {first}"
+        answer = results.sql(query)
+    return Page(view, number, n_pages, answer, tuple(results.axes))
 
 
 def plan_of_row(
     folder: Path, row: Mapping[str, Any], _progress: Report
 ) -> tuple[Path, str, tuple[float, ...] | None]:
     """A row's plan: where it belongs, beside the run directory, its text, and the design."""
-    from libra_planner.sweeps.store import RunDirectory
-    from libra_planner.sweeps.template import design_plan
-
     path = folder.with_name(f"{folder.name}-row{row['row']}.yaml")
     text = design_plan(RunDirectory(folder), int(row["row"]))
-    names = sorted(
-        (name for name in row if name.startswith("bandwidth_dim")),
-        key=lambda name: int("".join(c for c in name if c.isdigit()) or 0),
-    )
-    values = [row[name] for name in names if row[name] is not None]
-    return path, text, tuple(map(float, values)) if values else None
+    names = [name for name in row if name.startswith("bandwidth_dim") and row[name] is not None]
+    values = [float(row[name]) for name in sorted(names, key=lambda name: (len(name), name))]
+    return path, text, tuple(values) or None
 
 
 WAY_OUT = "give another name in 'results in' (Tab gets there)"
@@ -213,12 +213,10 @@ def typed_folder(text: str) -> Path:
     SpecError
         For what no folder can be called, or what the system does not let look into.
     """
-    from libra_planner.sweeps.store import MANIFEST
-
     folder = typed_path(text)
     if not folder.name:
         got, expected = "got a folder without a name", "expected one such as my-sweep"
-        raise SpecError(Fault(got, expected, WAY_OUT, "", _at(folder)))
+        raise SpecError(Fault(got, expected, WAY_OUT, "", Place(str(folder))))
     for path in (file_of(folder), folder / MANIFEST):
         typed_path(str(path))
     return folder
@@ -226,18 +224,13 @@ def typed_folder(text: str) -> Path:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder has results, or the beginning of some."""
-    from libra_planner.sweeps.store import RunDirectory
-
     return RunDirectory(folder).manifest_path.is_file()
 
 
 def write(text: str, folder: Path) -> Path:
     """Write the sweep's file and the folders that it needs; one that was there is kept as .bak."""
-    from libra_planner.files import write_files
-    from libra_planner.sweeps.store import faults_of_writing
-
     file = file_of(folder)
-    with faults_of_writing(_at(file.parent)):
+    with faults_of_writing(Place(str(file.parent))):
         file.parent.mkdir(parents=True, exist_ok=True)
     write_files({file: text})
     return file
@@ -257,39 +250,19 @@ def check(text: str, known: str | None, folder: Path, _progress: Report) -> None
     SpecError
         With what is wrong; nothing was written.
     """
-    from libra_planner.sweeps.runner import manifest_of, probe
-    from libra_planner.sweeps.spec import job_of, load_sweep
+    from libra_planner.sweeps.runner import manifest_of
 
-    _check_file(text, known, file_of(folder))
-    sweep = load_sweep(file_of(folder), text)
-    probe(sweep, job_of(sweep))
-    if folder.exists():
-        _check_folder(manifest_of(sweep), folder)
-
-
-def _check_file(text: str, known: str | None, file: Path) -> None:
-    from libra_planner.files import read_text
-
-    if not file.exists():
-        return
-    there = read_text(file).splitlines()
+    file, fix = file_of(folder), f"{WAY_OUT}; nothing was changed"
+    there = read_text(file).splitlines() if file.exists() else text.splitlines()
     if there not in (text.splitlines(), (known or "").splitlines()):
         got, expected = "got a file that this screen has not read", "expected the sweep's or none"
-        raise SpecError(Fault(got, expected, f"{WAY_OUT}; nothing was changed", "", _at(file)))
-
-
-def _check_folder(ours: dict[str, Any], folder: Path) -> None:
-    from libra_planner.sweeps.store import RunDirectory
-
-    try:
-        RunDirectory(folder).check(ours)
-    except SpecError as error:  # What the command advises is -o.
-        fix = f"{WAY_OUT}; nothing was changed"
-        raise SpecError(*(replace(fault, fix=fix) for fault in error.faults)) from None
-
-
-def _at(path: Path) -> Place:
-    return Place(str(path))
+        raise SpecError(Fault(got, expected, fix, "", Place(str(file))))
+    sweep = _probed_sweep(file, text)
+    if folder.exists():
+        try:
+            RunDirectory(folder).check(manifest_of(sweep))
+        except SpecError as error:  # What the command advises is -o.
+            raise SpecError(*(replace(one, fix=fix) for one in error.faults)) from None
 
 
 def n_there(folder: Path) -> tuple[int, int]:
@@ -300,8 +273,6 @@ def n_there(folder: Path) -> tuple[int, int]:
     SpecError
         For a folder without results.
     """
-    from libra_planner.sweeps.store import Layout, RunDirectory, index_of
-
     manifest = RunDirectory(folder).manifest()
     layout = Layout.of(manifest)
     parts = (index_of(path) for path in folder.glob("part-*.parquet"))

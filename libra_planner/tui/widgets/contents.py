@@ -79,6 +79,7 @@ class Checklist(OptionList):
 
     Parameters
     ----------
+    title : on the border.
     names : the entries.
     chosen : indices of those that are chosen at first.
     """
@@ -87,31 +88,29 @@ class Checklist(OptionList):
         Binding("space", "select", "Choose", show=True, tooltip="Choose the entry or drop it.")
     ]
 
-    def __init__(self, names: Iterable[str], chosen: Iterable[int] = (), *, id: str) -> None:  # noqa: A002
-        self._names, self._chosen = list(names), set(chosen)
-        super().__init__(*map(self._prompt, range(len(self._names))), id=id)
+    def __init__(
+        self, title: str, names: Iterable[str], chosen: Iterable[int] = (), **options: Any
+    ) -> None:
+        self.names, self._chosen = list(names), set(chosen)
+        super().__init__(*map(self._prompt, range(len(self.names))), **options)
+        self.border_title = title
 
     def on_mount(self) -> None:
         """The first Space has a row to choose."""
         self.action_first()
 
     def _prompt(self, index: int) -> Text:
-        return Text(f"[{'x' if index in self._chosen else ' '}] {self._names[index]}")
+        return Text(f"[{'x' if index in self._chosen else ' '}] {self.names[index]}")
 
     @property
     def chosen(self) -> list[int]:
         """Indices of the chosen entries, in order."""
         return sorted(self._chosen)
 
-    @property
-    def names(self) -> list[str]:
-        """All entries."""
-        return list(self._names)
-
     def show(self, names: list[str]) -> None:
         """Other entries; new ones are chosen."""
-        self._chosen = {i for i in range(len(names)) if i in self._chosen or i >= len(self._names)}
-        self._names, row = names, self.highlighted or 0
+        self._chosen = {i for i in range(len(names)) if i in self._chosen or i >= len(self.names)}
+        self.names, row = names, self.highlighted or 0
         self.clear_options()
         self.add_options([self._prompt(i) for i in range(len(names))])
         self.highlighted = min(row, len(names) - 1) if names else None
