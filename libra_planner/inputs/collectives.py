@@ -6,11 +6,9 @@ all faults are reported together.
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +16,7 @@ from typing import TypeVar
 from libra_planner.errors import Fault, Place, SpecError, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
-from libra_planner.files import read_text
+from libra_planner.reading.tables import csv_rows, repeated_columns
 from libra_planner.step.collectives.algorithms import (
     Network,
     algorithm_fault,
@@ -113,63 +111,49 @@ def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> Colle
     >>> case.collective.kind.value, case.bandwidth_bytes_per_s, case.n_chunks
     ('all-reduce', (2000000000.0,), 1)
     """
-    reader = _CaseReader(given)
-    kind = reader.read("kind", lambda one: collective_kind(one.text))
-    size_bytes = reader.read("size_bytes", _size_bytes)
-    topology = reader.read("topology", lambda one: parse_topology(one.text))
-    n_chunks = reader.read("chunks", _chunks) if "chunks" in given else 1
-    bandwidth = reader.read("bandwidth_GBps", lambda one: _bandwidths(one, topology))
-    latency = reader.read("latency_ns", lambda one: _latencies(one, topology))
-    named = reader.read("algorithms", lambda one: _algorithms(one, topology))
-    if kind is not None and topology is not None:
-        reader.check_algorithms(kind, topology, named)
-    reducing = reader.reducing(kind, topology) if in_network else frozenset()
-    if reader.faults or kind is None or size_bytes is None or topology is None or not bandwidth:
-        raise SpecError(*reader.faults)
+    faults: list[Fault] = []
+
+    def read(name: str, parse: Callable[[Given], Result]) -> Result | None:
+        """What ``parse`` makes of a value; its faults noted at the value's place."""
+        if name not in given:
+            return None
+        one = given[name]
+        try:
+            return parse(one)
+        except SpecError as error:
+            faults.extend(replace(f, path=one.path, place=one.place) for f in error.faults)
+            return None
+
+    kind = read("kind", lambda one: collective_kind(one.text))
+    size_bytes = read("size_bytes", _size_bytes)
+    topology = read("topology", lambda one: parse_topology(one.text))
+    n_chunks = read("chunks", _chunks) if "chunks" in given else 1
+    bandwidth = read("bandwidth_GBps", lambda one: _bandwidths(one, topology))
+    latency = read("latency_ns", lambda one: _latencies(one, topology))
+    named = read("algorithms", lambda one: _algorithms(one, topology, kind))
+    reducing, fault = _reducing(kind, topology) if in_network else (frozenset(), None)
+    if fault is not None:
+        faults.append(fault.located(given["kind"].place))
+    if faults or kind is None or size_bytes is None or topology is None or not bandwidth:
+        raise SpecError(*faults)
     latency_s = latency or (0.0,) * topology.n_dims
     network = Network(topology, latency_s, tuple(named or [None] * topology.n_dims), reducing)
     return CollectiveCase(Collective(kind, size_bytes, "all"), network, bandwidth, n_chunks)
 
 
-@dataclass
-class _CaseReader:
-    given: Mapping[str, Given]
-    faults: list[Fault] = field(default_factory=list)
-
-    def read(self, name: str, parse: Callable[[Given], Result]) -> Result | None:
-        """What ``parse`` makes of a value; its faults noted at the value's place."""
-        if name not in self.given:
-            return None
-        one = self.given[name]
-        try:
-            return parse(one)
-        except SpecError as error:
-            self.faults += [replace(f, path=one.path, place=one.place) for f in error.faults]
-            return None
-
-    def check_algorithms(
-        self, kind: CollectiveKind, topology: Topology, named: list[Algorithm | None] | None
-    ) -> None:
-        """Note the algorithms that cannot run on their dimension."""
-        for dimension, algorithm in zip(topology.dimensions, named or [], strict=False):
-            if algorithm is not None:
-                fault = algorithm_fault(kind, dimension, dimension.size, algorithm)
-                if fault is not None:
-                    one = self.given["algorithms"]
-                    self.faults.append(fault.located(one.place, one.path))
-
-    def reducing(self, kind: CollectiveKind | None, topology: Topology | None) -> frozenset[int]:
-        """The switches, where an all-reduce asks them to reduce."""
-        dimensions = topology.dimensions if topology else ()
-        switches = frozenset(i for i, d in enumerate(dimensions) if d.block.is_switched)
-        place = self.given["kind"].place
-        if kind is not None and kind is not CollectiveKind.ALL_REDUCE:
-            expected = "expected all-reduce with in-network reduction"
-            self.faults.append(Fault(f"got {kind}", expected, "leave it out", "", place))
-        elif topology is not None and not switches:
-            expected = "expected a switch for in-network reduction"
-            self.faults.append(Fault(f"got {topology}", expected, "leave it out", "", place))
-        return switches
+def _reducing(
+    kind: CollectiveKind | None, topology: Topology | None
+) -> tuple[frozenset[int], Fault | None]:
+    """The switches, where an all-reduce asks them to reduce."""
+    dimensions = topology.dimensions if topology else ()
+    switches = frozenset(i for i, d in enumerate(dimensions) if d.block.is_switched)
+    if kind is not None and kind is not CollectiveKind.ALL_REDUCE:
+        expected = "expected all-reduce with in-network reduction"
+        return switches, Fault(f"got {kind}", expected, "leave it out")
+    if topology is not None and not switches:
+        expected = "expected a switch for in-network reduction"
+        return switches, Fault(f"got {topology}", expected, "leave it out")
+    return switches, None
 
 
 def _number(text: str, low: float, high: float, what: str) -> float:
@@ -244,9 +228,19 @@ def _latencies(one: Given, topology: Topology | None) -> tuple[float, ...]:
     return tuple(_number(part, *_NS, "a number of ns") / NS_PER_S for part in parts)
 
 
-def _algorithms(one: Given, topology: Topology | None) -> list[Algorithm | None]:
+def _algorithms(
+    one: Given, topology: Topology | None, kind: CollectiveKind | None
+) -> list[Algorithm | None]:
+    """The algorithms, each of which can run on its dimension."""
     parts = _per_dimension(one, topology, single=False)
-    return [None if part.casefold() == "default" else algorithm_named(part) for part in parts]
+    named = [None if part.casefold() == "default" else algorithm_named(part) for part in parts]
+    if kind is None or topology is None:
+        return named
+    pairs = zip(topology.dimensions, named, strict=True)
+    found = [algorithm_fault(kind, d, d.size, name) for d, name in pairs if name is not None]
+    if faults := [fault for fault in found if fault is not None]:
+        raise SpecError(*faults)
+    return named
 
 
 _NEAR = 0.8
@@ -284,29 +278,20 @@ def read_case_file(
     SpecError
         With the faults of all rows, each with file and line.
     """
-    file = str(path)
-    # A cell may hold line breaks: only the reader knows where a row ends.
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    try:
-        lines = [(reader.line_num, tuple(cells)) for cells in reader if any(map(str.strip, cells))]
-    except csv.Error as error:
-        place = Place(file, reader.line_num)
-        raise SpecError(Fault(f"got malformed CSV ({error})", "", "", "", place)) from None
-    if not lines:
-        raise SpecError(Fault("got an empty file", "expected column names", "", "", Place(file)))
-    columns = tuple(cell.strip() for cell in lines[0][1])
-    _check_columns(columns, Place(file, lines[0][0]), defaults, reserved)
+    (line, header), *lines = csv_rows(path, ends=True)
+    columns = tuple(cell.strip() for cell in header)
+    _check_columns(columns, Place(str(path), line), defaults, reserved)
     faults: list[Fault] = []
     cases = []
-    for number, cells in lines[1:]:
+    for line, cells in lines:
         try:
-            given = _row(columns, cells, Place(file, number), defaults)
+            given = _row(columns, cells, Place(str(path), line), defaults)
             cases.append(parse_case(given, in_network=in_network))
         except SpecError as error:
             faults += error.faults
     if faults:
         raise SpecError(*faults)
-    return CaseFile(columns, tuple(cells for _, cells in lines[1:]), tuple(cases))
+    return CaseFile(columns, tuple(tuple(cells) for _, cells in lines), tuple(cases))
 
 
 def _check_columns(
@@ -315,41 +300,34 @@ def _check_columns(
     defaults: Mapping[str, Given],
     reserved: tuple[str, ...],
 ) -> None:
-    faults = [
-        Fault(f"got the column {name!r} twice", "expected it once", "", "", place)
-        for name in dict.fromkeys(columns)
-        if columns.count(name) > 1
-    ]
+    faults = repeated_columns(columns)
     absent = [known for known in COLUMNS if known not in columns]
     for name in columns:
         near = difflib.get_close_matches(name, absent, 1, _NEAR) if name not in COLUMNS else []
         if name in reserved:
             got = f"got the column {name!r}, which this command adds"
-            faults.append(Fault(got, "expected input columns", "rename it", "", place))
+            faults.append(Fault(got, "expected input columns", "rename it"))
         elif near:
             got, fix = f"got the column {name!r}", f"did you mean {near[0]}?"
-            faults.append(Fault(got, f"expected {', '.join(COLUMNS)}", fix, "", place))
+            faults.append(Fault(got, f"expected {', '.join(COLUMNS)}", fix))
     missing = [name for name in REQUIRED if name not in columns and name not in defaults]
     if missing:
         fix = "add it, or give the flag as a default for all rows"
-        faults.append(Fault(f"got no column {', '.join(missing)}", "", fix, "", place))
+        faults.append(Fault(f"got no column {', '.join(missing)}", "", fix))
     if faults:
-        raise SpecError(*faults)
+        raise SpecError(*(fault.located(place) for fault in faults))
 
 
 def _row(
-    columns: tuple[str, ...], cells: tuple[str, ...], place: Place, defaults: Mapping[str, Given]
+    columns: Sequence[str], cells: Sequence[str], place: Place, defaults: Mapping[str, Given]
 ) -> dict[str, Given]:
     """Values of one row: its cells where they are not blank, else the defaults."""
     if len(cells) != len(columns):
-        got = f"got {len(cells)} cells"
-        raise SpecError(
-            Fault(got, f"expected {len(columns)}, as the first line has", "", "", place)
-        )
-    given = dict(defaults)
-    for name, cell in zip(columns, cells, strict=True):
-        if name in COLUMNS and cell.strip():
-            given[name] = Given(cell.strip(), place, name)
+        expected = f"expected {len(columns)}, as the first line has"
+        raise SpecError(Fault(f"got {len(cells)} cells", expected, "", "", place))
+    cells_by_name = zip(columns, map(str.strip, cells), strict=True)
+    own = {n: Given(cell, place, n) for n, cell in cells_by_name if n in COLUMNS and cell}
+    given = {**defaults, **own}
     missing = [name for name in REQUIRED if name not in given]
     if missing:
         fix = "fill it, or give the flag as a default"

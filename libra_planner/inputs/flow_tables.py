@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.check.measured import Trace
 from libra_planner.check.report import FlowList
@@ -43,32 +45,44 @@ def read_flows(path: str | Path, fabric: Clos, *, pinned: bool = False) -> FlowL
     table = read_table(path, required=REQUIRED, optional=OPTIONAL, spellings=SPELLINGS)
     table.refuse(table.blank("flow_id"), "flow_id", "expected a name of the flow")
     table.refuse_repeated("flow_id")
-    src, dst = (_hosts(table, name, fabric) for name in ("src", "dst"))
+    last = fabric.n_hosts - 1
+    src, dst = (
+        _whole(table, one, last, f"expected a host of 0 .. {last}") for one in ("src", "dst")
+    )
     _check_pairs(table, fabric, src, dst)
-    size_bytes = _sizes(table)
+    size_bytes = table.numbers("bytes")
+    bad = ~((size_bytes >= 0) & (size_bytes <= MOST_FLOW_BYTES))
+    table.refuse(bad, "bytes", f"expected a number of bytes from 0 to {MOST_FLOW_BYTES:g}")
     via = _vias(table, fabric, src, dst) if pinned else np.full(table.n_rows, -1)
-    src_port = _source_ports(table)
+    src_port = np.full(table.n_rows, -1)
+    if "src_port" in table.cells:
+        expected = f"expected a port of 0 .. {_MOST_PORT}, or nothing"
+        src_port = _whole(table, "src_port", _MOST_PORT, expected, skip=table.blank("src_port"))
     table.faults.check()
     if not table.n_rows:
         place = Place(str(path))
         raise SpecError(Fault("got no flows", "expected one row or more", "", "", place))
-    collective, names = _collectives(table)
+    collective, names = np.zeros(table.n_rows, dtype=np.int64), list[str]()
+    if "collective" in table.cells:
+        collective, names = _numbered(table.cells["collective"])
     flows = Flows(src, dst, size_bytes, via=via, src_port=src_port, collective=collective)
-    return FlowList(flows, table.cells["flow_id"], names, table.lines)
+    return FlowList(flows, table.cells["flow_id"], tuple(names), table.lines)
 
 
-def _hosts(table: Table, column: str, fabric: Clos) -> Indices:
-    """Hosts of a column, -1 where there is a fault."""
-    expected = f"expected a host of 0 .. {fabric.n_hosts - 1}"
-    return _whole(table, column, fabric.n_hosts - 1, expected=expected)
-
-
-def _whole(table: Table, column: str, most: int, *, expected: str) -> Indices:
-    """Whole numbers from 0 to ``most``; -1 and a fault for anything else."""
+def _whole(
+    table: Table,
+    column: str,
+    most: int | Indices,
+    expected: str | Callable[[int], str],
+    *,
+    skip: NDArray[np.bool_] | None = None,
+) -> Indices:
+    """Whole numbers from 0 to ``most``; -1 where they are skipped, and with a fault elsewhere."""
     values = table.numbers(column)
-    bad = ~((values >= 0) & (values <= most) & (values == np.floor(values)))
-    table.refuse(bad, column, expected)
-    return np.where(bad, -1, values).astype(np.int64)
+    skipped = np.zeros(table.n_rows, dtype=np.bool_) if skip is None else skip
+    good = (values >= 0) & (values <= most) & (values == np.floor(values))
+    table.refuse(~skipped & ~good, column, expected)
+    return np.where(~skipped & good, values, -1).astype(np.int64)
 
 
 def _check_pairs(table: Table, fabric: Clos, src: Indices, dst: Indices) -> None:
@@ -80,57 +94,27 @@ def _check_pairs(table: Table, fabric: Clos, src: Indices, dst: Indices) -> None
     table.refuse(known & apart, "dst", "expected a host that the fabric joins to src")
 
 
-def _sizes(table: Table) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = table.numbers("bytes")
-    bad = ~((values >= 0) & (values <= MOST_FLOW_BYTES))
-    table.refuse(bad, "bytes", f"expected a number of bytes from 0 to {MOST_FLOW_BYTES:g}")
-    return values
-
-
 def _vias(table: Table, fabric: Clos, src: Indices, dst: Indices) -> Indices:
     """Spine (between pods: core) of each flow; -1 inside a leaf, where it is not read."""
     inside = (fabric.leaf_of(src) == fabric.leaf_of(dst)) | (src < 0) | (dst < 0)
     if "via" not in table.cells:
         if not inside.all():
-            _refuse_without_via(table, int(np.argmin(inside)))
+            line = table.lines[int(np.argmin(inside))]
+            got = f"got no column via, but the flow on line {line} goes between leaves"
+            expected = "expected the spine of every such flow for the policy pinned"
+            fix = "add it, or choose another policy"
+            raise SpecError(Fault(got, expected, fix, "", Place(table.faults.file, 1)))
         return np.full(table.n_rows, -1)
     between_pods = ~inside & (fabric.pod_of(src) != fabric.pod_of(dst))
-    n_vias = np.where(between_pods, fabric.n_spines * fabric.n_cores, fabric.n_spines)
-    blank, values = table.blank("via"), table.numbers("via")
-    good = (values >= 0) & (values < n_vias) & (values == np.floor(values))
+    last = np.where(between_pods, fabric.n_spines * fabric.n_cores, fabric.n_spines) - 1
+    blank = table.blank("via")
 
-    def expected(row: int) -> str:
+    def wanted(row: int) -> str:
         what = "core" if between_pods[row] else "spine"
         reason = " for the policy pinned: the flow goes between leaves" if blank[row] else ""
-        return f"expected a {what} of 0 .. {n_vias[row] - 1}{reason}"
+        return f"expected a {what} of 0 .. {last[row]}{reason}"
 
-    table.refuse(~inside & ~good, "via", expected)
-    return np.where(inside | ~good, -1, values).astype(np.int64)
-
-
-def _refuse_without_via(table: Table, row: int) -> None:
-    got = f"got no column via, but the flow on line {table.lines[row]} goes between leaves"
-    expected = "expected the spine of every such flow for the policy pinned"
-    fix = "add it, or choose another policy"
-    raise SpecError(Fault(got, expected, fix, "", Place(table.faults.file, 1)))
-
-
-def _source_ports(table: Table) -> Indices:
-    """Source ports, -1 where none is given."""
-    if "src_port" not in table.cells:
-        return np.full(table.n_rows, -1)
-    blank, values = table.blank("src_port"), table.numbers("src_port")
-    good = (values >= 0) & (values <= _MOST_PORT) & (values == np.floor(values))
-    table.refuse(~blank & ~good, "src_port", f"expected a port of 0 .. {_MOST_PORT}, or nothing")
-    return np.where(good, values, -1).astype(np.int64)
-
-
-def _collectives(table: Table) -> tuple[Indices, tuple[str, ...]]:
-    """Number of each flow's collective, by first appearance, and their names."""
-    if "collective" not in table.cells:
-        return np.zeros(table.n_rows, dtype=np.int64), ()
-    numbers, names = _numbered(table.cells["collective"])
-    return numbers, tuple(names)
+    return _whole(table, "via", last, wanted, skip=inside)
 
 
 HOP_SPELLINGS = {"flow_id": "flow", "interface": "egress", "egress_interface": "egress"}
@@ -164,7 +148,11 @@ class _Hops:
     switches: Sequence[str]
     interface_names: Sequence[str]
     switch_of: Indices
-    n_hops: int
+
+    @property
+    def n_hops(self) -> int:
+        """Rows of the trace."""
+        return len(self.flow)
 
 
 def read_hops(path: str | Path, interfaces: str | Path | None = None) -> Trace:
@@ -189,14 +177,29 @@ def read_hops(path: str | Path, interfaces: str | Path | None = None) -> Trace:
     if interfaces is not None:
         listed = _read_named(interfaces, ["switch", "egress"], "interfaces")
     rows = _numbered_rows(table, listed)
-    _check_repeated(table, rows)
+    hop = rows.flow * len(rows.interface_names) + rows.interface[: rows.n_hops]
+    repeated = np.ones(rows.n_hops, dtype=np.bool_)
+    repeated[np.unique(hop, return_index=True)[1]] = False
+    table.refuse(repeated, "egress", "expected each hop of a flow once")
     onward = _next_rows(rows)
     names = _layer_of_hops(table, rows, onward)
     by_interface, first_row = _layer_of_seen(table, rows, names)
     if listed is not None:
         _check_listed(table, rows, listed, by_interface, first_row)
         by_interface |= _layer_of_idle(listed, rows, by_interface)
-    return _trace(rows, by_interface, _groups(rows, onward, by_interface), listed is not None)
+    layer, layers = _numbered([by_interface[i] for i in range(len(rows.interface_names))])
+    return Trace(
+        flow=rows.flow,
+        interface=rows.interface[: rows.n_hops],
+        flow_ids=rows.flow_ids,
+        switches=rows.switches,
+        layers=layers,
+        interface_names=rows.interface_names,
+        switch=rows.switch_of,
+        layer=layer,
+        group=_groups(rows, onward, by_interface),
+        is_complete=listed is not None,
+    )
 
 
 def _read_named(path: str | Path, columns: list[str], what: str) -> Table:
@@ -226,14 +229,7 @@ def _numbered_rows(table: Table, listed: Table | None) -> _Hops:
     key, interface = np.unique(switch * len(ports) + egress, return_inverse=True)
     switch_of, port_of = np.divmod(key, len(ports))
     names = [f"{switches[s]} {ports[p]}" for s, p in zip(switch_of, port_of, strict=True)]
-    return _Hops(flow, switch, interface, flow_ids, switches, names, switch_of, len(flow))
-
-
-def _check_repeated(table: Table, rows: _Hops) -> None:
-    hop = rows.flow * len(rows.interface_names) + rows.interface[: rows.n_hops]
-    repeated = np.ones(rows.n_hops, dtype=np.bool_)
-    repeated[np.unique(hop, return_index=True)[1]] = False
-    table.refuse(repeated, "egress", "expected each hop of a flow once")
+    return _Hops(flow, switch, interface, flow_ids, switches, names, switch_of)
 
 
 def _next_rows(rows: _Hops) -> Indices:
@@ -259,47 +255,38 @@ def _layer_of_hops(table: Table, rows: _Hops, onward: Indices) -> list[str]:
     """Name of each hop's layer: given, or from the tiers of its switch and the next."""
     tiers = [_tier(name) for name in rows.switches]
     given = table.cells.get("layer") or [""] * rows.n_hops
-    names: dict[tuple[int, int], str] = {}
+    onto = np.where(onward >= 0, rows.switch[onward], -1).tolist()
     found = []
-    switch = rows.switch.tolist()
-    for row, (name, following) in enumerate(zip(given, onward.tolist(), strict=True)):
-        if name and name.strip():
-            found.append(name.strip())
-            continue
-        pair = switch[row], switch[following] if following >= 0 else -1
-        if pair not in names:
-            names[pair] = _layer_name(tiers[pair[0]], tiers[pair[1]] if pair[1] >= 0 else None)
-        found.append(names[pair])
+    for name, switch, following in zip(
+        given, rows.switch[: rows.n_hops].tolist(), onto, strict=True
+    ):
+        tier = tiers[switch]
+        upper = tiers[following] if following >= 0 else _BELOW.get(tier, "host")
+        found.append(name.strip() or _LAYERS.get((tier, upper)) or f"{tier}_to_{upper}")
     return found
-
-
-def _layer_name(tier: str, following: str | None) -> str:
-    following = following or _BELOW.get(tier, "host")
-    return _LAYERS.get((tier, following), f"{tier}_to_{following}")
 
 
 def _layer_of_seen(
     table: Table, rows: _Hops, names: list[str]
 ) -> tuple[dict[int, str], dict[int, int]]:
     """Layer of each interface with flows, and the first row that has it."""
-    layer: dict[int, str] = {}
-    first: dict[int, int] = {}
-    interfaces = rows.interface[: rows.n_hops].tolist()
-    wrong = np.zeros(rows.n_hops, dtype=np.bool_)
-    for row, (interface, name) in enumerate(zip(interfaces, names, strict=True)):
-        first.setdefault(interface, row)
-        wrong[row] = layer.setdefault(interface, name) != name
+    interface = rows.interface[: rows.n_hops]
+    seen, rows_of_seen, position = np.unique(interface, return_index=True, return_inverse=True)
+    first_row = rows_of_seen[position]
 
     def expected(row: int) -> str:
-        at = table.lines[first[interfaces[row]]]
+        first = first_row[row]
         return (
-            f"expected an interface of layer {names[row]}, but it is of {layer[interfaces[row]]} "
-            f"on line {at}: list each flow's hops in the order of its path, or add a column layer"
+            f"expected an interface of layer {names[row]}, but it is of {names[first]} "
+            f"on line {table.lines[first]}: list each flow's hops in the order of its path, or "
+            "add a column layer"
         )
 
-    table.refuse(wrong, "egress", expected)
+    number, _ = _numbered(names)
+    table.refuse(number != number[first_row], "egress", expected)
     table.faults.check()
-    return layer, first
+    first = dict(zip(seen.tolist(), rows_of_seen.tolist(), strict=True))
+    return {one: names[row] for one, row in first.items()}, first
 
 
 def _check_listed(
@@ -319,17 +306,17 @@ def _layer_of_idle(listed: Table, rows: _Hops, seen: dict[int, str]) -> dict[int
     """Layer of the listed interfaces without flows: given, or the only one of their tier."""
     interfaces = rows.interface[rows.n_hops :].tolist()
     tiers = [_tier(rows.switches[s]) for s in rows.switch[rows.n_hops :].tolist()]
-    of_tier: dict[str, set[str]] = {}
+    of_tier = defaultdict[str, set[str]](set)
     for interface, tier in zip(interfaces, tiers, strict=True):
-        of_tier.setdefault(tier, set()).update({seen[interface]} if interface in seen else ())
+        of_tier[tier] |= {seen[interface]} if interface in seen else set()
     given = listed.cells.get("layer") or [""] * len(interfaces)
     found: dict[int, str] = {}
     unknown = np.zeros(len(interfaces), dtype=np.bool_)
     for row, (interface, tier) in enumerate(zip(interfaces, tiers, strict=True)):
-        names = {given[row].strip()} if given[row].strip() else of_tier[tier]
+        names = {given[row].strip()} - {""} or of_tier[tier]
         unknown[row] = len(names) != 1 and interface not in seen
         if interface not in seen and len(names) == 1:
-            found[interface] = next(iter(names))
+            (found[interface],) = names
     expected = "expected its layer in a column layer: it carries no flow that would tell"
     listed.refuse(unknown, "egress", expected)
     listed.faults.check()
@@ -351,20 +338,3 @@ def _groups(rows: _Hops, onward: Indices, layer: dict[int, str]) -> Indices:
         if layer[interface].endswith("_down") and layer[interface] not in _OF_PODS:
             group[interface] = rows.switch[onward[row]]
     return group
-
-
-def _trace(rows: _Hops, layer: dict[int, str], group: Indices, is_complete: bool) -> Trace:
-    names = list(dict.fromkeys(layer[i] for i in range(len(rows.interface_names))))
-    numbers = {name: i for i, name in enumerate(names)}
-    return Trace(
-        flow=rows.flow,
-        interface=rows.interface[: rows.n_hops],
-        flow_ids=rows.flow_ids,
-        switches=rows.switches,
-        layers=names,
-        interface_names=rows.interface_names,
-        switch=rows.switch_of,
-        layer=np.array([numbers[layer[i]] for i in range(len(rows.interface_names))]),
-        group=group,
-        is_complete=is_complete,
-    )

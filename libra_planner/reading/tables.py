@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, closest, more_faults
-from libra_planner.files import read_text
+from libra_planner.files import MAX_BYTES, read_text
 from libra_planner.reading.document import shown
 
 MOST_BYTES = 1_000_000_000
@@ -104,17 +105,10 @@ class Table:
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Cells as plain decimal numbers, shape (n_rows,); NaN where one is not."""
-        cells = self.cells[column]
+        cells, match = self.cells[column], _NUMBER.fullmatch
         if not _NOT_IN_NUMBERS.search(",".join(cells)):
-            try:
+            with suppress(ValueError):  # A cell may have two points.
                 return np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
-            except ValueError:
-                return self._numbers_one_by_one(cells)
-        return self._numbers_one_by_one(cells)
-
-    @staticmethod
-    def _numbers_one_by_one(cells: Sequence[str]) -> NDArray[np.float64]:
-        match = _NUMBER.fullmatch
         values = (float(cell) if match(cell) else np.nan for cell in cells)
         return np.fromiter(values, dtype=np.float64, count=len(cells))
 
@@ -146,13 +140,10 @@ def read_table(
         the table's faults: its user adds to them and calls ``faults.check()``.
     """
     file = str(path)
-    rows = _rows(read_text(path, most_bytes=MOST_BYTES), file)
-    header = next(rows, None)
-    if header is None:
-        raise SpecError(Fault("got an empty file", "expected column names", "", "", Place(file)))
-    place, known = Place(file, header[0]), [*required, *optional]
-    columns = [(spellings or {}).get(name.strip(), name.strip()) for name in header[1]]
-    _check_columns(columns, required, known, place)
+    rows = csv_rows(path, most_bytes=MOST_BYTES)
+    line, header = next(rows)
+    columns = [(spellings or {}).get(name.strip(), name.strip()) for name in header]
+    _check_columns(columns, required, [*required, *optional], Place(file, line))
     flat: list[str] = []
     lines, ragged, lengths = [], [], []
     for line, cells in rows:  # A list of rows would keep the garbage collector busy for seconds.
@@ -168,28 +159,47 @@ def read_table(
     return Table(by_name, np.array(lines, dtype=np.int64), faults)
 
 
-def _rows(text: str, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the line it begins on; a cell may hold line breaks."""
+def csv_rows(
+    path: str | Path, *, most_bytes: int = MAX_BYTES, ends: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the line it begins on; a cell may hold line breaks.
+
+    Parameters
+    ----------
+    path, most_bytes : the file, and its largest size.
+    ends : whether to give the line that a row ends on instead.
+
+    Raises
+    ------
+    SpecError
+        For malformed CSV, or a file without rows.
+    """
+    file, line, n_rows = str(path), 1, 0
+    text = read_text(path, most_bytes=most_bytes)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    line = 1
     try:
         for cells in reader:
             if any(cells) and any(map(str.strip, cells)):
-                yield line, cells
+                n_rows += 1
+                yield reader.line_num if ends else line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        place = Place(file, line)
+        place = Place(file, reader.line_num if ends else line)
         raise SpecError(Fault(f"got malformed CSV ({error})", "", "", "", place)) from None
+    if not n_rows:
+        raise SpecError(Fault("got an empty file", "expected column names", "", "", Place(file)))
+
+
+def repeated_columns(columns: Sequence[str]) -> list[Fault]:
+    """A fault for every name that several columns have."""
+    repeated = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
+    return [Fault(f"got the column {name!r} twice", "expected it once") for name in repeated]
 
 
 def _check_columns(
     columns: Sequence[str], required: Sequence[str], known: Sequence[str], place: Place
 ) -> None:
-    faults = [
-        Fault(f"got the column {name!r} twice", "expected it once")
-        for name in dict.fromkeys(columns)
-        if columns.count(name) > 1
-    ]
+    faults = repeated_columns(columns)
     missing = [name for name in required if name not in columns]
     if missing:
         expected = f"expected the columns {', '.join(required)}"
