@@ -22,7 +22,7 @@ def report(options: argparse.Namespace) -> None:
     if options.json:
         print_json(report_payload(written.comparison, written.files))
         return
-    section = decision_section(written.comparison, ())
+    section = decision_section(written.comparison)
     say(f"Warning: {warning}" for warning in section.warnings)
     say(f"{card.title}: {card.answer} ({card.figure}). {card.reason}" for card in section.cards)
     say((*section.paragraphs, *map(str, written.files)))

@@ -380,6 +380,10 @@ class Bill:
         """Sum of the lines that have a price; see ``missing``."""
         return sum((line.extended_usd or ZERO for line in self.lines), ZERO)
 
+    def fraction_of(self, usd: Decimal | None) -> float | None:
+        """Share of an amount in the total; ``None`` where one of them is not known."""
+        return None if usd is None or not self.total_usd else float(usd / self.total_usd)
+
     @property
     def missing(self) -> tuple[Part, ...]:
         """Parts in use without a price, each once."""

@@ -438,7 +438,6 @@ class Bridge:
     spares_usd : parts on the shelf.
     bill_usd : all of it: the bill's lines of the dimension.
     n_ports, n_free_ports : of switches that are parts.
-    rows : of the bill: the lines of the dimension.
     """
 
     built: RealizedDimension
@@ -451,7 +450,6 @@ class Bridge:
     bill_usd: Decimal
     n_ports: int
     n_free_ports: int
-    rows: tuple[int, ...]
 
     @property
     def place(self) -> str:
@@ -486,8 +484,7 @@ def bridges(
 def _bridge(
     built: RealizedDimension, linear_usd: Decimal, bill: Bill, *, is_included: bool
 ) -> Bridge:
-    rows = [i for i, line in enumerate(bill.lines) if line.dimension == built.label]
-    own = Bill(tuple(bill.lines[i] for i in rows))
+    own = Bill(tuple(line for line in bill.lines if line.dimension == built.label))
     spares_usd = sum((x.n_spares * (x.part.unit_usd or ZERO) for x in own.lines), ZERO)
     free_usd = sum((line.free_ports_usd for line in own.lines), ZERO)
     whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
@@ -505,5 +502,4 @@ def _bridge(
         bill_usd=own.total_usd,
         n_ports=sum(line.n_ports for line in own.lines),
         n_free_ports=sum(line.n_free_ports for line in own.lines),
-        rows=tuple(rows),
     )

@@ -44,6 +44,12 @@ class Ranking:
     ranked_by: TimeModel = field(default=TimeModel.PLAN, compare=False)
     order_note: str = field(default="", compare=False)
 
+    @property
+    def picks(self) -> dict[str, int | None]:
+        """The best designs by what they are best at."""
+        names = ("cheapest", "fastest", "best per dollar")
+        return dict(zip(names, (self.cheapest, self.fastest, self.best_per_usd), strict=True))
+
 
 def known_models(candidates: Sequence[Candidate]) -> tuple[TimeModel, ...]:
     """Models that know every design's time, the one that knows most of the links last (C6)."""

@@ -60,7 +60,7 @@ def test_cards_tables_and_chart_follow_own_links(three) -> None:
     ]
     assert three.letters[ranks.fastest] == "C"
     assert ranks.best_per_usd == products.index(min(products))
-    fastest = decision_section(three, ()).cards[1]
+    fastest = decision_section(three).cards[1]
     assert fastest.figure == "779.575 ms per step on partial groups' own links"
     made = documents(three, ("csv", "html", "md", "xlsx"))
     rows = {row[0]: row[1:] for row in csv.reader(io.StringIO(made["report-designs.csv"]))}
@@ -82,7 +82,7 @@ def test_models_that_disagree_are_named_with_both_orders(three) -> None:
     assert any(text.startswith(note) for text in cells)
     assert note in made["report.md"]
     assert note in made["report.html"].replace("&#39;", "'")
-    assert note in decision_section(three, ()).paragraphs[1]
+    assert note in decision_section(three).paragraphs[1]
 
 
 def test_the_speedup_stands_beside_what_equal_bandwidth_is(run) -> None:
@@ -115,7 +115,7 @@ def test_json_and_terminal_say_the_same(run, tmp_path) -> None:
 
 
 def test_the_workbook_ranks_by_the_same_time(three) -> None:
-    (verdict,) = decision_section(three, ()).live
+    (verdict,) = decision_section(three).live
     letters, ranks = three.letters, three.ranking
     assert verdict.value.endswith(f"best per dollar {letters[ranks.best_per_usd]}")
     assert all(f"*{time!r}" in verdict.expression for time in times_s(three.candidates)[0])
@@ -156,7 +156,7 @@ def test_checked_times_rank_where_all_are_checked(checked) -> None:
     effective = [float(one.check.effective_step_time_s.mean()) for one in checked.candidates]
     scale = 1024 * 2048
     assert times_s(checked.candidates)[0] == pytest.approx([s / scale for s in effective])
-    assert "on the links as checked" in decision_section(checked, ()).cards[1].figure
+    assert "on the links as checked" in decision_section(checked).cards[1].figure
 
 
 def test_one_unchecked_design_makes_no_check_count(checked) -> None:
@@ -171,5 +171,5 @@ def test_one_unchecked_design_makes_no_check_count(checked) -> None:
 def test_without_partial_groups_the_model_ranks() -> None:
     found = _compared(*WHOLE_GROUPS)
     assert (found.ranking.ranked_by, found.ranking.order_note) == (TimeModel.PLAN, "")
-    text = decision_section(found, ()).paragraphs[0]
+    text = decision_section(found).paragraphs[0]
     assert text.startswith("Step times are by the plan's model:")

@@ -96,10 +96,10 @@ def test_equal_figures_of_different_parts_stay_formulas() -> None:
 
 def test_an_oversubscription_that_no_time_counts_is_warned_of() -> None:
     text = "Design B: the step time does not count that dim2 pod is oversubscribed 2:1"
-    found = decision_section(_compared(ONE, THIN), ())
+    found = decision_section(_compared(ONE, THIN))
     assert [text in warning for warning in _but_memory(found)] == [True]
     assert "neither faster nor slower" in found.cards[2].reason
-    assert _but_memory(decision_section(_compared(ONE, THIN, "--check", "greedy"), ())) == []
+    assert _but_memory(decision_section(_compared(ONE, THIN, "--check", "greedy"))) == []
 
 
 def _but_memory(section: Section) -> list[str]:
@@ -111,7 +111,7 @@ def test_a_tier_bought_in_two_ways_is_warned_of(tmp_path) -> None:
     """A ring of the pod is links per GB/s, its switch NICs, switches, optics and fibres."""
     text = Path(ONE).read_text().replace("SW(128)", "RI(128)")
     (tmp_path / "ring.yaml").write_text(re.sub(r" *realization:.*\n", "", text))
-    found = decision_section(_compared(ONE, str(tmp_path / "ring.yaml"), TWO), ())
+    found = decision_section(_compared(ONE, str(tmp_path / "ring.yaml"), TWO))
     (warning,) = _but_memory(found)
     assert warning.startswith("Tier pod is not bought alike: as parts in A, C, per GB/s in B,")
 

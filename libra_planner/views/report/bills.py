@@ -6,27 +6,15 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal
-from typing import TypeAlias
 
 from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.lines import Bridge
 from libra_planner.units import format_usd, gigabytes_per_s
-from libra_planner.views.cells import (
-    Cell,
-    Section,
-    Table,
-    Value,
-    count,
-    delta_usd,
-    mark,
-    number,
-    percent,
-    table_of,
-    usd,
-)
+from libra_planner.views import cells
+from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
 from libra_planner.views.report.comparison import Comparison
 
 _HALF_A_CENT = 0.005
@@ -39,8 +27,7 @@ QUANTITY_COLUMN, SPARE_COLUMN, UNIT_COLUMN, SOURCE_COLUMN, EXTENDED_COLUMN = 4, 
 
 def priced_parts(comparison: Comparison) -> list[Part]:
     """Every part of every bill once, in the order they appear: the rows of the prices."""
-    lines = (line for one in comparison.candidates for line in one.bill.lines)
-    return list({line.part.name: line.part for line in lines}.values())
+    return list({line.part.name: line.part for line in comparison.bill.lines}.values())
 
 
 def group_cell(one: Candidate, group: str) -> str:
@@ -59,10 +46,29 @@ def line_cell(one: Candidate, row: int, column: int = EXTENDED_COLUMN) -> str:
     return f"[bill-{one.letter.lower()}/{row}/{column}]"
 
 
-def lines_sum(one: Candidate, rows: Iterable[int]) -> str:
-    """What some lines of a bill cost, by their rows; empty for none."""
-    cells = ",".join(line_cell(one, i) for i in rows)
-    return f"SUM({cells})" if cells else ""
+_EXTENDED = f"{{at}}{EXTENDED_COLUMN}]"
+_SPARES = f"{{at}}{SPARE_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
+_FREE_PORTS = (
+    f"ROUND({{at}}{QUANTITY_COLUMN}]*N({{at}}{UNIT_COLUMN}])"
+    "*{line.n_free_ports}/{line.n_ports},2)"
+)
+"""What a line costs, its spares, and its ports without a cable, to the cent."""
+
+
+def lines_sum(
+    one: Candidate,
+    is_meant: Callable[[Line], object],
+    term: str = _EXTENDED,
+    total: str = "SUM({})",
+) -> str:
+    """What some lines of a bill cost, or a term of theirs; empty for none."""
+    bill = f"bill-{one.letter.lower()}"
+    terms = [
+        term.format(at=f"[{bill}/{i}/", line=line)
+        for i, line in enumerate(one.bill.lines)
+        if is_meant(line)
+    ]
+    return total.format(",".join(terms)) if terms else ""
 
 
 def price_cell(comparison: Comparison, name: str) -> str:
@@ -73,16 +79,15 @@ def price_cell(comparison: Comparison, name: str) -> str:
 
 def price_sum(one: Candidate, price_name: str) -> str:
     """What the lines of one price come to in a design; empty for a design without them."""
-    lines = enumerate(one.bill.lines)
-    return lines_sum(one, (i for i, line in lines if line.part.price_name == price_name))
+    return lines_sum(one, lambda line: line.part.price_name == price_name)
 
 
 def prices_moved(comparison: Comparison) -> str:
     """Whether any unit price is not the one that the report was made with."""
-    terms = []
-    for i, part in enumerate(priced_parts(comparison)):
-        usd = part.price.usd if part.price else Decimal(0)
-        terms.append(f"ABS(N([prices/{i}/{PRICE_COLUMN}])-{float(usd)!r})")
+    terms = (
+        f"ABS(N([prices/{i}/{PRICE_COLUMN}])-{float(part.unit_usd or 0)!r})"
+        for i, part in enumerate(priced_parts(comparison))
+    )
     # Added with +: a function of Excel takes 255 arguments.
     return f"{'+'.join(terms)}>={_HALF_A_CENT}"
 
@@ -116,6 +121,13 @@ def _least(values: list[str], letters: list[str]) -> str:
 def linear_table(one: Candidate) -> Table:
     """From the linear model's cost of each dimension to that of its parts, in steps."""
     own = "ROUND([c9]-[c8]-[c7]-[c5]-[c4]-[c3],2)"
+
+    def total_of(bridge: Bridge, counted: str = "n_units", *terms: str) -> str:
+        label = bridge.built.label
+        return lines_sum(
+            one, lambda line: line.dimension == label and getattr(line, counted), *terms
+        )
+
     columns: dict[str, Callable[[Bridge], Value]] = {
         "Dimension": lambda bridge: bridge.place,
         "Asked, GB/s": lambda bridge: number(gigabytes_per_s(bridge.built.asked_Bps), 2),
@@ -123,10 +135,14 @@ def linear_table(one: Candidate) -> Table:
         "Linear model": lambda bridge: usd(bridge.linear_usd),
         "Whole ports": lambda bridge: usd(bridge.rounding_usd),
         "In the servers": lambda bridge: usd(bridge.included_usd),
-        "Own prices": lambda bridge: usd(bridge.parts_usd, own if bridge.rows else ""),
-        "Free ports": lambda bridge: usd(bridge.free_ports_usd, _free(one, bridge)),
-        "Spares": lambda bridge: usd(bridge.spares_usd, _spares(one, bridge)),
-        "Bill": lambda bridge: usd(bridge.bill_usd, lines_sum(one, bridge.rows)),
+        "Own prices": lambda bridge: usd(bridge.parts_usd, total_of(bridge) and own),
+        "Free ports": lambda bridge: usd(
+            bridge.free_ports_usd, total_of(bridge, "n_ports", _FREE_PORTS)
+        ),
+        "Spares": lambda bridge: usd(
+            bridge.spares_usd, total_of(bridge, "n_spares", _SPARES, "ROUND(SUM({}),2)")
+        ),
+        "Bill": lambda bridge: usd(bridge.bill_usd, total_of(bridge)),
     }
     note = (
         "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
@@ -140,7 +156,7 @@ def linear_table(one: Candidate) -> Table:
     caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
     total: list[Value] = ["Total", "", "", *sums]
     key = f"linear-{one.letter.lower()}"
-    return table_of(caption, one.bridges, columns, key=key, total=total, note=note)
+    return cells.table_of(caption, one.bridges, columns, key=key, total=total, note=note)
 
 
 _STEPS = (
@@ -153,67 +169,41 @@ def _sum(one: Candidate, name: str) -> Decimal:
     return sum((getattr(bridge, name) for bridge in one.bridges), ZERO)
 
 
-def _free(one: Candidate, bridge: Bridge) -> str:
-    """The share of every switch line that ports without a cable are, to the cent."""
-    terms = [
-        f"ROUND({line_cell(one, i, QUANTITY_COLUMN)}*N({line_cell(one, i, UNIT_COLUMN)})"
-        f"*{one.bill.lines[i].n_free_ports}/{one.bill.lines[i].n_ports},2)"
-        for i in bridge.rows
-        if one.bill.lines[i].n_ports
-    ]
-    return f"SUM({','.join(terms)})" if terms else ""
-
-
-def _spares(one: Candidate, bridge: Bridge) -> str:
-    terms = [
-        f"{line_cell(one, i, SPARE_COLUMN)}*N({line_cell(one, i, UNIT_COLUMN)})"
-        for i in bridge.rows
-        if one.bill.lines[i].n_spares
-    ]
-    return f"ROUND(SUM({','.join(terms)}),2)" if terms else ""
-
-
 def why(one: Candidate) -> str:
     """Why the bill is not the linear model's cost, in figures."""
-    linear, bill = _sum(one, "linear_usd"), _sum(one, "bill_usd")
     if one.bill.missing:
         return (
             "The fabric's bill lacks prices, so it is not compared with the linear model in words."
         )
+    linear, bill = (format_usd(float(_sum(one, name))) for name in ("linear_usd", "bill_usd"))
     reasons = [_reason(bridge) for bridge in one.bridges if bridge.bill_usd != bridge.linear_usd]
-    text = "; ".join(reason for reason in reasons if reason)
+    text = "; ".join(filter(None, reasons))
     more = f" {text}." if text else ""
-    return (
-        f"The fabric's parts cost {format_usd(float(bill))}, LIBRA's linear model says "
-        f"{format_usd(float(linear))}.{more}"
-    )
+    return f"The fabric's parts cost {bill}, LIBRA's linear model says {linear}.{more}"
 
 
 def _reason(bridge: Bridge) -> str:
     """The steps that matter, largest first."""
-    ports = f"as {bridge.n_free_ports:,} of {bridge.n_ports:,} switch ports are free"
-    built = (
-        f"as ports carry {gigabytes_per_s(bridge.built.bandwidth_Bps):.4g} GB/s where "
-        f"{gigabytes_per_s(bridge.built.asked_Bps):.4g} is asked for"
+    carried, asked = (
+        f"{gigabytes_per_s(speed_Bps):.4g}"
+        for speed_Bps in (bridge.built.bandwidth_Bps, bridge.built.asked_Bps)
     )
     thin = bridge.oversubscription > 1
     kept = f" at {bridge.oversubscription:g}:1 oversubscription" if thin else ""
+    free = f"{bridge.n_free_ports:,} of {bridge.n_ports:,}"
     steps = [
-        (bridge.rounding_usd, built),
+        (bridge.rounding_usd, f"as ports carry {carried} GB/s where {asked} is asked for"),
         (bridge.included_usd, "as the price of the servers includes its links"),
         (bridge.parts_usd, f"for parts at their own prices{kept}"),
-        (bridge.free_ports_usd, ports),
+        (bridge.free_ports_usd, f"as {free} switch ports are free"),
         (bridge.spares_usd, "for spares"),
     ]
-    largest = sorted(steps, key=lambda step: -abs(step[0]))
-    worth = [step for step in largest if abs(step[0]) >= max(Decimal(1), bridge.linear_usd / 200)]
-    text = ", ".join(f"{_signed(amount)} {why}" for amount, why in worth)
+    text = ", ".join(
+        f"{'-' if amount < 0 else '+'}{format_usd(abs(float(amount)))} {reason}"
+        for amount, reason in sorted(steps, key=lambda step: -abs(step[0]))
+        if abs(amount) >= max(Decimal(1), bridge.linear_usd / 200)
+    )
     return f"{bridge.place}: {text}" if text else ""
-
-
-def _signed(amount: Decimal) -> str:
-    sign = "-" if amount < 0 else "+"
-    return f"{sign}{format_usd(abs(float(amount)))}"
 
 
 _KW = 1000.0
@@ -239,44 +229,41 @@ def bill_section(comparison: Comparison, index: int) -> Section:
 
 
 def _head(one: Candidate) -> str:
-    proposal = one.proposal
-    speeds = one.bought.chosen_speeds
+    proposal, speeds = one.proposal, " and ".join(one.bought.chosen_speeds)
     open_speed = (
-        f" The plan gives no port speed for {' and '.join(speeds)}: the slowest NIC that "
-        "suffices is taken."
-        if speeds
-        else ""
+        f" The plan gives no port speed for {speeds}: the slowest NIC that suffices is taken."
     )
     npu = proposal.npu or proposal.shop.assumptions.npu
     from_whom = "the plan's" if proposal.npu else "assumed, the plan names none"
     return (
         f"{proposal.name}: {proposal.problem.topology}, {one.n_npus:,} NPUs ({npu.name}, "
-        f"{from_whom}).{open_speed}"
+        f"{from_whom}).{open_speed if speeds else ''}"
     )
 
 
 def _bill_table(comparison: Comparison, one: Candidate) -> Table:
-    rows_of = {part.name: i for i, part in enumerate(priced_parts(comparison))}
     total = one.bill.total_usd
     columns: dict[str, Callable[[Line], Value]] = {
         "Part": lambda line: line.part.name,
         "Group": lambda line: line.group,
         "Tier": lambda line: line.tier,
         "Description": lambda line: line.part.description,
-        "Quantity": lambda line: count(line.n_units),
-        "Spare": lambda line: count(line.n_spares),
-        "Unit price": lambda line: _unit_price(line, rows_of[line.part.name]),
-        "Source": lambda line: mark(line.part.price.confidence if line.part.price else "no price"),
-        "Extended": lambda line: usd(line.extended_usd, _known(line, "c6", _BOUGHT)),
+        "Quantity": lambda line: cells.count(line.n_units),
+        "Spare": lambda line: cells.count(line.n_spares),
+        "Unit price": lambda line: _unit_price(line, price_cell(comparison, line.part.name)),
+        "Source": lambda line: _confidence(line.part),
+        "Extended": lambda line: usd(line.extended_usd, _known(line, "[c6]", _BOUGHT)),
         "W each": lambda line: number(line.part.power_w, 1),
         "kW": lambda line: number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
-        "Share": lambda line: percent(_share(line, total), 2, _known(line, "c8", "[c8]/[t8]")),
+        "Share": lambda line: percent(
+            one.bill.fraction_of(line.extended_usd), 2, _known(line, "[c8]", "[c8]/[t8]")
+        ),
         "Note": lambda line: line.note,
     }
     label = "Total" if not one.bill.missing else "Total of the lines with a price"
     whole = percent(1.0 if total else None)
     kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
-    return table_of(
+    return cells.table_of(
         f"Bill of materials of design {one.letter}",
         one.bill.lines,
         columns,
@@ -290,93 +277,64 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
 _BOUGHT = "ROUND(([c4]+[c5])*[c6],2)"
 
 
-def _unit_price(line: Line, price_row: int) -> Cell:
-    price, where = line.part.price, f"prices/{price_row}/{PRICE_COLUMN}"
-    return usd(price.usd if price else None, _known(line, where, f"[{where}]"))
+def _confidence(part: Part) -> Cell:
+    return cells.mark(part.price.confidence if part.price else "no price")
+
+
+def _unit_price(line: Line, where: str) -> Cell:
+    return usd(line.part.unit_usd, _known(line, where, where))
 
 
 def _known(line: Line, where: str, expression: str) -> str:
     """An expression that stays empty until somebody writes a price that is not known."""
-    return expression if line.part.price else f'IF([{where}]="","",{expression})'
-
-
-def _share(line: Line, total: Decimal) -> float | None:
-    extended = line.extended_usd
-    return float(extended / total) if extended is not None and total else None
+    return expression if line.part.price else f'IF({where}="","",{expression})'
 
 
 def _group_table(one: Candidate) -> Table:
     letter, total = one.letter.lower(), one.bill.total_usd
-    at = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/"
+    at, share = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/", "[c1]/[t1]" if total else ""
+    bills = {group: one.bill.of(group) for group in GROUPS}
     columns: dict[str, Callable[[str], Value]] = {
         "Group": str,
-        "Extended": lambda group: usd(one.bill.of(group).total_usd, f"{at}r8])"),
-        "Share": lambda group: percent(
-            float(one.bill.of(group).total_usd / total) if total else None,
-            1,
-            "[c1]/[t1]" if total else "",
-        ),
-        "kW": lambda group: number(one.bill.of(group).power_w / _KW, 3, f"{at}r10])"),
+        "Extended": lambda group: usd(bills[group].total_usd, f"{at}r8])"),
+        "Share": lambda group: percent(one.bill.fraction_of(bills[group].total_usd), 1, share),
+        "kW": lambda group: number(bills[group].power_w / _KW, 3, f"{at}r10])"),
     }
     whole = percent(1.0 if total else None)
     kw = number(one.bill.power_w / _KW, 3, "SUM([r3])")
     last: list[Value] = ["Total", usd(total, "SUM([r1])"), whole, kw]
     caption = f"Design {one.letter} by group"
-    return table_of(caption, GROUPS, columns, key=f"groups-{letter}", total=last)
+    return cells.table_of(caption, GROUPS, columns, key=f"groups-{letter}", total=last)
 
 
 def _changes(base: Candidate, one: Candidate) -> Table:
     """Lines that differ from the baseline's; their differences add up to that of the totals."""
-    none = (0, ZERO)
-    ours, theirs = _by_place(one.bill), _by_place(base.bill)
-    places = [
-        x for x in dict.fromkeys([*theirs, *ours]) if theirs.get(x, none) != ours.get(x, none)
-    ]
-
-    def amount(of: Candidate, found: _Places, place: tuple[str, str]) -> Cell:
-        return usd(found.get(place, none)[1], _place_sum(of, place))
-
-    def difference(place: tuple[str, str]) -> Cell:
-        return delta_usd(ours.get(place, none)[1] - theirs.get(place, none)[1], "[c5]-[c4]")
-
-    columns: dict[str, Callable[[tuple[str, str]], Value]] = {
-        "Part": lambda place: place[1],
-        "Tier": lambda place: place[0],
-        f"Units in {base.letter}": lambda place: count(theirs.get(place, none)[0]),
-        f"Units in {one.letter}": lambda place: count(ours.get(place, none)[0]),
-        base.letter: lambda place: amount(base, theirs, place),
-        one.letter: lambda place: amount(one, ours, place),
-        "Difference": difference,
-    }
+    rows: list[list[Value]] = []
+    lines = (*base.bill.lines, *one.bill.lines)
+    for place in dict.fromkeys((line.tier, line.part.name) for line in lines):
+        units, amounts, sums = zip(*(_bought(x, place) for x in (base, one)), strict=True)
+        if len({*units}) > 1 or len({*amounts}) > 1:
+            change = cells.delta_usd(amounts[1] - amounts[0], "[c5]-[c4]")
+            rows.append([*place[::-1], *map(cells.count, units), *map(usd, amounts, sums), change])
     # A range of no rows would hold the total itself.
-    moved = delta_usd(one.bill.total_usd - base.bill.total_usd, "SUM([r6])" if places else "")
-    return table_of(
+    moved = cells.delta_usd(one.bill.total_usd - base.bill.total_usd, "SUM([r6])" if rows else "")
+    letters = (base.letter, one.letter)
+    return cells.table(
+        f"changes-{one.letter.lower()}",
         f"What changes from {base.letter} to {one.letter}, spares included",
-        places,
-        columns,
-        key=f"changes-{one.letter.lower()}",
+        ["Part", "Tier", *(f"Units in {letter}" for letter in letters), *letters, "Difference"],
+        rows,
         total=["Difference of the totals", *[""] * 5, moved],
-        note="" if places else f"Nothing changes: the bill is that of {base.letter}.",
+        note="" if rows else f"Nothing changes: the bill is that of {base.letter}.",
         is_sortable=True,
     )
 
 
-def _place_sum(one: Candidate, place: tuple[str, str]) -> str:
-    lines = enumerate(one.bill.lines)
-    return lines_sum(one, (i for i, line in lines if (line.tier, line.part.name) == place))
-
-
-_Places: TypeAlias = dict[tuple[str, str], tuple[int, Decimal]]
-"""Units and price by tier and part."""
-
-
-def _by_place(bill: Bill) -> _Places:
-    found: _Places = {}
-    for line in bill.lines:
-        place = (line.tier, line.part.name)
-        n_units, amount = found.get(place, (0, ZERO))
-        found[place] = (n_units + line.n_bought, amount + (line.extended_usd or ZERO))
-    return found
+def _bought(one: Candidate, place: tuple[str, str]) -> tuple[int, Decimal, str]:
+    """Units of a part in a tier, spares included, their price, and where it stands."""
+    lines = tuple(line for line in one.bill.lines if (line.tier, line.part.name) == place)
+    formula = lines_sum(one, lambda line: line in lines)
+    return sum(line.n_bought for line in lines), Bill(lines).total_usd, formula
 
 
 def price_table(comparison: Comparison) -> Table:
@@ -385,11 +343,11 @@ def price_table(comparison: Comparison) -> Table:
         "Part": lambda part: part.name,
         "Kind": lambda part: part.kind,
         "Description": lambda part: part.description,
-        "Unit price": lambda part: usd(part.price.usd if part.price else None, is_input=True),
-        "Confidence": lambda part: mark(part.price.confidence if part.price else "no price"),
+        "Unit price": lambda part: usd(part.unit_usd, is_input=True),
+        "Confidence": _confidence,
         "As of": lambda part: part.price.as_of if part.price else "",
         "Source of the price": lambda part: part.price.source if part.price else "",
         "Source of the rest": lambda part: part.source,
     }
     caption, parts = "Prices and their sources", priced_parts(comparison)
-    return table_of(caption, parts, columns, key="prices", is_sortable=True)
+    return cells.table_of(caption, parts, columns, key="prices", is_sortable=True)

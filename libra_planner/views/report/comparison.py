@@ -57,9 +57,14 @@ class Comparison:
         return [one.letter for one in self.candidates]
 
     @property
+    def bill(self) -> Bill:
+        """Lines of all designs."""
+        return Bill(tuple(line for one in self.candidates for line in one.bill.lines))
+
+    @property
     def missing(self) -> tuple[Part, ...]:
         """Parts without a price in any design."""
-        return Bill(tuple(x for one in self.candidates for x in one.bill.lines)).missing
+        return self.bill.missing
 
     @property
     def without(self) -> str:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.registry import Registry
-from libra_planner.views.cells import PART_OF_A_STEP, Chart, Report, Section, attributes, printable
+from libra_planner.views.cells import (
+    PART_OF_A_STEP,
+    Chart,
+    Report,
+    Section,
+    attributes,
+    finite,
+    printable,
+)
 from libra_planner.views.report.basis import (
     check_section,
     origin_section,
@@ -42,42 +50,31 @@ def register(name: str, make: SectionMaker) -> None:
     SECTIONS.add(make, name)
 
 
-def _first_screen(comparison: Comparison, charts: Mapping[str, Chart]) -> Iterable[Section]:
-    yield decision_section(comparison, _present(charts, "cost", "frontier"))
+def _section(make: Callable[[Comparison], Section | None], *keys: str) -> SectionMaker:
+    """What makes one section, where it applies, with the charts of these keys."""
 
+    def made(comparison: Comparison, charts: Mapping[str, Chart]) -> Iterator[Section]:
+        if section := make(comparison):
+            yield replace(section, charts=tuple(charts[key] for key in keys if key in charts))
 
-def _sensitivity(comparison: Comparison, charts: Mapping[str, Chart]) -> Iterable[Section]:
-    yield sensitivity_section(comparison, _present(charts, "tornado"))
+    return made
 
 
 def _bills(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
     return (bill_section(comparison, i) for i in range(len(comparison.candidates)))
 
 
-def _checks(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
-    return filter(None, [check_section(comparison)])
-
-
-def _alone(section: Callable[[Comparison], Section]) -> SectionMaker:
-    """What makes one section that has no chart."""
-    return lambda comparison, _: [section(comparison)]
-
-
-def _present(charts: Mapping[str, Chart], *keys: str) -> tuple[Chart, ...]:
-    return tuple(charts[key] for key in keys if key in charts)
-
-
 for _name, _make in (
-    ("decision", _first_screen),
-    ("comparison", _alone(comparison_section)),
-    ("run", _alone(run_section)),
-    ("sensitivity", _sensitivity),
+    ("decision", _section(decision_section, "cost", "frontier")),
+    ("comparison", _section(comparison_section)),
+    ("run", _section(run_section)),
+    ("sensitivity", _section(sensitivity_section, "tornado")),
     ("bills", _bills),
-    ("facility", _alone(facility_section)),
-    ("checks", _checks),
-    ("risks", _alone(risk_section)),
-    ("prices", _alone(price_section)),
-    ("origin", _alone(origin_section)),
+    ("facility", _section(facility_section)),
+    ("checks", _section(check_section)),
+    ("risks", _section(risk_section)),
+    ("prices", _section(price_section)),
+    ("origin", _section(origin_section)),
 ):
     register(_name, _make)
 
@@ -91,13 +88,13 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
     charts : by key: ``cost``, ``frontier`` (absent where times cannot be compared) and
         ``tornado``; empty for formats without pictures.
     """
-    sections = [one for make in SECTIONS.values() for one in make(comparison, charts)]
-    return Report(
-        _title(comparison),
-        _subtitle(comparison),
-        tuple(map(_printable, sections)),
-        prices_moved(comparison),
-    )
+    n, base = len(comparison.candidates), comparison.baseline
+    title = "Network procurement report: " + ("one design" if n == 1 else f"{n} designs")
+    subtitle = "; ".join(f"{one.letter} = {one.proposal.name}" for one in comparison.candidates)
+    if base is not None:
+        subtitle += f"; differences against {comparison.letters[base]}"
+    sections = (one for make in SECTIONS.values() for one in make(comparison, charts))
+    return Report(title, subtitle, tuple(map(_printable, sections)), prices_moved(comparison))
 
 
 def _printable(section: Section) -> Section:
@@ -107,17 +104,6 @@ def _printable(section: Section) -> Section:
         paragraphs=tuple(map(printable, section.paragraphs)),
         warnings=tuple(map(printable, section.warnings)),
     )
-
-
-def _title(comparison: Comparison) -> str:
-    n = len(comparison.candidates)
-    return "Network procurement report: " + ("one design" if n == 1 else f"{n} designs")
-
-
-def _subtitle(comparison: Comparison) -> str:
-    text = "; ".join(f"{one.letter} = {one.proposal.name}" for one in comparison.candidates)
-    base = comparison.baseline
-    return text if base is None else f"{text}; differences against {comparison.letters[base]}"
 
 
 FORMATS = ("html", "xlsx", "csv", "md", "pdf")
@@ -142,12 +128,9 @@ def documents(comparison: Comparison, formats: Sequence[str]) -> dict[str, str |
     pictures = charts(comparison) if {"html", "pdf"} & set(formats) else {}
     whole = report(comparison, pictures)
     found: dict[str, str | bytes] = {}
-    if "html" in formats:
-        found["report.html"] = html(whole)
-    if "xlsx" in formats:
-        found["report.xlsx"] = workbook(whole)
-    if "md" in formats:
-        found["report.md"] = markdown(whole)
+    for suffix, write in (("html", html), ("xlsx", workbook), ("md", markdown)):
+        if suffix in formats:
+            found[f"report.{suffix}"] = write(whole)
     if "csv" in formats:
         found |= {f"report-{table.key}.csv": csv_text(table) for table in whole.tables}
     if "pdf" in formats:
@@ -164,59 +147,41 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
     files : that it was written to.
     """
     ranks, letters = comparison.ranking, comparison.letters
-
-    def letter(index: int | None) -> str | None:
-        return None if index is None else letters[index]
-
+    picks = attributes(ranks, "cheapest", "fastest", "best_per_usd")
+    section = decision_section(comparison)
+    cards = [attributes(card, "title", "answer", "figure", "reason") for card in section.cards]
     return {
         "files": [str(path) for path in files],
-        "cheapest": letter(ranks.cheapest),
-        "fastest": letter(ranks.fastest),
-        "best_per_usd": letter(ranks.best_per_usd),
+        **{name: None if i is None else letters[i] for name, i in picks.items()},
         "ranked_by": f"step time {ranks.ranked_by}",
         "order_note": ranks.order_note or None,
         "missing_prices": [part.name for part in comparison.missing],
-        "decision": _decision(comparison),
+        "decision": {"cards": cards, "warnings": section.warnings, "text": section.paragraphs},
         "n_tokens": comparison.n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],
     }
 
 
-def _decision(comparison: Comparison) -> dict[str, Any]:
-    """The answers with their reasons, as the report words them."""
-    section = decision_section(comparison, ())
-    cards = [attributes(card, "title", "answer", "figure", "reason") for card in section.cards]
-    return {"cards": cards, "warnings": section.warnings, "text": section.paragraphs}
-
-
-def _effective(one: Candidate) -> dict[str, Any]:
-    """The step time on the links, mean over the routings, and its spread."""
-    samples = () if one.check is None else one.check.effective_step_time_s
-    found = figures("effective_step_time_s", samples, statistics=False)
-    return found | {"n_seeds": None if one.check is None else len(samples)}
-
-
 def _design(one: Candidate) -> dict[str, Any]:
-    run = one.run
+    run, by_group = one.run, one.bill.usd_by(lambda line: line.group)
+    # The step time on the links, mean over the routings, and its spread.
+    samples = () if one.check is None else one.check.effective_step_time_s
     return {
         "design": one.letter,
-        "name": one.proposal.name,
-        "optimized": one.proposal.optimized,
+        **attributes(one.proposal, "name", "optimized"),
         **attributes(one.evaluation, "step_time_s", "real_link_step_time_s"),
-        **_effective(one),
+        **figures("effective_step_time_s", samples, statistics=False),
+        "n_seeds": None if one.check is None else len(samples),
         "ranked_step_time_s": one.step_time_s,
         "linear_network_cost_usd": one.evaluation.network_cost_usd,
         "linear_cost_in_servers_usd": float(one.linear_in_servers_usd),
         "total_usd": float(one.bill.total_usd),
         "assumed_usd": float(one.bill.assumed_usd),
-        "usd_by_group": {
-            group: float(one.bill.of(group).total_usd)
-            for group in dict.fromkeys(line.group for line in one.bill.lines)
-        },
+        "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,
         "covers": one.proposal.problem.covers,
         "tokens_per_s": 1 / one.token_time_s if one.token_time_s else None,
         "run_not_available": PART_OF_A_STEP if one.proposal.is_part else None,
-        "expected_run_s": run.expected_s if run and run.expected_s < float("inf") else None,
-        "run_cost_usd": run.cost_usd if run and run.cost_usd < float("inf") else None,
+        "expected_run_s": finite(run.expected_s if run else None),
+        "run_cost_usd": finite(run.cost_usd if run else None),
     }

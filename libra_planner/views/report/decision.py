@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.units import format_time, format_usd
-from libra_planner.views.cells import Card, Chart, Section
+from libra_planner.views.cells import Card, Section
 from libra_planner.views.plan import WARNING, memory_lines
 from libra_planner.views.report.bills import verdict
 from libra_planner.views.report.comparison import Comparison, run_refusal, time_basis
@@ -17,97 +17,80 @@ _ROUNDING = 1e-9
 """Relative difference that is rounding."""
 
 
-def decision_section(comparison: Comparison, charts: tuple[Chart, ...]) -> Section:
+def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
-    ranking = comparison.ranking
-    cards = [_cheapest(comparison, ranking.cheapest)]
-    if ranking.fastest is not None and ranking.best_per_usd is not None:
-        cards += [_fastest(comparison, ranking.fastest), _best(comparison, ranking.best_per_usd)]
+    order_note = comparison.ranking.order_note
     return Section(
         key="decision",
         title="Decision",
         sheet="Decision",
-        paragraphs=(*ranked_by(comparison), _firmness(comparison)),
-        warnings=_warnings(comparison),
-        cards=tuple(cards),
-        charts=charts,
+        paragraphs=(*filter(None, (time_basis(comparison), order_note)), _firmness(comparison)),
+        warnings=tuple(_warnings(comparison)),
+        cards=tuple(_cards(comparison)),
         live=(verdict(comparison),) if len(comparison.candidates) > 1 else (),
         is_static=True,
     )
 
 
-def ranked_by(comparison: Comparison) -> tuple[str, ...]:
-    """Which step time everything is ranked by, and where models disagree on the order."""
-    ranking = comparison.ranking
-    text = time_basis(comparison)
-    return (text, ranking.order_note) if ranking.order_note else (text,)
-
-
-def _warnings(comparison: Comparison) -> tuple[str, ...]:
-    found = []
+def _warnings(comparison: Comparison) -> Iterator[str]:
     if comparison.missing:
         names = ", ".join(part.name for part in comparison.missing)
-        found.append(f"Prices are missing: every total is without {names}.")
+        yield f"Prices are missing: every total is without {names}."
         if len({frozenset(one.bill.missing) for one in comparison.candidates}) > 1:
-            found.append(
+            yield (
                 "The designs lack different prices, so that which is cheapest, and which best per "
                 "dollar, may come out otherwise."
             )
     if comparison.ranking.fastest is None:
-        found.append(
+        yield (
             "The designs do not do the same work per step, as far as their plans tell, so no "
             "fastest and no best per dollar is named (C6)."
         )
-    found += run_refusal(comparison)
+    yield from run_refusal(comparison)
     models: dict[str, list[str]] = {}
     for one in comparison.candidates:
         models.setdefault(_model(one), []).append(one.letter)
     if len(models) > 1:
         listed = "; ".join(f"{', '.join(letters)}: {model}" for model, letters in models.items())
-        found.append(
-            f"Step times are of different models, which is no merit of a design: {listed}."
-        )
-    found += _bought_otherwise(comparison.candidates)
-    return tuple(found) + tuple(text for one in comparison.candidates for text in _faults(one))
+        yield f"Step times are of different models, which is no merit of a design: {listed}."
+    yield from _bought_otherwise(comparison.candidates)
+    for one in comparison.candidates:
+        yield from _faults(one)
 
 
 def _bought_otherwise(candidates: Sequence[Candidate]) -> list[str]:
     """Tiers that are parts in one design and prices per GB/s in another."""
-    parts: dict[str, list[str]] = {}
-    linear: dict[str, list[str]] = {}
+    letters: dict[tuple[str, bool], dict[str, None]] = {}
     for one in candidates:
         for built, _, is_parts in one.bought.dimensions:
             if built.fabric is not None:
-                letters = (parts if is_parts else linear).setdefault(built.tier, [])
-                letters += [one.letter] if one.letter not in letters else []
+                letters.setdefault((built.tier, is_parts), {})[one.letter] = None
     return [
-        f"Tier {tier} is not bought alike: as parts in {', '.join(parts[tier])}, per GB/s in "
-        f"{', '.join(linear[tier])}, where optics, spares and power are not counted. Totals of "
-        "the two do not compare."
-        for tier in parts
-        if tier in linear
+        f"Tier {tier} is not bought alike: as parts in {', '.join(parts)}, per GB/s in "
+        f"{', '.join(letters[tier, False])}, where optics, spares and power are not counted. "
+        "Totals of the two do not compare."
+        for (tier, is_parts), parts in letters.items()
+        if is_parts and (tier, False) in letters
     ]
 
 
-def _faults(one: Candidate) -> list[str]:
+def _faults(one: Candidate) -> Iterator[str]:
     """What is wrong with a design by itself."""
-    found = []
+    design = f"Design {one.letter}"
     if one.evaluation.violated:
         broken = "; ".join(violation.rule for violation in one.evaluation.violated)
-        found.append(f"Design {one.letter} breaks rules of its plan: {broken}.")
+        yield f"{design} breaks rules of its plan: {broken}."
     memory = (text for text in memory_lines(one.proposal.problem) if text.startswith(WARNING))
-    found += [f"Design {one.letter}: {text.removeprefix(WARNING)}." for text in memory]
-    found += [f"Design {one.letter}: {text}." for text in one.included_faults]
+    for text in (*(text.removeprefix(WARNING) for text in memory), *one.included_faults):
+        yield f"{design}: {text}."
     for bridge in one.bridges if one.check is None else ():
         if bridge.oversubscription > 1:
-            found.append(
-                f"Design {one.letter}: the step time does not count that {bridge.place} "
-                f"is oversubscribed {bridge.oversubscription:g}:1; "
-                "check links by ecmp to count it (--check ecmp)."
+            yield (
+                f"{design}: the step time does not count that {bridge.place} is oversubscribed "
+                f"{bridge.oversubscription:g}:1; check links by ecmp to count it (--check ecmp)."
             )
     if not one.facility.fits:
-        found.append(f"A rack cannot power or hold a server of design {one.letter}.")
-    return found
+        yield f"A rack cannot power or hold a server of design {one.letter}."
 
 
 def _model(one: Candidate) -> str:
@@ -118,47 +101,65 @@ def _model(one: Candidate) -> str:
     return ", ".join([*loops, chunks])
 
 
-def _answer(one: Candidate) -> str:
-    return f"{one.letter}: {one.proposal.name}"
+def _cards(comparison: Comparison) -> Iterator[Card]:
+    yield _cheapest(comparison)
+    ranking, times = comparison.ranking, comparison.times_s
+    if ranking.fastest is not None and ranking.best_per_usd is not None and times is not None:
+        yield _fastest(comparison, ranking.fastest, times)
+        yield _best(comparison, ranking.best_per_usd, times)
 
 
-def _total(one: Candidate) -> str:
-    return format_usd(float(one.bill.total_usd))
+def _card(
+    comparison: Comparison,
+    best: int,
+    figure: str,
+    values: Sequence[float],
+    alone: tuple[str, str],
+    among: tuple[str, str],
+    lead: Callable[[int], str],
+) -> Card:
+    """An answer, with what it has before the runner-up, or as the only design.
+
+    Parameters
+    ----------
+    best, figure, values : the best design, its figure, and the values that the least is best of.
+    alone : title and reason of an only design.
+    among : title and adjective of one of several.
+    lead : its lead over another design in words; empty for none.
+    """
+    designs, one = comparison.candidates, comparison.candidates[best]
+    others = [i for i in range(len(designs)) if i != best]
+    title, reason = alone
+    if others:
+        second = min(others, key=lambda i: values[i])
+        title, adjective = among
+        tie = f"As {adjective} as {designs[second].letter}, and listed before it."
+        reason = lead(second) or tie
+    return Card(title, f"{one.letter}: {one.proposal.name}", figure, reason)
 
 
-def _next(comparison: Comparison, best: int, value: Callable[[int], float]) -> int | None:
-    """The runner-up; ``None`` for a single design."""
-    others = [i for i in range(len(comparison.candidates)) if i != best]
-    return min(others, key=value) if others else None
+def _cheapest(comparison: Comparison) -> Card:
+    designs, best = comparison.candidates, comparison.ranking.cheapest
+    one, totals = designs[best], [design.bill.total_usd for design in designs]
 
-
-def _cheapest(comparison: Comparison, best: int) -> Card:
-    designs = comparison.candidates
-    one = designs[best]
-    figure = _total(one) + (f" {comparison.without}" if comparison.without else "")
-    second = _next(comparison, best, lambda i: float(designs[i].bill.total_usd))
-    if second is None:
-        reason = f"The only design; {_largest(one)}."
-        return Card("Price", _answer(one), figure, reason)
-    other = designs[second]
-    saved = other.bill.total_usd - one.bill.total_usd
-    share = float(saved / other.bill.total_usd) if other.bill.total_usd else 0.0
-    if not saved:
-        reason = f"As dear as {other.letter}, and listed before it."
-    else:
-        reason = (
-            f"{format_usd(float(saved))} ({share:.1%}) less than {other.letter}"
-            f"{_main_difference(one, other)}."
+    def lead(second: int) -> str:
+        saved = totals[second] - totals[best]
+        if not saved:
+            return ""
+        return (
+            f"{format_usd(float(saved))} ({float(saved / totals[second]):.1%}) less than "
+            f"{designs[second].letter}{_main_difference(one, designs[second])}."
         )
-    return Card("Cheapest", _answer(one), figure, reason)
 
-
-def _largest(one: Candidate) -> str:
-    by_price = one.bill.usd_by_price()
-    if not by_price:
-        return "nothing of it has a price"
-    name, amount = next(iter(by_price.items()))
-    return f"{name} is {float(amount / one.bill.total_usd):.0%} of the price"
+    figure = f"{format_usd(float(totals[best]))} {comparison.without}".strip()
+    largest = [
+        f"{name} is {one.bill.fraction_of(amount):.0%} of the price"
+        for name, amount in one.bill.usd_by_price().items()
+    ]
+    reason = largest[0] if largest else "nothing of it has a price"
+    alone = ("Price", f"The only design; {reason}.")
+    values = [float(total) for total in totals]
+    return _card(comparison, best, figure, values, alone, ("Cheapest", "dear"), lead)
 
 
 def _main_difference(one: Candidate, other: Candidate) -> str:
@@ -166,74 +167,58 @@ def _main_difference(one: Candidate, other: Candidate) -> str:
     ours, theirs = (x.bill.usd_by(lambda line: line.part.kind) for x in (one, other))
     saved = {kind: theirs.get(kind, ZERO) - ours.get(kind, ZERO) for kind in [*theirs, *ours]}
     kind = max(saved, key=lambda key: saved[key], default="")
-    amount = saved.get(kind, ZERO)
-    return f", most of it {_PLURAL[kind]} ({format_usd(float(amount))} less)" if amount > 0 else ""
+    amount, plural = saved.get(kind, ZERO), _PLURAL.get(kind, f"{kind}s")
+    return f", most of it {plural} ({format_usd(float(amount))} less)" if amount > 0 else ""
 
 
 _PLURAL = {
     "npu": "NPUs",
-    "server": "servers",
     "nic": "NICs",
     "switch": "switches",
-    "optic": "optics",
     "copper": "copper cables",
     "active_optical": "active optical cables",
-    "fibre": "fibres",
-    "rack": "racks",
     "link": "links per GB/s",
 }
 
 
-def _fastest(comparison: Comparison, best: int) -> Card:
-    designs, times = comparison.candidates, comparison.times_s or []
-    one = designs[best]
-    model = comparison.ranking.ranked_by
-    step_time_s = one.step_time_by(model)
+def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
+    model, designs = comparison.ranking.ranked_by, comparison.candidates
+    step_time_s, compute_s = designs[best].step_time_by(model), designs[best].evaluation.compute_s
+
+    def lead(second: int) -> str:
+        gain, other = times[second] / times[best], designs[second]
+        waits, there = (
+            format_time(max(0.0, one.step_time_by(model) - one.evaluation.compute_s))
+            for one in (designs[best], other)
+        )
+        text = f"{gain:.3f}x as fast as {other.letter}: {waits} of a step waits on communication"
+        return f"{text}, there {there}." if gain - 1 >= _ROUNDING else ""
+
     figure = f"{format_time(step_time_s)} per step {model}"
     if comparison.ranking.time_unit == "token":
         figure += f", {1e-6 / times[best]:,.2f} M tokens/s"
-    second = _next(comparison, best, lambda i: times[i])
-    if second is None:
-        compute = one.evaluation.compute_s / step_time_s
-        return Card("Speed", _answer(one), figure, f"{compute:.0%} of a step is compute.")
-    other = designs[second]
-    gain = times[second] / times[best]
-    reason = f"{gain:.3f}x as fast as {other.letter}: "
-    waits, there = (format_time(_exposed_s(x, model)) for x in (one, other))
-    reason += f"{waits} of a step waits on communication, there {there}."
-    if gain - 1 < _ROUNDING:
-        reason = f"As fast as {other.letter}, and listed before it."
-    return Card("Fastest", _answer(one), figure, reason)
+    alone = ("Speed", f"{compute_s / step_time_s:.0%} of a step is compute.")
+    return _card(comparison, best, figure, times, alone, ("Fastest", "fast"), lead)
 
 
-def _exposed_s(one: Candidate, model: TimeModel) -> float:
-    return max(0.0, one.step_time_by(model) - one.evaluation.compute_s)
+def _best(comparison: Comparison, best: int, times: list[float]) -> Card:
+    totals = [float(one.bill.total_usd) for one in comparison.candidates]
+    products = [usd * time_s for usd, time_s in zip(totals, times, strict=True)]
 
+    def lead(second: int) -> str:
+        cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
+        speed = _relative(times[second] / times[best] - 1, "faster", "slower")
+        price = _relative(cheaper, "cheaper", "dearer")
+        more = products[second] / products[best] - 1 if totals[best] else 0.0
+        text = f"{more:.2%} more work per dollar than {comparison.letters[second]}"
+        return f"{text}: {speed} and {price}." if abs(more) >= _ROUNDING else ""
 
-def _best(comparison: Comparison, best: int) -> Card:
-    designs, times = comparison.candidates, comparison.times_s or []
-    totals = [float(one.bill.total_usd) for one in designs]
-    one = designs[best]
-    figure = f"{times[best] * totals[best] / 1e6:,.1f} s M$ per step"
+    figure = f"{products[best] / 1e6:,.1f} s M$ per step"
     if comparison.ranking.time_unit == "token" and totals[best]:
         figure = f"{1e6 / times[best] / totals[best]:,.1f} tokens/s per M$"
     figure += ", incomplete" if comparison.missing else ""
-    second = _next(comparison, best, lambda i: totals[i] * times[i])
-    if second is None:
-        return Card("Performance per dollar", _answer(one), figure, "The only design.")
-    faster = times[second] / times[best] - 1
-    cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
-    more = (
-        totals[second] * times[second] / (totals[best] * times[best]) - 1 if totals[best] else 0.0
-    )
-    if abs(more) < _ROUNDING:
-        reason = f"As good as {designs[second].letter}, and listed before it."
-        return Card("Best per dollar", _answer(one), figure, reason)
-    reason = (
-        f"{more:.2%} more work per dollar than {designs[second].letter}: "
-        f"{_relative(faster, 'faster', 'slower')} and {_relative(cheaper, 'cheaper', 'dearer')}."
-    )
-    return Card("Best per dollar", _answer(one), figure, reason)
+    alone = ("Performance per dollar", "The only design.")
+    return _card(comparison, best, figure, products, alone, ("Best per dollar", "good"), lead)
 
 
 def _relative(value: float, more: str, less: str) -> str:
@@ -253,28 +238,15 @@ def _firmness(comparison: Comparison) -> str:
     """Whether the ranking holds when prices and budgets move."""
     if len(comparison.candidates) == 1:
         return "One design: nothing is ranked."
-    flips = [
-        f"{swing.price_name} ({', '.join(swing.flips)})"
-        for swing in comparison.swings
-        if swing.flips
-    ]
-    assumed = sum((one.bill.assumed_usd for one in comparison.candidates), ZERO)
-    total = sum((one.bill.total_usd for one in comparison.candidates), ZERO)
-    share = f"{float(assumed / total):.0%}" if total else "0%"
-    moved = [
-        f"all budgets at {budget.factor:.0%}{_unchecked(comparison)}"
-        for budget in comparison.budgets
-        if budget.changes
-    ]
-    changes = flips + moved
+    # Budgets move designs that nobody has checked.
+    is_checked = comparison.ranking.ranked_by is TimeModel.CHECKED
+    times = " (by step times before the check)" if is_checked else ""
+    swings = [(swing.price_name, ", ".join(swing.flips)) for swing in comparison.swings]
+    changes = [f"{name} ({flips})" for name, flips in swings if flips]
+    budgets = (budget for budget in comparison.budgets if budget.changes)
+    changes += [f"all budgets at {budget.factor:.0%}{times}" for budget in budgets]
+    firm = "No single price and no budget moved by 20% changes the ranking."
     if changes:
         firm = f"The ranking changes with: {'; '.join(changes)}."
-    else:
-        firm = "No single price and no budget moved by 20% changes the ranking."
-    return f"{share} of the money rests on assumed prices. {firm}"
-
-
-def _unchecked(comparison: Comparison) -> str:
-    """Budgets move designs that nobody has checked."""
-    is_checked = comparison.ranking.ranked_by is TimeModel.CHECKED
-    return " (by step times before the check)" if is_checked else ""
+    share = comparison.bill.fraction_of(comparison.bill.assumed_usd) or 0.0
+    return f"{share:.0%} of the money rests on assumed prices. {firm}"
