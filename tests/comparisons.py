@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from libra_planner.cli.main import command_parser
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.studies.reports import Question, compared
-from libra_planner.views.report.comparison import Comparison
 
 
 def compared_by(*arguments: str) -> Comparison:

@@ -13,7 +13,7 @@ from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.procurement.bill import NETWORK, NETWORKS, ZERO, Assumptions, Bill, Part
+from libra_planner.procurement.bill import NETWORK, ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.lines import (
     Bridge,
     FabricShop,
@@ -120,12 +120,6 @@ class Candidate:
         """Seconds per token, which designs of different steps are ranked by (C6)."""
         tokens = self.proposal.tokens_per_step
         return self.step_time_s / tokens if tokens else None
-
-    @property
-    def networks_fraction(self) -> float | None:
-        """Share of all networks, frontend and storage included, in the whole price."""
-        total = self.bill.total_usd
-        return float(self.bill.of(*NETWORKS).total_usd / total) if total else None
 
     @property
     def linear_in_servers_usd(self) -> Decimal:

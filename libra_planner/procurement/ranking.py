@@ -1,4 +1,4 @@
-"""Which design is cheapest, which fastest, which the best per dollar; and how firmly."""
+"""Designs compared: the cheapest, the fastest, the best per dollar; and how firmly."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from libra_planner.evaluation import TimeModel, order_note
 from libra_planner.fabric.clos import Array
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import Problem, Rule
-from libra_planner.procurement.bill import ZERO
+from libra_planner.procurement.bill import ZERO, Bill, Part
 from libra_planner.procurement.candidate import Candidate, candidate
+from libra_planner.procurement.lines import FabricShop
 from libra_planner.procurement.run import Run
 
 SWING_FRACTION = 0.2
@@ -291,3 +292,84 @@ def _times(assumed: Any, factor: float) -> Any:
         return factor * assumed
     numbers = {name: x for name, x in vars(assumed).items() if not isinstance(x, str)}
     return replace(assumed, **{name: factor * x for name, x in numbers.items()})
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How the report can be made again.
+
+    Parameters
+    ----------
+    command : that was given.
+    versions : of this program and what it computes with, by name.
+    files : role, name and SHA-256 of every input.
+    """
+
+    command: str
+    versions: tuple[tuple[str, str], ...]
+    files: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that a report says.
+
+    Parameters
+    ----------
+    candidates : one to ten designs.
+    baseline : index of the design that the others are compared with; ``None`` for none.
+    ranking, swings, budgets : of the designs.
+    n_tokens : of a training run; ``is_default_tokens`` where nobody asked for it.
+    origin : for the last section.
+    """
+
+    candidates: tuple[Candidate, ...]
+    baseline: int | None
+    ranking: Ranking
+    swings: tuple[Swing, ...] = field(repr=False)
+    budgets: tuple[BudgetSwing, ...] = field(repr=False)
+    n_tokens: int
+    is_default_tokens: bool
+    origin: Origin = field(repr=False)
+
+    @property
+    def letters(self) -> list[str]:
+        """A, B, C, ..."""
+        return [one.letter for one in self.candidates]
+
+    @property
+    def shop(self) -> FabricShop:
+        """Where the designs are bought, all from one catalogue."""
+        return self.candidates[0].proposal.shop
+
+    @property
+    def bill(self) -> Bill:
+        """Lines of all designs."""
+        return Bill(tuple(line for one in self.candidates for line in one.bill.lines))
+
+    @property
+    def missing(self) -> tuple[Part, ...]:
+        """Parts without a price in any design."""
+        return self.bill.missing
+
+    @property
+    def without(self) -> str:
+        """What totals leave out, in words; empty where they are whole."""
+        names = ", ".join(part.name for part in self.missing)
+        return f"without: {names}" if names else ""
+
+    @property
+    def times_s(self) -> list[float] | None:
+        """Times of the same work by design, where they can be compared."""
+        return times_s(self.candidates)[0]
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the run of any design is known."""
+        return any(one.run for one in self.candidates)
+
+    @property
+    def chosen(self) -> int:
+        """The design that the charts show in detail: the best per dollar, else the cheapest."""
+        best = self.ranking.best_per_usd
+        return self.ranking.cheapest if best is None else best

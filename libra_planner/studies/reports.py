@@ -27,11 +27,10 @@ from libra_planner.inputs.parts import Catalogue, InputFile, input_file, load_pa
 from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
-from libra_planner.procurement.ranking import budget_swings, ranking, swings
+from libra_planner.procurement.ranking import Comparison, Origin, budget_swings, ranking, swings
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design
-from libra_planner.views.report.comparison import Comparison, Origin
 from libra_planner.views.report.compose import DEFAULT_FORMATS, FORMATS, documents
 from libra_planner.workload.operations import Covers
 
@@ -215,8 +214,6 @@ class _Study:
             budgets=budget_swings(candidates),
             n_tokens=self.n_tokens,
             is_default_tokens=question.tokens is None,
-            catalogue_source=catalogue.parts.source,
-            catalogue_as_of=catalogue.parts.as_of,
             origin=Origin(question.command, tuple(versions.items()), hashes),
         )
 

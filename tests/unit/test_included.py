@@ -14,8 +14,8 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.inputs.parts import load_parts
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.reading.bundled import folder
-from libra_planner.views.report.comparison import Comparison
 from tests.comparisons import compared_by
 
 PARTS = (folder("parts") / "parts.yaml").read_text()

@@ -12,10 +12,10 @@ from decimal import Decimal
 from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.lines import Bridge
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_usd, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, percent, usd
-from libra_planner.views.report.comparison import Comparison
 
 _HALF_A_CENT = 0.005
 

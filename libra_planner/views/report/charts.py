@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from libra_planner.procurement.bill import GROUPS, NETWORKS
-from libra_planner.procurement.ranking import Swing
+from libra_planner.procurement.ranking import Comparison, Swing
 from libra_planner.views.cells import Chart
-from libra_planner.views.report.comparison import Comparison
 
 _TEXT_COLOUR, _GRID_COLOUR = "#010203", "#010204"
 """Colours that stand for the page's own and are replaced by them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.registry import Registry
 from libra_planner.views.cells import (
     PART_OF_A_STEP,
@@ -25,10 +26,8 @@ from libra_planner.views.report.basis import (
     risk_section,
 )
 from libra_planner.views.report.bills import bill_section, prices_moved
-from libra_planner.views.report.comparison import Comparison
 from libra_planner.views.report.decision import decision_section
-from libra_planner.views.report.designs import comparison_section
-from libra_planner.views.report.operation import facility_section, run_section
+from libra_planner.views.report.designs import comparison_section, facility_section, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.spread import figures
 

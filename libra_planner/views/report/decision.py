@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.cells import Card, Section
 from libra_planner.views.plan import WARNING, memory_lines
 from libra_planner.views.report.bills import verdict
-from libra_planner.views.report.comparison import Comparison, run_refusal, time_basis
+from libra_planner.views.report.designs import run_refusal, time_basis
 
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""

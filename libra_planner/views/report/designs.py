@@ -1,22 +1,34 @@
-"""The designs side by side: what each is, how fast, how dear, per what, and the differences."""
+"""The designs side by side, their differences, the run as it will really go, and the racks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.fabric.clos import Array
-from libra_planner.procurement.bill import NETWORK, NETWORKS
+from libra_planner.procurement.bill import NETWORK, NETWORKS, Assumptions
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import SWING_FRACTION, Comparison, run_swings
+from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.views import cells
-from libra_planner.views.cells import PERCENT, TEXT, Cell, Section, Table, Value, number, usd
+from libra_planner.views.cells import (
+    PERCENT,
+    TEXT,
+    Cell,
+    Section,
+    Table,
+    Value,
+    finite,
+    number,
+    usd,
+)
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
-from libra_planner.views.report.comparison import Comparison, time_basis
 
 Figure = Callable[[Candidate], Value]
 _BITS = 8
@@ -122,11 +134,29 @@ def milliseconds(time_s: float | None) -> Cell:
 
 KILO = per(1000.0)
 """Watts in kW, or kWh in MWh."""
+_DAYS, _HOURS, _MINUTES = per(24 * HOUR_S, 3), per(HOUR_S, 2), per(60.0, 2)
 
 
 def whole_step(figure: Figure) -> Figure:
     """The figure, or why there is none where the workload is part of a step."""
     return lambda one: cells.unavailable() if one.proposal.is_part else figure(one)
+
+
+def time_basis(comparison: Comparison) -> str:
+    """Which step time there is, and what of the report follows it."""
+    per_usd = comparison.ranking.best_per_usd is not None
+    known = {
+        "the ranking": per_usd and len(comparison.candidates) > 1,
+        "tokens per second": any(one.token_time_s for one in comparison.candidates),
+        "work per dollar": per_usd,
+        "the run": comparison.has_run,
+    }
+    *most, last = [name for name, is_known in known.items() if is_known] or [""]
+    text = f"Step times are {comparison.ranking.ranked_by}"
+    if not last:
+        return f"{text}."
+    verb = "follow" if most or last == "tokens per second" else "follows"
+    return f"{text}: {', '.join(most)}{' and ' if most else ''}{last} {verb} them."
 
 
 def comparison_section(comparison: Comparison) -> Section:
@@ -181,11 +211,17 @@ def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
         ("Speedup over equal bandwidth", of("evaluation.speedup_vs_equal", per(1.0, 3))),
         ("Equal bandwidth in every dimension", of("evaluation", equal_bandwidth_text)),
         ("Tokens per step", of("proposal.tokens_per_step")),
-        ("Tokens per second", whole_step(of("token_time_s", _rate))),
+        (
+            "Tokens per second",
+            whole_step(of("token_time_s", lambda x: number(1 / x if x else None, 0))),
+        ),
         ("Weights, gradients, optimizer states, GB per NPU", _most_GB("total_bytes")),
         ("of them if all is sharded over DP (ZeRO 3), GB", _most_GB("sharded_bytes")),
         ("Memory of the NPU, GB", _most_GB("npu_memory_bytes")),
-        ("Rules of the plan that it breaks", of("evaluation.violated", _counted)),
+        (
+            "Rules of the plan that it breaks",
+            of("evaluation.violated", lambda x: cells.count(len(x))),
+        ),
     ]
 
 
@@ -199,10 +235,6 @@ def _most_GB(name: str) -> Figure:
     return figure
 
 
-def _counted(found: Sequence[object]) -> Cell:
-    return cells.count(len(found))
-
-
 def _mean_percent(samples: Array | None) -> Cell:
     mean = math.nan if samples is None else float(samples.mean())
     return cells.percent(None if math.isnan(mean) else mean / 100)
@@ -210,10 +242,6 @@ def _mean_percent(samples: Array | None) -> Cell:
 
 def _mean_ms(samples: Array | None) -> Cell:
     return milliseconds(None if samples is None else float(samples.mean()))
-
-
-def _rate(time_s: float | None) -> Cell:
-    return number(1 / time_s if time_s else None, 0)
 
 
 def _money_table(comparison: Comparison) -> Table:
@@ -255,11 +283,10 @@ def _fabric(one: Candidate) -> Value:
 
 
 def _networks(one: Candidate) -> Value:
-    share = one.networks_fraction
-    if share is None:
-        return cells.percent(None)
+    share = one.bill.fraction_of(one.bill.of(*NETWORKS).total_usd)
     sums = "+".join(group_cell(one, name) for name in NETWORKS)
-    return cells.percent(share, 1, f"({sums})/{group_cell(one, 'total')}")
+    formula = f"({sums})/{group_cell(one, 'total')}"
+    return cells.percent(share, 1, "" if share is None else formula)
 
 
 def _per(one: Candidate, group: str, divisor: float) -> Value:
@@ -280,3 +307,194 @@ def _tokens_per_musd(one: Candidate) -> Value:
     if not time_s or not total:
         return number(None)
     return number(1e6 / (time_s * total), 1, f"{1e6 / time_s!r}/{group_cell(one, 'total')}")
+
+
+def run_refusal(comparison: Comparison) -> list[str]:
+    """Why no run is told of designs whose workload is part of a step, and the fix (C21)."""
+    parts = [one for one in comparison.candidates if one.proposal.is_part]
+    fixes = "; ".join(dict.fromkeys(one.proposal.problem.step.fix for one in parts))
+    text = (
+        f"Tokens per second, days and dollars of a run are {cells.PART_OF_A_STEP} "
+        f"({', '.join(one.letter for one in parts)}). To have them: {fixes}."
+    )
+    return [text] if parts else []
+
+
+def run_section(comparison: Comparison) -> Section:
+    """Time, failures and cost of a training run."""
+    designs, title, tables = comparison.candidates, "The training run", []
+    paragraphs, warnings = [], run_refusal(comparison)
+    unknown = [one.letter for one in designs if one.run is None and not one.proposal.is_part]
+    if unknown:
+        warnings.append(
+            f"No run for {', '.join(unknown)}: the tokens of a step are known for workloads that "
+            "are generated from a transformer, and for tables that say tokens_per_step, not for "
+            "groups."
+        )
+    if comparison.has_run or any(one.proposal.is_part for one in designs):
+        tables.append(_run_table(comparison))
+    if comparison.has_run:
+        title = f"A run of {_tokens(comparison.n_tokens)} as it will really go"
+        paragraphs.append(_how(comparison.shop.assumptions))
+        tables.append(_swing_table(comparison))
+    if comparison.has_run and comparison.is_default_tokens:
+        default = "The number of tokens is this program's default; give another one with --tokens."
+        paragraphs.append(default)
+    texts = tuple(paragraphs), tuple(warnings)
+    return Section("run", title, "Run", *texts, tables=tuple(tables), is_static=True)
+
+
+def _tokens(n_tokens: int) -> str:
+    """A number of tokens in words.
+
+    >>> _tokens(15 * 10**12), _tokens(2_500_000)
+    ('15 trillion tokens', '2,500,000 tokens')
+    """
+    for factor, name in ((10**12, "trillion"), (10**9, "billion")):
+        if n_tokens >= factor:
+            return f"{n_tokens / factor:,.6g} {name} tokens"
+    return f"{n_tokens:,} tokens"
+
+
+def _how(assumed: Assumptions) -> str:
+    return (
+        "One failed part stops the job. With failures of a constant rate 1/M, work W in intervals "
+        "of τ, checkpoints of C and restarts of R take M·exp(R/M)·(exp((τ+C)/M)-1)·W/τ in "
+        "expectation, and τ is best near √(2CM) (Young, CACM 17, 1974; higher order, used here: "
+        f"Daly, FGCS 22, 2006, eq. 37). Assumed: C = {assumed.checkpoint_s:g} s, R = "
+        f"{assumed.restart_s:g} s. Failure rates: {assumed.failures.source}. Hardware is "
+        f"paid for over {assumed.amortisation_s / YEAR_S:g} years of use, electricity at "
+        f"${assumed.electricity.usd_per_kwh:g} per kWh ({assumed.electricity.confidence}: "
+        f"{assumed.electricity.source}) and a power usage effectiveness of {assumed.pue:g}."
+    )
+
+
+def _hardware_formula(one: Candidate, run: Run) -> str:
+    """The price of everything, by the share of its life that the run takes."""
+    share = run.expected_s / one.proposal.shop.assumptions.amortisation_s
+    return f"{group_cell(one, 'total')}*{share!r}"
+
+
+def _of_run(figure: Callable[[Candidate, Run], Value]) -> Figure:
+    return lambda one: Cell(None) if one.run is None else figure(one, one.run)
+
+
+def _run(name: str, shown: Callable[[Any], Value] = cells.count) -> Figure:
+    """A figure of the run by its name."""
+    return _of_run(lambda _, run: shown(getattr(run, name)))
+
+
+def _hardware(one: Candidate, run: Run) -> Value:
+    return usd(round(run.hardware_usd, 2), f"ROUND({_hardware_formula(one, run)},2)")
+
+
+def _cost(one: Candidate, run: Run) -> Value:
+    energy = round(run.energy_usd, 2)
+    formula = f"{float(energy)!r}+ROUND({_hardware_formula(one, run)},2)"
+    return usd(energy + round(run.hardware_usd, 2), formula)
+
+
+def _cost_per(one: Candidate, divisor: float) -> Cell:
+    """Cost of the run per unit of something."""
+    if one.run is None or not divisor:
+        return usd(None)
+    formula = f"({one.run.energy_usd!r}+{_hardware_formula(one, one.run)})/{divisor!r}"
+    return usd(one.run.cost_usd / divisor, formula)
+
+
+def _cost_per_million_tokens(one: Candidate) -> Value:
+    found = _cost_per(one, one.run.n_tokens / 1e6 if one.run else 0.0)
+    return replace(found, kind=cells.NUMBER, digits=4)
+
+
+def _run_table(comparison: Comparison) -> Table:
+    kinds = ("NPUs", "servers and software", "fabric switches", "fabric optics")
+    rows: list[tuple[str, Figure]] = [
+        ("Steps", _run("n_steps")),
+        ("Work without failures, days", _run("work_s", _DAYS)),
+        ("Mean time between failures, hours", _run("mtbf_s", lambda x: _HOURS(finite(x)))),
+        ("Best checkpoint interval (Daly), min", _run("interval_s", lambda x: _MINUTES(finite(x)))),
+        ("to first order (Young), min", _run("young_s", lambda x: _MINUTES(finite(x)))),
+        ("Expected time, days", whole_step(_run("expected_s", _DAYS))),
+        ("Work over expected time", _run("efficiency_fraction", lambda x: cells.percent(x, 2))),
+        ("Expected failures", _run("n_failures", number)),
+        *((f"of them {kind}", _failures(i)) for i, kind in enumerate(kinds)),
+        ("NPU-hours", _run("npu_hours", per(1.0, 0))),
+        ("Electricity, MWh", _run("energy_kwh", KILO)),
+        ("Electricity", _run("energy_usd", lambda x: usd(round(x, 2)))),
+        ("Hardware, by time", _of_run(_hardware)),
+        ("Cost of the run", whole_step(_of_run(_cost))),
+        ("per NPU-hour", lambda one: _cost_per(one, one.run.npu_hours if one.run else 0.0)),
+        ("per million tokens, $", _cost_per_million_tokens),
+    ]
+    note = "" if not comparison.without else f"Costs are {comparison.without}."
+    return figures(comparison, "run", "Time, failures and cost of the run", rows, note)
+
+
+def _failures(index: int) -> Figure:
+    return _of_run(lambda _, run: number(run.failures_by_kind[index][1], 2))
+
+
+def _swing_table(comparison: Comparison) -> Table:
+    """What each assumption makes of the cost of the run."""
+    swings = [(one, run_swings(one)) for one in comparison.candidates]
+    rows: list[list[Value]] = [
+        [name, *(_moved(one, run) for one, found in swings for run in found[name])]
+        for name in swings[0][1]
+    ]
+    moves = [f"{sign}{SWING_FRACTION:.0%}" for sign in "-+"]
+    headings = [f"{letter} at {move}" for letter in comparison.letters for move in moves]
+    caption = f"What each assumption by {SWING_FRACTION:.0%} makes of the cost of the run"
+    return cells.table("run-moved", caption, ["Assumption", *headings], rows)
+
+
+def _moved(one: Candidate, then: Run | None) -> Value:
+    """What a run under another assumption costs more or less."""
+    now, total = one.run, float(one.bill.total_usd)
+    if now is None or then is None:
+        return cells.delta_usd(None)
+    change, formula = then.cost_usd - now.cost_usd, ""
+    if total and math.isfinite(change):
+        share = (then.hardware_usd - now.hardware_usd) / total
+        energy = then.energy_usd - now.energy_usd
+        formula = f"ROUND({group_cell(one, 'total')}*{share!r}+{energy!r},2)"
+    return cells.delta_usd(round(change, 2), formula)
+
+
+def facility_section(comparison: Comparison) -> Section:
+    """Rack power and space."""
+    verdicts = tuple(map(_verdict, comparison.candidates))
+    tables = (_facility_table(comparison),)
+    return Section("facility", "Rack power and space", "Facility", verdicts, tables=tables)
+
+
+def _verdict(one: Candidate) -> str:
+    facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
+    holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
+    return (
+        f"{one.letter}: a server draws {facility.server_w / 1000:.1f} kW, a rack gives "
+        f"{rack_w / 1000:g} kW{holds if facility.fits else ': not even one server fits'}."
+    )
+
+
+def _facility_table(comparison: Comparison) -> Table:
+    pue = comparison.shop.assumptions.pue
+    rows: list[tuple[str, Figure]] = [
+        ("Servers", of("facility.n_servers")),
+        ("Power of a server with NPUs and NICs, kW", of("facility.server_w", per(1000.0, 2))),
+        ("Servers per rack", of("facility.n_servers_per_rack")),
+        ("Server racks", of("facility.n_server_racks")),
+        ("Switch racks", of("facility.n_switch_racks")),
+        ("Floor, m²", of("facility.floor_m2", per(1.0, 0))),
+        ("Power of all parts, kW", of("facility.it_w", KILO)),
+        ("Power of the facility, kW", lambda one: KILO(one.facility.it_w * pue)),
+        ("Switches, all networks", _units("switch")),
+        ("Optics, all networks", _units("optic")),
+        ("Cables, all networks", _units("copper", "active_optical", "fibre")),
+    ]
+    note = "Optics draw their power in the switch racks; switch racks follow from power and height."
+    return figures(comparison, "facility", "Racks, floor and power", rows, note)
+
+
+def _units(*kinds: str) -> Figure:
+    return lambda one: cells.count(one.bill.n_units(*kinds))

@@ -8,11 +8,10 @@ from functools import partial
 
 from libra_planner.procurement.bill import VolumeDiscount, discounted_usd, discounts_of_lines
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Swing
+from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, number, table_of, usd
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
-from libra_planner.views.report.comparison import Comparison
 from libra_planner.views.report.designs import design_columns, design_row
 
 _FARTHEST = 10.0
@@ -144,7 +143,7 @@ def _discounts(comparison: Comparison) -> Table:
     designs = comparison.candidates
     listed = [usd(one.bill.total_usd, group_cell(one, "total")) for one in designs]
     rows = [design_row(comparison, "List price", listed)]
-    tiers = designs[0].proposal.shop.assumptions.volume_discounts
+    tiers = comparison.shop.assumptions.volume_discounts
     for i, tier in enumerate(tiers, start=1):
         title = f"and {100 * tier.discount_fraction:g}% from {tier.n_units:,} units"
         rows.append(design_row(comparison, title, [_discounted(one, tiers[:i]) for one in designs]))
