@@ -20,7 +20,7 @@ import cvxpy as cp
 import numpy as np
 
 import libra_planner as lp
-from libra_planner.optimizer.batch import BatchResult, optimize_program
+from libra_planner.optimizer.optimize import BatchResult, optimize_program
 from libra_planner.optimizer.programs.dimensionless import Program
 from libra_planner.optimizer.programs.plans import (
     BatchProgram,

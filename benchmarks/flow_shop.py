@@ -16,12 +16,13 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import plain_network, visits
-from libra_planner.step.collectives.flowshop import (
+from libra_planner.step.collectives.algorithms import (
     flow_shop,
     one_way_makespan,
+    plain_network,
     there_and_back_makespan,
     visit_times_ns,
+    visits,
 )
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.flow_shops import simulated_makespan

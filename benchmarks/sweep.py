@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 import yaml
 
-from libra_planner.optimizer.batch import optimize_program
+from libra_planner.optimizer.optimize import optimize_program
 from libra_planner.sweeps.cases import pieces
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.solver import Solver

@@ -16,84 +16,68 @@ from typing import TYPE_CHECKING, Any
 from libra_planner.registry import plugin_fault
 
 if TYPE_CHECKING:
-    from libra_planner.check.links import link_check
-    from libra_planner.check.rerouted import routed_optimum
+    from libra_planner.check.links import link_check as link_check
+    from libra_planner.check.rerouted import routed_optimum as routed_optimum
     from libra_planner.errors import (
-        IllPosed,
-        Infeasible,
-        PlannerError,
-        SolverFailed,
-        SpecError,
+        IllPosed as IllPosed,
     )
-    from libra_planner.evaluation import Evaluation, evaluate
-    from libra_planner.optimizer.batch import batch_optimize
-    from libra_planner.optimizer.design import Design
-    from libra_planner.optimizer.optimize import optimize, pareto
-    from libra_planner.plan.problem import load_plan
-    from libra_planner.problem import Problem
-    from libra_planner.reading.bundled import example
-    from libra_planner.routing.policy import Policy
-    from libra_planner.studies.collectives import collective
-    from libra_planner.studies.flow_lists import flows
-    from libra_planner.studies.reports import report
-    from libra_planner.studies.sweeps import sweep
+    from libra_planner.errors import (
+        Infeasible as Infeasible,
+    )
+    from libra_planner.errors import (
+        PlannerError as PlannerError,
+    )
+    from libra_planner.errors import (
+        SolverFailed as SolverFailed,
+    )
+    from libra_planner.errors import (
+        SpecError as SpecError,
+    )
+    from libra_planner.evaluation import Evaluation as Evaluation
+    from libra_planner.evaluation import evaluate as evaluate
+    from libra_planner.optimizer.design import Design as Design
+    from libra_planner.optimizer.optimize import batch_optimize as batch_optimize
+    from libra_planner.optimizer.optimize import optimize as optimize
+    from libra_planner.optimizer.optimize import pareto as pareto
+    from libra_planner.plan.problem import load_plan as load_plan
+    from libra_planner.problem import Problem as Problem
+    from libra_planner.reading.bundled import example as example
+    from libra_planner.routing.policy import Policy as Policy
+    from libra_planner.studies.collectives import collective as collective
+    from libra_planner.studies.flow_lists import flows as flows
+    from libra_planner.studies.reports import report as report
+    from libra_planner.studies.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Design": "libra_planner.optimizer.design",
-    "Evaluation": "libra_planner.evaluation",
-    "IllPosed": "libra_planner.errors",
-    "Infeasible": "libra_planner.errors",
-    "PlannerError": "libra_planner.errors",
-    "Policy": "libra_planner.routing.policy",
-    "Problem": "libra_planner.problem",
-    "SolverFailed": "libra_planner.errors",
-    "SpecError": "libra_planner.errors",
-    "batch_optimize": "libra_planner.optimizer.batch",
-    "collective": "libra_planner.studies.collectives",
-    "evaluate": "libra_planner.evaluation",
-    "example": "libra_planner.reading.bundled",
-    "flows": "libra_planner.studies.flow_lists",
-    "link_check": "libra_planner.check.links",
-    "load_plan": "libra_planner.plan.problem",
-    "optimize": "libra_planner.optimizer.optimize",
-    "pareto": "libra_planner.optimizer.optimize",
-    "report": "libra_planner.studies.reports",
-    "routed_optimum": "libra_planner.check.rerouted",
-    "sweep": "libra_planner.studies.sweeps",
+    "check.links": "link_check",
+    "check.rerouted": "routed_optimum",
+    "errors": "IllPosed Infeasible PlannerError SolverFailed SpecError",
+    "evaluation": "Evaluation evaluate",
+    "optimizer.batch": "batch_optimize",
+    "optimizer.design": "Design",
+    "optimizer.optimize": "optimize pareto",
+    "plan.problem": "load_plan",
+    "problem": "Problem",
+    "reading.bundled": "example",
+    "routing.policy": "Policy",
+    "studies.collectives": "collective",
+    "studies.flow_lists": "flows",
+    "studies.reports": "report",
+    "studies.sweeps": "sweep",
 }
-"""Public name -> module it is loaded from when first used (``--help`` loads none)."""
+"""Modules and the public names loaded from them when first used (``--help`` loads none)."""
 
-__all__ = [
-    "Design",
-    "Evaluation",
-    "IllPosed",
-    "Infeasible",
-    "PlannerError",
-    "Policy",
-    "Problem",
-    "SolverFailed",
-    "SpecError",
-    "batch_optimize",
-    "collective",
-    "evaluate",
-    "example",
-    "flows",
-    "link_check",
-    "load_plan",
-    "optimize",
-    "pareto",
-    "report",
-    "routed_optimum",
-    "sweep",
-]
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(f"libra_planner.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

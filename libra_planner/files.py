@@ -62,13 +62,18 @@ def output_file(
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        os.chmod(name, _mode(target, like))
+        modes = (_existing_mode(path) for path in (target, like) if path is not None)
+        os.chmod(name, next((stat.S_IMODE(mode) for mode in modes if mode is not None), _MODE))
         os.replace(name, target)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
     if durable:
-        _sync_folder(folder)
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def regular_file(path: Path) -> Path | None:
@@ -96,12 +101,6 @@ def _existing_mode(path: Path) -> int | None:
         return path.lstat().st_mode
     except FileNotFoundError:
         return None
-
-
-def _mode(target: Path, like: Path | None) -> int:
-    """Permissions of the file that is there, or of a similar one."""
-    modes = (_existing_mode(path) for path in (target, like) if path is not None)
-    return next((stat.S_IMODE(mode) for mode in modes if mode is not None), _MODE)
 
 
 def _descriptor(path: Path) -> int | None:
@@ -138,14 +137,6 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(handle, "wb")
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 MAX_BYTES = 1_000_000
 """Largest file read; plans and workload tables are kilobytes."""
 
@@ -167,7 +158,10 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
     """
     here = Place(str(path))
     try:
-        _refuse_waiting(Path(path), here)
+        if not str(path).startswith(("/dev/", "/proc/")) and Path(path).is_fifo():
+            # It would be waited for without end; a shell's own pipes are read.
+            got, fix = "got a named pipe", "save it to a file"
+            raise DataNotFound(Fault(got, "expected a file", fix, "", here))
         with Path(path).open("rb") as file:
             data = file.read(most_bytes + 1)
             if not data and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
@@ -187,14 +181,6 @@ def read_text(path: str | Path, *, most_bytes: int = MAX_BYTES) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         got, expected = f"got {reason!r}", "expected a readable file"
     raise DataNotFound(Fault(got, expected, "check the path", "", here))
-
-
-def _refuse_waiting(path: Path, here: Place) -> None:
-    """Refuse a named pipe, which would be waited for without end; a shell's own pipes are read."""
-    is_shells = str(path).startswith(("/dev/", "/proc/"))
-    if not is_shells and path.is_fifo():
-        got, fix = "got a named pipe", "save it to a file"
-        raise DataNotFound(Fault(got, "expected a file", fix, "", here))
 
 
 def read_json(path: str | Path, *, most_bytes: int = MAX_BYTES) -> Any:
@@ -271,8 +257,9 @@ def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
         for path, text in contents.items():
             _fill(files.enter_context(output(path)), _encoded(text))
         for path, text in contents.items():
-            before = _other_content(path, text)
-            if before is not None:
+            file = regular_file(path)
+            before = file.read_bytes() if file is not None and file.exists() else None
+            if before is not None and before != _encoded(text):
                 copies.append(path.with_name(f"{path.name}.bak"))
                 _fill(files.enter_context(output(copies[-1], like=path)), before)
     return copies
@@ -308,15 +295,13 @@ def output(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
     try:
         with output_file(path, like=like) as file:
             yield file
-    except BrokenPipeError:  # Its reader has enough.
-        raise
-    except IsADirectoryError:
-        fault = Fault("got a directory", "expected a file to write", "", "", Place(str(path)))
-        raise DataNotFound(fault) from None
     except OSError as error:
-        got = f"got {error.strerror or str(error)!r}"
-        fault = Fault(got, "expected a writable path", "", "", Place(str(path)))
-        raise DataNotFound(fault) from None
+        if isinstance(error, BrokenPipeError):  # Its reader has enough.
+            raise
+        got, expected = f"got {error.strerror or str(error)!r}", "expected a writable path"
+        if isinstance(error, IsADirectoryError):
+            got, expected = "got a directory", "expected a file to write"
+        raise DataNotFound(Fault(got, expected, "", "", Place(str(path)))) from None
 
 
 def _fill(file: BinaryIO, data: bytes) -> None:
@@ -326,10 +311,3 @@ def _fill(file: BinaryIO, data: bytes) -> None:
 
 def _encoded(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode()
-
-
-def _other_content(path: Path, text: str | bytes) -> bytes | None:
-    """What a file has that is about to change."""
-    file = regular_file(path)
-    before = file.read_bytes() if file is not None and file.exists() else None
-    return None if before == _encoded(text) else before

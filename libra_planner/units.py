@@ -27,23 +27,19 @@ _DECIMAL: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
 
-def _size_units() -> dict[str, float]:
-    return {f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items()}
-
-
-def _bandwidth_units() -> dict[str, float]:
-    per_byte = {f"{unit}/s": factor for unit, factor in _size_units().items()}
-    per_byte |= {f"{prefix}Bps": factor for prefix, factor in _DECIMAL.items() if prefix}
-    per_bit = {}
-    for prefix, factor in _DECIMAL.items():
-        if prefix:
-            per_bit[f"{prefix}bit/s"] = per_bit[f"{prefix}bps"] = factor / _BITS_PER_BYTE
-    return per_byte | per_bit
+_SIZES: Final = {f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items()}
+_PREFIXES: Final = {prefix: factor for prefix, factor in _DECIMAL.items() if prefix}
 
 
 UNITS: Final[dict[str, dict[str, float]]] = {
-    "bandwidth": _bandwidth_units(),
-    "size": _size_units(),
+    "bandwidth": {f"{unit}/s": factor for unit, factor in _SIZES.items()}
+    | {f"{prefix}Bps": factor for prefix, factor in _PREFIXES.items()}
+    | {
+        f"{prefix}{bit}": factor / _BITS_PER_BYTE
+        for prefix, factor in _PREFIXES.items()
+        for bit in ("bit/s", "bps")
+    },
+    "size": _SIZES,
     "time": {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
     "money": {"$": 1.0, "k$": 1e3, "M$": 1e6, "B$": 1e9, "USD": 1.0},
 }

@@ -18,12 +18,12 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.reading.tables import csv_rows, repeated_columns
 from libra_planner.step.collectives.algorithms import (
+    MAX_CHUNKS,
     Network,
     algorithm_fault,
     algorithm_named,
     collective_kind,
 )
-from libra_planner.step.collectives.flowshop import MAX_CHUNKS
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 

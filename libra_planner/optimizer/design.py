@@ -63,18 +63,13 @@ def restored(program: Program, b: Array) -> Array:
     least = np.where(used.any(axis=0), np.where(alone, 0.0, _ZERO), _DUST)
     swept = np.where(b < least, 0.0, b)
     result = _corrected(program, swept)
-    unmet = lanes(~meets_rules(program, result))
+    over = (program.upper * result).sum(axis=1) - program.limit
+    off = np.abs((program.equal * result).sum(axis=1) - program.target)
+    worst = np.maximum(over.max(axis=0, initial=0.0), off.max(axis=0, initial=0.0))
+    unmet = lanes(~(worst <= _MET))
     if len(unmet):
         result[:, unmet] = _corrected(program.take(unmet), np.maximum(taken(b, unmet), 0.0))
     return result
-
-
-def meets_rules(program: Program, b: Array) -> Mask:
-    """Which of the vectors meet the rules, in units of each row, shape (n,)."""
-    over = (program.upper * b).sum(axis=1) - program.limit
-    off = np.abs((program.equal * b).sum(axis=1) - program.target)
-    worst = np.maximum(over.max(axis=0, initial=0.0), off.max(axis=0, initial=0.0))
-    return np.asarray(worst <= _MET)
 
 
 def _corrected(program: Program, b: Array) -> Array:

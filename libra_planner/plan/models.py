@@ -31,7 +31,7 @@ from libra_planner.reading.models import (
     Rate,
     Text,
 )
-from libra_planner.step.collectives.flowshop import MAX_CHUNKS
+from libra_planner.step.collectives.algorithms import MAX_CHUNKS
 
 _MOST_NS = 1e12
 

@@ -49,14 +49,19 @@ from libra_planner.reading.document import Document, Key, apply_settings, dotted
 from libra_planner.reading.models import AUTO, FaultCollector
 from libra_planner.reading.rules import parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import (
+    AUTO_CHUNKS,
     Network,
     algorithm_fault,
     algorithm_named,
     plain_network,
 )
-from libra_planner.step.collectives.flowshop import AUTO_CHUNKS
-from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
-from libra_planner.step.collectives.scheduling import MAX_DIMS
+from libra_planner.step.collectives.models import (
+    MAX_DIMS,
+    Balanced,
+    CollectiveModel,
+    Ideal,
+    Pipelined,
+)
 from libra_planner.step.expression import Array
 from libra_planner.step.training import Step
 from libra_planner.units import NS_PER_S, format_usd

@@ -13,7 +13,6 @@ it is exposed, so that what hides behind compute or other communication does not
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,11 +24,8 @@ from numpy.typing import NDArray
 from libra_planner.errors import Fault, SpecError
 from libra_planner.frozen import Frozen
 
-_Parts: TypeAlias = list[tuple[float, object]]
-"""A tree as a flat list: sizes of the leaves, and what stands between them."""
 
-
-class _Sized(Frozen, ABC):
+class _Sized(Frozen):
     """What every node has."""
 
     @cached_property
@@ -40,14 +36,10 @@ class _Sized(Frozen, ABC):
         size adds up seconds and bytes alike: any measure will do. Shares are compared to 13
         digits.
         """
-        parts: _Parts = []
-        self.add_parts(parts, 1.0)
+        parts: list[tuple[float, object]] = []
+        _add_parts(parts, 1.0, self)
         total = sum(size for size, _ in parts) or 1.0  # A label may stand on nothing.
         return total, tuple([(f"{size / total:.13g}", key) for size, key in parts])
-
-    @abstractmethod
-    def add_parts(self, parts: _Parts, factor: float) -> None:
-        """Append ``factor`` times the node's tree, as a flat list."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +47,6 @@ class Constant(_Sized):
     """A time that no bandwidth changes, seconds."""
 
     seconds: float
-
-    def add_parts(self, parts: _Parts, factor: float) -> None:
-        """Append the time."""
-        parts.append((factor * self.seconds, Constant))
 
 
 @dataclass(frozen=True)
@@ -71,32 +59,16 @@ class Transfer(_Sized):
     n_bytes: float
     coefficients: tuple[float, ...]
 
-    def add_parts(self, parts: _Parts, factor: float) -> None:
-        """Append the bytes."""
-        parts.append((factor * self.n_bytes, self.coefficients))
-
-
-class _Several(_Sized):
-    """A node of several terms."""
-
-    terms: tuple[Node, ...]
-
-    def add_parts(self, parts: _Parts, factor: float) -> None:
-        """Append the kind and number of terms, then each of them."""
-        parts.append((0.0, (type(self), len(self.terms))))
-        for term in self.terms:
-            term.add_parts(parts, factor)
-
 
 @dataclass(frozen=True)
-class Sum(_Several):
+class Sum(_Sized):
     """Terms one after the other."""
 
     terms: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
-class Maximum(_Several):
+class Maximum(_Sized):
     """Terms at the same time: the longest counts."""
 
     terms: tuple[Node, ...]
@@ -109,10 +81,6 @@ class Scaled(_Sized):
     factor: float
     term: Node
 
-    def add_parts(self, parts: _Parts, factor: float) -> None:
-        """Append the term, scaled."""
-        self.term.add_parts(parts, factor * self.factor)
-
 
 @dataclass(frozen=True)
 class Labelled(_Sized):
@@ -121,13 +89,27 @@ class Labelled(_Sized):
     label: str
     term: Node
 
-    def add_parts(self, parts: _Parts, factor: float) -> None:
-        """Append the label and the term."""
-        parts.append((0.0, self.label))
-        self.term.add_parts(parts, factor)
-
 
 Node: TypeAlias = Constant | Transfer | Sum | Maximum | Scaled | Labelled
+
+
+def _add_parts(parts: list[tuple[float, object]], factor: float, node: object) -> None:
+    """Append a tree as a flat list: sizes of the leaves, and what stands between them."""
+    if isinstance(node, Constant):
+        parts.append((factor * node.seconds, Constant))
+    elif isinstance(node, Transfer):
+        parts.append((factor * node.n_bytes, node.coefficients))
+    elif isinstance(node, Scaled):
+        _add_parts(parts, factor * node.factor, node.term)
+    elif isinstance(node, Labelled):
+        parts.append((0.0, node.label))
+        _add_parts(parts, factor, node.term)
+    elif isinstance(node, Sum | Maximum):
+        parts.append((0.0, (type(node), len(node.terms))))
+        for term in node.terms:
+            _add_parts(parts, factor, term)
+
+
 ZERO = Constant(0.0)
 
 

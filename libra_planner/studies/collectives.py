@@ -9,8 +9,12 @@ import numpy as np
 
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import CollectiveCase, Given, parse_case
-from libra_planner.step.collectives.models import CollectiveTimes, collective_times
-from libra_planner.step.collectives.scheduling import BalancedSchedule, balanced_schedule
+from libra_planner.step.collectives.models import (
+    BalancedSchedule,
+    CollectiveTimes,
+    balanced_schedule,
+    collective_times,
+)
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import equal_bandwidth
-from libra_planner.optimizer.batch import (
+from libra_planner.optimizer.optimize import (
     ILL_POSED,
     INFEASIBLE,
     OPTIMAL,

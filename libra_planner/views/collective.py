@@ -17,8 +17,7 @@ from libra_planner.views.cells import Block, Table, attributes, count, table_of
 
 if TYPE_CHECKING:
     from libra_planner.inputs.collectives import CollectiveCase
-    from libra_planner.step.collectives.models import CollectiveTimes
-    from libra_planner.step.collectives.scheduling import BalancedSchedule
+    from libra_planner.step.collectives.models import BalancedSchedule, CollectiveTimes
 
 
 def collective_payload(

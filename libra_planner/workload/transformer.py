@@ -88,14 +88,17 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class _Operator:
-    """One row of the table: MACs per phase, weights, and who communicates what."""
+    """One row of the table: MACs per phase, weights, and who communicates what.
+
+    ``forward`` and ``backward`` all-reduce activations; ``gather`` gathers them on the way back.
+    """
 
     name: str
     macs: float
     n_weights: float = 0.0
-    forward_all_reduce: bool = False
-    input_grad_all_reduce: bool = False
-    input_grad_all_gather: bool = False
+    forward: bool = False
+    backward: bool = False
+    gather: bool = False
 
 
 def transformer_workload(
@@ -118,7 +121,16 @@ def transformer_workload(
     >>> round(first.compute_s * 1e9), int(first.collective.size_bytes)
     (9375000, 452984832)
     """
-    notes = _tp_notes(architecture, settings.tp)
+    if architecture.hidden % settings.tp:
+        expected = f"expected a divisor of the hidden width {architecture.hidden}"
+        raise SpecError(Fault(f"got tp {settings.tp}", expected, "change tp", "parallelism.tp"))
+    notes: tuple[str, ...] = ()
+    if architecture.n_heads % settings.tp:
+        heads = f"tp {settings.tp} does not divide the {architecture.n_heads} attention heads"
+        notes = (
+            f"{heads}; times assume "
+            "that the heads' work still splits evenly, which most frameworks do not offer",
+        )
     operators = _libra_rows if settings.libra_conventions else _megatron_rows
     operations = tuple(
         operation
@@ -127,6 +139,8 @@ def transformer_workload(
     )
     n_sequences = settings.sequences_per_replica * settings.dp
     is_whole = architecture.vocabulary > 0 and not settings.libra_conventions
+    n_parameters, memory = architecture.n_parameters / settings.tp, settings.npu_memory_bytes
+    states = ModelStates(n_parameters, settings.dtype_bytes, settings.dp, memory)
     return Workload(
         name,
         operations,
@@ -134,51 +148,26 @@ def transformer_workload(
         notes,
         covers=Covers.STEP if is_whole else Covers.PART,
         tokens_per_step=n_sequences * architecture.sequence_tokens,
-        memory=_memory(architecture, settings) if is_whole else None,
+        memory=states if is_whole else None,
     )
-
-
-def _memory(architecture: Architecture, settings: TrainingSettings) -> ModelStates:
-    """States of the whole model on one NPU."""
-    n_parameters = architecture.n_parameters / settings.tp
-    memory = settings.npu_memory_bytes
-    return ModelStates(n_parameters, settings.dtype_bytes, settings.dp, memory)
-
-
-def _tp_notes(architecture: Architecture, tp: int) -> tuple[str, ...]:
-    if architecture.hidden % tp:
-        expected = f"expected a divisor of the hidden width {architecture.hidden}"
-        raise SpecError(Fault(f"got tp {tp}", expected, "change tp", "parallelism.tp"))
-    if architecture.n_heads % tp:
-        return (
-            f"tp {tp} does not divide the {architecture.n_heads} attention heads; times assume "
-            "that the heads' work still splits evenly, which most frameworks do not offer",
-        )
-    return ()
 
 
 def _layer_rows(architecture: Architecture, settings: TrainingSettings) -> list[_Operator]:
     """The nine operators of a layer: 12 h^2 + 2 s h MACs a token, and the norm."""
-    hidden, tp = architecture.hidden, settings.tp
+    hidden, tp, is_libra = architecture.hidden, settings.tp, settings.libra_conventions
     n_tokens = settings.sequences_per_replica * architecture.sequence_tokens
     projection = hidden**2 / tp
     feed_forward = architecture.ffn_multiple * projection
     score = n_tokens * architecture.sequence_tokens * hidden / tp
     return [
-        _Operator("Q", n_tokens * projection, projection, input_grad_all_reduce=True),
+        _Operator("Q", n_tokens * projection, projection, backward=True),
         _Operator("K", n_tokens * projection, projection),
         _Operator("V", n_tokens * projection, projection),
         _Operator("QK", score),
         _Operator("softmax", score),
-        _Operator(
-            "concat",
-            n_tokens * projection,
-            projection,
-            forward_all_reduce=True,
-            input_grad_all_gather=settings.libra_conventions,
-        ),
-        _Operator("XW1b", n_tokens * feed_forward, feed_forward, input_grad_all_reduce=True),
-        _Operator("XW2b", n_tokens * feed_forward, feed_forward, forward_all_reduce=True),
+        _Operator("concat", n_tokens * projection, projection, forward=True, gather=is_libra),
+        _Operator("XW1b", n_tokens * feed_forward, feed_forward, backward=True),
+        _Operator("XW2b", n_tokens * feed_forward, feed_forward, forward=True),
         _Operator("layerNorm", n_tokens * hidden),
     ]
 
@@ -192,10 +181,7 @@ def _megatron_rows(
     if architecture.vocabulary:
         n_tokens = settings.sequences_per_replica * architecture.sequence_tokens
         weights = architecture.vocabulary * architecture.hidden / settings.tp
-        yield (
-            _Operator("embedding", n_tokens * weights, weights, True, input_grad_all_reduce=True),
-            1,
-        )
+        yield _Operator("embedding", n_tokens * weights, weights, forward=True, backward=True), 1
 
 
 _LIBRA_NAMES = {"XW1b": "X{}W1b{}", "XW2b": "X{}W2b{}"}
@@ -225,11 +211,11 @@ def _phases(
     activation = float(n_tokens * architecture.hidden * settings.dtype_bytes)
     reduce_activation = Collective(CollectiveKind.ALL_REDUCE, activation, "tp")
     gather = Collective(CollectiveKind.ALL_GATHER, activation / settings.tp, "tp", is_shard=True)
-    input_grad = reduce_activation if row.input_grad_all_reduce else None
+    input_grad = reduce_activation if row.backward else None
     gradient = Collective(CollectiveKind.ALL_REDUCE, row.n_weights * settings.dtype_bytes, "dp")
     by_phase = {
-        Phase.FORWARD: reduce_activation if row.forward_all_reduce else None,
-        Phase.INPUT_GRAD: gather if row.input_grad_all_gather else input_grad,
+        Phase.FORWARD: reduce_activation if row.forward else None,
+        Phase.INPUT_GRAD: gather if row.gather else input_grad,
         Phase.WEIGHT_GRAD: gradient if row.n_weights else None,
     }
     for phase, collective in by_phase.items():

@@ -7,8 +7,13 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Network, Visit, traffic_bytes, visits
-from libra_planner.step.collectives.flowshop import flow_shop
+from libra_planner.step.collectives.algorithms import (
+    Network,
+    Visit,
+    flow_shop,
+    traffic_bytes,
+    visits,
+)
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 

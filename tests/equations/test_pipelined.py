@@ -11,11 +11,11 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.step.collectives.algorithms import (
     Network,
+    flow_shop,
     plain_network,
     real_link_slowdown,
     traffic_bytes,
 )
-from libra_planner.step.collectives.flowshop import flow_shop
 from libra_planner.step.collectives.models import Pipelined
 from libra_planner.step.expression import COMPUTE, Maximum, Sum, TimeExpression, critical_path
 from libra_planner.workload.operations import (

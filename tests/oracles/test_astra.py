@@ -9,8 +9,7 @@ import pytest
 
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Network
-from libra_planner.step.collectives.flowshop import flow_shop
+from libra_planner.step.collectives.algorithms import Network, flow_shop
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 FILE = Path(__file__).parent / "astra_collectives.csv"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.optimizer.batch import batch_optimize
+from libra_planner.optimizer.optimize import batch_optimize
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
 from tests.oracles.libra_tables import optima, write_files

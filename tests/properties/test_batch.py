@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 import libra_planner as lp
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed, SpecError
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.optimizer.batch import (
+from libra_planner.optimizer.design import Design, lower_bound, restored
+from libra_planner.optimizer.engines.batch import factored, solve_interior, solved
+from libra_planner.optimizer.optimize import (
     BatchResult,
     _groups,
     batch_optimize,
+    optimize,
     optimize_program,
     reason,
 )
-from libra_planner.optimizer.design import Design, lower_bound, restored
-from libra_planner.optimizer.engines.batch import factored, solve_interior, solved
-from libra_planner.optimizer.optimize import optimize
 from libra_planner.optimizer.programs.dimensionless import weighted_value
 from libra_planner.optimizer.programs.plans import (
     BatchProgram,

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.step.collectives.algorithms import Network, visits
-from libra_planner.step.collectives.flowshop import (
+from libra_planner.step.collectives.algorithms import (
     AUTO_CHUNKS,
+    Network,
     flow_shop,
     one_way_makespan,
     there_and_back_makespan,
     visit_times_ns,
+    visits,
 )
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from tests.flow_shops import simulated_makespan

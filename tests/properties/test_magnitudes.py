@@ -7,8 +7,7 @@ import pytest
 
 from libra_planner.errors import SolverFailed
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.optimizer.batch import batch_optimize
-from libra_planner.optimizer.optimize import optimize, solve
+from libra_planner.optimizer.optimize import batch_optimize, optimize, solve
 from libra_planner.optimizer.shadow import shadow_prices
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
 from libra_planner.step.collectives.algorithms import traffic_bytes
-from libra_planner.step.collectives.scheduling import MAX_DIMS, balanced_schedule
+from libra_planner.step.collectives.models import MAX_DIMS, balanced_schedule
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 KINDS = st.sampled_from(CollectiveKind)

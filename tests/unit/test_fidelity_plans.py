@@ -12,8 +12,7 @@ import libra_planner as lp
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import fastest_alternative
-from libra_planner.step.collectives.algorithms import Network, visits
-from libra_planner.step.collectives.flowshop import AUTO_CHUNKS, flow_shop
+from libra_planner.step.collectives.algorithms import AUTO_CHUNKS, Network, flow_shop, visits
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 TABLE = """\
