@@ -18,6 +18,7 @@ from textual.widgets import Input
 from libra_planner.cli.main import main
 from libra_planner.reading import bundled
 from libra_planner.tui.app import Cockpit
+from libra_planner.tui.widgets.plan_form import FieldRow
 from tests.conftest import Outcome
 
 PLAN = """\
@@ -73,6 +74,11 @@ class Driver:
         assert isinstance(field, Input)
         field.value = text
         await self.pilot.pause()
+
+    def focus_key(self, key: str) -> None:
+        """Focus the field of a key of the plan's form."""
+        rows = self.app.design.query(FieldRow)
+        next(row for row in rows if row.field.key == key).editor.focus()
 
     def text(self, selector: str) -> str:
         """What a widget shows."""

@@ -18,7 +18,6 @@ from libra_planner.reading.bundled import example
 from libra_planner.tui import widgets
 from libra_planner.tui.actions import SCREENS, own_keys, pane_class
 from libra_planner.tui.dialogs import Panel
-from libra_planner.tui.widgets.plan_form import PlanForm
 from tests.tui.conftest import Driver, drive
 
 SMALL = (80, 24)
@@ -203,9 +202,8 @@ def test_bandwidths_take_a_row_each_at_any_width(plan_file: Path) -> None:
 
 def test_the_key_bar_says_how_to_leave_a_field(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
-        form = driver.app.design.query_one(PlanForm)
         assert "Leave field" not in driver.text("#keys")
-        form.focus_key("constraints.0")
+        driver.focus_key("constraints.0")
         await driver.pilot.pause()
         assert driver.text("#keys").startswith(" esc Leave field ")
         await driver.press("escape")

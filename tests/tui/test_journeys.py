@@ -84,7 +84,7 @@ def test_change_the_budget_optimise_save_reopen(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
         app = driver.app
         await driver.press("f")
-        app.design.query_one("#form").focus_key("constraints.0")  # type: ignore[attr-defined]
+        driver.focus_key("constraints.0")
         await driver.pilot.pause()
         await driver.type("total == 300 GB/s")
         await driver.press("enter")
@@ -115,11 +115,11 @@ def test_change_the_budget_optimise_save_reopen(plan_file: Path) -> None:
 
 def test_emptied_fields_and_rules_go_away(plan_file: Path) -> None:
     async def walk(driver: Driver) -> None:
-        session, form = driver.app.session, driver.app.design.query_one("#form")
+        session = driver.app.session
         driver.app.apply_edit("global_batch", "4096")
         await driver.idle()
         for key in ("global_batch", "constraints.1"):
-            form.focus_key(key)  # type: ignore[attr-defined]
+            driver.focus_key(key)
             await driver.pilot.pause()
             await driver.type("")
             await driver.press("enter")

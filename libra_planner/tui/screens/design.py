@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -28,6 +28,7 @@ from libra_planner.tui.widgets.plan_form import (
     faults_by_key,
     form_fields,
 )
+from libra_planner.units import format_bytes, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -39,35 +40,27 @@ _SHOWN_GAP = 1e-9
 """Digits of smaller gaps are rounding."""
 
 
-def dimension_rows(problem: Problem, evaluation: Evaluation | None) -> tuple[DimensionRow, ...]:
-    """What is said beside the bar of every dimension, with figures where there are any."""
-    return tuple(
-        DimensionRow(problem.topology.labels[i], dimension.tier, *_beside(i, evaluation))
-        for i, dimension in enumerate(problem.topology.dimensions)
-    )
-
-
-def _beside(dim: int, evaluation: Evaluation | None) -> tuple[str, str]:
-    """A dimension's part of the cost, and what waits for it."""
-    from libra_planner.units import format_time
-
-    if evaluation is None:
-        return "", ""
-    waits_s = sum(share.seconds for share in evaluation.shares if dim in share.dims)
-    cost_share = evaluation.cost_usd_by_dim[dim] / (evaluation.network_cost_usd or 1.0)
-    return f"{cost_share:.0%}", format_time(waits_s) if waits_s else ""
+def dimension_rows(problem: Problem, evaluation: Evaluation | None) -> Iterator[DimensionRow]:
+    """Beside the bar of every dimension, where there are figures: its cost, what waits for it."""
+    for i, dimension in enumerate(problem.topology.dimensions):
+        cost_share = waits = ""
+        if evaluation is not None:
+            waits_s = sum(share.seconds for share in evaluation.shares if i in share.dims)
+            cost_usd = evaluation.cost_usd_by_dim[i]
+            cost_share = f"{cost_usd / (evaluation.network_cost_usd or 1.0):.0%}"
+            waits = format_time(waits_s) if waits_s else ""
+        yield DimensionRow(problem.topology.labels[i], dimension.tier, cost_share, waits)
 
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
     """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
-    from libra_planner.units import format_bytes
     from libra_planner.views.plan import brief_verdict
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    table.add_row(Text("NPUs", "dim"), _size(problem))
-    for name, figure, text in _headline(evaluation):
+    figures = [("NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}")]
+    for name, figure, text in (*figures, *_headline(evaluation)):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
     for states in problem.step.memories.values():
         needed = Text(format_bytes(states.total_bytes), "bold")
@@ -77,15 +70,7 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
     return table
 
 
-def _size(problem: Problem) -> Text:
-    """How many NPUs, and how they are joined."""
-    topology = problem.topology
-    return Text(f"{topology.n_npus:,}", "bold").append(f" {topology}", "not bold")
-
-
 def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
-    from libra_planner.units import format_time, format_usd
-
     mean = " (mean)" if evaluation.members else ""
     compute, exposed = format_time(evaluation.compute_s), format_time(evaluation.communication_s)
     yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
@@ -111,45 +96,23 @@ def verdict(problem: Problem, evaluation: Evaluation) -> Text:
     from libra_planner.views.design import binding_rules, rule_texts
     from libra_planner.views.plan import amount_text, line_text
 
-    broken = {violation.rule for violation in evaluation.violated}
-    text = Text()
-    if not broken:
+    lines = [
+        Text(f"BROKEN: {one.rule}{line_text(one.line)} by {amount_text(one)}", "bold red")
+        for one in evaluation.violated
+    ]
+    if not lines:
         n_rules = len(rule_texts(problem))
-        text.append({0: "none", 1: "its only rule met"}.get(n_rules, f"all {n_rules} met"), "bold")
-    for one in evaluation.violated:
-        text.append(f"{chr(10) if text else ''}BROKEN: {one.rule}{line_text(one.line)}")
-        text.append(f" by {amount_text(one)}")
-        text.stylize("bold red")
+        met = {0: "none", 1: "its only rule met"}.get(n_rules, f"all {n_rules} met")
+        lines.append(Text(met, "bold"))
+    broken = {violation.rule for violation in evaluation.violated}
     for rule in binding_rules(problem, evaluation.bandwidth_bytes_per_s):
         if rule["rule"] not in broken:
-            where = f"{rule['rule']}{line_text(rule['line'])}"
-            text.append(f"{chr(10) if text else ''}binds: {where}", "")
-    return text
-
-
-def waits(problem: Problem, evaluation: Evaluation) -> Table:
-    """The operations that the step waits for, longest first, and what each waits on."""
-    from libra_planner.views.design import time_table
-    from libra_planner.views.renderers.terminal import panel_table
-
-    return panel_table(time_table(problem, evaluation, most=MOST_SHARES, tied=""))
-
-
-def members(evaluation: Evaluation) -> Table | None:
-    """Each workload of a group; ``None`` for a plan with one."""
-    from libra_planner.views.design import workload_table
-    from libra_planner.views.renderers.terminal import panel_table
-
-    if not evaluation.members:
-        return None
-    names = ("workload", "weight", "step time", "vs equal")
-    return panel_table(workload_table(evaluation), {name: name for name in names})
+            lines.append(Text(f"binds: {rule['rule']}{line_text(rule['line'])}"))
+    return Text("\n").join(lines)
 
 
 def proof(optimum: Optimum, *, is_shown: bool) -> Text:
     """What optimising proved, seen from the design on screen: the optimum or another one."""
-    from libra_planner.units import format_time, format_usd
-
     design, best = optimum.design, optimum.evaluation
     found = design.optimality_gap
     gap = "gap below 1e-9" if found < _SHOWN_GAP else f"gap {found:.0e}"
@@ -160,23 +123,6 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
     return Text(f"The optimum ({gap}) has {figures}; o goes back to it", "italic")
 
 
-def shadow_table(optimum: Optimum) -> Table | None:
-    """Shadow prices of the optimum, as ``optimize`` prints them."""
-    from libra_planner.views.renderers.terminal import rich_table
-    from libra_planner.views.worth import worth_table
-
-    found = worth_table(optimum.shadow or ())
-    return rich_table(found) if found else None
-
-
-def notes(problem: Problem, evaluation: Evaluation) -> Text:
-    """What the figures take for granted."""
-    from libra_planner.views.plan import memory_lines, result_notes
-    from libra_planner.views.renderers.terminal import note_lines
-
-    return note_lines([*memory_lines(problem), *result_notes(problem, evaluation)])
-
-
 _CARDS = ("headline", "worth", "waits", "notes")
 
 
@@ -185,9 +131,7 @@ class DesignPane(Pane):
 
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm)
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._form_of: Reading | None = None
+    _form_of: Reading | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal():
@@ -218,26 +162,22 @@ class DesignPane(Pane):
     def show_session(self) -> None:
         if self._form_of is not self.session.reading:
             self._form_of = self.session.reading
-            self._show_form()
-            self._show_faults()
+            self._show_plan()
         self.show_figures()
 
-    def _show_form(self) -> None:
-        reading = self.session.reading
-        if reading is None or reading.document is None:
-            return
-        fields = form_fields(reading.document, reading.settings)
-        by_key = faults_by_key(reading.faults, [field.key for field in fields])
-        texts = {key: [fault_text(fault) for fault in found] for key, found in by_key.items()}
-        self.query_one(PlanForm).show(fields, texts)
-
-    def _show_faults(self) -> None:
-        panel, faults = self.query_one("#faults"), self.session.faults
+    def _show_plan(self) -> None:
+        """The form, and all that is wrong with the plan."""
+        reading, faults = self.session.reading, self.session.faults
+        if reading is not None and reading.document is not None:
+            fields = form_fields(reading.document, reading.settings)
+            by_key = faults_by_key(faults, [field.key for field in fields])
+            texts = {key: [fault_text(fault) for fault in found] for key, found in by_key.items()}
+            self.query_one(PlanForm).show(fields, texts)
+        panel = self.query_one("#faults")
         panel.set_class(bool(faults), "some")
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         panel.border_title = f"{count} (f: first field, O: open another)"
-        text = "\n".join(str(fault) for fault in faults)
-        self.query_one("#faults-text", Static).update(Text(text))
+        self.query_one("#faults-text", Static).update(Text("\n".join(map(str, faults))))
 
     def show_figures(self) -> None:
         """Figures of the design on screen."""
@@ -245,27 +185,41 @@ class DesignPane(Pane):
         values = self.session.edits.bandwidth_GBps or ()
         cards = [self.query_one(f"#{name}", Card) for name in _CARDS]
         if problem is not None and len(values) == problem.topology.n_dims:
-            self.query_one(Bandwidths).update(dimension_rows(problem, evaluation), values)
+            rows = tuple(dimension_rows(problem, evaluation))
+            self.query_one(Bandwidths).update(rows, values)
         if problem is None or evaluation is None:
             for card, text in zip(cards, (self.cockpit.no_figures, "", "", ""), strict=True):
                 card.show(Text(text))
             return
+        from libra_planner.views.design import time_table, workload_table
+        from libra_planner.views.plan import memory_lines, result_notes
+        from libra_planner.views.renderers.terminal import note_lines, panel_table
+
         stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
         cards[0].show(Group(*stale, headline(problem, evaluation)))
         self.show_proof()
-        group = members(evaluation)
-        cards[2].show(Group(*([group] if group else []), waits(problem, evaluation)))
-        cards[3].show(notes(problem, evaluation))
+        tables = [panel_table(time_table(problem, evaluation, most=MOST_SHARES, tied=""))]
+        if evaluation.members:
+            names = ("workload", "weight", "step time", "vs equal")
+            group = panel_table(workload_table(evaluation), {name: name for name in names})
+            tables.insert(0, group)
+        cards[2].show(Group(*tables))
+        notes = [*memory_lines(problem), *result_notes(problem, evaluation)]
+        cards[3].show(note_lines(notes))
 
     def show_proof(self) -> None:
         """What is known of the best design for the plan as it stands: nothing once it is edited."""
         optimum, evaluation = self.session.optimum, self.cockpit.evaluation
-        shown = Text("o finds the best design for these rules", "italic")
+        shown: list[RenderableType] = [Text("o finds the best design for these rules", "italic")]
         if optimum is not None:
-            shown = proof(optimum, is_shown=self.session.is_proven(evaluation))
-        worth = shadow_table(optimum) if optimum else None
+            from libra_planner.views.renderers.terminal import rich_table
+            from libra_planner.views.worth import worth_table
+
+            worth = worth_table(optimum.shadow or ())
+            shown = [proof(optimum, is_shown=self.session.is_proven(evaluation))]
+            shown += [rich_table(worth)] if worth else []
         if evaluation is not None:
-            self.query_one("#worth", Card).show(Group(shown, *([worth] if worth else [])))
+            self.query_one("#worth", Card).show(Group(*shown))
 
     def _edited(self, key: str, text: str) -> None:
         nothing = "null" if key in OPTIONAL else ""
@@ -310,7 +264,6 @@ class DesignPane(Pane):
     def _typed(self, text: str, dim: int) -> Bandwidth:
         """A whole vector, or one number in the place of the dimension's."""
         from libra_planner.studies.designs import bandwidth_bytes_per_s
-        from libra_planner.units import gigabytes_per_s
 
         session = self.session
         if session.problem is None:

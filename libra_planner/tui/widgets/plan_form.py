@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin
 
 from rich.text import Text
@@ -21,63 +22,31 @@ from libra_planner.reading.document import dotted_key
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
 
-_CHOSEN = (
-    "training_loop",
-    "objective",
-    "group_objective",
-    "fidelity",
-    "scheduler",
-    "contention",
-)
-"""Keys whose values are chosen from those that a plan can have."""
+_FIELDS = {
+    "workload": ("workload", "always"),
+    "workloads": ("workloads", ""),
+    "group_objective": ("group aim", ""),
+    "fabric.topology": ("topology", "always"),
+    "fabric.tiers": ("tiers", "always"),
+    "parallelism": ("parallel", ""),
+    "parallelism.tp": ("tp", "always"),
+    "parallelism.dp": ("dp", "always"),
+    "global_batch": ("batch", "always, optional"),
+    "npu": ("npu", "optional"),
+    "cost_model": ("prices", "always"),
+    "fixed_cost": ("fixed cost", "optional"),
+    "training_loop": ("loop", "always"),
+    "contention": ("contention", ""),
+    "fidelity": ("fidelity", ""),
+    "fabric.latency_ns": ("latency ns", "optional"),
+    "fabric.link_options": ("catalogue", "optional"),
+    "fabric.realization": ("links", "optional"),
+    "objective": ("objective", "always"),
+}
+"""Keys in the order of the form, other keys of a plan follow: the label, whether it is shown even
+where the plan does not say it, and whether an empty field takes the value away."""
 
-_FIELDS = (
-    ("workload", "workload"),
-    ("workloads", "workloads"),
-    ("group_objective", "group aim"),
-    ("fabric.topology", "topology"),
-    ("fabric.tiers", "tiers"),
-    ("parallelism", "parallel"),
-    ("parallelism.tp", "tp"),
-    ("parallelism.dp", "dp"),
-    ("global_batch", "batch"),
-    ("npu", "npu"),
-    ("cost_model", "prices"),
-    ("fixed_cost", "fixed cost"),
-    ("training_loop", "loop"),
-    ("contention", "contention"),
-    ("fidelity", "fidelity"),
-    ("fabric.latency_ns", "latency ns"),
-    ("fabric.link_options", "catalogue"),
-    ("fabric.realization", "links"),
-    ("objective", "objective"),
-)
-"""Keys and their labels in the order of the form; other keys of a plan follow."""
-
-_ALWAYS = (
-    "workload",
-    "fabric.topology",
-    "fabric.tiers",
-    "parallelism.tp",
-    "parallelism.dp",
-    "global_batch",
-    "cost_model",
-    "training_loop",
-    "objective",
-)
-"""Shown even where the plan does not say them."""
-
-
-OPTIONAL = frozenset(
-    (
-        "global_batch",
-        "npu",
-        "fixed_cost",
-        "fabric.latency_ns",
-        "fabric.link_options",
-        "fabric.realization",
-    )
-)
+OPTIONAL = frozenset(key for key, (_, marks) in _FIELDS.items() if "optional" in marks)
 """Values that an empty field takes away."""
 
 
@@ -107,25 +76,27 @@ def form_fields(document: Document, settings: tuple[str, ...]) -> list[FormField
     """Fields of a plan from top to bottom; its rules last, one each."""
     value = document.value if isinstance(document.value, dict) else {}
     edited = {setting.partition("=")[0].strip() for setting in settings}
-    found = [
-        _field(document, value, key, label, edited)
-        for key, label in (*_shown(value), *_other_keys(value))
-    ]
-    rules = value.get("constraints")
-    if isinstance(rules, list):
-        numbers = range(len(rules))
-        keys = [(f"constraints.{i}", f"rule {i + 1}") for i in numbers]
-        found += [_field(document, value, key, label, edited) for key, label in keys]
-    elif rules is not None:
-        found.append(_field(document, value, "constraints", "rules", edited))
+    found = []
+    for key, label in _labels(value):
+        place, text = document.places.get(dotted_key(key)), value_text(_at(value, key))
+        line = place.line if place else None
+        touched = any(key == one or key.startswith(f"{one}.") for one in edited)
+        found.append(FormField(key, label, text, line, _choices(key, text), touched))
     return found
 
 
-def _shown(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    hidden = _hidden_keys(value)
-    for key, label in _FIELDS:
-        if key not in hidden and (key in _ALWAYS or _at(value, key) is not None):
+def _labels(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys and labels in the order of the form."""
+    hidden, rules = _hidden_keys(value), value.get("constraints")
+    for key, (label, marks) in _FIELDS.items():
+        if key not in hidden and ("always" in marks or _at(value, key) is not None):
             yield key, label
+    known = {key.partition(".")[0] for key in _FIELDS} | {"constraints"}
+    yield from ((key, key.replace("_", " ")) for key in value if key not in known)
+    if isinstance(rules, list):
+        yield from ((f"constraints.{i}", f"rule {i + 1}") for i in range(len(rules)))
+    elif rules is not None:
+        yield "constraints", "rules"
 
 
 def _hidden_keys(value: dict[str, Any]) -> set[str]:
@@ -138,13 +109,6 @@ def _hidden_keys(value: dict[str, Any]) -> set[str]:
     return hidden | {"parallelism.tp", "parallelism.dp"}
 
 
-def _other_keys(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    known = {key.partition(".")[0] for key, _ in _FIELDS} | {"constraints"}
-    for key in value:
-        if key not in known:
-            yield key, key.replace("_", " ")
-
-
 def _at(value: Any, key: str) -> Any:
     for part in key.split("."):
         if isinstance(value, list) and part.isdigit() and int(part) < len(value):
@@ -154,18 +118,6 @@ def _at(value: Any, key: str) -> Any:
         else:
             return None
     return value
-
-
-def _field(
-    document: Document, value: dict[str, Any], key: str, label: str, edited: set[str]
-) -> FormField:
-
-    found = _at(value, key)
-    place = document.places.get(dotted_key(key))
-    touched = any(key == one or key.startswith(f"{one}.") for one in edited)
-    text = value_text(found)
-    choices = _choices(key, text)
-    return FormField(key, label, text, place.line if place else None, choices, touched)
 
 
 def value_text(value: Any) -> str:
@@ -190,14 +142,13 @@ def _choices(key: str, text: str) -> tuple[str, ...]:
 
 def _literals(key: str) -> tuple[str, ...]:
     """What the plan's format lets a key be; nothing for free text."""
-    if key not in _CHOSEN:
-        return ()
     from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 
-    kind: Any = (GroupPlanSpec.model_fields | PlanSpec.model_fields)[key].annotation
+    known = GroupPlanSpec.model_fields | PlanSpec.model_fields
+    kind: Any = known[key].annotation if key in known else None
     if kind is bool:
         return ("true", "false")
-    while get_origin(kind) is not Literal:  # The first of several, or what is annotated.
+    while get_args(kind) and get_origin(kind) is not Literal:  # The first, or what is annotated.
         kind = get_args(kind)[0]
     return get_args(kind)
 
@@ -223,8 +174,7 @@ def _path(fault: Fault) -> str:
 
 def fault_text(fault: Fault) -> str:
     """A fault under its field: without the path that the field already says."""
-    parts = [fault.got, fault.expected]
-    text = ", ".join(part for part in parts if part)
+    text = ", ".join(part for part in (fault.got, fault.expected) if part)
     text = f"{text}; {fault.fix}" if fault.fix else text
     line = fault.place.line if fault.place else None
     return f"line {line}: {text}" if line else text
@@ -247,20 +197,22 @@ class FieldRow(Vertical):
         super().__init__()
         self.field = field
         self._faults: list[str] = []
+        self.editor: Input | Select[str] = (
+            Select(self._options(), value=self._value, compact=True, prompt="default")
+            if field.choices
+            else Input(field.text, compact=True, select_on_focus=False)
+        )
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield Static(self._label(), classes="label")
-            yield self._editor()
+            yield self.editor
         yield Static(classes="faults")
 
-    def _editor(self) -> Input | Select[str]:
-        if not self.field.choices:
-            return Input(self.field.text, compact=True, select_on_focus=False)
-        value: Any = self.field.text or Select.NULL
-        return Select(
-            self._options(), value=value, compact=True, allow_blank=True, prompt="default"
-        )
+    @property
+    def _value(self) -> Any:
+        """What is chosen."""
+        return self.field.text or Select.NULL
 
     def _options(self) -> list[tuple[Text, str]]:
         options = [(Text(choice), choice) for choice in self.field.choices]
@@ -282,22 +234,15 @@ class FieldRow(Vertical):
             self.set_class(bool(faults), "wrong")
             text = "\n".join(f"! {fault}" for fault in faults)
             self.query_one(".faults", Static).update(Text(text))
-        if field.choices:
-            self._show_choice(before, field)
-        else:
-            editor = self.query_one(Input)
-            if editor.value != field.text and not editor.has_focus:
-                with self.prevent(Input.Changed):
-                    editor.value = field.text
-
-    def _show_choice(self, before: FormField, field: FormField) -> None:
-        editor = self.query_one(Select)
-        value: Any = field.text or Select.NULL
-        with self.prevent(Select.Changed):
-            if before.choices != field.choices:
-                editor.set_options(self._options())
-            if editor.value != value:
-                editor.value = value
+        editor = self.editor
+        with self.prevent(Input.Changed, Select.Changed):
+            if isinstance(editor, Select):
+                if before.choices != field.choices:
+                    editor.set_options(self._options())
+                if editor.value != self._value:
+                    editor.value = self._value
+            elif editor.value != field.text and not editor.has_focus:
+                editor.value = field.text
 
 
 class PlanForm(VerticalScroll, can_focus=False):
@@ -333,17 +278,17 @@ class PlanForm(VerticalScroll, can_focus=False):
 
     def show(self, fields: list[FormField], faults: dict[str, list[str]]) -> None:
         """Show the plan's values, and what is wrong under each."""
-        if [(f.key, bool(f.choices)) for f in fields] != [
-            (row.field.key, bool(row.field.choices)) for row in self._rows
-        ]:
+        before = [(row.field.key, bool(row.field.choices)) for row in self._rows]
+        if before != [(field.key, bool(field.choices)) for field in fields]:
             self.query(FieldRow).remove()
             self._rows = [FieldRow(field) for field in fields]
             self.mount(*self._rows)
         for row, field in zip(self._rows, fields, strict=True):
+            show = partial(self._show_row, row, field, faults.get(field.key, []))
             if row.is_mounted:
-                row.show(field, faults.get(field.key, []))
+                show()
             else:
-                self.call_after_refresh(self._show_row, row, field, faults.get(field.key, []))
+                self.call_after_refresh(show)
 
     def _show_row(self, row: FieldRow, field: FormField, faults: list[str]) -> None:
         if row.is_attached and row.query(".label"):
@@ -353,17 +298,7 @@ class PlanForm(VerticalScroll, can_focus=False):
         """Focus the first field that is wrong, else the first."""
         wrong = [row for row in self._rows if row.has_class("wrong")]
         for row in [*wrong, *self._rows][:1]:
-            self._focus(row)
-
-    def _focus(self, row: FieldRow) -> None:
-        for editor in row.query("Input, Select"):  # None before the row is composed.
-            editor.focus()
-
-    def focus_key(self, key: str) -> None:
-        """Focus the field of a key."""
-        for row in self._rows:
-            if row.field.key == key:
-                self._focus(row)
+            row.editor.focus()
 
     def flush(self) -> None:
         """Take what was typed and not taken yet."""
@@ -398,13 +333,13 @@ class PlanForm(VerticalScroll, can_focus=False):
         if field is None or event.value in (Select.NULL, field.text):
             return
         if event.value == OTHER:
+            value: Any = field.text or Select.NULL
             with self.prevent(Select.Changed):
-                value: Any = field.text or Select.NULL
                 event.select.value = value
             self._asked(field)
-            return
-        self._edited(field.key, str(event.value))
-        self._settled()
+        else:
+            self._edited(field.key, str(event.value))
+            self._settled()
 
     def on_descendant_blur(self, _event: DescendantBlur) -> None:
         self.flush()
@@ -412,7 +347,7 @@ class PlanForm(VerticalScroll, can_focus=False):
 
     def action_move(self, by: int) -> None:
         """Go to another field."""
-        editors = [editor for row in self._rows for editor in row.query("Input, Select")]
+        editors = [row.editor for row in self._rows]
         focused = [i for i, editor in enumerate(editors) if editor.has_focus]
         if focused:
             editors[(focused[0] + by) % len(editors)].focus()
@@ -420,5 +355,4 @@ class PlanForm(VerticalScroll, can_focus=False):
             self.focus_first()
 
     def _field_of(self, editor: Any) -> FormField | None:
-        rows = [row for row in self._rows if editor in row.query("Input, Select")]
-        return rows[0].field if rows else None
+        return next((row.field for row in self._rows if row.editor is editor), None)
