@@ -40,14 +40,14 @@ def plan(options: argparse.Namespace) -> None:
     probe(sweep, job_of(sweep))
     found = estimate(sweep)
     if options.json:
-        print_json(vars(found) | {"seed": sweep.seed})
+        print_json(vars(found) | {"seed": sweep.file.seed})
         return
     print(f"{found.n_designs:,} designs of {found.n_combinations:,} combinations")
     for axis in sweep.axes:
         ends = (axis.values[0], axis.values[-1])[: len(axis.values)]
         say([f"  {axis.name}: {len(axis.values):,} values, {' to '.join(map(str, ends))}"])
-    if sweep.sample:
-        print(f"Sample: {sweep.sample.method} of {sweep.sample.n:,}, seed {sweep.seed}")
+    if sample := sweep.file.sample:
+        print(f"Sample: {sample.method} of {sample.n:,}, seed {sweep.file.seed}")
     print(f"Structures that are built one by one: up to {found.n_structures:,}")
     if sweep.check:
         n_seeds = "10 or fewer" if sweep.check.seeds is None else f"{len(sweep.check.seeds):,}"
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
         say([f"What is done is kept in {to}; run the same command again to go on."], sys.stderr)
         raise
     if options.json_progress:
-        _print_event("done", progress, seed=sweep.seed)
+        _print_event("done", progress, seed=sweep.file.seed)
         return
     before = f" ({progress.n_before:,} were there)" if progress.n_before else ""
     say([f"{progress.n_designs:,} designs in {to}{before}"])

@@ -245,9 +245,11 @@ class Axis:
         return kinds.pop() if len(kinds) == 1 else OTHER
 
     @cached_property
-    def is_whole(self) -> bool:
-        """Whether all values are whole numbers."""
-        return self.kind == NUMBER and all(isinstance(value, int) for value in self.values)
+    def dtype(self) -> str:
+        """Type of its column: ``int64``, ``double``, ``bool`` or ``string``."""
+        if self.kind == NUMBER:
+            return "int64" if all(isinstance(value, int) for value in self.values) else "double"
+        return "bool" if self.kind == TRUTH else "string"
 
     @cached_property
     def array(self) -> Array:

@@ -24,7 +24,7 @@ from libra_planner.reading import bundled
 from libra_planner.sweeps.columns import DEFAULT, columns
 from libra_planner.sweeps.solver import Solver, plan_of, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
-from libra_planner.sweeps.store import FORMAT, RunDirectory, manifest_hash
+from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, manifest_hash
 from libra_planner.sweeps.template import AxisValue, Slot, Text, named_files, slot_values
 from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_part
 
@@ -76,12 +76,15 @@ def estimate(sweep: Sweep) -> Estimate:
     sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
     n_structures = min(n, math.prod(sizes))
     build_s = _build_s(sweep, job)
-    chunk = _middle(sweep, _FIRST)
-    solver, part = _solved(job, chunk)
-    if part.seconds < _FAST_S:
-        chunk = _middle(sweep, _MORE)
-        solver, part = _solved(job, chunk)
-    n_routed = min(n, round(n_structures * _routed_per_structure(job, chunk, solver)))
+    for n_tried in (min(n, _FIRST), min(n, _MORE)):
+        first = (n - n_tried) // 2
+        chunk, solver = chunk_between(sweep, first, first + n_tried), Solver(job)
+        solve_part(solver, chunk)  # Its structures are built and its links routed.
+        part = solve_part(solver, chunk)
+        if part.seconds >= _FAST_S:
+            break
+    routed_per_structure = solver.checker.n_routed / len(chunk.alike(job.template.heavy))
+    n_routed = min(n, round(n_structures * routed_per_structure))
     route_s = _route_s(sweep, job) if n_routed else 0.0
     return Estimate(
         n_designs=n,
@@ -93,11 +96,6 @@ def estimate(sweep: Sweep) -> Estimate:
         statuses=part.statuses,
         n_routed=n_routed,
     )
-
-
-def _routed_per_structure(job: Job, chunk: Chunk, solver: Solver) -> float:
-    """Designs of a structure that had to be routed, on average of a chunk."""
-    return solver.checker.n_routed / len(chunk.alike(job.template.heavy))
 
 
 def _route_s(sweep: Sweep, job: Job) -> float:
@@ -135,19 +133,6 @@ def spread_rows(n: int, n_picked: int) -> list[int]:
     ([0, 49, 99], [0])
     """
     return list(dict.fromkeys(i * (n - 1) // (n_picked - 1) for i in range(n_picked)))
-
-
-def _middle(sweep: Sweep, n: int) -> Chunk:
-    n = min(n, sweep.space.n)
-    first = (sweep.space.n - n) // 2
-    return chunk_between(sweep, first, first + n)
-
-
-def _solved(job: Job, chunk: Chunk) -> tuple[Solver, Part]:
-    """A chunk's results, timed once its structures are built and its links routed."""
-    solver = Solver(job)
-    solve_part(solver, chunk)
-    return solver, solve_part(solver, chunk)
 
 
 _PROBES = 12
@@ -256,11 +241,13 @@ def run_sweep(
     with directory.locked():
         directory.claim(manifest)
         directory.remove_leftovers()
-        done = directory.done(replace(sweep.layout, sweep_hash=manifest["hash"]))
-        progress = _progress(sweep, done)
+        layout = Layout.of(manifest)
+        done = directory.done(layout)
+        n_before = sum(len(layout.rows(i)) for i in done)
+        progress = Progress(sweep.space.n, n_before, layout.n_parts, len(done))
         if watch:
             watch(progress)
-        missing = (i for i in range(sweep.n_parts) if i not in done)
+        missing = (i for i in range(layout.n_parts) if i not in done)
         chunks = (chunk_of(sweep, i) for i in missing)
         try:
             with closing(_parts(job, chunks, directory, n_workers, scheduler)) as parts:
@@ -270,7 +257,7 @@ def run_sweep(
                         watch(progress)
         finally:
             directory.remove_leftovers()  # Of workers that were stopped.
-        directory.refuse_missing(sweep.n_parts)
+        directory.refuse_missing(layout.n_parts)
     return progress
 
 
@@ -284,11 +271,6 @@ def _as_begun(sweep: Sweep, directory: RunDirectory) -> Sweep:
     return replace(sweep, columns=fewer) if begun == [one.key for one in fewer] else sweep
 
 
-def _progress(sweep: Sweep, done: set[int]) -> Progress:
-    n_before = sum(len(sweep.layout.rows(i)) for i in done)
-    return Progress(sweep.space.n, n_before, sweep.n_parts, len(done))
-
-
 def _parts(
     job: Job,
     chunks: Iterator[Chunk],
@@ -297,20 +279,15 @@ def _parts(
     scheduler: str | None,
 ) -> Generator[Part, None, None]:
     if scheduler:
-        return cluster_parts(job, chunks, directory, scheduler)
-    if n_workers:
-        return pool_parts(job, chunks, directory, n_workers)
-    return _own_parts(job, chunks, directory)
-
-
-def _own_parts(
-    job: Job, chunks: Iterator[Chunk], directory: RunDirectory
-) -> Generator[Part, None, None]:
-    solver = Solver(job)
-    for chunk in chunks:
-        part = solve_part(solver, chunk)
-        directory.write_part(part.index, part.data)
-        yield part
+        yield from cluster_parts(job, chunks, directory, scheduler)
+    elif n_workers:
+        yield from pool_parts(job, chunks, directory, n_workers)
+    else:
+        solver = Solver(job)
+        for chunk in chunks:
+            part = solve_part(solver, chunk)
+            directory.write_part(part.index, part.data)
+            yield part
 
 
 def probe(sweep: Sweep, job: Job) -> None:
@@ -353,11 +330,11 @@ def manifest_of(sweep: Sweep) -> dict[str, Any]:
         "base": template.document.value,
         "slots": [[list(key), *_recorded(slot)] for key, slot in template.slots.items()],
         "axes": [[axis.name, axis.values, axis.tiers] for axis in sweep.axes],
-        "where": list(sweep.where),
-        "sample": sweep.sample.model_dump() if sweep.sample else None,
-        "seed": sweep.seed,
+        "where": sweep.file.where,
+        "sample": sweep.file.sample.model_dump() if sweep.file.sample else None,
+        "seed": sweep.file.seed,
         "columns": [one.key for one in sweep.columns],
-        "designs_per_part": sweep.designs_per_part,
+        "designs_per_part": sweep.file.designs_per_part,
         "files": dict(_files(sweep)),
     }
     if sweep.check:

@@ -29,8 +29,7 @@ from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
-from libra_planner.sweeps.expressions import NUMBER, TRUTH
-from libra_planner.sweeps.spec import AxisColumn, Checker, CheckSettings, Chunk, Job, Rows
+from libra_planner.sweeps.spec import Checker, CheckSettings, Chunk, Job, Rows
 from libra_planner.sweeps.store import SWEEP_HASH
 from libra_planner.sweeps.template import OBJECTIVE_KEY
 
@@ -178,16 +177,10 @@ def schema_of(job: Job) -> pa.Schema:
     import pyarrow as pa
 
     row, *others = (*columns(ALWAYS), *job.columns)
-    axes = [(name, _axis_dtype(*kind)) for name, kind in job.axes.items() if name != OBJECTIVE]
+    axes = [(name, dtype) for name, dtype in job.axes.items() if name != OBJECTIVE]
     figures = [(name, one.dtype) for one in others for name in one.names(job.n_dims)]
     names = [(row.name, row.dtype), *axes, *figures]
     return pa.schema([(name, pa.type_for_alias(dtype)) for name, dtype in names])
-
-
-def _axis_dtype(kind: str, is_whole: bool) -> str:
-    if kind == NUMBER:
-        return "int64" if is_whole else "double"
-    return "bool" if kind == TRUTH else "string"
 
 
 def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
@@ -200,22 +193,16 @@ def table_of(solved: SolvedChunk, job: Job) -> pa.Table:
         for one in (*columns(ALWAYS), *job.columns):
             figures |= one.arrays(solved, job.n_dims)
     axes = {axis.name: axis for axis in solved.chunk.columns if axis.name != OBJECTIVE}
-    arrays = [
-        _axis_array(axes[field.name], field.type)
-        if field.name in axes
-        else pa.array(figures[field.name], type=field.type, from_pandas=True)  # NaN is null.
-        for field in schema
-    ]
+    arrays = []
+    for column in schema:
+        if column.name not in axes:  # NaN is null.
+            arrays.append(pa.array(figures[column.name], type=column.type, from_pandas=True))
+            continue
+        axis = axes[column.name]
+        values = list(map(cell, axis.values)) if column.type == pa.string() else axis.values
+        arrays.append(pa.array(values, type=column.type).take(pa.array(axis.codes)))
     table = pa.table(arrays, schema=schema)
     return table.replace_schema_metadata({SWEEP_HASH: job.sweep_hash})
-
-
-def _axis_array(axis: AxisColumn, dtype: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
-    text = pa.types.is_string(dtype)
-    values = [cell(value) if text else value for value in axis.values]
-    return pa.array(values, type=dtype).take(pa.array(axis.codes))
 
 
 @dataclass

@@ -24,8 +24,6 @@ from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.axes import (
     Axis,
-    CheckSpec,
-    SampleSpec,
     SweepFile,
     n_dims,
     read_axis,
@@ -67,10 +65,9 @@ class CheckSettings:
 
     def recorded(self) -> dict[str, Any]:
         """The settings for a manifest."""
-        drawn = {"seed": 0, "seeds": None}
-        if self.seeds is not None:
-            drawn = {"seed": self.seeds.start, "seeds": len(self.seeds)}
-        return vars(self.policy) | drawn | {"algorithms": "faster"}
+        first, n_seeds = (self.seeds.start, len(self.seeds)) if self.seeds else (0, None)
+        drawn = {"seed": first, "seeds": n_seeds, "algorithms": "faster"}
+        return vars(self.policy) | drawn
 
 
 @dataclass
@@ -127,22 +124,18 @@ class Sweep:
     Parameters
     ----------
     source : the file, for messages.
+    file : what it says.
     template : the plan with placeholders.
     space : which combinations of the axes' values are designs, and their order.
     columns : of results to keep, beside those that all sweeps have.
-    designs_per_part : designs that are solved and written together.
-    where, sample, seed : as in the file.
     check : how the links of every optimum are routed; ``None`` for no check.
     """
 
     source: str
+    file: SweepFile
     template: PlanTemplate
     space: Space
     columns: tuple[Column, ...]
-    designs_per_part: int
-    where: tuple[str, ...] = ()
-    sample: SampleSpec | None = None
-    seed: int = 0
     check: CheckSettings | None = None
 
     @property
@@ -151,14 +144,9 @@ class Sweep:
         return self.space.axes
 
     @property
-    def layout(self) -> Layout:
-        """Which designs are in which file of results."""
-        return Layout(self.space.n, self.designs_per_part)
-
-    @property
     def n_parts(self) -> int:
         """Files that the results make."""
-        return self.layout.n_parts
+        return Layout(self.space.n, self.file.designs_per_part).n_parts
 
 
 def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
@@ -186,34 +174,20 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     apply_set(document, plan_document, spec, faults)
     template = plan_template(document, plan_document, beside, axes, faults)
     filters = _filters(spec, axes, faults)
-    check = _check(spec.check, faults.under("check"))
+    check = None
+    if spec.check is not None:
+        options = spec.check.model_dump()
+        policy = faults.under("check").attempt((), lambda: policy_with(options))
+        seeds = asked_seeds(spec.check.seeds, spec.check.seed)
+        check = None if policy is None else CheckSettings(policy, seeds)
     faults.required(True)
     axes = _slowest_first(axes, template)
     space = faults.attempt(
         ("axes",), lambda: build_space(axes.values(), filters, spec.sample, spec.seed)
     )
-    return Sweep(
-        source=document.file,
-        template=template,
-        space=faults.required(space),
-        columns=(
-            *((COLUMNS[key] for key in spec.columns) if spec.columns else columns(DEFAULT)),
-            *(columns(CHECKED) if check else ()),
-        ),
-        designs_per_part=spec.designs_per_part,
-        where=tuple(spec.where),
-        sample=spec.sample,
-        seed=spec.seed,
-        check=check,
-    )
-
-
-def _check(spec: CheckSpec | None, faults: FaultCollector) -> CheckSettings | None:
-    if spec is None:
-        return None
-    policy = faults.attempt((), lambda: policy_with(spec.model_dump()))
-    seeds = asked_seeds(spec.seeds, spec.seed)
-    return None if policy is None else CheckSettings(policy, seeds)
+    named = [COLUMNS[key] for key in spec.columns] if spec.columns else columns(DEFAULT)
+    kept = (*named, *(columns(CHECKED) if check else ()))
+    return Sweep(document.file, spec, template, faults.required(space), kept, check)
 
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
@@ -355,7 +329,7 @@ class Job:
     Parameters
     ----------
     template : the plan with placeholders.
-    axes : name to kind of values and whether they are whole numbers, for the columns.
+    axes : name to type of their columns.
     n_dims : most dimensions of any design's fabric.
     columns : of results to keep, beside those that all sweeps have.
     check : how the links of every optimum are routed; ``None`` for no check.
@@ -364,7 +338,7 @@ class Job:
     """
 
     template: PlanTemplate
-    axes: Mapping[str, tuple[str, bool]]
+    axes: Mapping[str, str]
     n_dims: int
     columns: tuple[Column, ...]
     check: CheckSettings | None = None
@@ -388,26 +362,23 @@ def chunk_of(sweep: Sweep, index: int) -> Chunk:
     >>> chunk.n, chunk.values(1)
     (74, {'objective': 'performance', 'budget': 125})
     """
-    first = index * sweep.designs_per_part
-    last = min(first + sweep.designs_per_part, sweep.space.n)
-    return chunk_between(sweep, first, last, index)
+    rows = Layout(sweep.space.n, sweep.file.designs_per_part).rows(index)
+    return chunk_between(sweep, rows.start, rows.stop, index)
 
 
 def chunk_between(sweep: Sweep, first: int, last: int, index: int = 0) -> Chunk:
     """Designs ``first`` up to ``last`` (excluded) as a chunk."""
     digits = sweep.space.digits(first, last)
-    columns = (_column(axis, row) for axis, row in zip(sweep.axes, digits, strict=True))
-    return Chunk(index, first, tuple(columns))
-
-
-def _column(axis: Axis, digits: NDArray[np.int32]) -> AxisColumn:
-    used, codes = np.unique(digits, return_inverse=True)
-    return AxisColumn(axis.name, tuple(axis.values[i] for i in used), codes)
+    found = []
+    for axis, row in zip(sweep.axes, digits, strict=True):
+        used, codes = np.unique(row, return_inverse=True)
+        found.append(AxisColumn(axis.name, tuple(axis.values[i] for i in used), codes))
+    return Chunk(index, first, tuple(found))
 
 
 def job_of(sweep: Sweep) -> Job:
     """What the chunks of a sweep have in common."""
-    axes = {axis.name: (axis.kind, axis.is_whole) for axis in sweep.axes}
+    axes = {axis.name: axis.dtype for axis in sweep.axes}
     return Job(sweep.template, axes, most_dims(sweep), sweep.columns, sweep.check)
 
 
