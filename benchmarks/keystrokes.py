@@ -36,8 +36,8 @@ from textual.widgets import Input
 from libra_planner.reading.bundled import example
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.launch import SWITCH_INTERVAL_S
-from libra_planner.tui.plans import best_design
 from libra_planner.tui.screens.links import check_links
+from libra_planner.tui.session import best_design
 from libra_planner.tui.work import run_apart
 
 SIZES = ((80, 24), (200, 60))

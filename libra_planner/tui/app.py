@@ -20,20 +20,20 @@ from textual.widgets import ContentSwitcher
 from libra_planner.errors import PlannerError
 from libra_planner.tui.actions import ACTIONS, SCREENS, OwnKey, commands, pane_class
 from libra_planner.tui.dialogs import Palette, Panel, Prompt, help_text
-from libra_planner.tui.files import left_with
-from libra_planner.tui.plan_files import PlanFiles
-from libra_planner.tui.plans import (
+from libra_planner.tui.files import PlanFiles, left_with
+from libra_planner.tui.screens.design import DesignPane
+from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.session import (
     Bandwidth,
+    Edits,
     Optimum,
     Pin,
     Reading,
+    Session,
     best_design,
     equal_split_GBps,
     read_plan,
 )
-from libra_planner.tui.screens.design import DesignPane
-from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.session import Edits, Session
 from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
 from libra_planner.tui.widgets.bars import KeyBar, StatusLine, TabBar
 from libra_planner.tui.work import (

@@ -34,7 +34,7 @@ MODULES = (
     "libra_planner.plan.problem",
     "libra_planner.sweeps.runner",
     "libra_planner.tui.screens.links",
-    "libra_planner.tui.plans",
+    "libra_planner.tui.session",
     "libra_planner.tui.screens.sweeps",
     "duckdb",
 )
@@ -115,8 +115,8 @@ def _route() -> None:
 
     from libra_planner.reading.bundled import example
     from libra_planner.routing.policy import POLICIES
-    from libra_planner.tui.plans import equal_split_GBps, read_plan
     from libra_planner.tui.screens.links import check_links
+    from libra_planner.tui.session import equal_split_GBps, read_plan
     from libra_planner.units import BYTES_PER_S_PER_GBPS
 
     small = ("fabric.topology=SW(4)_SW(16)", "parallelism.tp=4", "parallelism.dp=16")

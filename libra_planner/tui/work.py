@@ -30,7 +30,7 @@ from textual.message import Message
 from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
 from libra_planner.processes import planner_command, same_imports, variables
 from libra_planner.tui.actions import SCREENS
-from libra_planner.tui.plans import Report
+from libra_planner.tui.session import Report
 
 
 class Cancelled(Exception):

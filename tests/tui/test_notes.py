@@ -13,11 +13,17 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import DataTable
 
-from libra_planner.tui.plans import MOST_LETTERS, Pin, best_design, distinct_name, read_plan
 from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens import links
 from libra_planner.tui.screens.frontier import FrontierPane
-from libra_planner.tui.session import Session
+from libra_planner.tui.session import (
+    MOST_LETTERS,
+    Pin,
+    Session,
+    best_design,
+    distinct_name,
+    read_plan,
+)
 from libra_planner.tui.widgets.contents import Checklist
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from tests.tui.conftest import Driver, command, drive

@@ -20,8 +20,7 @@ from libra_planner.tui.files import (
     remember,
     save_plan,
 )
-from libra_planner.tui.plans import best_design, read_plan
-from libra_planner.tui.session import Session
+from libra_planner.tui.session import Session, best_design, read_plan
 from libra_planner.tui.widgets.plan_form import faults_by_key, form_fields
 from tests.tui.conftest import PLAN
 

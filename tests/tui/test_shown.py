@@ -17,7 +17,6 @@ from textual.widgets import DataTable, TextArea
 
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.columns import columns, on_screen
-from libra_planner.tui.plans import Pin, read_plan
 from libra_planner.tui.screens.compare import (
     BarGroup,
     bar_groups,
@@ -29,7 +28,7 @@ from libra_planner.tui.screens.compare import (
 )
 from libra_planner.tui.screens.report import decision
 from libra_planner.tui.screens.sweeps import best_so_far
-from libra_planner.tui.session import Session
+from libra_planner.tui.session import Pin, Session, read_plan
 from tests.tui.conftest import Driver, command, drive
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,8 +14,8 @@ from textual.events import Resize
 from textual.widgets import DataTable, Static
 
 from libra_planner.tui.dialogs import Prompt
-from libra_planner.tui.plans import MOST_LETTERS, Pin
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.session import MOST_LETTERS, Pin
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from textual.widgets import Static
 
 from libra_planner.errors import Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
-from libra_planner.tui.plans import Bandwidth, Reading
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.session import Bandwidth, Reading
 from libra_planner.tui.widgets.bandwidths import Bandwidths, DimensionRow, changed_bandwidth
 from libra_planner.tui.widgets.contents import Card
 from libra_planner.tui.widgets.plan_form import (
@@ -33,7 +33,7 @@ from libra_planner.units import format_bytes, format_time, format_usd, gigabytes
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
     from libra_planner.problem import Problem
-    from libra_planner.tui.plans import Optimum
+    from libra_planner.tui.session import Optimum
 
 MOST_SHARES = 8
 _SHOWN_GAP = 1e-9

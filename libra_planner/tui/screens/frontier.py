@@ -12,8 +12,8 @@ from textual.containers import Container, Vertical
 from textual.events import Resize
 from textual.widgets import DataTable, Static
 
-from libra_planner.tui.plans import frontier
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.session import frontier
 from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from libra_planner.tui.work import run_apart

@@ -19,7 +19,7 @@ from libra_planner.fabric.clos import Array, Layer
 from libra_planner.fabric.parts import design_parts
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.tui.plans import Report
+from libra_planner.tui.session import Report
 from libra_planner.units import format_bandwidth, format_time
 from libra_planner.views.cells import Table, count, table_of
 from libra_planner.views.check import CheckedPlan, check_notes, step_time_table

@@ -10,8 +10,7 @@ from textual.containers import Container
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from libra_planner.tui.plans import Bandwidth, Pin
-from libra_planner.tui.session import Edits, Session
+from libra_planner.tui.session import Bandwidth, Edits, Pin, Session
 from libra_planner.tui.work import Ticket, Workshop, error_text
 
 if TYPE_CHECKING:

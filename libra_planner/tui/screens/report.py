@@ -23,8 +23,8 @@ from textual.widgets import Input, Label, Select
 from libra_planner.files import read_text, write_files
 from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.files import edited_text, typed_path
-from libra_planner.tui.plans import Pin, Report
 from libra_planner.tui.screens.pane import Pane
+from libra_planner.tui.session import Pin, Report
 from libra_planner.tui.widgets.contents import Card, Checklist
 from libra_planner.tui.work import Ticket, run_apart
 

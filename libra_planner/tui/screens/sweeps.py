@@ -20,7 +20,7 @@ from libra_planner.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from libra_planner.sweeps.spec import Sweep
-    from libra_planner.tui.plans import Report
+    from libra_planner.tui.session import Report
     from libra_planner.tui.work import Ticket
 
 

@@ -13,7 +13,7 @@ from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.widget import Widget
 
-from libra_planner.tui.plans import Bandwidth
+from libra_planner.tui.session import Bandwidth
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BUTTONS = " [-][+]"
