@@ -131,6 +131,15 @@ def format_bandwidth(bandwidth_bytes_per_s: float) -> str:
     >>> format_bandwidth(338_449_675_082.2)
     '338.45 GB/s'
     """
+    return f"{bare_bandwidth(bandwidth_bytes_per_s)} GB/s"
+
+
+def bare_bandwidth(bandwidth_bytes_per_s: float) -> str:
+    """The same without its unit.
+
+    >>> bare_bandwidth(338_449_675_082.2)
+    '338.45'
+    """
     value = gigabytes_per_s(bandwidth_bytes_per_s)
     digits = 2 if value == 0 or abs(value) >= 1 else 4
-    return f"{value:,.{digits}f} GB/s"
+    return f"{value:,.{digits}f}"

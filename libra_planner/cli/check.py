@@ -11,7 +11,6 @@ from libra_planner.errors import SpecError
 from libra_planner.processes import uncollected
 from libra_planner.studies.checks import checked_jobs, checked_plan
 from libra_planner.views import check as view
-from libra_planner.views.jobs import jobs_blocks, jobs_payload
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
 
 
@@ -27,8 +26,8 @@ def check(options: argparse.Namespace) -> None:
         jobs = (*checked_jobs(options.plans, question), options.plans)
         answer(
             options,
-            partial(jobs_payload, *jobs, statistics=question.statistics),
-            jobs_blocks(*jobs),
+            partial(view.jobs_payload, *jobs, statistics=question.statistics),
+            view.jobs_blocks(*jobs),
         )
         return
     found = checked_plan(options.plan, question, progress_of)

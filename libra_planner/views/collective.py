@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from libra_planner import units
 from libra_planner.step.collectives.algorithms import algorithm_used, visits
-from libra_planner.units import (
-    NS_PER_S,
-    format_bandwidth,
-    format_bytes,
-    format_time,
-    gigabytes_per_s,
-)
+from libra_planner.units import NS_PER_S, format_bytes, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, attributes, count, table_of
 
 if TYPE_CHECKING:
@@ -27,8 +22,7 @@ def collective_payload(
     topology = case.network.topology
     dimensions = dimension_rows(case, times)
     payload = {
-        "kind": case.collective.kind.value,
-        "size_bytes": case.collective.size_bytes,
+        **attributes(case, kind="collective.kind.value", size_bytes="collective.size_bytes"),
         "topology": str(topology),
         "n_npus": topology.n_npus,
         "bandwidth_GBps": [gigabytes_per_s(value) for value in case.bandwidth_bytes_per_s],
@@ -41,7 +35,14 @@ def collective_payload(
         "bottleneck": max(dimensions, key=lambda row: row["busy_s"])["dimension"],
         "dimensions": dimensions,
     }
-    return payload if balanced is None else payload | _balanced(case, balanced)
+    if balanced is None:
+        return payload
+    orders = [
+        {"dimensions": [topology.labels[i] for i in share.order], "fraction": share.fraction}
+        for share in balanced.split
+    ]
+    figures = attributes(balanced, balanced_time_s="time_s", balanced_gain="gain")
+    return payload | figures | {"orders": orders}
 
 
 def dimension_rows(case: CollectiveCase, times: CollectiveTimes) -> list[dict[str, Any]]:
@@ -54,7 +55,9 @@ def dimension_rows(case: CollectiveCase, times: CollectiveTimes) -> list[dict[st
         {
             "dimension": network.topology.labels[i],
             "block": str(dimension),
-            "algorithm": _algorithm(case, i),
+            "algorithm": "in_network"
+            if i in network.in_network
+            else algorithm_used(case.collective, case.group, network, i).value,
             "steps": steps[i],
             "traffic_bytes": times.traffic_bytes[i],
             "busy_s": times.busy_s[i],
@@ -62,24 +65,6 @@ def dimension_rows(case: CollectiveCase, times: CollectiveTimes) -> list[dict[st
         }
         for i, dimension in enumerate(network.topology.dimensions)
     ]
-
-
-def _algorithm(case: CollectiveCase, dim: int) -> str:
-    if dim in case.network.in_network:
-        return "in_network"
-    return algorithm_used(case.collective, case.group, case.network, dim).value
-
-
-def _balanced(case: CollectiveCase, balanced: BalancedSchedule) -> dict[str, Any]:
-    labels = case.network.topology.labels
-    return {
-        "balanced_time_s": balanced.time_s,
-        "balanced_gain": balanced.gain,
-        "orders": [
-            {"dimensions": [labels[i] for i in share.order], "fraction": share.fraction}
-            for share in balanced.split
-        ],
-    }
 
 
 _NOTED_ROUNDING = 1e-3
@@ -91,19 +76,26 @@ def collective_blocks(
 ) -> Iterator[Block]:
     """Headline, how the time compares, and what each dimension does."""
     topology, size = case.network.topology, format_bytes(case.collective.size_bytes)
-    plural = "" if times.n_chunks == 1 else "s"
-    where = f"{topology}, {topology.n_npus:,} NPUs, {times.n_chunks} chunk{plural}"
+    chunks = f"{times.n_chunks} chunk{'s' * (times.n_chunks != 1)}"
+    where = f"{topology}, {topology.n_npus:,} NPUs, {chunks}"
     yield f"[bold]{case.collective.kind.value}[/] of {size} on {where}"
     yield (
         f"Time [bold]{format_time(times.time_s)}[/] (exact flow shop); convex model "
         f"{format_time(times.model_time_s)} (exact is {times.model_gap:.3f}x of it), ideal "
         f"{format_time(times.ideal_time_s)} (no latency, endlessly many chunks)"
     )
-    if times.aggregate_bound_s is not None:
-        bound = format_time(times.aggregate_bound_s)
-        yield f"All dimensions together could send the bytes in {bound}"
+    if (bound_s := times.aggregate_bound_s) is not None:
+        yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
     if balanced is not None:
-        yield _balanced_text(case, balanced)
+        shares = ", ".join(
+            f"{share.fraction:.1%} {' > '.join(topology.labels[i] for i in share.order)}"
+            for share in balanced.split
+        )
+        yield (
+            f"Balanced over orders of the dimensions: ideal time [bold]"
+            f"{format_time(balanced.time_s)}[/], {balanced.gain:.3f}x as fast as the fixed order: "
+            f"{shares}"
+        )
     yield from ("", _table(case, times))
     lost = 1 - times.time_s / times.continuous_time_s
     if lost > _NOTED_ROUNDING:
@@ -112,18 +104,6 @@ def collective_blocks(
             f"Note: messages are short here; rounding each down to the clock, as ASTRA-sim does, "
             f"takes {lost:.1%} off the time. --clock-ns 0 turns it off",
         )
-
-
-def _balanced_text(case: CollectiveCase, balanced: BalancedSchedule) -> str:
-    labels = case.network.topology.labels
-    shares = ", ".join(
-        f"{share.fraction:.1%} {' > '.join(labels[i] for i in share.order)}"
-        for share in balanced.split
-    )
-    return (
-        f"Balanced over orders of the dimensions: ideal time [bold]{format_time(balanced.time_s)}"
-        f"[/], {balanced.gain:.3f}x as fast as the fixed order: {shares}"
-    )
 
 
 def _table(case: CollectiveCase, times: CollectiveTimes) -> Table:
@@ -136,7 +116,7 @@ def _table(case: CollectiveCase, times: CollectiveTimes) -> Table:
             "dimension": lambda row: row[0]["dimension"],
             "block": lambda row: row[0]["block"],
             "algorithm": lambda row: row[0]["algorithm"],
-            "bandwidth": lambda row: format_bandwidth(row[1]),
+            "bandwidth": lambda row: units.format_bandwidth(row[1]),
             "latency": lambda row: f"{row[2] * NS_PER_S:,g} ns",
             "bytes": lambda row: format_bytes(row[0]["traffic_bytes"]),
             "steps": lambda row: count(row[0]["steps"]),

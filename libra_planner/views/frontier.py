@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
+from libra_planner.units import bare_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, Value, attributes, csv_of, escape, table_of
 from libra_planner.views.plan import memory_lines, memory_payload, plan_notes
 
@@ -30,7 +30,7 @@ def _row(point: FrontierPoint) -> dict[str, Any]:
         **attributes(point, "cost_usd", "step_time_s"),
         "step_time_x_cost": point.step_time_s * point.cost_usd,
         "bandwidth_GBps": [gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s],
-        "optimality_gap": point.optimality_gap,
+        **attributes(point, "optimality_gap"),
     }
 
 
@@ -67,9 +67,9 @@ def _table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
         "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
     }
     for i, label in enumerate(problem.topology.labels):
-        columns[f"{label} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
+        columns[f"{label} GB/s"] = lambda point, i=i: bare_bandwidth(  # type: ignore[misc]
             point.bandwidth_bytes_per_s[i]
-        ).removesuffix(" GB/s")
+        )
     columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
     return table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
 

@@ -12,7 +12,7 @@ from libra_planner.evaluation import Evaluation, max_violation
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
-from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.units import bare_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, attributes, escape, table_of
 from libra_planner.views.check import routed_by, routing_keys, time_keys, traffic_keys
 from libra_planner.views.design import design_blocks, evaluate_payload
@@ -71,6 +71,10 @@ def bought_options(routed: RoutedOptimum) -> CatalogueDesign | None:
 
 def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) -> dict[str, Any]:
     best = routed.best
+    # Of each dimension, in lists; the spread of means in lists beside.
+    rows = [
+        figures("efficiency", x.efficiency, statistics=statistics) for x in best.check.dimensions
+    ]
     return {
         **routing_keys(best.check),
         **traffic_keys(traffic),
@@ -80,19 +84,11 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) 
         **attributes(best, "meets_limits", "objective"),
         **time_keys(best.check, statistics=statistics),
         "algorithms": algorithms_payload(best.check),
-        **_efficiencies(best.check, statistics),
+        **{name: [row[name] for row in rows] for name in rows[0]},
         "gain_vs_blind": routed.blind.objective / best.objective if best.objective else None,
         "blind": _design(routed.blind, statistics),
         "rounds": [_design(one, statistics) for one in routed.rounds],
     }
-
-
-def _efficiencies(check: CheckReport, statistics: bool) -> dict[str, list[Any]]:
-    """Of each dimension, in lists; the spread of means in lists beside."""
-    rows = [
-        figures("efficiency", one.efficiency, statistics=statistics) for one in check.dimensions
-    ]
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _design(checked: CheckedDesign, statistics: bool) -> dict[str, Any]:
@@ -131,16 +127,12 @@ def _comparison(routed: RoutedOptimum) -> Table:
             "ideal": lambda row: format_time(row[1].check.ideal_step_time_s),
             "on links": lambda row: format_time(_mean_s(row[1].check)),
             "slowdown": lambda row: f"{row[1].check.slowdown.mean():.3f}x",
-            "FIM %": lambda row: two_digits(float(row[1].check.fim_percent.mean())),
-            "GB/s per NPU": lambda row: _vector(row[1]),
+            "FIM %": lambda row: two_digits(row[1].check.fim_percent.mean()),
+            "GB/s per NPU": lambda row: ", ".join(map(bare_bandwidth, row[1].bandwidth_Bps)),
         },
         left=("design", "GB/s per NPU"),
         dispensable=("FIM %", "slowdown"),
     )
-
-
-def _vector(one: CheckedDesign) -> str:
-    return ", ".join(format_bandwidth(x).removesuffix(" GB/s") for x in one.bandwidth_Bps)
 
 
 def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
@@ -148,10 +140,8 @@ def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
     spread = mean_text(best.check.effective_step_time_s[: best.check.n_routings], format_time)
     if spread:
         yield f"Step time of this design on its links: {spread}"
-    if best is blind:
-        yield "The plan's own optimum is the best design that was checked"
-    else:
-        yield _gain(problem, best, blind)
+    own = "The plan's own optimum is the best design that was checked"
+    yield own if best is blind else _gain(problem, best, blind)
     yield (
         f"Derated by what the links deliver and optimised again, {n_designs} "
         f"design{'s' if n_designs > 1 else ''}: {'' if routed.converged else 'not '}converged"
@@ -160,8 +150,7 @@ def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
         yield f"The derated plan has no design that can be checked: {escape(routed.stopped)}"
     if not best.meets_limits:
         yield "[red]No design that was checked meets the plan's step time bounds on its links[/]"
-    yield f"Note: {NO_CLAIM}"
-    yield f"Note: {NO_SHADOW_PRICES}"
+    yield from (f"Note: {note}" for note in (NO_CLAIM, NO_SHADOW_PRICES))
 
 
 def _gain(problem: Problem, best: CheckedDesign, blind: CheckedDesign) -> str:
