@@ -11,7 +11,7 @@ from libra_planner.problem import Problem
 from libra_planner.step.expression import COMPUTE, Array, Share
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views import plan
-from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table_of
+from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table, table_of
 from libra_planner.views.worth import worth_table
 
 if TYPE_CHECKING:
@@ -224,20 +224,17 @@ def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
 
 def workload_table(evaluation: Evaluation) -> Table:
     """One row per workload of a group."""
-    return table_of(
-        "Each workload",
-        evaluation.members,
-        {
-            "workload": lambda one: one.name,
-            "weight": lambda one: f"{one.weight:.3f}",
-            "step time": lambda one: format_time(one.step_time_s),
-            "compute": lambda one: format_time(one.compute_s),
-            "communication": lambda one: format_time(one.communication_s),
-            "vs equal": lambda one: f"{one.speedup_vs_equal:.3f}x",
-        },
-        left=("workload",),
-        is_wrapped=True,
-    )
+    headings = ("workload", "weight", "step time", "compute", "communication", "vs equal")
+    rows = [
+        (
+            one.name,
+            f"{one.weight:.3f}",
+            *map(format_time, (one.step_time_s, one.compute_s, one.communication_s)),
+            f"{one.speedup_vs_equal:.3f}x",
+        )
+        for one in evaluation.members
+    ]
+    return table("", "Each workload", headings, rows, left=headings[:1], is_wrapped=True)
 
 
 def time_table(
@@ -251,24 +248,18 @@ def time_table(
     tied : what stands behind several dimensions.
     """
     mean = "Weighted mean step time" if evaluation.members else "Step time"
-    return table_of(
-        f"{mean}, all layers together",
-        evaluation.shares[:most],
-        {
-            "operation": lambda share: share.label,
-            "waits on": lambda share: waits_on(problem, share) + tied * (len(share.dims) > 1),
-            "time": lambda share: format_time(share.seconds),
-            "share": lambda share: f"{share.seconds / evaluation.step_time_s:.1%}",
-        },
-        left=("operation", "waits on"),
-        is_wrapped=True,
-    )
+    step_s, labels = evaluation.step_time_s, problem.topology.labels
 
+    def waits_on(share: Share) -> str:
+        idle = "NPUs" if share.label == COMPUTE else "latency"
+        return (", ".join(labels[i] for i in share.dims) or idle) + tied * (len(share.dims) > 1)
 
-def waits_on(problem: Problem, share: Share) -> str:
-    """The dimensions that an operation waits on, or what else it takes time for."""
-    idle = "NPUs" if share.label == COMPUTE else "latency"
-    return ", ".join(problem.topology.labels[i] for i in share.dims) or idle
+    rows = [
+        (one.label, waits_on(one), format_time(one.seconds), f"{one.seconds / step_s:.1%}")
+        for one in evaluation.shares[:most]
+    ]
+    title, headings = f"{mean}, all layers together", ("operation", "waits on", "time", "share")
+    return table("", title, headings, rows, left=headings[:2], is_wrapped=True)
 
 
 def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
