@@ -37,7 +37,7 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.optimizer.catalogue import CatalogueDesign
         from libra_planner.optimizer.optimize import solve
         from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
-        from libra_planner.views.worth import catalogue_lines, catalogue_payload, worth_payload
+        from libra_planner.views.design import catalogue_lines, catalogue_payload, worth_payload
 
     solution = solve(problem)
     problem, design = solution.problem, solution.design

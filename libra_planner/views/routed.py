@@ -15,10 +15,14 @@ from libra_planner.problem import Problem
 from libra_planner.units import bare_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, attributes, escape, table_of
 from libra_planner.views.check import routed_by, routing_keys, time_keys, traffic_keys
-from libra_planner.views.design import design_blocks, evaluate_payload
+from libra_planner.views.design import (
+    catalogue_payload,
+    design_blocks,
+    evaluate_payload,
+    purchase_text,
+)
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
 from libra_planner.views.spread import figures, mean_text, two_digits
-from libra_planner.views.worth import catalogue_payload, purchase_text
 
 NO_CLAIM = (
     "the best of the designs that were checked: no optimality is claimed under a routing policy, "

@@ -25,9 +25,14 @@ from libra_planner.optimizer.catalogue import (
 from libra_planner.optimizer.optimize import with_own_optima
 from libra_planner.problem import Rule
 from libra_planner.views.cells import escape
-from libra_planner.views.design import design_blocks, evaluate_payload, optimize_payload
+from libra_planner.views.design import (
+    catalogue_lines,
+    catalogue_payload,
+    design_blocks,
+    evaluate_payload,
+    optimize_payload,
+)
 from libra_planner.views.renderers.terminal import show
-from libra_planner.views.worth import catalogue_lines, catalogue_payload
 from tests.problems import changed
 
 LISTED = """\

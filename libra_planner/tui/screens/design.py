@@ -212,8 +212,8 @@ class DesignPane(Pane):
         optimum, evaluation = self.session.optimum, self.cockpit.evaluation
         shown: list[RenderableType] = [Text("o finds the best design for these rules", "italic")]
         if optimum is not None:
+            from libra_planner.views.design import worth_table
             from libra_planner.views.renderers.terminal import rich_table
-            from libra_planner.views.worth import worth_table
 
             worth = worth_table(optimum.shadow or ())
             shown = [proof(optimum, is_shown=self.session.is_proven(evaluation))]
