@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -36,17 +37,17 @@ class Cell:
     Parameters
     ----------
     value : text or a number; ``None`` where there is none.
-    kind : how it is shown.
-    digits : after the decimal point, of ``number`` and ``percent``.
     expression : for spreadsheets.
+    kind : how it is shown.
+    digits : after the decimal point, of shares, differences of them and ``number``.
     is_input : a value that a reader of a spreadsheet may change.
     tag : one word that is shown as a mark, such as a confidence.
     """
 
     value: str | int | float | Decimal | None
+    expression: str = ""
     kind: str = TEXT
     digits: int = 1
-    expression: str = ""
     is_input: bool = False
     tag: bool = False
 
@@ -61,6 +62,8 @@ class Cell:
 
         >>> usd(Decimal("1234.5")).shown, delta(-0.032).shown, count(None).shown
         ('$1,234.50', '-3.2%', 'n/a')
+        >>> points(-1.44).shown
+        '-1.4 pp'
         """
         value = self.value
         if value is None:
@@ -114,43 +117,26 @@ KINDS = {
 """Kinds of cells, by name."""
 
 
-def usd(value: Decimal | float | None, expression: str = "", *, is_input: bool = False) -> Cell:
-    """An amount of money, to the cent."""
-    return Cell(value, "usd", 2, expression, is_input)
-
-
-def delta_usd(value: Decimal | float | None, expression: str = "") -> Cell:
-    """A difference of money."""
-    return Cell(value, "delta_usd", 2, expression)
-
-
-def count(value: int | None, expression: str = "") -> Cell:
-    """A whole number."""
-    return Cell(value, "count", 0, expression)
+usd = partial(Cell, kind="usd")
+"""An amount of money, to the cent."""
+delta_usd = partial(Cell, kind="delta_usd")
+"""A difference of money."""
+count = partial(Cell, kind="count")
+"""A whole number."""
+delta = partial(Cell, kind="delta")
+"""A relative difference, with its sign."""
+points = partial(Cell, kind="points")
+"""A difference of shares in percentage points."""
 
 
 def number(value: float | None, digits: int = 1, expression: str = "") -> Cell:
     """A number with so many digits after the point; its unit stands in the heading."""
-    return Cell(value, NUMBER, digits, expression)
+    return Cell(value, expression, NUMBER, digits)
 
 
 def percent(value: float | None, digits: int = 1, expression: str = "") -> Cell:
     """A share."""
-    return Cell(value, PERCENT, digits, expression)
-
-
-def delta(value: float | None, expression: str = "") -> Cell:
-    """A relative difference, with its sign."""
-    return Cell(value, "delta", 1, expression)
-
-
-def points(value: float, expression: str = "") -> Cell:
-    """A difference of shares in percentage points.
-
-    >>> points(-1.44).shown
-    '-1.4 pp'
-    """
-    return Cell(value, "points", 1, expression)
+    return Cell(value, expression, PERCENT, digits)
 
 
 def unavailable() -> Cell:

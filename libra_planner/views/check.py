@@ -74,8 +74,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
     """What ``check --json`` prints."""
     report, problem = checked.report, checked.links.problem
     return {
-        **routing_keys(report),
-        **traffic_keys(checked.links.traffic),
+        **routing_keys(report, checked.links.traffic),
         "workload": problem.workload_name,
         "topology": str(problem.topology),
         **attributes(problem.topology, "tiers", "n_npus"),
@@ -97,8 +96,8 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
     }
 
 
-def routing_keys(report: CheckReport) -> dict[str, Any]:
-    """Which policy and seeds."""
+def routing_keys(report: CheckReport, traffic: TrafficSettings) -> dict[str, Any]:
+    """Which policy and seeds, and how NPUs use their NICs."""
     policy = report.policy
     return {
         "policy": policy.name,
@@ -106,13 +105,9 @@ def routing_keys(report: CheckReport) -> dict[str, Any]:
         "seed": int(report.seeds[0]),
         "n_seeds": len(report.seeds),
         "n_routings": report.n_routings,
+        **attributes(traffic, "placement", queue_pairs="n_queue_pairs"),
+        **attributes(traffic, "npus_per_address"),
     }
-
-
-def traffic_keys(traffic: TrafficSettings) -> dict[str, Any]:
-    """How NPUs use their NICs."""
-    keys = {"queue_pairs": "n_queue_pairs", "npus_per_address": "npus_per_address"}
-    return attributes(traffic, "placement", **keys)
 
 
 _OVER_SEEDS = ("effective_step_time_s", "slowdown", "fim_percent")
@@ -120,14 +115,14 @@ _OVER_SEEDS = ("effective_step_time_s", "slowdown", "fim_percent")
 
 def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
     """Step times, slowdown and FIM over the seeds."""
-    keys: dict[str, Any] = {
+    times_s = report.effective_step_time_s
+    histogram = {"step_time_histogram": spread.histogram_payload(times_s)}
+    return {
         **attributes(report, "ideal_step_time_s", "spray_step_time_s"),
-        **spread.seed_figures(attributes(report, *_OVER_SEEDS), statistics=statistics),
+        **spread.seed_figures(attributes(report, *_OVER_SEEDS), statistics),
         **attributes(report, "fim_floor_percent"),
+        **(histogram if len(report.seeds) > 1 else {}),
     }
-    if len(report.seeds) > 1:
-        keys["step_time_histogram"] = spread.histogram_payload(report.effective_step_time_s)
-    return keys
 
 
 def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
@@ -140,9 +135,7 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
             "asked_GBps": gigabytes_per_s(one.asked_Bps),
             "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
             **attributes(one, "ideal_efficiency"),
-            **spread.seed_figures(
-                attributes(one, "efficiency", "fim_percent"), statistics=checked.statistics
-            ),
+            **spread.seed_figures(attributes(one, "efficiency", "fim_percent"), checked.statistics),
             **attributes(one, "fim_floor_percent"),
             "oversubscription": links.oversubscription,
             **parts_payload(built),
@@ -372,8 +365,7 @@ def jobs_payload(
     """What ``check --json`` prints for several plans."""
     parts = design_parts(shared.design).dimensions[-1]
     return {
-        **routing_keys(jobs[0].alone),
-        **traffic_keys(shared.checks[0].traffic),
+        **routing_keys(jobs[0].alone, shared.checks[0].traffic),
         "topology": str(shared.design.topology),
         "n_npus": shared.design.topology.n_npus,
         "shared": attributes(parts, dimension="label", tier="tier") | parts_payload(parts),

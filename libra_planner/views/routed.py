@@ -14,7 +14,7 @@ from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.units import bare_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, Table, attributes, escape, table_of
-from libra_planner.views.check import routed_by, routing_keys, time_keys, traffic_keys
+from libra_planner.views.check import routed_by, routing_keys, time_keys
 from libra_planner.views.design import (
     catalogue_payload,
     design_blocks,
@@ -80,8 +80,7 @@ def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) 
         figures("efficiency", x.efficiency, statistics=statistics) for x in best.check.dimensions
     ]
     return {
-        **routing_keys(best.check),
-        **traffic_keys(traffic),
+        **routing_keys(best.check, traffic),
         "converged": routed.converged,
         "stopped": routed.stopped or None,
         "n_rounds": len(routed.rounds),

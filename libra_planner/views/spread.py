@@ -45,7 +45,7 @@ def figures(name: str, samples: Array | Sequence[float], *, statistics: bool) ->
     }
 
 
-def seed_figures(samples: Mapping[str, Array], *, statistics: bool) -> dict[str, Any]:
+def seed_figures(samples: Mapping[str, Array], statistics: bool) -> dict[str, Any]:
     """:func:`figures` of samples by name."""
     rows = (figures(name, found, statistics=statistics) for name, found in samples.items())
     return {key: value for row in rows for key, value in row.items()}
