@@ -23,27 +23,19 @@ from libra_planner.plan.prices import (
     catalogue_npu,
 )
 from libra_planner.plan.training import plan_spec
-from libra_planner.procurement.bill import (
-    NIC,
-    NPU,
-    RACK,
-    SERVER,
-    Assumptions,
-    Electricity,
-    FailureRates,
-    Includes,
-    Part,
-    Parts,
-    Price,
-    SideNetwork,
-    VolumeDiscount,
-    to_cents,
-)
+from libra_planner.procurement import bill
 from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Key, apply_settings, read_document
-from libra_planner.reading.models import Count, FaultCollector, Model, Text, core_fields, validated
-from libra_planner.reading.models import Price as Amount
+from libra_planner.reading.models import (
+    Count,
+    FaultCollector,
+    Model,
+    Price,
+    Text,
+    core_fields,
+    validated,
+)
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Power = Annotated[float, Field(ge=0, le=1e9)]
@@ -61,7 +53,7 @@ class PartPriceSpec(Model):
     currency : USD, or one of exchange_rates.
     """
 
-    amount: Annotated[Amount, Field(gt=0)]
+    amount: Annotated[Price, Field(gt=0)]
     currency: Text = "USD"
     confidence: Confidence
     as_of: Text
@@ -241,8 +233,8 @@ class Catalogue:
 
     path: Path
     npu_catalogue: Path
-    parts: Parts = field(repr=False)
-    assumptions: Assumptions = field(repr=False)
+    parts: bill.Parts = field(repr=False)
+    assumptions: bill.Assumptions = field(repr=False)
 
 
 def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalogue:
@@ -279,30 +271,30 @@ class _PartsReader(FaultCollector):
     beside: Path
     name: str
 
-    def parts(self) -> Parts:
+    def parts(self) -> bill.Parts:
         """All parts of the file."""
         found = {name: self._part(name, part) for name, part in self.spec.parts.items()}
         for name, spec in self.spec.parts.items():
             if spec.cable is not None:
                 self.attempt(("parts", name, "cable"), self._checked, spec.cable, "fibre")
             for nic in spec.includes.nics if spec.includes else ():
-                self.attempt(("parts", name, "includes", "nics", nic), self._checked, nic, NIC)
-        return Parts(found, self.name, self.spec.as_of, self.spec.source)
+                self.attempt(("parts", name, "includes", "nics", nic), self._checked, nic, bill.NIC)
+        return bill.Parts(found, self.name, self.spec.as_of, self.spec.source)
 
-    def _part(self, name: str, spec: PartSpec) -> Part:
-        key, includes = ("parts", name), Includes()
+    def _part(self, name: str, spec: PartSpec) -> bill.Part:
+        key, includes = ("parts", name), bill.Includes()
         price = self.attempt((*key, "price", "currency"), self._price, spec.price)
         speed_Bps = self._speed((*key, "port_speed"), spec.port_speed)
         if spec.includes is not None:
             scale_up_Bps = self._speed((*key, "includes", "scale_up"), spec.includes.scale_up)
-            includes = Includes(scale_up_Bps, tuple(spec.includes.nics.items()))
+            includes = bill.Includes(scale_up_Bps, tuple(spec.includes.nics.items()))
         own = {"price": price, "port_speed_Bps": speed_Bps, "includes": includes}
-        return Part(name, **core_fields(spec, Part) | own)
+        return bill.Part(name, **core_fields(spec, bill.Part) | own)
 
     def _speed(self, key: Key, text: str | None) -> float:
         return 0.0 if text is None else self.attempt(key, speed_bytes_per_s, text) or 0.0
 
-    def _price(self, spec: PartPriceSpec | None) -> Price | None:
+    def _price(self, spec: PartPriceSpec | None) -> bill.Price | None:
         if spec is None:
             return None
         amount, source = Decimal(repr(spec.amount)), spec.source
@@ -315,24 +307,24 @@ class _PartsReader(FaultCollector):
             rate = rates[spec.currency]
             amount *= Decimal(repr(rate.usd))
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
-        if not to_cents(amount):
+        if not bill.to_cents(amount):
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))
-        return Price(to_cents(amount), spec.confidence, spec.as_of, source)
+        return bill.Price(bill.to_cents(amount), spec.confidence, spec.as_of, source)
 
-    def assumptions(self) -> Assumptions | None:
+    def assumptions(self) -> bill.Assumptions | None:
         """How a cluster is built, run and paid for."""
         spec, key = self.spec.assumptions, ("assumptions",)
         npu = self.attempt((*key, "npu"), self._npu, spec.npu)
-        server = self.attempt((*key, "server"), self._of_kind, spec.server, SERVER)
-        rack = self.attempt((*key, "rack"), self._of_kind, spec.rack, RACK)
+        server = self.attempt((*key, "server"), self._of_kind, spec.server, bill.SERVER)
+        rack = self.attempt((*key, "rack"), self._of_kind, spec.rack, bill.RACK)
         sides = []
         for name in ("frontend", "storage"):
             side = getattr(spec, name)
             speed_Bps = self._speed((*key, name, "port_speed"), side.port_speed)
-            own = core_fields(side, SideNetwork)
-            sides.append(SideNetwork(name=name, port_speed_Bps=speed_Bps, **own))
+            own = core_fields(side, bill.SideNetwork)
+            sides.append(bill.SideNetwork(name=name, port_speed_Bps=speed_Bps, **own))
         if npu is None or server is None or rack is None:
             return None
         rates, discounts = spec.failures_per_million_hours, spec.volume_discounts
@@ -344,19 +336,20 @@ class _PartsReader(FaultCollector):
             "server": server,
             "rack": rack,
             "cable_lengths_m": spec.cable_lengths_m.model_dump(by_alias=True),
-            "electricity": Electricity(**dict(spec.electricity)),
+            "electricity": bill.Electricity(**dict(spec.electricity)),
             "volume_discounts": tuple(
-                VolumeDiscount(**dict(one)) for one in sorted(discounts, key=lambda d: d.n_units)
+                bill.VolumeDiscount(**dict(one))
+                for one in sorted(discounts, key=lambda d: d.n_units)
             ),
         }
-        return Assumptions(
+        return bill.Assumptions(
             side_networks=tuple(sides),
             amortisation_s=spec.amortisation_years * YEAR_S,
-            failures=FailureRates(**per_s, source=rates.source),
-            **core_fields(spec, Assumptions) | own,
+            failures=bill.FailureRates(**per_s, source=rates.source),
+            **core_fields(spec, bill.Assumptions) | own,
         )
 
-    def _npu(self, spec: AssumedNpuSpec) -> Part:
+    def _npu(self, spec: AssumedNpuSpec) -> bill.Part:
         path = "assumptions.npu.name"
         try:
             found = catalogue_npu(spec.name, spec.catalogue, self.beside, path=path)
@@ -365,7 +358,7 @@ class _PartsReader(FaultCollector):
             raise SpecError(*error.located(place, "assumptions.npu").faults) from None
         return npu_part(spec.name, found, spec.spare_fraction)
 
-    def _of_kind(self, name: str, kind: str) -> Part:
+    def _of_kind(self, name: str, kind: str) -> bill.Part:
         self._checked(name, kind)
         return self._part(name, self.spec.parts[name])
 
@@ -376,14 +369,14 @@ class _PartsReader(FaultCollector):
             raise unknown_name(f"{kind} of this catalogue", name, known)
 
 
-def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> Part:
+def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> bill.Part:
     """An NPU of an NPU catalogue as a part."""
     given, price = spec.price, None
     if given is not None:
-        price = Price(to_cents(given.usd), given.confidence, given.as_of, given.source)
-    return Part(
+        price = bill.Price(bill.to_cents(given.usd), given.confidence, given.as_of, given.source)
+    return bill.Part(
         name,
-        NPU,
+        bill.NPU,
         spec.vendor_name,
         price,
         power_w=spec.tdp_W or 0.0,
@@ -423,7 +416,7 @@ class PlanContext:
     files : all that it reads.
     """
 
-    npu: Part | None
+    npu: bill.Part | None
     book_as_of: str
     book_source: str
     files: tuple[InputFile, ...] = field(repr=False)

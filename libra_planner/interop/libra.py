@@ -82,9 +82,9 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[list[Path], list[Path]]
     """
     targets = _targets(files, plan)
     faults: list[Fault] = []
-    fabric = _Reader(read_document(files.network), faults).fabric()
-    groups = _Reader(read_document(files.communicator), faults).groups(fabric)
-    prices = _Reader(read_document(files.cost_model), faults).price_book(fabric)
+    fabric = _LibraFile(read_document(files.network), faults).fabric()
+    groups = _LibraFile(read_document(files.communicator), faults).groups(fabric)
+    prices = _LibraFile(read_document(files.cost_model), faults).price_book(fabric)
     workload = _workload(files.workload, faults)
     if faults:
         raise SpecError(*faults)
@@ -143,7 +143,7 @@ def _yaml(value: dict[str, Any]) -> str:
 
 
 @dataclass
-class _Reader:
+class _LibraFile:
     """One of LIBRA's YAML files and where faults are noted."""
 
     document: Document

@@ -232,9 +232,10 @@ class WrittenLoopSpec(Model):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> WrittenLoopSpec:
-        if (self.layer is None) == (self.step is None):
-            given = "neither" if self.layer is None else "both"
-            raise ValueError(f"got {given} of layer and step, expected one of them")
+        given = self.given("layer", "step")
+        if len(given) != 1:
+            got = "both" if given else "neither"
+            raise ValueError(f"got {got} of layer and step, expected one of them")
         return self
 
 
@@ -252,6 +253,7 @@ LoopSpec: TypeAlias = Annotated[
 def loop_settings(spec: str | WrittenLoopSpec, loop: TrainingLoop) -> list[str]:
     """What a plan chose, for people to read.
 
+    >>> from libra_planner.step.layers import LOOPS
     >>> loop_settings("async_dp", TrainingLoop(LOOPS["async_dp"], bubble_fraction=0.1))
     ['loop async_dp with contention', 'pipeline bubble 10%']
     """

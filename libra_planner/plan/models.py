@@ -204,7 +204,7 @@ class ComputeSpec(Model):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> ComputeSpec:
-        if (self.macs_per_s is None) == (self.npu is None):
+        if len(self.given("macs_per_s", "npu")) != 1:
             raise ValueError("expected either macs_per_s or npu")
         return self
 
@@ -261,9 +261,7 @@ class CollectiveSpec(Model):
     @model_validator(mode="after")
     def _sizes(self) -> CollectiveSpec:
         gather = self.kind == "all-gather"
-        given = [
-            n for n in ("size_bytes", "shard_bytes", "full_bytes") if getattr(self, n) is not None
-        ]
+        given = self.given("size_bytes", "shard_bytes", "full_bytes")
         allowed = ("shard_bytes", "full_bytes") if gather else ("size_bytes", "full_bytes")
         if len(given) != 1 or given[0] not in allowed:
             got = " and ".join(given) or "no size"
@@ -286,7 +284,7 @@ class OperationSpec(Model):
     @model_validator(mode="after")
     def _one_time(self) -> OperationSpec:
         names = ("compute_ns", "compute_us", "compute_ms", "compute_s")
-        given = [name for name in names if getattr(self, name) is not None]
+        given = self.given(*names)
         if len(given) > 1:
             raise ValueError(f"got {' and '.join(given)}, expected one of them")
         if not given and self.collective is None:

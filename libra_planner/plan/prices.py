@@ -164,7 +164,7 @@ class FixedCostParts(Model):
 
     @model_validator(mode="after")
     def _says_something(self) -> FixedCostParts:
-        if self.npu is None and self.per_npu is None and self.rest is None:
+        if not self.given("npu", "per_npu", "rest"):
             raise ValueError("got no cost, expected npu, per_npu or rest")
         if self.catalogue is not None and self.npu is None:
             raise ValueError("got a catalogue without npu, expected the name of one of its NPUs")
@@ -257,26 +257,21 @@ def fixed_cost(
     >>> fixed_cost(FixedCostParts(per_npu="3 k$", rest="20 M$"), 1000).usd
     23000000.0
     """
-    if spec is None:
-        return FixedCost()
     if not isinstance(spec, FixedCostParts):
-        return FixedCost(spec)
-    price_usd, notes = (0.0, ()) if spec.npu is None else _price(spec, spec.npu, beside)
-    per_npu_usd = price_usd + (spec.per_npu or 0.0)
-    return FixedCost(n_npus * per_npu_usd + (spec.rest or 0.0), notes)
-
-
-def _price(spec: FixedCostParts, name: str, beside: Path | None) -> tuple[float, tuple[str, ...]]:
-    """USD of one NPU, and a note unless the price is published."""
-    price = catalogue_npu(name, spec.catalogue, beside, path="fixed_cost.npu").price
-    if price is None:
-        expected = "expected an NPU with a price in the catalogue"
-        fix = "leave npu out and give its price as 'per_npu'"
-        raise SpecError(Fault(f"got {name!r}", expected, fix, "fixed_cost.npu"))
-    if price.confidence == "published":
-        return price.usd, ()
-    shown = f"{price.confidence} NPU price: {format_usd(price.usd)} for {name} ({price.as_of})"
-    return price.usd, (f"{shown}; source: {price.source}",)
+        return FixedCost(spec or 0.0)
+    price_usd = spec.per_npu or 0.0
+    notes: tuple[str, ...] = ()
+    if spec.npu is not None:
+        price = catalogue_npu(spec.npu, spec.catalogue, beside, path="fixed_cost.npu").price
+        if price is None:
+            expected = "expected an NPU with a price in the catalogue"
+            fix = "leave npu out and give its price as 'per_npu'"
+            raise SpecError(Fault(f"got {spec.npu!r}", expected, fix, "fixed_cost.npu"))
+        price_usd = price.usd + price_usd
+        if price.confidence != "published":
+            what = f"{price.confidence} NPU price: {format_usd(price.usd)} for {spec.npu}"
+            notes = (f"{what} ({price.as_of}); source: {price.source}",)
+    return FixedCost(n_npus * price_usd + (spec.rest or 0.0), notes)
 
 
 def catalogue_npu(
@@ -366,9 +361,9 @@ def npu_memory_bytes(
         return spec.memory
     if isinstance(spec, NamedNpuSpec):
         found = catalogue_npu(spec.name, spec.catalogue, beside, path="npu.name")
-        return found.memory_GB * BYTES_PER_GB
-    if isinstance(fixed_cost, FixedCostParts) and fixed_cost.npu is not None:
-        path = "fixed_cost.npu"
-        found = catalogue_npu(fixed_cost.npu, fixed_cost.catalogue, beside, path=path)
-        return found.memory_GB * BYTES_PER_GB
-    return None
+    elif isinstance(fixed_cost, FixedCostParts) and fixed_cost.npu is not None:
+        path, catalogue = "fixed_cost.npu", fixed_cost.catalogue
+        found = catalogue_npu(fixed_cost.npu, catalogue, beside, path=path)
+    else:
+        return None
+    return found.memory_GB * BYTES_PER_GB

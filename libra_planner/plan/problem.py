@@ -9,33 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from libra_planner.costs.prices import (
-    Options,
-    PriceBook,
-    PricePart,
-    has_nic,
-    network_price_usd_per_Bps,
-    price_parts,
-)
+from libra_planner.costs import prices as pricing
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Realization, Topology, parse_topology
 from libra_planner.plan import options as catalogue
-from libra_planner.plan import realization
+from libra_planner.plan import realization, training
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
-from libra_planner.plan.training import (
-    PlannedTraining,
-    TrainingBuilder,
-    check_group,
-    check_rules,
-    entries,
-    plan_loop,
-    plan_spec,
-    planned_step,
-    step_words,
-)
 from libra_planner.problem import (
     Fabric,
     PlanText,
@@ -226,7 +208,7 @@ def build_plan(document: Document, beside: Path) -> Problem:
         With every fault found.
     """
     try:
-        spec = plan_spec(document)
+        spec = training.plan_spec(document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
     return _ProblemBuilder(document, spec, beside).problem()
@@ -272,20 +254,20 @@ class _ProblemBuilder:
         """The problem; raises all faults at once."""
         faults, spec = self.faults, self.spec
         builders = [
-            TrainingBuilder(entry, spec, self.beside, collector)
-            for entry, collector in entries(spec, faults)
+            training.TrainingBuilder(entry, spec, self.beside, collector)
+            for entry, collector in training.entries(spec, faults)
         ]
         paths = [builder.path() for builder in builders]
-        faults.attempt((), check_group, spec)
+        faults.attempt((), training.check_group, spec)
         fabric = faults.attempt(("fabric", "topology"), self.topology)
         book = faults.attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
         topology, price = faults.present(fabric), None
-        prices: tuple[PricePart, ...] = ()
+        prices: tuple[pricing.PricePart, ...] = ()
         if book is not None:
-            pricing = network_price_usd_per_Bps
-            price = faults.attempt(("fabric", "tiers"), pricing, topology, book)
-            prices = () if price is None else price_parts(topology, book)
-        faults.attempt(("training_loop",), plan_loop, spec)
+            per_Bps = pricing.network_price_usd_per_Bps
+            price = faults.attempt(("fabric", "tiers"), per_Bps, topology, book)
+            prices = () if price is None else pricing.price_parts(topology, book)
+        faults.attempt(("training_loop",), training.plan_loop, spec)
         fidelity = build_fidelity(spec, topology, faults)
         parts, key = (spec.fixed_cost, topology.n_npus, self.beside), ("fixed_cost", "catalogue")
         fixed = faults.attempt(key, fixed_cost, *parts) or FixedCost()
@@ -294,10 +276,10 @@ class _ProblemBuilder:
         options, realized = self.options(topology, known), self.realization(topology, prices)
         network = fidelity.network if fidelity else plain_network(topology)
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
-        planned = [faults.required(training) for training in trainings]
+        planned = [faults.required(one) for one in trainings]
         modelled = faults.present(fidelity)
         steps = [
-            faults.required(faults.attempt((), planned_step, spec, planned, model))
+            faults.required(faults.attempt((), training.planned_step, spec, planned, model))
             for model in modelled.models
         ]
         base = Problem(
@@ -314,16 +296,16 @@ class _ProblemBuilder:
 
     def _text(
         self,
-        planned: list[PlannedTraining],
+        planned: list[training.PlannedTraining],
         fidelity: Fidelity,
-        book: PriceBook,
+        book: pricing.PriceBook,
         fixed: FixedCost,
         step: Step,
     ) -> PlanText:
         """What the plan says for people."""
-        notes, settings = step_words(self.spec, planned, step)
+        notes, settings = training.step_words(self.spec, planned, step)
         settings += fidelity.settings(step.model.n_chunks)
-        settings += loop_settings(self.spec.training_loop, plan_loop(self.spec))
+        settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
         settings.append(f"prices {book.name} ({book.as_of})")
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
@@ -355,16 +337,18 @@ class _ProblemBuilder:
             key: Key = ("constraints", i)
             place = self.document.place(key)
             parsed = self.faults.attempt(key, parse_rule, text, names, place) or []
-            self.faults.attempt(key, check_rules, self.spec, parsed)
+            self.faults.attempt(key, training.check_rules, self.spec, parsed)
             rules += parsed
         return rules
 
-    def options(self, topology: Topology, prices: Array) -> tuple[Options | None, ...]:
+    def options(self, topology: Topology, prices: Array) -> tuple[pricing.Options | None, ...]:
         """What can be bought."""
         reading = catalogue.load_options
         return self.faults.attempt(catalogue.KEY, reading, self.document, topology, prices) or ()
 
-    def realization(self, topology: Topology, prices: tuple[PricePart, ...]) -> Realization | None:
+    def realization(
+        self, topology: Topology, prices: tuple[pricing.PricePart, ...]
+    ) -> Realization | None:
         """How the dimensions are built, where the plan says it; without prices for the faults."""
-        nics, reading = has_nic(topology, prices), realization.load_realization
+        nics, reading = pricing.has_nic(topology, prices), realization.load_realization
         return self.faults.attempt(realization.KEY, reading, self.document, topology, nics)

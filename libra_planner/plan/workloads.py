@@ -134,15 +134,15 @@ def _transformer_spec(document: Document) -> TransformerSpec:
 
 def _table_spec(document: Document) -> TableSpec:
     """The table, or its faults: a plain size on an all-gather is one in its own words."""
-    plain_sizes = _plain_sizes(document)
+    faults = _plain_sizes(document)
     try:
         spec = validated(TableSpec, document)
     except SpecError as error:
-        known = {fault.path.rpartition(".")[0] for fault in plain_sizes}
-        others = (f for f in error.faults if f.path.rpartition(".")[0] not in known)
-        raise SpecError(*plain_sizes, *(f for f in others if f.path not in known)) from None
-    if plain_sizes:
-        raise SpecError(*plain_sizes)
+        known = {*(f.path for f in faults), *(f.path.rpartition(".")[0] for f in faults)}
+        others = [f for f in error.faults if f.path not in known]
+        faults += [f for f in others if f.path.rpartition(".")[0] not in known]
+    if faults:
+        raise SpecError(*faults)
     return spec
 
 

@@ -9,27 +9,15 @@ from pathlib import Path
 from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-KINDS = {
-    "workloads": "workload",
-    "cost-models": "price book",
-    "npu-catalogues": "NPU catalogue",
-    "parts": "parts catalogue",
-    "examples": "example",
-    "sweeps": "example of a sweep",
+_KINDS = {
+    "workloads": ("workload", "workloads", ""),
+    "cost-models": ("price book", "cost_models", "kind: price_book"),
+    "npu-catalogues": ("NPU catalogue", "cost_models", "kind: npu_catalogue"),
+    "parts": ("parts catalogue", "cost_models", "kind: parts"),
+    "examples": ("example", "examples", ""),
+    "sweeps": ("example of a sweep", "examples", "axes:"),
 }
-"""What one file of each kind is called; the kind names its folder (with - for _)."""
-
-_SHARED_FOLDERS = {
-    **dict.fromkeys(("cost-models", "npu-catalogues", "parts"), "cost_models"),
-    "sweeps": "examples",
-}
-_KIND_LINES = {
-    "sweeps": "axes:",
-    "cost-models": "kind: price_book",
-    "npu-catalogues": "kind: npu_catalogue",
-    "parts": "kind: parts",
-}
-"""Kinds that share a folder, and the line that tells their files apart."""
+"""What a file of each kind is called, its folder, and the line that tells it from others there."""
 
 
 @lru_cache
@@ -41,7 +29,7 @@ def folder(kind: str) -> Path:
     DataNotFound
         When the installation lacks its data.
     """
-    name = _SHARED_FOLDERS.get(kind, kind)
+    name = _KINDS[kind][1]
     for candidate in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
         if candidate.is_dir():
             return candidate
@@ -54,12 +42,10 @@ def names(kind: str) -> list[str]:
 
 
 def _is_of(kind: str, path: Path) -> bool:
-    if kind == "workloads":
-        return True
     lines = path.read_text(encoding="utf-8").splitlines()
     if kind == "examples":  # Of plans: what is no sweep.
-        return _KIND_LINES["sweeps"] not in lines
-    return _KIND_LINES[kind] in lines
+        return _KINDS["sweeps"][2] not in lines
+    return not _KINDS[kind][2] or _KINDS[kind][2] in lines
 
 
 def is_path(name: str) -> bool:
@@ -83,7 +69,7 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
     if path.name in os.listdir(path.parent) and _is_of(kind, path):
         return path
     fix = f"{closest(name, names(kind))} (or give a path ending in .yaml)"
-    raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {KINDS[kind]}", fix))
+    raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {_KINDS[kind][0]}", fix))
 
 
 def example(name: str) -> Path:

@@ -49,10 +49,6 @@ class _Kind:
     suggested: tuple[str, str]
     fix: str
 
-    @property
-    def expected(self) -> str:
-        return f"expected an amount of {self.name} with its unit"
-
     def within(self, amount: float, value: Any) -> float:
         """The amount, if it is one that is no slip of the keyboard."""
         if self.least <= amount <= self.most:
@@ -123,27 +119,23 @@ def memory_bytes(value: Any) -> float:
 
 def _amount(value: Any, kind: _Kind, fix: str) -> float:
     """The number times its unit, SI."""
+    expected = f"expected an amount of {kind.name} with its unit"
     if is_number(value):
         ways = " or ".join(f"{value:g} {unit}" for unit in kind.suggested)
         fix = f"write {ways}" if value >= 0 else fix
-        raise UnitError(Fault(f"got {shown(value)} without a unit", kind.expected, fix))
+        raise UnitError(Fault(f"got {shown(value)} without a unit", expected, fix))
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise SpecError(Fault(f"got {shown(value)}", f"{kind.expected}, {kind.more}", fix))
-    return float(match["number"]) * _factor(match["unit"], str(value), kind)
-
-
-def _factor(unit: str, text: str, kind: _Kind) -> float:
-    """One unit in SI."""
+        raise SpecError(Fault(f"got {shown(value)}", f"{expected}, {kind.more}", fix))
     try:
-        found, factor = unit_kind(unit)
+        units, factor = unit_kind(match["unit"])
     except UnitError:
-        fix = closest(unit, UNITS[kind.units])
-        got = f"got the unit {shown(unit)} in {shown(text)}"
+        got = f"got the unit {shown(match['unit'])} in {shown(value)}"
+        fix = closest(match["unit"], UNITS[kind.units])
         raise UnitError(Fault(got, f"expected a unit of {kind.name}", fix)) from None
-    if found != kind.units:
-        raise UnitError(Fault(f"got a {found}, {shown(text)}", kind.expected, kind.fix))
-    return factor
+    if units != kind.units:
+        raise UnitError(Fault(f"got a {units}, {shown(value)}", expected, kind.fix))
+    return float(match["number"]) * factor
 
 
 # The limits are far beyond any real plan: what exceeds them is a slip of the keyboard.
@@ -183,6 +175,10 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def given(self, *names: str) -> list[str]:
+        """Those of some keys that have a value."""
+        return [name for name in names if getattr(self, name) is not None]
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: Any) -> dict[str, Any]:
@@ -280,19 +276,14 @@ _KNOWN_ABSENT: dict[Key, str] = {
 }
 
 _EXPECTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     "finite_number": "a finite number",
     "string_type": "text",
     "string_unicode": "text in valid Unicode",
     "bool_type": "true or false",
     "list_type": "a list",
-    "dict_type": "a map",
-    "model_type": "a map",
-    "model_attributes_type": "a map",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a map"),
     "too_long": "at most {max_length} entries",
     "too_short": "at least {min_length} entries",
     "greater_than": "more than {gt:g}",
