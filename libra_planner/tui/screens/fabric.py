@@ -131,7 +131,7 @@ class FabricPane(Pane):
             for row in self._rows
         ]
         headers = ("busiest links (Enter: their flows)", "layer", "flows", "groups")
-        fill(self.query_one(DataTable), headers if rows else (), rows, justify="left")
+        fill(self.query_one(DataTable), headers if rows else (), rows)
         self._show_heat()
 
     def _show_heat(self) -> None:

@@ -17,6 +17,7 @@ from libra_planner.tui.session import frontier
 from libra_planner.tui.widgets.contents import Card, fill
 from libra_planner.tui.widgets.frontier_plot import FrontierPlot
 from libra_planner.tui.work import run_apart
+from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint
@@ -33,12 +34,10 @@ class FrontierPane(Pane):
         Binding("r", "compute", "Again", show=True),
     ]
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._points: tuple[FrontierPoint, ...] = ()
-        self._of: Problem | None = None
-        self._is_log = True
-        self._drawn: tuple[Any, ...] = ()
+    _points: tuple[FrontierPoint, ...] = ()
+    _of: Problem | None = None
+    _is_log = True
+    _drawn: tuple[Any, ...] = ()
 
     def compose(self) -> ComposeResult:
         with Container(id="frontier-split"):
@@ -70,29 +69,20 @@ class FrontierPane(Pane):
         self.begin("frontier", "frontier", call=call, done=self._found)
 
     def _found(self, points: tuple[FrontierPoint, ...]) -> None:
-        from libra_planner.units import format_bandwidth, format_time, format_usd
-
-        self._points = points
-        problem = self._of
-        labels = problem.topology.labels if problem else ()
+        self._points, evaluation = points, self.cockpit.evaluation
+        labels = self._of.topology.labels if self._of else ()
         table: DataTable[Text] = self.query_one(DataTable)
         rows = []
         for point in points:
             speeds = (format_bandwidth(b) for b in point.bandwidth_bytes_per_s)
             cells = (format_usd(point.cost_usd), format_time(point.step_time_s), *speeds)
             rows.append([cell.removesuffix(" GB/s") for cell in cells])
-        fill(table, ("cost", "step time", *labels), rows, justify="right")
-        table.move_cursor(row=self._nearest())
+        fill(table, ("cost", "step time", *labels), rows, str.rjust)
+        if evaluation is not None:  # The point whose cost is nearest to that of the design.
+            costs = [abs(point.cost_usd - evaluation.cost_usd) for point in points]
+            table.move_cursor(row=costs.index(min(costs)))
         self.say("up and down or a click choose a point, Enter loads it; columns in GB/s")
         self._draw()
-
-    def _nearest(self) -> int:
-        """The point whose cost is nearest to that of the design on screen."""
-        evaluation = self.cockpit.evaluation
-        if evaluation is None:
-            return 0
-        costs = [abs(point.cost_usd - evaluation.cost_usd) for point in self._points]
-        return costs.index(min(costs))
 
     def fail(self, error: Exception) -> None:
         self.query_one(DataTable).clear(columns=True)
@@ -106,12 +96,10 @@ class FrontierPane(Pane):
         if not self._points or not self.size:  # Unseen: the resize that shows it draws it.
             return
         evaluation = self.cockpit.evaluation
-        design = (evaluation.cost_usd, evaluation.step_time_s) if evaluation else None
-        if design and not (design[0] > 0 and design[1] > 0):
-            design = None
+        design = (evaluation.cost_usd, evaluation.step_time_s) if evaluation else (0.0, 0.0)
         pairs = [(point.cost_usd, point.step_time_s) for point in self._points]
         chosen = min(self.query_one(DataTable).cursor_row, len(pairs) - 1)
-        is_log = self._is_log and all(cost > 0 and time > 0 for cost, time in pairs)
+        is_log = self._is_log and all(min(pair) > 0 for pair in pairs)
         drawn = (id(self._points), chosen, design, is_log, self.size)
         if drawn == self._drawn:
             return
@@ -121,7 +109,8 @@ class FrontierPane(Pane):
         title.append("o", "cyan").append(" frontier  ").append("#", "bold").append(" chosen  ")
         title.append("X", "bold yellow").append(" on screen")
         self.query_one("#frontier-title", Static).update(title, layout=False)
-        self.query_one(FrontierPlot).show(pairs, max(chosen, 0), design, is_log=is_log)
+        shown = design if min(design) > 0 else None
+        self.query_one(FrontierPlot).show(pairs, max(chosen, 0), shown, is_log=is_log)
 
     def on_resize(self, _event: Resize) -> None:
         self.call_after_refresh(self._draw)
@@ -129,24 +118,19 @@ class FrontierPane(Pane):
     def on_data_table_row_highlighted(self, _event: DataTable.RowHighlighted) -> None:
         self._draw()
 
-    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
-        self.action_load()
-
-    def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
-        self.query_one(DataTable).move_cursor(row=event.index)
-
-    def action_load(self) -> None:
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Put the chosen point on screen as the design."""
-        from libra_planner.units import gigabytes_per_s
-
         if not self.session.current:
             self.cockpit.say("nothing loaded: the plan was edited since")
         elif self._points and self._of is self.session.problem:
-            point = self._points[self.query_one(DataTable).cursor_row]
+            point = self._points[event.cursor_row]
             vector = tuple(gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s)
             self.cockpit.change_bandwidth(vector)
-            self.session.came_from(f"frontier point {self.query_one(DataTable).cursor_row + 1}")
+            self.session.came_from(f"frontier point {event.cursor_row + 1}")
             self.cockpit.say("loaded the point as the design; 1 shows it, u takes it back")
+
+    def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
+        self.query_one(DataTable).move_cursor(row=event.index)
 
     def action_toggle_log(self) -> None:
         """Logarithmic axes or linear ones."""

@@ -22,7 +22,6 @@ from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
 from libra_planner.tui.widgets.contents import fill
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
-from libra_planner.units import gigabytes_per_s
 
 _FLICKER_S = 0.1
 """Time that a page may take before it is said that it is being read."""
@@ -50,7 +49,7 @@ class SweepPane(Pane):
     _own: str | None = None  # What the editor was given; another text is a person's.
     _known: str | None = None  # What the sweep's file was when it was read or written.
     _event: Mapping[str, Any] | None = None
-    _folder, _wrong_folder = Path("sweep"), ""
+    _folder = Path("sweep")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="sweep-left"):
@@ -86,8 +85,11 @@ class SweepPane(Pane):
         said = []
         if self._plan is None or self._is_left(self.session.path):
             said.append(self._begin(self.session.path))
-        if self._known is None and self._plan == self.session.path:
-            self._fill_in()
+        path, problem = self.session.path, self.session.problem
+        is_new = self._known is None and self._plan == path and self._is_unedited
+        if is_new and problem is not None:
+            self._own = sweeps.template(path, problem.total_bandwidth_bytes_per_s())
+            self.query_one(TextArea).text = self._own  # To begin with.
         if self.session.dirty:
             said.append("The plan has unsaved edits, which the sweep does not see: s saves.")
         if said:
@@ -111,7 +113,7 @@ class SweepPane(Pane):
         self.query_one(TextArea).text = ""
         folder = self.cockpit.folder / f"{plan.stem}-sweep"
         self.query_one("#sweep-folder", Input).value = str(folder)
-        return self._read() if self._take_folder() else self._wrong_folder
+        return self._wrong_folder() or self._read()
 
     def _read(self) -> str:
         """Show the sweep's file and its results where they are; returns what to say of them."""
@@ -131,25 +133,15 @@ class SweepPane(Pane):
         results = ", whose results are there: g goes on with it" if is_run else ": g runs it"
         return f"This is {file.name}{results}"
 
-    def _fill_in(self) -> None:
-        """A sweep to begin with, until there is another text."""
-        problem = self.session.problem
-        if self._is_unedited and problem is not None:
-            total = problem.total_bandwidth_bytes_per_s()
-            budget = None if total is None else gigabytes_per_s(total)
-            self._own = sweeps.template(self.session.path, budget)
-            self.query_one(TextArea).text = self._own
-
-    def _take_folder(self) -> bool:
-        """Turn to the folder that is typed; says what is wrong with it."""
-        self._wrong_folder = ""
+    def _wrong_folder(self) -> str:
+        """Turn to the folder that is typed; says and returns what is wrong with it."""
         try:
             text = self.query_one("#sweep-folder", Input).value
             self._folder = sweeps.typed_folder(text or "sweep")
         except PlannerError as error:
-            self._wrong_folder = str(error)
-            self.say(self._wrong_folder)
-        return not self._wrong_folder
+            self.say(str(error))
+            return str(error)
+        return ""
 
     def action_text(self) -> None:
         """Edit the axes."""
@@ -157,20 +149,20 @@ class SweepPane(Pane):
 
     def action_count(self) -> None:
         """How many designs, and how long."""
-        if not self._take_folder():
+        if self._wrong_folder():
             return
         text, file = self.query_one(TextArea).text, sweeps.file_of(self._folder)
         self.say("counting ...")
 
         def call(ticket: Ticket) -> str:
-            with ticket.on_cancel(lambda: self._ended("not counted: stopped")):
+            with ticket.on_cancel(lambda: self._end("not counted: stopped")):
                 return run_apart(partial(sweeps.count, text, file), ticket)
 
         self.begin("sweep", "counting the sweep", call=call, done=self.say)
 
     def action_run(self) -> None:
         """Run what is missing, in a process of its own."""
-        if not self._take_folder():
+        if self._wrong_folder():
             return
         folder, text = self._folder, self.query_one(TextArea).text
         is_plan = real_path(sweeps.file_of(folder)) == real_path(self.session.path)
@@ -184,7 +176,8 @@ class SweepPane(Pane):
                 file, is_new = sweeps.write(text, folder), not sweeps.is_run(folder)
                 self.app.call_later(self._begun, folder, text, is_new)
                 try:
-                    event = sweeps.run(file, folder, ticket, self._report)
+                    report = partial(self.app.call_later, self._show_state)
+                    event = sweeps.run(file, folder, ticket, report)
                 except Cancelled:
                     self._stopped(sweeps.n_there(folder))
                     raise
@@ -206,16 +199,12 @@ class SweepPane(Pane):
         if is_new or self._shown != folder:
             self._clear_page(f"rows of {folder.name} come at the end; v shows what is there")
 
-    def _report(self, event: Mapping[str, Any], best: tuple[str, ...]) -> None:
-        """Show how far a sweep is; called by its thread."""
-
-        def show() -> None:
-            self._event = event
-            if self.runs("sweep"):
-                self.say(sweeps.state_text(event))
-                self._say_best(best)
-
-        self.app.call_later(show)
+    def _show_state(self, event: Mapping[str, Any], best: tuple[str, ...]) -> None:
+        """Show how far a sweep is."""
+        self._event = event
+        if self.runs("sweep"):
+            self.say(sweeps.state_text(event))
+            self._say_best(best)
 
     def _stopped(self, there: tuple[int, int] | None = None) -> None:
         """Say what a run leaves; called when it is stopped, and once it has ended."""
@@ -223,26 +212,21 @@ class SweepPane(Pane):
         if there is None and event is not None:
             there = event["n_done"], event["n_designs"]
         kept = f": {there[0]:,} of {there[1]:,} designs are there, g goes on" if there else ""
-        self._ended(f"stopped{kept or ' before anything was solved'}")
+        self._end(f"stopped{kept or ' before anything was solved'}")
 
-    def _ended(self, text: str) -> None:
-        """Say how work ended, unless other work has begun."""
-
-        def show() -> None:
-            if not self.runs("sweep"):
-                self.say(text)
-
-        self.app.call_later(show)
+    def _end(self, text: str) -> None:
+        """Say how work ended, unless other work has begun; called by any thread."""
+        self.app.call_later(lambda: None if self.runs("sweep") else self.say(text))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if self._take_folder():
+        if not self._wrong_folder():
             self.say(self._read())
             self.take_focus()
 
     def action_view(self) -> None:
         """The best designs, the frontier, all rows."""
-        if not self._take_folder():
+        if self._wrong_folder():
             return
         views = sweeps.VIEWS
         self._view = views[(views.index(self._view) + 1) % len(views)]
@@ -281,7 +265,7 @@ class SweepPane(Pane):
         columns = on_screen(page.answer.columns, page.axes)
         headings = [one.padded(one.label) for one in columns]
         cells = [[one.padded(one.cell(row[one.name])) for one in columns] for row in rows]
-        fill(table, headings, cells, justify="left")
+        fill(table, headings, cells)
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
         self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"

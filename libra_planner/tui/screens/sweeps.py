@@ -16,7 +16,7 @@ from libra_planner.sweeps.results import Answer, Results
 from libra_planner.sweeps.store import MANIFEST, Layout, RunDirectory, faults_of_writing, index_of
 from libra_planner.sweeps.template import design_plan
 from libra_planner.tui.files import real_path, typed_path
-from libra_planner.units import format_bytes, format_time
+from libra_planner.units import format_bytes, format_time, gigabytes_per_s
 
 if TYPE_CHECKING:
     from libra_planner.sweeps.spec import Sweep
@@ -67,9 +67,9 @@ class Page:
     axes: tuple[str, ...]
 
 
-def template(plan: Path, total_GBps: float | None) -> str:
+def template(plan: Path, total_bytes_per_s: float | None) -> str:
     """A sweep of the plan's budget to begin with."""
-    high = total_GBps or 1000.0
+    high = gigabytes_per_s(total_bytes_per_s or 0.0) or 1000.0
     low, step = high / 5, high / 20
     return (
         "# Axes replace {names} below; any key of the plan can be one.\n"
@@ -105,7 +105,7 @@ def _probed_sweep(file: Path, text: str) -> Sweep:
     return sweep
 
 
-State = Callable[[Mapping[str, Any], tuple[str, ...]], None]
+State = Callable[[Mapping[str, Any], tuple[str, ...]], object]
 """Takes the state of a sweep, as ``--json-progress`` gives it, and the best of each objective."""
 
 

@@ -9,11 +9,12 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
-from textual.events import Click, Resize
+from textual.events import Click
 from textual.geometry import Size
 from textual.widget import Widget
 
 from libra_planner.tui.session import Bandwidth
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BUTTONS = " [-][+]"
@@ -68,12 +69,6 @@ def changed_bandwidth(bandwidth_GBps: Bandwidth, dim: int, by: float) -> Bandwid
     return tuple(values)
 
 
-def _number(bandwidth_GBps: float) -> str:
-    from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
-
-    return format_bandwidth(bandwidth_GBps * BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
-
-
 class Bandwidths(Widget, can_focus=True):
     """The bars.
 
@@ -124,7 +119,8 @@ class Bandwidths(Widget, can_focus=True):
             return Text("no valid plan yet", "italic")
         wide, width = self.size.width >= _WIDE, self.size.width
         names = [f"{row.label} {row.tier}" for row in self._rows]
-        numbers = [_number(value) for value in self._values]
+        speeds = (format_bandwidth(value * BYTES_PER_S_PER_GBPS) for value in self._values)
+        numbers = [speed.removesuffix(" GB/s") for speed in speeds]
         cells = max(map(len, names)), max(map(len, numbers))
         fixed = 2 + cells[0] + 1 + 1 + cells[1] + 6 + len(_BUTTONS) + (_NOTE_CELLS if wide else 0)
         n_cells = max(_LEAST_BAR, width - fixed)
@@ -155,19 +151,13 @@ class Bandwidths(Widget, can_focus=True):
         if offset is None or not 1 <= offset.y <= len(self._rows):
             return
         self._dim = offset.y - 1
-        line = self._line_width()
+        line = self.render().split("\n")[1].cell_len
         if line - 3 <= offset.x < line:
             self.action_change(1)
         elif line - 6 <= offset.x < line - 3:
             self.action_change(-1)
         elif event.chain == 2:
             self.action_type()
-        self.refresh()
-
-    def _line_width(self) -> int:
-        return self.render().split("\n")[1].cell_len if self._rows else 0
-
-    def on_resize(self, _event: Resize) -> None:
         self.refresh()
 
     def action_choose(self, by: int) -> None:

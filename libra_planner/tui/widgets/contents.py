@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -54,8 +54,7 @@ def fill(
     table: DataTable[Any],
     headers: Sequence[str],
     rows: Sequence[Sequence[str]],
-    *,
-    justify: Literal["left", "right"],
+    align: Callable[[str, int], str] = str.ljust,
 ) -> None:
     """Replace what a table shows; a row has a cell for every header.
 
@@ -65,8 +64,7 @@ def fill(
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> Text:
-        aligned = str.ljust if justify == "left" else str.rjust
-        return Text(_GAP.join(map(aligned, cells, widths)), no_wrap=True)
+        return Text(_GAP.join(map(align, cells, widths)), no_wrap=True)
 
     table.clear(columns=True)
     table.add_column(line(headers), width=len(line(headers)))

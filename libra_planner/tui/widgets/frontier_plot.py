@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,12 +14,16 @@ from textual.events import Click
 from textual.message import Message
 from textual_plot import AxisFormatter, HiResMode, PlotWidget
 
+from libra_planner.units import format_time, format_usd
+
 _MARGIN = 0.06
 _HALF_LABEL = 3
 """Cells of an amount beyond the middle of it."""
 _POINT, _CHOSEN, _DESIGN = "o", "#", "X"
+_IDLE_ZEROS = re.compile(r"\.?0+(?=\D*$)")
 
 
+@dataclass(frozen=True)
 class UnitFormatter(AxisFormatter):
     """Round ticks of a quantity, on an axis of the quantity or of its decimal logarithm.
 
@@ -29,21 +34,15 @@ class UnitFormatter(AxisFormatter):
     room : fraction of the axis that has no ticks at its end, where their labels would be cut.
     """
 
-    def __init__(
-        self,
-        shown: Callable[[float], str],
-        most_ticks: int,
-        *,
-        is_log: bool,
-        room: float = 0.0,
-    ) -> None:
-        self._shown, self._most_ticks, self._is_log = shown, most_ticks, is_log
-        self._room = room
+    shown: Callable[[float], str]
+    most_ticks: int
+    is_log: bool
+    room: float = 0.0
 
     def get_ticks(self, min_: float, max_: float, max_ticks: int = 8) -> list[float]:
-        max_ -= self._room * (max_ - min_)
-        max_ticks = min(max(max_ticks, 12), self._most_ticks)
-        if not self._is_log:
+        max_ -= self.room * (max_ - min_)
+        max_ticks = min(max(max_ticks, 12), self.most_ticks)
+        if not self.is_log:
             return _round_ticks(min_, max_, max_ticks)
         low, high = 10.0**min_, 10.0**max_
         powers = range(math.floor(min_), math.ceil(max_) + 1)
@@ -57,7 +56,7 @@ class UnitFormatter(AxisFormatter):
         return [math.log10(x) for x in inside]
 
     def get_labels_for_ticks(self, ticks: Sequence[float]) -> list[str]:
-        return [self._shown(10.0**tick if self._is_log else tick) for tick in ticks]
+        return [self.shown(10.0**tick if self.is_log else tick) for tick in ticks]
 
 
 def _round_ticks(low: float, high: float, most: int) -> list[float]:
@@ -104,19 +103,21 @@ class FrontierPlot(PlotWidget):
         is_log: bool,
     ) -> None:
         """Draw points of (cost in USD, step time in s)."""
-        from libra_planner.units import format_time
-
         transform = np.log10 if is_log else np.asarray
         self._xy = transform(np.array(points, dtype=float).reshape(-1, 2))
         self.clear()
         across, down = max(self.size.width // 14, 2), max(self.size.height // 3, 2)
         room = min(_HALF_LABEL / max(self.size.width - self.margin_left - 2, 1), 0.5)
-        self.set_x_formatter(UnitFormatter(_short_usd, across, is_log=is_log, room=room))
-        self.set_y_formatter(UnitFormatter(_short_time(format_time), down, is_log=is_log))
+        self.set_x_formatter(UnitFormatter(_short_usd, across, is_log, room))
+        self.set_y_formatter(UnitFormatter(_short_time, down, is_log))
         drawn = self._xy
         if design is not None:
             drawn = np.vstack([drawn, transform(np.array(design))])
-        self._set_limits(drawn)
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
+        margin = np.maximum((high - low) * _MARGIN, 1e-6 + 1e-3 * np.abs(high))
+        (left, bottom), (right, top) = (low - margin).tolist(), (high + margin).tolist()
+        self.set_xlimits(left, right)
+        self.set_ylimits(bottom, top)
         x, y = self._xy.T
         self.plot(x, y, line_style="cyan", hires_mode=HiResMode.BRAILLE)
         self.scatter(x, y, marker=_POINT, marker_style="cyan")
@@ -124,12 +125,6 @@ class FrontierPlot(PlotWidget):
             self.scatter(x[[chosen]], y[[chosen]], marker=_CHOSEN, marker_style="bold")
         if design is not None:
             self.scatter(drawn[-1:, 0], drawn[-1:, 1], marker=_DESIGN, marker_style="bold yellow")
-
-    def _set_limits(self, drawn: np.ndarray) -> None:
-        low, high = drawn.min(axis=0), drawn.max(axis=0)
-        room = np.maximum((high - low) * _MARGIN, 1e-6 + 1e-3 * np.abs(high))
-        self.set_xlimits(float(low[0] - room[0]), float(high[0] + room[0]))
-        self.set_ylimits(float(low[1] - room[1]), float(high[1] + room[1]))
 
     def on_click(self, event: Click) -> None:
         if not len(self._xy):
@@ -148,20 +143,13 @@ def _short_usd(usd: float) -> str:
     >>> _short_usd(10e6), _short_usd(1.5e6), _short_usd(100), _short_usd(0)
     ('$10M', '$1.5M', '$100', '$0')
     """
-    from libra_planner.units import format_usd
-
-    return re.sub(r"\.?0+(?=\D*$)", "", format_usd(usd), count=1)
+    return _IDLE_ZEROS.sub("", format_usd(usd), count=1)
 
 
-def _short_time(format_time: Callable[[float], str]) -> Callable[[float], str]:
+def _short_time(seconds: float) -> str:
     """A time without the zeros that a tick has no use for.
 
-    >>> _short_time(lambda seconds: f"{seconds:.3f} s")(1.5)
-    '1.5 s'
+    >>> _short_time(1.5), _short_time(0.1), _short_time(20)
+    ('1.5 s', '100 ms', '20 s')
     """
-
-    def shown(seconds: float) -> str:
-        number, _, unit = format_time(seconds).partition(" ")
-        return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
-
-    return shown
+    return _IDLE_ZEROS.sub("", format_time(seconds), count=1)
