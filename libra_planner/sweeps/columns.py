@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import truediv
 from typing import Any, Final
 
 from libra_planner.registry import Registry
@@ -210,10 +211,6 @@ def _gap(objective: Any, lower_bound: Any) -> Any:
     return (objective - lower_bound) / lower_bound
 
 
-def _ratio(numerator: Any, denominator: Any) -> Any:
-    return numerator / denominator
-
-
 def _finite_ratio(numerator: Any, denominator: Any) -> Any:
     ratio = numerator / denominator
     ratio[abs(ratio) == math.inf] = math.nan
@@ -221,9 +218,8 @@ def _finite_ratio(numerator: Any, denominator: Any) -> Any:
 
 
 def _of_optima(status: Any, flags: Any) -> list[bool | None]:
-    return [
-        bool(flag) if one == "optimal" else None for one, flag in zip(status, flags, strict=True)
-    ]
+    pairs = zip(status, flags, strict=True)
+    return [bool(flag) if one == "optimal" else None for one, flag in pairs]
 
 
 def _text_or_null(texts: Any) -> list[str | None]:
@@ -344,7 +340,7 @@ register(
     _shown("step_time_s", "by the plan's model", screen=2, in_words=True),
     _shown(
         "seconds_per_sequence", "step time over the sequences of a step (C6)",
-        ("step_time_s", "n_sequences"), _ratio, unit="s", heading="time/seq.", screen=9,
+        ("step_time_s", "n_sequences"), truediv, unit="s", heading="time/seq.", screen=9,
     ),
     _shown("cost_usd", "of the network, with the fixed cost", screen=4, in_words=True),
     _shown(
@@ -382,7 +378,7 @@ register(
     ),
     _checked(
         "effective_seconds_per_sequence", "that over the sequences of a step",
-        ("effective_step_time_s", "n_sequences"), _ratio,
+        ("effective_step_time_s", "n_sequences"), truediv,
         unit="s", heading="eff./seq.", screen=10,
     ),
     _message(

@@ -14,12 +14,12 @@ from libra_planner.files import output
 from libra_planner.plain_text import visible
 from libra_planner.sweeps.results import Results
 
-_FORMATS = (".svg", ".png", ".pdf")
 _DATELESS: dict[str, dict[str, None]] = {
-    "svg": {"Date": None},
-    "png": {},
-    "pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+    ".png": {},
+    ".pdf": {"CreationDate": None},
 }
+"""Formats, and what keeps the date out of them."""
 _SETTINGS: Any = {
     "svg.hashsalt": "libra-planner",
     "svg.fonttype": "none",
@@ -47,8 +47,8 @@ def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None
         For other file formats, unknown axes, or paths that cannot be written.
     """
     for file in files:
-        if Path(file).suffix not in _FORMATS:
-            expected = f"expected a name ending in {', '.join(_FORMATS)}"
+        if Path(file).suffix not in _DATELESS:
+            expected = f"expected a name ending in {', '.join(_DATELESS)}"
             raise SpecError(Fault(f"got {file!r}", expected, "", "", Place("--plot")))
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -65,20 +65,21 @@ def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None
             _frontier(results, axes)
         for file in files:
             with output(Path(file)) as image:
-                kind = Path(file).suffix[1:]
+                kind = Path(file).suffix
                 # The same results give the same bytes: no date inside (C12).
-                figure.savefig(image, format=kind, metadata=_DATELESS[kind])
+                figure.savefig(image, format=kind[1:], metadata=_DATELESS[kind])
 
 
 def _frontier(results: Results, axes: Any) -> None:
     time, cost = results.time_column, results.need("cost_usd")
     query = f"SELECT {cost}, {time} FROM designs WHERE {results.ranked} ORDER BY row"
-    every = np.array(results.sql(query).rows, dtype=np.float64).reshape(-1, 2)
     front = [(row[cost], row[time]) for row in results.pareto().dicts()]
-    best = np.array(front, dtype=np.float64).reshape(-1, 2)
-    axes.plot(every[:, 0] * _PER_MILLION, every[:, 1], ".", color="0.75", label="designs")
-    best[:, 0] *= _PER_MILLION
-    axes.plot(best[:, 0], best[:, 1], "-o", markersize=3, drawstyle="steps-pre", label="frontier")
+    every, best = (
+        np.array(points, dtype=np.float64).reshape(-1, 2).T * [[_PER_MILLION], [1]]
+        for points in (results.sql(query).rows, front)
+    )
+    axes.plot(*every, ".", color="0.75", label="designs")
+    axes.plot(*best, "-o", markersize=3, drawstyle="steps-pre", label="frontier")
     axes.set(xlabel="cost, M$", ylabel=_label(time))
     axes.legend()
 
@@ -87,9 +88,8 @@ def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> l
     """Columns of the fastest design at each combination of the values of some axes."""
     for name in names:
         if name not in results.axes:
-            fix = closest(name, results.axes)
-            got = f"got {name!r}"
-            raise SpecError(Fault(got, "expected an axis of the sweep", fix, "", Place("--x, --y")))
+            expected, fix = "expected an axis of the sweep", closest(name, results.axes)
+            raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
     return results.fastest(names, wanted).dicts()
 
 

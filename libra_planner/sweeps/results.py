@@ -33,30 +33,21 @@ def connection_to(folder: Path) -> Any:
 
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
-    if "\\" in str(folder) or not is_unicode(str(folder)):
-        _hold(connection, folder)
+    if "\\" in str(folder) or not is_unicode(str(folder)):  # DuckDB knows no way to write it.
+        import pyarrow as pa
+
+        parts = [table_of(path) for path in sorted(folder.glob("part-*.parquet"))]
+        connection.execute("SET enable_external_access = false")
+        connection.register("designs", pa.concat_tables(parts))
     else:
-        _view(connection, str(folder).replace("'", "''"))
+        name = str(folder).replace("'", "''")
+        escaped = glob.escape(name)  # No [, * or ? of its name is a pattern.
+        connection.execute(f"SET allowed_directories = ['{name}', '{escaped}']")
+        connection.execute("SET enable_external_access = false")
+        files = f"{escaped}/part-*.parquet"
+        connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
     connection.execute("SET lock_configuration = true")
     return connection
-
-
-def _view(connection: Any, folder: str) -> None:
-    """Let queries read the parts where they are."""
-    escaped = glob.escape(folder)  # No [, * or ? of its name is a pattern.
-    connection.execute(f"SET allowed_directories = ['{folder}', '{escaped}']")
-    connection.execute("SET enable_external_access = false")
-    files = f"{escaped}/part-*.parquet"
-    connection.execute(f"CREATE VIEW designs AS SELECT * FROM read_parquet('{files}')")
-
-
-def _hold(connection: Any, folder: Path) -> None:
-    """Hold all parts in memory: of a folder whose name DuckDB knows no way to write."""
-    import pyarrow as pa
-
-    parts = sorted(folder.glob("part-*.parquet"))
-    connection.execute("SET enable_external_access = false")
-    connection.register("designs", pa.concat_tables([table_of(path) for path in parts]))
 
 
 SAME = 1e-9
@@ -271,9 +262,9 @@ class Results:
             raise SpecError(Fault(_error_text(error), "", fix, "", self.directory.place)) from None
 
     def _answer(self, query: str) -> Answer:
-        relation = self._connection.execute(query)
-        columns = tuple(column[0] for column in relation.description or ())
-        return Answer(columns, tuple(map(tuple, relation.fetchall())))
+        found = self._connection.execute(query)
+        columns = tuple(column[0] for column in found.description or ())
+        return Answer(columns, tuple(map(tuple, found.fetchall())))
 
     @cached_property
     def _connection(self) -> Any:
@@ -385,8 +376,7 @@ class Results:
     def _arrays(self, figures: str, which: str) -> dict[str, Any]:
         """Row numbers and figures of designs as arrays, masked where there are nulls."""
         query = f"SELECT row, {figures} FROM designs WHERE {which} ORDER BY row"
-        found: dict[str, Any] = self._connection.execute(query).fetchnumpy()
-        return found
+        return dict(self._connection.execute(query).fetchnumpy())
 
     def _rows(self, rows: NDArray[np.int64], order: str) -> Answer:
         """What people want to see of some designs."""

@@ -72,8 +72,13 @@ class Space:
         if self.sampled is not None:
             return self.sampled[:, start:stop]
         ranks = np.arange(start, stop, dtype=np.int64)
-        first, rest = np.divmod(ranks, self._n_rest)
-        return self._decoded(self._passing(first) * self._n_rest + rest)
+        firsts, rest = np.divmod(ranks, self._n_rest)
+        blocks = np.searchsorted(self._starts, firsts, side="right") - 1
+        found = np.empty_like(ranks)
+        for block in np.unique(blocks).tolist():
+            here = blocks == block
+            found[here] = self._passing(block)[firsts[here] - self._starts[block]]
+        return _digits(found * self._n_rest + rest, self._sizes)
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
@@ -94,47 +99,33 @@ class Space:
     def _starts(self) -> NDArray[np.int64]:
         """Passing combinations of the filtered axes before each block, and in all of them."""
         n = math.prod(self._sizes[: self._n_filtered])
-        counts = [int(self._mask(i).sum()) for i in range(-(-n // BLOCK))]
+        counts = [len(self._passing(block)) for block in range(-(-n // BLOCK))]
         return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
-    def _mask(self, block: int) -> Mask:
-        """Which of a block's combinations of the filtered axes pass."""
-        n = math.prod(self._sizes[: self._n_filtered])
-        index = np.arange(block * BLOCK, min((block + 1) * BLOCK, n), dtype=np.int64)
-        sizes = self._sizes[: self._n_filtered]
-        digits = np.array(np.unravel_index(index, sizes)) if sizes else np.zeros((0, len(index)))
-        return passing_mask(self.axes, self.filters, digits.astype(np.int32))
-
-    def _passing(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Combinations of the filtered axes by their rank among those that pass."""
-        blocks = np.searchsorted(self._starts, ranks, side="right") - 1
-        found = np.empty_like(ranks)
-        for block in np.unique(blocks):
-            here = blocks == block
-            found[here] = self._passing_of(int(block))[ranks[here] - self._starts[block]]
-        return found
-
-    def _passing_of(self, block: int) -> NDArray[np.int64]:
+    def _passing(self, block: int) -> NDArray[np.int64]:
         """Passing combinations of a block; the last block asked for is kept."""
         if block not in self._last:
+            sizes = self._sizes[: self._n_filtered]
+            last = min((block + 1) * BLOCK, math.prod(sizes))
+            index = np.arange(block * BLOCK, last, dtype=np.int64)
             self._last.clear()
-            self._last[block] = np.flatnonzero(self._mask(block)) + block * BLOCK
+            self._last[block] = index[passing_mask(self.axes, self.filters, _digits(index, sizes))]
         return self._last[block]
 
-    def _decoded(self, index: NDArray[np.int64]) -> Digits:
-        if not self._sizes:
-            return np.zeros((0, len(index)), dtype=np.int32)
-        return np.array(np.unravel_index(index, self._sizes), dtype=np.int32)
+
+def _digits(index: NDArray[np.int64], sizes: tuple[int, ...]) -> Digits:
+    found = np.unravel_index(index, sizes) if sizes else np.zeros((0, len(index)))
+    return np.array(found, dtype=np.int32)
 
 
 def passing_mask(axes: Sequence[Axis], filters: Iterable[Expression], digits: Digits) -> Mask:
     """Which designs meet all filters, shape (n,); a division by zero meets none."""
-    rows = dict(zip((axis.name for axis in axes), range(len(digits)), strict=False))
-    tables = {axis.name: axis for axis in axes}
+    found = {axis.name: (axis, row) for axis, row in zip(axes, digits, strict=False)}
     mask = np.ones(digits.shape[1], dtype=bool)
     with np.errstate(all="ignore"):
         for expression in filters:
-            values = {name: tables[name].array[digits[rows[name]]] for name in expression.names}
+            used = [found[name] for name in expression.names]
+            values = {axis.name: axis.array[row] for axis, row in used}
             mask &= expression.value(values)
             mask &= np.logical_not(expression.divides_by_zero(values))
     return mask
@@ -174,17 +165,24 @@ def sample_digits(space: Space, sample: SampleSpec, seed: int) -> Digits:
     if sample.n > space.n_combinations:
         got = f"got n {sample.n:,} of {space.n_combinations:,} combinations"
         raise SpecError(Fault(got, "expected no more than there are", "leave sample out", "sample"))
-    rng = np.random.default_rng(seed)
+    rng, n_axes, n_drawn = np.random.default_rng(seed), len(space.axes), max(sample.n, 1000)
     if sample.method == "lhs":
-        return _latin_hypercube(space, sample.n, rng)
-    return _random(space, sample.n, rng)
+        from scipy.stats import qmc
 
-
-def _latin_hypercube(space: Space, n: int, rng: np.random.Generator) -> Digits:
-    from scipy.stats import qmc
-
-    unit = qmc.LatinHypercube(d=len(space.axes), rng=rng).random(n).T
-    return _distinct(_passing_digits(space, unit))
+        unit = qmc.LatinHypercube(d=n_axes, rng=rng).random(sample.n).T
+        return _distinct(_passing_digits(space, unit))
+    found = np.empty((n_axes, 0), dtype=np.int32)
+    for _ in range(_ROUNDS):
+        both = np.concatenate(
+            [found, _passing_digits(space, rng.random((n_axes, n_drawn)))], axis=1
+        )
+        order, first = _sorted(both)  # Those of before are the first of their kind.
+        found = both[:, np.sort(order[first])][:, : sample.n]
+        if found.shape[1] == sample.n:
+            return _distinct(found)
+    got = f"got {found.shape[1]:,} designs that pass after {_ROUNDS} draws of {n_drawn:,}"
+    fix = "enumerate (leave sample out), or ask for fewer"
+    raise SpecError(Fault(got, f"expected {sample.n:,}", fix, "sample"))
 
 
 def _passing_digits(space: Space, unit: NDArray[np.float64]) -> Digits:
@@ -193,28 +191,6 @@ def _passing_digits(space: Space, unit: NDArray[np.float64]) -> Digits:
     digits = np.minimum(unit * sizes, sizes - 1).astype(np.int32)
     kept: Digits = digits[:, passing_mask(space.axes, space.filters, digits)]
     return kept
-
-
-def _random(space: Space, n: int, rng: np.random.Generator) -> Digits:
-    found = np.empty((len(space.axes), 0), dtype=np.int32)
-    for _ in range(_ROUNDS):
-        new = _passing_digits(space, rng.random((len(space.axes), max(n, 1000))))
-        fresh = _new(found, new)
-        found = np.concatenate([found, fresh[:, : n - found.shape[1]]], axis=1)
-        if found.shape[1] == n:
-            return _distinct(found)
-    got = f"got {found.shape[1]:,} designs that pass after {_ROUNDS} draws of {max(n, 1000):,}"
-    fix = "enumerate (leave sample out), or ask for fewer"
-    raise SpecError(Fault(got, f"expected {n:,}", fix, "sample"))
-
-
-def _new(found: Digits, more: Digits) -> Digits:
-    """Those of ``more`` that are not in ``found`` and the first of their kind, in order."""
-    both = np.concatenate([found, more], axis=1)
-    order, first = _sorted(both)
-    keep = np.zeros(both.shape[1], dtype=bool)
-    keep[order[first]] = True
-    return both[:, keep][:, found.shape[1] :]
 
 
 def _distinct(digits: Digits) -> Digits:
