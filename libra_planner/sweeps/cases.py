@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch, structure_key
+from libra_planner.optimizer.programs.plans import BatchProgram, structure_key
 from libra_planner.plan.prices import fixed_cost, load_price_book
 from libra_planner.plan.problem import build_plan
 from libra_planner.plan.training import plan_spec
@@ -117,11 +117,6 @@ class Case:
             prices = replace(base.prices, usd_per_Bps=tuple(price.tolist()), parts=parts)
             base = replace(base, prices=prices)
         return Case(self.template, values, base, self.lines)
-
-    @property
-    def is_batched(self) -> bool:
-        """Whether a batch can solve its designs."""
-        return fits_a_batch(self.base)
 
     @cached_property
     def fixed_cost_axes(self) -> frozenset[str]:

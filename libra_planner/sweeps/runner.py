@@ -83,7 +83,7 @@ def estimate(sweep: Sweep) -> Estimate:
         part = solve_part(solver, chunk)
         if part.seconds >= _FAST_S:
             break
-    routed_per_structure = solver.checker.n_routed / len(chunk.alike(job.template.heavy))
+    routed_per_structure = solver.n_routed / len(chunk.alike(job.template.heavy))
     n_routed = min(n, round(n_structures * routed_per_structure))
     route_s = _route_s(sweep, job) if n_routed else 0.0
     return Estimate(
@@ -105,7 +105,7 @@ def _route_s(sweep: Sweep, job: Job) -> float:
         solver, chunk = Solver(job), chunk_between(sweep, row, row + 1)
         solver.case(chunk, 0)
         first_s, again_s = (solve_part(solver, chunk).seconds for _ in range(2))
-        if solver.checker.n_routed:
+        if solver.n_routed:
             times.append(max(first_s - again_s, 0.0))
     return mean(times or [0.0])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from libra_planner.check.links import link_check
+from libra_planner.check.phases import CheckMemo
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import equal_bandwidth
 from libra_planner.optimizer.optimize import (
@@ -21,15 +23,16 @@ from libra_planner.optimizer.optimize import (
     batch_optimize,
     optimize_program,
 )
-from libra_planner.optimizer.programs.plans import BatchProgram
+from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.quantities import TOTAL
+from libra_planner.routing.loads import distribution
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
-from libra_planner.sweeps.spec import Checker, CheckSettings, Chunk, Job, Rows
+from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
 from libra_planner.sweeps.store import SWEEP_HASH
 from libra_planner.sweeps.template import OBJECTIVE_KEY
 
@@ -93,6 +96,7 @@ _MOST_CASES = 64
 
 
 Texts: TypeAlias = NDArray[np.object_]
+Objects: TypeAlias = NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -212,12 +216,14 @@ class Solver:
     Parameters
     ----------
     job : the sweep.
-    checker : checks links, where the sweep asks for it.
+    memo : what was routed, where the sweep asks for it.
+    n_routed : designs for which something had to be routed.
     """
 
     job: Job
-    checker: Checker = field(default_factory=Checker)
-    _cases: OrderedDict[tuple[str, ...], Case | SpecError] = field(default_factory=OrderedDict)
+    memo: CheckMemo = field(default_factory=CheckMemo)
+    n_routed: int = 0
+    _cases: dict[tuple[str, ...], Case | SpecError] = field(default_factory=dict)
 
     def solved(self, chunk: Chunk) -> SolvedChunk:
         """Optima of a chunk.
@@ -233,57 +239,54 @@ class Solver:
         [0.8743, 0.7224]
         """
         result = SolvedChunk.empty(chunk, self.job)
-        found: list[Piece] = []
-        single: dict[int, Problem] = {}
-        for rows in chunk.alike(self.job.template.structural):
-            found += self._pieces(chunk, rows, result, single)
+        problems = np.full(chunk.n, None, dtype=object)
         by_key: dict[object, list[Piece]] = {}
-        for piece in found:
-            by_key.setdefault(piece.key, []).append(piece)
+        for rows in chunk.alike(self.job.template.structural):
+            for piece in self._pieces(chunk, rows, result, problems):
+                by_key.setdefault(piece.key, []).append(piece)
         for parts in by_key.values():
             self._solve(parts, result)
         if self.job.check:
-            self._check(self.job.check, found, single, result)
+            self._check(self.job.check, problems, result)
         return result
 
-    def _check(
-        self,
-        settings: CheckSettings,
-        found: Sequence[Piece],
-        single: dict[int, Problem],
-        result: SolvedChunk,
-    ) -> None:
-        """The links of every optimum, for which its rules do not matter."""
-        problems = {int(row): piece.case.base for piece in found for row in piece.rows} | single
+    def _check(self, settings: CheckSettings, problems: Objects, result: SolvedChunk) -> None:
+        """The links of every optimum, bit by bit as ``check`` has them: rules do not matter."""
         for row in np.flatnonzero(result.status == OPTIMAL):
-            problem = problems[int(row)]
+            problem, n_before = problems[row], self.memo.rounds.n_made
             bandwidth = result.bandwidth_bytes_per_s[row, : problem.topology.n_dims]
             try:
-                links = self.checker.checked(settings, problem, bandwidth)
+                links = link_check(problem, bandwidth, memo=self.memo)
+                report = links.report(settings.policy, seeds=settings.seeds)
+                fim, effective_s = map(
+                    distribution, (report.fim_percent, report.effective_step_time_s)
+                )
             except SpecError as error:
                 result.check_message[row] = str(error)
                 continue
-            for name, value in links.items():
-                getattr(result, name)[row] = value
+            result.fim_percent[row], result.effective_step_time_s[row] = fim.mean, effective_s.mean
+            result.fim_floor_percent[row] = report.fim_floor_percent
+            self.n_routed += self.memo.rounds.n_made > n_before
 
     def _pieces(
-        self, chunk: Chunk, rows: Rows, result: SolvedChunk, single: dict[int, Problem]
-    ) -> list[Piece]:
-        """The batches of one structure; what no batch holds is solved at once, into ``single``."""
+        self, chunk: Chunk, rows: Rows, result: SolvedChunk, problems: Objects
+    ) -> Iterable[Piece]:
+        """The batches of one structure; what no batch holds is solved at once."""
         case = self.case(chunk, int(rows[0]))
         if isinstance(case, SpecError):
             result.message[rows] = str(case)
             return []
+        problems[rows] = case.base
         result.kinds[rows] = case.base.objective
         result.n_sequences[rows] = case.base.step.n_sequences or np.nan
         memories = case.base.step.memories.values()
         result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
         sharded = max((m.sharded_bytes for m in memories), default=np.nan)
         result.sharded_memory_bytes[rows] = sharded
-        if not case.is_batched:
-            single |= self._one_by_one(chunk, rows, result)
-            return []
-        return list(pieces(case, chunk, rows, result.message))
+        if fits_a_batch(case.base):
+            return pieces(case, chunk, rows, result.message)
+        self._one_by_one(chunk, rows, result, problems)
+        return []
 
     def case(self, chunk: Chunk, row: int) -> Case | SpecError:
         """The case of a design, from the last ones if it is there."""
@@ -298,11 +301,9 @@ class Solver:
         heavy = self.job.template.heavy
         key = ("heavy", *(repr(value) for name, value in values.items() if name in heavy))
         sibling = self._cases.get(key)
-        try:
-            if isinstance(sibling, Case) and sibling.is_batched:
+        if isinstance(sibling, Case) and fits_a_batch(sibling.base):
+            with suppress(SpecError):  # Built in full it says the same with its place.
                 return sibling.variant(values)
-        except SpecError:  # Built in full it says the same with its place.
-            sibling = None
         try:
             case = Case.of(self.job.template, values)
         except SpecError as error:
@@ -312,15 +313,14 @@ class Solver:
 
     def _keep(self, key: tuple[str, ...], case: Case | SpecError) -> None:
         self._cases[key] = case
-        while len(self._cases) > _MOST_CASES:
-            self._cases.popitem(last=False)
+        if len(self._cases) > _MOST_CASES:
+            del self._cases[next(iter(self._cases))]
 
-    def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk) -> dict[int, Problem]:
+    def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk, problems: Objects) -> None:
         """Designs with options, open choices or relative groups: plan by plan."""
-        problems: dict[int, Problem] = {}
         for row in map(int, rows):
             try:
-                problem = plan_of(self.job, chunk, row)
+                problem = problems[row] = plan_of(self.job, chunk, row)
                 solved = batch_optimize([problem])
             except SpecError as error:
                 result.message[row] = str(error)
@@ -331,8 +331,6 @@ class Solver:
                 fastest = fastest_alternative(problem, bandwidth)  # Of chunks left open, if any.
                 equal_s[0] = equal_bandwidth(fastest, bandwidth).step_time_s
             _put(result, np.array([row]), solved, equal_s)
-            problems[row] = problem
-        return problems
 
     def _solve(self, parts: Sequence[Piece], result: SolvedChunk) -> None:
         """Pieces of one key, solved at once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner import __version__
-from libra_planner.check.links import link_check
-from libra_planner.check.phases import CheckMemo
 from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, SpecError
-from libra_planner.problem import Problem
 from libra_planner.reading.document import Document, Key, parse_document, read_document
 from libra_planner.reading.models import FaultCollector, validated
-from libra_planner.routing.loads import distribution
 from libra_planner.routing.policy import Policy, policy_with
-from libra_planner.step.expression import Array
 from libra_planner.sweeps.axes import (
     Axis,
     SweepFile,
@@ -68,49 +63,6 @@ class CheckSettings:
         first, n_seeds = (self.seeds.start, len(self.seeds)) if self.seeds else (0, None)
         drawn = {"seed": first, "seeds": n_seeds, "algorithms": "faster"}
         return vars(self.policy) | drawn
-
-
-@dataclass
-class Checker:
-    """Checks designs one after the other, and keeps what they have in common.
-
-    Parameters
-    ----------
-    memo : what was routed.
-    n_routed : designs for which something had to be routed.
-    """
-
-    memo: CheckMemo = field(default_factory=CheckMemo)
-    n_routed: int = 0
-
-    def checked(
-        self, settings: CheckSettings, problem: Problem, bandwidth_Bps: Array
-    ) -> dict[str, float]:
-        """The links of a design as means over the seeds, bit by bit what ``check`` says of them.
-
-        FIM is of the most unbalanced dimension (C10), its floor the least that any routing of
-        whole flows can reach; nan where no flow crosses switches.
-
-        Parameters
-        ----------
-        settings : how they are routed.
-        problem : from a plan.
-        bandwidth_Bps : shape (n_dims,), byte/s.
-
-        Raises
-        ------
-        SpecError
-            For a design that cannot be built, or whose failures cut hosts off.
-        """
-        before = self.memo.rounds.n_made
-        links = link_check(problem, bandwidth_Bps, memo=self.memo)
-        report = links.report(settings.policy, seeds=settings.seeds)
-        self.n_routed += self.memo.rounds.n_made > before
-        return {
-            "fim_percent": distribution(report.fim_percent).mean,
-            "fim_floor_percent": report.fim_floor_percent,
-            "effective_step_time_s": distribution(report.effective_step_time_s).mean,
-        }
 
 
 _RESERVED_STARTS = ("best_", "n_designs", "n_optimal", "ranked_")
@@ -176,15 +128,15 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     filters = _filters(spec, axes, faults)
     check = None
     if spec.check is not None:
-        options = spec.check.model_dump()
-        policy = faults.under("check").attempt((), lambda: policy_with(options))
+        policy = faults.under("check").attempt((), policy_with, spec.check.model_dump())
         seeds = asked_seeds(spec.check.seeds, spec.check.seed)
         check = None if policy is None else CheckSettings(policy, seeds)
     faults.required(True)
-    axes = _slowest_first(axes, template)
-    space = faults.attempt(
-        ("axes",), lambda: build_space(axes.values(), filters, spec.sample, spec.seed)
-    )
+    # Axes of the step time change slowest, then those of objective and prices, then of numbers.
+    structural, heavy = template.structural, template.heavy
+    ordered = sorted(axes, key=lambda name: (name not in structural, name not in heavy))
+    values = [axes[name] for name in ordered]
+    space = faults.attempt(("axes",), build_space, values, filters, spec.sample, spec.seed)
     named = [COLUMNS[key] for key in spec.columns] if spec.columns else columns(DEFAULT)
     kept = (*named, *(columns(CHECKED) if check else ()))
     return Sweep(document.file, spec, template, faults.required(space), kept, check)
@@ -232,13 +184,10 @@ def _check_names(axes: Mapping[str, Axis], faults: FaultCollector) -> None:
 
 def _filters(spec: SweepFile, axes: Mapping[str, Axis], faults: FaultCollector) -> list[Expression]:
     kinds = {name: axis.kind for name, axis in axes.items()}
-    filters = []
-    for i, text in enumerate(spec.where):
-        listed = isinstance(faults.document.value["where"], list)
-        key: Key = ("where", i) if listed else ("where",)
-        found = faults.attempt(key, _filter, text, kinds)
-        filters += [found] if found else []
-    return filters
+    listed = isinstance(faults.document.value.get("where"), list)
+    keys: list[Key] = [("where", i) if listed else ("where",) for i in range(len(spec.where))]
+    found = [faults.attempt(k, _filter, t, kinds) for k, t in zip(keys, spec.where, strict=True)]
+    return [one for one in found if one is not None]
 
 
 def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
@@ -247,21 +196,13 @@ def _filter(text: str, kinds: Mapping[str, str]) -> Expression:
         got = f"got {text!r}, a {expression.kind}"
         raise SpecError(Fault(got, "expected a comparison", "write e.g. tp * dp == 4096"))
     if not expression.names:
-        raise SpecError(
-            Fault(f"got {text!r}", "expected an axis in it", f"axes: {', '.join(kinds)}")
-        )
+        fix = f"axes: {', '.join(kinds)}"
+        raise SpecError(Fault(f"got {text!r}", "expected an axis in it", fix))
     others = [name for name in expression.names if kinds[name] == OTHER]
     if others:
         expected = "expected axes of numbers or text"
         raise SpecError(Fault(f"got the axis {others[0]!r} of maps or lists in {text!r}", expected))
     return expression
-
-
-def _slowest_first(axes: Mapping[str, Axis], template: PlanTemplate) -> dict[str, Axis]:
-    """Axes of the step time first, then of objective and prices, then of numbers: the cheapest."""
-    structural, heavy = template.structural, template.heavy
-    ordered = sorted(axes, key=lambda name: (name not in structural, name not in heavy))
-    return {name: axes[name] for name in ordered}
 
 
 Rows = NDArray[np.intp]

@@ -17,7 +17,7 @@ from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from libra_planner import __version__
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError
@@ -162,20 +162,14 @@ _Key: TypeAlias = list[str | int]
 _Axis: TypeAlias = tuple[str, list[Any], dict[Annotated[str, Field(pattern="^[0-9]{1,3}$")], Any]]
 
 
-class _Part(BaseModel):
-    """A part of the form; keys that are not named here are of other versions."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Spec(_Part):
+class _Spec(BaseModel):
     base: dict[str, Any]
     slots: list[tuple[_Key, Literal["axis", "tiers", "text"], str | None]]
     axes: list[_Axis]
     designs_per_part: _Count
 
 
-class _Manifest(_Part):
+class _Manifest(BaseModel):
     hash: str
     source: str
     beside: str
@@ -366,16 +360,14 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the directory; a second runner is refused. A dead runner holds nothing."""
         with faults_of_writing(self.place):
-            handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
+            file = (self.path / _LOCK).open("ab")
+        with file:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 got, fix = "got a directory that another run is writing to", "wait for it to end"
                 raise SpecError(Fault(got, "", fix, "", self.place)) from None
             yield
-        finally:
-            os.close(handle)
 
     def remove_leftovers(self) -> None:
         """Remove temporary files of runs that were killed."""
