@@ -8,7 +8,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from libra_planner.procurement.bill import GROUPS, NETWORKS
 from libra_planner.procurement.ranking import Comparison, Swing
@@ -28,35 +31,20 @@ _M_USD = 1e6
 
 def charts(comparison: Comparison) -> dict[str, Chart]:
     """The charts of a comparison, by key."""
-    found = {
-        "cost": _chart("cost", "Price by group, M$", _cost(comparison), _bar_height(comparison))
-    }
-    if comparison.times_s is not None and len(comparison.candidates) > 1:
-        found["frontier"] = _chart(
-            "frontier",
-            f"Price against step time {comparison.ranking.ranked_by}",
-            _frontier(comparison),
-            3.2,
-        )
-    bars = _network_swings(comparison)
-    if bars:
-        letter = comparison.letters[comparison.chosen]
-        title = f"What ±20% on a price of the networks makes of the price of design {letter}, M$"
-        drawing = _tornado(bars, comparison.chosen)
-        found["tornado"] = _chart("tornado", title, drawing, 1.2 + 0.26 * len(bars))
-    return found
-
-
-def _network_swings(comparison: Comparison) -> list[Swing]:
-    """The prices of the networks that move the chosen design most: NPUs would dwarf them."""
-    chosen = comparison.chosen
+    n, chosen = len(comparison.candidates), comparison.chosen
+    found = [_chart("cost", "Price by group, M$", partial(_cost, comparison), 1.5 + 0.34 * n)]
+    if comparison.times_s is not None and n > 1:
+        title = f"Price against step time {comparison.ranking.ranked_by}"
+        found.append(_chart("frontier", title, partial(_frontier, comparison), 3.2))
+    # The prices of the networks that move the chosen design most: NPUs would dwarf them.
     names = comparison.candidates[chosen].bill.of(*NETWORKS).usd_by_price()
-    found = [swing for swing in comparison.swings if swing.price_name in names]
-    return sorted(found, key=lambda swing: -swing.usd_by_design[chosen])[:_MOST_BARS]
-
-
-def _bar_height(comparison: Comparison) -> float:
-    return 1.5 + 0.34 * len(comparison.candidates)
+    bars = [swing for swing in comparison.swings if swing.price_name in names]
+    bars = sorted(bars, key=lambda swing: -swing.usd_by_design[chosen])[:_MOST_BARS]
+    if bars:
+        what = "What ±20% on a price of the networks makes of the price of design"
+        title, draw = f"{what} {comparison.letters[chosen]}, M$", partial(_tornado, bars, chosen)
+        found.append(_chart("tornado", title, draw, 1.2 + 0.26 * len(bars)))
+    return {chart.key: chart for chart in found}
 
 
 def _chart(key: str, title: str, draw: Callable[[Any], None], height: float) -> Chart:
@@ -102,49 +90,35 @@ def _inline(svg: str, key: str) -> str:
     return svg.replace("font: 9px 'DejaVu Sans'", "font: 9px 'DejaVu Sans', sans-serif").strip()
 
 
-def _cost(comparison: Comparison) -> Callable[[Any], None]:
-    def draw(axes: Any) -> None:
-        positions = range(len(comparison.candidates))
-        left = [0.0 for _ in positions]
-        for i, group in enumerate(GROUPS):
-            widths = [float(one.bill.of(group).total_usd) / _M_USD for one in comparison.candidates]
-            axes.barh(
-                positions,
-                widths,
-                left=left,
-                label=group,
-                color=_COLOURS[i],
-                hatch=_HATCHES[i],
-                edgecolor=_TEXT_COLOUR,
-                linewidth=0.3,
-            )
-            left = [x + width for x, width in zip(left, widths, strict=True)]
-        for y, total in zip(positions, left, strict=True):
-            axes.text(total, y, f" {total:,.1f}", va="center", parse_math=False)
-        axes.set_yticks(positions, comparison.letters)
-        axes.invert_yaxis()
-        axes.margins(x=0.1)
-        axes.set_xlabel("M$")
-        box = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
-        axes.legend(ncols=5, columnspacing=1.0, handlelength=1.6, **box)
-
-    return draw
+def _cost(comparison: Comparison, axes: Any) -> None:
+    positions = range(len(comparison.candidates))
+    left = np.zeros(len(positions))
+    for group, colour, hatch in zip(GROUPS, _COLOURS, _HATCHES, strict=True):
+        widths = [float(one.bill.of(group).total_usd) / _M_USD for one in comparison.candidates]
+        look = {"color": colour, "hatch": hatch, "edgecolor": _TEXT_COLOUR, "linewidth": 0.3}
+        axes.barh(positions, widths, left=left, label=group, **look)
+        left = left + widths
+    for y, total in zip(positions, left, strict=True):
+        axes.text(total, y, f" {total:,.1f}", va="center", parse_math=False)
+    axes.set_yticks(positions, comparison.letters)
+    axes.invert_yaxis()
+    axes.margins(x=0.1)
+    axes.set_xlabel("M$")
+    box = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+    axes.legend(ncols=5, columnspacing=1.0, handlelength=1.6, **box)
 
 
-def _frontier(comparison: Comparison) -> Callable[[Any], None]:
-    def draw(axes: Any) -> None:
-        place = {"xytext": (7, 5), "textcoords": "offset points"}
-        for i, ((x, y), letters) in enumerate(_points(comparison).items()):
-            axes.plot([x], [y], "o", color=_COLOURS[i % 4], markersize=8)
-            label = ", ".join(letters)
-            axes.annotate(label, (x, y), fontweight="bold", parse_math=False, **place)
-        axes.margins(0.15)
-        axes.ticklabel_format(useOffset=False, style="plain")
-        axes.set_xlabel("price of everything, M$ (left is cheaper)")
-        axes.set_ylabel("step time, ms (down is faster)")
-        axes.grid(color=_GRID_COLOUR, linewidth=0.5)
-
-    return draw
+def _frontier(comparison: Comparison, axes: Any) -> None:
+    place = {"xytext": (7, 5), "textcoords": "offset points"}
+    for i, ((x, y), letters) in enumerate(_points(comparison).items()):
+        axes.plot([x], [y], "o", color=_COLOURS[i % 4], markersize=8)
+        label = ", ".join(letters)
+        axes.annotate(label, (x, y), fontweight="bold", parse_math=False, **place)
+    axes.margins(0.15)
+    axes.ticklabel_format(useOffset=False, style="plain")
+    axes.set_xlabel("price of everything, M$ (left is cheaper)")
+    axes.set_ylabel("step time, ms (down is faster)")
+    axes.grid(color=_GRID_COLOUR, linewidth=0.5)
 
 
 def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
@@ -157,25 +131,18 @@ def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
     return found
 
 
-def _tornado(bars: list[Swing], chosen: int) -> Callable[[Any], None]:
-    def draw(axes: Any) -> None:
-        widths = [float(swing.change_usd(chosen)) / _M_USD for swing in bars]
-        positions = range(len(bars))
-        axes.barh(positions, [-width for width in widths], color=_COLOURS[2], label="price -20%")
-        axes.barh(positions, widths, color=_COLOURS[1], hatch="//", label="price +20%")
-        for y, width in zip(positions, widths, strict=True):
-            axes.text(width, y, f" ±{width:,.2f}", va="center", parse_math=False)
-        names = [_plain(swing.price_name) for swing in bars]
-        axes.set_yticks(positions, names, parse_math=False)
-        axes.invert_yaxis()
-        axes.axvline(0, color=_TEXT_COLOUR, linewidth=0.8)
-        axes.margins(x=0.14)
-        axes.set_xlabel("M$")
-        axes.legend(loc="lower right", frameon=False)
-
-    return draw
-
-
-def _plain(name: str) -> str:
-    """A name from a user's catalogue in letters that every font has."""
-    return "".join(char if " " <= char <= "~" else "?" for char in name)[:40]
+def _tornado(bars: list[Swing], chosen: int, axes: Any) -> None:
+    widths = [float(swing.change_usd(chosen)) / _M_USD for swing in bars]
+    positions = range(len(bars))
+    axes.barh(positions, [-width for width in widths], color=_COLOURS[2], label="price -20%")
+    axes.barh(positions, widths, color=_COLOURS[1], hatch="//", label="price +20%")
+    for y, width in zip(positions, widths, strict=True):
+        axes.text(width, y, f" ±{width:,.2f}", va="center", parse_math=False)
+    # Names from a user's catalogue in letters that every font has.
+    names = [re.sub("[^ -~]", "?", swing.price_name)[:40] for swing in bars]
+    axes.set_yticks(positions, names, parse_math=False)
+    axes.invert_yaxis()
+    axes.axvline(0, color=_TEXT_COLOUR, linewidth=0.8)
+    axes.margins(x=0.14)
+    axes.set_xlabel("M$")
+    axes.legend(loc="lower right", frameon=False)

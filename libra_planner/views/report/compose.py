@@ -10,21 +10,9 @@ from typing import Any, TypeAlias
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.registry import Registry
-from libra_planner.views.cells import (
-    PART_OF_A_STEP,
-    Chart,
-    Report,
-    Section,
-    attributes,
-    finite,
-    printable,
-)
-from libra_planner.views.report.basis import (
-    check_section,
-    origin_section,
-    price_section,
-    risk_section,
-)
+from libra_planner.views import cells
+from libra_planner.views.cells import Chart, Report, Section, attributes
+from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, prices_moved
 from libra_planner.views.report.decision import decision_section
 from libra_planner.views.report.designs import comparison_section, facility_section, run_section
@@ -70,10 +58,10 @@ for _name, _make in (
     ("sensitivity", _section(sensitivity_section, "tornado")),
     ("bills", _bills),
     ("facility", _section(facility_section)),
-    ("checks", _section(check_section)),
-    ("risks", _section(risk_section)),
-    ("prices", _section(price_section)),
-    ("origin", _section(origin_section)),
+    ("checks", _section(basis.check_section)),
+    ("risks", _section(basis.risk_section)),
+    ("prices", _section(basis.price_section)),
+    ("origin", _section(basis.origin_section)),
 ):
     register(_name, _make)
 
@@ -100,8 +88,8 @@ def _printable(section: Section) -> Section:
     """The section with texts that can be shown: plans and catalogues may hold anything."""
     return replace(
         section,
-        paragraphs=tuple(map(printable, section.paragraphs)),
-        warnings=tuple(map(printable, section.warnings)),
+        paragraphs=tuple(map(cells.printable, section.paragraphs)),
+        warnings=tuple(map(cells.printable, section.warnings)),
     )
 
 
@@ -180,7 +168,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "power_w": one.bill.power_w,
         "covers": one.proposal.problem.covers,
         "tokens_per_s": 1 / one.token_time_s if one.token_time_s else None,
-        "run_not_available": PART_OF_A_STEP if one.proposal.is_part else None,
-        "expected_run_s": finite(run.expected_s if run else None),
-        "run_cost_usd": finite(run.cost_usd if run else None),
+        "run_not_available": cells.PART_OF_A_STEP if one.proposal.is_part else None,
+        "expected_run_s": cells.finite(run.expected_s if run else None),
+        "run_cost_usd": cells.finite(run.cost_usd if run else None),
     }
