@@ -94,11 +94,16 @@ def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]
     >>> has_nic(fabric, price_parts(fabric, book))
     (False, True)
     """
-    without = {price.tier for price in prices if price.part == "nic" and not price.usd_per_GBps}
+    without = tiers_without_nic(prices)
     return tuple(
         "nic" in dimension.block.price_parts and dimension.tier not in without
         for dimension in topology.dimensions
     )
+
+
+def tiers_without_nic(prices: Sequence[PricePart]) -> set[str]:
+    """Tiers whose switches NPUs reach from ports of their own (``nic: 0``)."""
+    return {price.tier for price in prices if price.part == "nic" and not price.usd_per_GBps}
 
 
 def _parts(dimension: Dimension, tier: TierPrice) -> dict[str, float | None]:
@@ -129,32 +134,23 @@ def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np
     >>> network_price_usd_per_Bps(fabric, book) * 1e9
     array([ 512. , 7347.2])
     """
-    faults: list[Fault] = []
-    prices = [
-        _price_usd_per_GBps(i, dimension, book, faults)
-        for i, dimension in enumerate(topology.dimensions)
-    ]
-    if faults:
-        raise SpecError(*faults)
-    return topology.n_npus * np.array(prices) / BYTES_PER_S_PER_GBPS
-
-
-def _price_usd_per_GBps(
-    i: int, dimension: Dimension, book: PriceBook, faults: list[Fault]
-) -> float:
-    if dimension.tier not in book.tiers:
-        expected = f"expected a tier of the price book {book.name}"
-        fix = closest(dimension.tier, book.tiers)
-        faults.append(Fault(f"got {dimension.tier!r}", expected, fix, f"fabric.tiers.{i}"))
-        return 0.0
-    parts = _parts(dimension, book.tiers[dimension.tier])
-    for part, price in parts.items():
-        if price is None:
+    faults, prices = [], []
+    for i, dimension in enumerate(topology.dimensions):
+        if dimension.tier not in book.tiers:
+            expected = f"expected a tier of the price book {book.name}"
+            fix = closest(dimension.tier, book.tiers)
+            faults.append(Fault(f"got {dimension.tier!r}", expected, fix, f"fabric.tiers.{i}"))
+            continue
+        parts = _parts(dimension, book.tiers[dimension.tier])
+        prices.append(sum(price or 0.0 for price in parts.values()))
+        for part in (name for name, price in parts.items() if price is None):
             got = f"got no {part} price for tier {dimension.tier!r} in price book {book.name}"
             expected = f"expected one: dim{i + 1} is {dimension} there (C7)"
             fix = f"add '{part}: <USD per GB/s>' to the tier, 0 with a reason if it needs none"
             faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
-    return sum(price for price in parts.values() if price is not None)
+    if faults:
+        raise SpecError(*faults)
+    return topology.n_npus * np.array(prices) / BYTES_PER_S_PER_GBPS
 
 
 SAME_SPEED = 1e-9
@@ -208,15 +204,12 @@ def distinct_options(options: Sequence[LinkOption]) -> Options:
     """
     kept: list[LinkOption] = []
     for option in sorted(options, key=lambda o: (o.bandwidth_bytes_per_s, o.cost_usd, o.n_ports)):
-        if not kept or not _same(kept[-1].bandwidth_bytes_per_s, option.bandwidth_bytes_per_s):
+        speed = option.bandwidth_bytes_per_s
+        if not kept or speed - kept[-1].bandwidth_bytes_per_s > SAME_SPEED * speed:
             kept.append(option)
         elif (option.cost_usd, option.n_ports) < (kept[-1].cost_usd, kept[-1].n_ports):
             kept[-1] = option
     return tuple(kept)
-
-
-def _same(first: float, second: float) -> bool:
-    return abs(first - second) <= SAME_SPEED * max(first, second)
 
 
 def find_options(

@@ -280,13 +280,8 @@ class Assumptions:
     volume_discounts: tuple[VolumeDiscount, ...] = ()
 
 
-COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY = (
-    "compute",
-    "network",
-    "frontend",
-    "storage",
-    "facility",
-)
+COMPUTE, NETWORK, FACILITY = "compute", "network", "facility"
+FRONTEND, STORAGE = "frontend", "storage"
 GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY)
 """What lines are summed by; the network is that of the design."""
 NETWORKS = (NETWORK, FRONTEND, STORAGE)

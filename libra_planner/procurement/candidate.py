@@ -13,18 +13,8 @@ from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.procurement.bill import NETWORK, ZERO, Assumptions, Bill, Part
-from libra_planner.procurement.lines import (
-    Bridge,
-    FabricShop,
-    Facility,
-    Purchase,
-    bisection_Bps,
-    bridges,
-    included_faults,
-    purchase,
-    system_bill,
-)
+from libra_planner.procurement import lines
+from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
 from libra_planner.workload.operations import Covers
@@ -49,7 +39,7 @@ class Proposal:
     problem: Problem = field(repr=False)
     bandwidth_Bps: Array = field(repr=False)
     optimized: bool
-    shop: FabricShop = field(repr=False)
+    shop: lines.FabricShop = field(repr=False)
     npu: Part | None = None
 
     @property
@@ -78,10 +68,10 @@ class Candidate:
 
     proposal: Proposal
     evaluation: Evaluation = field(repr=False)
-    bought: Purchase = field(repr=False)
+    bought: lines.Purchase = field(repr=False)
     bill: Bill = field(repr=False)
-    facility: Facility = field(repr=False)
-    bridges: tuple[Bridge, ...] = field(repr=False)
+    facility: lines.Facility = field(repr=False)
+    bridges: tuple[lines.Bridge, ...] = field(repr=False)
     n_tokens: int
     check: CheckReport | None = field(default=None, repr=False)
 
@@ -95,16 +85,11 @@ class Candidate:
         """NPUs of the fabric."""
         return self.proposal.problem.topology.n_npus
 
-    @property
-    def time_model(self) -> TimeModel:
-        """The model that knows most of the links."""
-        if self.check is not None:
-            return TimeModel.CHECKED
-        known = self.evaluation.real_link_step_time_s is not None
-        return TimeModel.OWN_LINKS if known else TimeModel.PLAN
-
     def step_time_by(self, model: TimeModel) -> float:
-        """T, seconds, by a model; on own links it is the plan's where no group is partial."""
+        """T, seconds, by a model, or what knows next to it of the links.
+
+        Without a check that is own links, where no group is partial the plan's model.
+        """
         if model is TimeModel.CHECKED and self.check is not None:
             return float(self.check.effective_step_time_s.mean())
         found = self.evaluation
@@ -113,7 +98,7 @@ class Candidate:
     @property
     def step_time_s(self) -> float:
         """By the model that knows most of the links: what runs, tokens and rankings are of."""
-        return self.step_time_by(self.time_model)
+        return self.step_time_by(TimeModel.CHECKED)
 
     @property
     def token_time_s(self) -> float | None:
@@ -129,8 +114,8 @@ class Candidate:
     @property
     def included_faults(self) -> tuple[str, ...]:
         """Where the design and what its servers include do not fit together, in words."""
-        lines = self.bill.of(NETWORK).lines
-        return tuple(included_faults(self.bought, lines, self.proposal.shop.assumptions.server))
+        server = self.proposal.shop.assumptions.server
+        return tuple(lines.included_faults(self.bought, self.bill, server))
 
     @property
     def injected_Bps(self) -> float:
@@ -149,7 +134,7 @@ class Candidate:
 
         0 where the bill does not pay for that dimension.
         """
-        return bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
+        return lines.bisection_Bps(self.bought.design) if self.is_paid[-1] else 0.0
 
     @cached_property
     def run(self) -> Run | None:
@@ -197,8 +182,9 @@ def candidate(
     problem, bandwidth_Bps = proposal.problem, proposal.bandwidth_Bps
     chosen = fastest_alternative(problem, bandwidth_Bps)
     evaluation = evaluated(chosen, bandwidth_Bps)
-    bought = purchase(problem, bandwidth_Bps, proposal.shop.parts)
-    bill, facility = system_bill(bought, proposal.shop, proposal.npu)
+    bought = lines.purchase(problem, bandwidth_Bps, proposal.shop.parts)
+    bill, facility = lines.system_bill(bought, proposal.shop, proposal.npu)
+    server = proposal.shop.assumptions.server
     check = None
     if policy is not None:
         traffic = bought.design.realization.traffic
@@ -209,7 +195,7 @@ def candidate(
         bought=bought,
         bill=bill,
         facility=facility,
-        bridges=bridges(problem, bandwidth_Bps, bought, bill, proposal.shop.assumptions.server),
+        bridges=lines.bridges(problem, bandwidth_Bps, bought, bill, server),
         n_tokens=n_tokens,
         check=check,
     )

@@ -7,17 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from libra_planner.costs.prices import PricePart
+from libra_planner.costs.prices import PricePart, tiers_without_nic
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
-from libra_planner.fabric.topology import (
-    TOP_OF_RACK,
-    Realization,
-    SwitchSettings,
-    Topology,
-    parse_topology,
-)
+from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettings, parse_topology
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import (
     COMPUTE,
@@ -120,23 +114,14 @@ def bisection_Bps(design: RealizedDesign) -> float:
 _ROUNDING = 1e-9
 
 
-def is_inside(topology: Topology, dim: int, server: Part) -> bool:
-    """Whether the groups of a dimension, with all that is inside them, fill whole servers.
-
-    Examples
-    --------
-    >>> from libra_planner.fabric.topology import parse_topology
-    >>> fabric = parse_topology("SW(4)_RI(2)_SW(16)")
-    >>> [is_inside(fabric, dim, Part("s", "server", "", n_npus=8)) for dim in range(3)]
-    [True, True, False]
-    """
-    return server.n_npus % math.prod(topology.sizes[: dim + 1]) == 0
-
-
 def holds(bought: Purchase, dim: int, server: Part) -> bool:
-    """Whether the price of a server holds the links and switches of a dimension."""
+    """Whether the price of a server holds the links and switches of a dimension.
+
+    Its groups, with all that is inside them, must fill whole servers.
+    """
     is_scale_up = not bought.scale_out[dim] and server.includes.scale_up_Bps > 0
-    return is_scale_up and is_inside(bought.design.topology, dim, server)
+    n_inside = math.prod(bought.design.topology.sizes[: dim + 1])
+    return is_scale_up and server.n_npus % n_inside == 0
 
 
 def included(line: Line, server: Part) -> Line:
@@ -175,7 +160,7 @@ def with_included_nics(
             yield replace(line, n_units=line.n_units - n_free)
 
 
-def included_faults(bought: Purchase, lines: Iterable[Line], server: Part) -> Iterator[str]:
+def included_faults(bought: Purchase, bill: Bill, server: Part) -> Iterator[str]:
     """Where a design and what its servers include do not fit together, in words."""
     dims = [i for i in range(bought.design.topology.n_dims) if holds(bought, i, server)]
     built = [bought.design.dimensions[i] for i in dims]
@@ -189,7 +174,7 @@ def included_faults(bought: Purchase, lines: Iterable[Line], server: Part) -> It
             "give a server that has it by --parts"
         )
     names = {f"{name}, included in {server.name}" for name, _ in server.includes.nics}
-    if any(bought.scale_out) and not names <= {line.part.name for line in lines}:
+    if any(bought.scale_out) and not names <= {line.part.name for line in bill.lines}:
         unused = ", ".join(f"{n} {name}" for name, n in server.includes.nics)
         yield (
             f"the price of {server.name} holds {unused}, which are too slow for this fabric: "
@@ -215,11 +200,6 @@ class Book:
         """A price of the book; 0 where the tier has no such part."""
         found = (p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, part))
         return next(found, 0.0)
-
-    def is_without_nic(self, tier: str) -> bool:
-        """Whether NPUs reach the tier's switches from ports of their own (``nic: 0``)."""
-        nics = [p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, NIC)]
-        return bool(nics) and not any(nics)
 
 
 @dataclass(frozen=True)
@@ -282,7 +262,7 @@ class FabricShop:
         if settings is None:
             return
         tier, speed_Bps = _tier(built.label, built.tier), built.bandwidth_Bps / built.n_nics
-        if not self.book.is_without_nic(built.tier):
+        if built.tier not in tiers_without_nic(self.book.prices):
             yield Line(NETWORK, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
         switch = self.parts.port(SWITCH, speed_Bps, n_ports=settings.switch_radix)
         for one in parts.switches:
@@ -324,7 +304,6 @@ class Facility:
     limited_by : ``power`` or ``space``, whichever is reached first.
     n_server_racks, n_switch_racks : racks of each.
     it_w : all parts in use.
-    floor_m2 : of all racks, with their share of the aisles.
     """
 
     n_servers: int
@@ -334,7 +313,6 @@ class Facility:
     n_server_racks: int
     n_switch_racks: int
     it_w: float
-    floor_m2: float
 
     @property
     def n_racks(self) -> int:
@@ -419,7 +397,6 @@ def _facility(bill: Bill, assumed: Assumptions, n_servers: int) -> Facility:
         n_server_racks=n_server_racks,
         n_switch_racks=n_switch_racks,
         it_w=bill.power_w,
-        floor_m2=(n_server_racks + n_switch_racks) * assumed.floor_m2_per_rack,
     )
 
 

@@ -99,6 +99,7 @@ def test_a_server_that_says_nothing_includes_nothing(plan, tmp_path) -> None:
     [
         ("SW(8)_SW(16)", "[node, pod]", [True, False]),
         ("SW(4)_SW(2)_SW(16)", "[package, node, pod]", [True, True, False]),
+        ("SW(4)_RI(2)_SW(16)", "[package, node, pod]", [True, True, False]),
         # Groups of 16 and of 6 are spread over several servers.
         ("SW(16)_SW(8)", "[node, pod]", [False, False]),
         ("FC(6)_SW(8)", "[node, pod]", [False, False]),

@@ -478,16 +478,16 @@ def _verdict(one: Candidate) -> str:
 
 
 def _facility_table(comparison: Comparison) -> Table:
-    pue = comparison.shop.assumptions.pue
+    assumed = comparison.shop.assumptions
     rows: list[tuple[str, Figure]] = [
         ("Servers", of("facility.n_servers")),
         ("Power of a server with NPUs and NICs, kW", of("facility.server_w", per(1000.0, 2))),
         ("Servers per rack", of("facility.n_servers_per_rack")),
         ("Server racks", of("facility.n_server_racks")),
         ("Switch racks", of("facility.n_switch_racks")),
-        ("Floor, m²", of("facility.floor_m2", per(1.0, 0))),
+        ("Floor, m²", of("facility.n_racks", lambda n: number(n * assumed.floor_m2_per_rack, 0))),
         ("Power of all parts, kW", of("facility.it_w", KILO)),
-        ("Power of the facility, kW", lambda one: KILO(one.facility.it_w * pue)),
+        ("Power of the facility, kW", lambda one: KILO(one.facility.it_w * assumed.pue)),
         ("Switches, all networks", _units("switch")),
         ("Optics, all networks", _units("optic")),
         ("Cables, all networks", _units("copper", "active_optical", "fibre")),
