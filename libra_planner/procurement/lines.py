@@ -13,27 +13,8 @@ from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
 from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettings, parse_topology
 from libra_planner.problem import Problem
-from libra_planner.procurement.bill import (
-    COMPUTE,
-    FACILITY,
-    FIBRE,
-    LINK,
-    NETWORK,
-    NIC,
-    NPU,
-    OPTIC,
-    SERVER,
-    SWITCH,
-    ZERO,
-    Assumptions,
-    Bill,
-    Line,
-    Part,
-    Parts,
-    Price,
-    SideNetwork,
-    to_cents,
-)
+from libra_planner.procurement import bill
+from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Line, Part, Parts, Price
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 
@@ -147,9 +128,9 @@ def with_included_nics(
     """
     left = {name: n_servers * n for name, n in server.includes.nics}
     for line in lines:
-        brought = (nic for nic in parts.of_kind(NIC) if left.get(nic.name))
+        brought = (nic for nic in parts.of_kind(bill.NIC) if left.get(nic.name))
         fast = (nic for nic in brought if nic.carries(line.part.port_speed_Bps))
-        found = next(fast, None) if line.part.kind == NIC else None
+        found = next(fast, None) if line.part.kind == bill.NIC else None
         if found is None:
             yield line
             continue
@@ -160,7 +141,7 @@ def with_included_nics(
             yield replace(line, n_units=line.n_units - n_free)
 
 
-def included_faults(bought: Purchase, bill: Bill, server: Part) -> Iterator[str]:
+def included_faults(bought: Purchase, whole: Bill, server: Part) -> Iterator[str]:
     """Where a design and what its servers include do not fit together, in words."""
     dims = [i for i in range(bought.design.topology.n_dims) if holds(bought, i, server)]
     built = [bought.design.dimensions[i] for i in dims]
@@ -174,7 +155,7 @@ def included_faults(bought: Purchase, bill: Bill, server: Part) -> Iterator[str]
             "give a server that has it by --parts"
         )
     names = {f"{name}, included in {server.name}" for name, _ in server.includes.nics}
-    if any(bought.scale_out) and not names <= {line.part.name for line in bill.lines}:
+    if any(bought.scale_out) and not names <= {line.part.name for line in whole.lines}:
         unused = ", ".join(f"{n} {name}" for name, n in server.includes.nics)
         yield (
             f"the price of {server.name} holds {unused}, which are too slow for this fabric: "
@@ -233,28 +214,26 @@ class FabricShop:
         if built.settings is None:
             for cable in parts.cables:  # Both ends of a link inject.
                 link = self._priced(built.tier, "link", cable.speed_Bps, n_ends=2)
-                yield Line(NETWORK, tier, link, cable.n_cables)
+                yield Line(bill.NETWORK, tier, link, cable.n_cables)
             return
         speed_Bps = built.bandwidth_Bps / built.n_nics
         one = "a switch" if parts.n_switches == 1 else f"{parts.n_switches:,} switches"
         note = f"{one}, one for each group"
         for part in ("link", "switch"):
             priced = self._priced(built.tier, part, speed_Bps)
-            yield Line(NETWORK, tier, priced, parts.n_ports_used, note)
+            yield Line(bill.NETWORK, tier, priced, parts.n_ports_used, note)
 
     def _priced(self, tier: str, part: str, speed_Bps: float, *, n_ends: int = 1) -> Part:
         per_GBps = self.book.usd_per_GBps(tier, part)
-        usd = to_cents(n_ends * gigabytes_per_s(speed_Bps) * per_GBps)
+        usd = bill.to_cents(n_ends * gigabytes_per_s(speed_Bps) * per_GBps)
         what = f"{tier} {'link' if part == 'link' else 'switch port'}"
         description = (
             f"{what}, {format_bandwidth(speed_Bps)} each way, at ${per_GBps:g} per GB/s"
             f"{' and end' if n_ends > 1 else ''}"
         )
-        price = Price(usd, "assumed", self.book.as_of, self.book.source)
-        name = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s"
-        return Part(
-            name, LINK, description, price, port_speed_Bps=speed_Bps, priced_by=f"{what} per GB/s"
-        )
+        price = Price(usd, bill.ASSUMED, self.book.as_of, self.book.source)
+        name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
+        return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 
     def scale_out_lines(self, built: RealizedDimension, parts: DimensionParts) -> Iterator[Line]:
         """NICs, switches, cables and optics of a switch dimension."""
@@ -263,8 +242,9 @@ class FabricShop:
             return
         tier, speed_Bps = _tier(built.label, built.tier), built.bandwidth_Bps / built.n_nics
         if built.tier not in tiers_without_nic(self.book.prices):
-            yield Line(NETWORK, f"{tier}, host", self.parts.port(NIC, speed_Bps), parts.n_nics)
-        switch = self.parts.port(SWITCH, speed_Bps, n_ports=settings.switch_radix)
+            nic = self.parts.port(bill.NIC, speed_Bps)
+            yield Line(bill.NETWORK, f"{tier}, host", nic, parts.n_nics)
+        switch = self.parts.port(bill.SWITCH, speed_Bps, n_ports=settings.switch_radix)
         for one in parts.switches:
             # A part may have more ports than the design counts on.
             n_used = one.n_ports_used
@@ -272,7 +252,7 @@ class FabricShop:
             n_ports = one.n_switches * max(switch.n_ports, radix)
             note = f"{n_used:,} ports used, {n_ports - n_used:,} free"
             place, counts = f"{tier}, {one.tier}", (n_ports, n_ports - n_used)
-            yield Line(NETWORK, place, switch, one.n_switches, note, *counts)
+            yield Line(bill.NETWORK, place, switch, one.n_switches, note, *counts)
         for cable in parts.cables:
             yield from self._cables(f"{tier}, {cable.joins}", cable)
 
@@ -281,12 +261,12 @@ class FabricShop:
         length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
         medium = self.parts.medium(cable.speed_Bps, length_m)
         note = f"{length_m:g} m assumed"
-        if medium.kind != OPTIC:
-            yield Line(NETWORK, tier, medium, cable.n_cables, note)
+        if medium.kind != bill.OPTIC:
+            yield Line(bill.NETWORK, tier, medium, cable.n_cables, note)
             return
-        yield Line(NETWORK, tier, medium, 2 * cable.n_cables, f"two per cable, {note}")
-        fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", FIBRE)
-        yield Line(NETWORK, tier, fibre, cable.n_cables, note)
+        yield Line(bill.NETWORK, tier, medium, 2 * cable.n_cables, f"two per cable, {note}")
+        fibre = self.parts.named(medium.cable or f"fibre of {medium.name}", bill.FIBRE)
+        yield Line(bill.NETWORK, tier, fibre, cable.n_cables, note)
 
 
 def _tier(label: str, tier: str) -> str:
@@ -343,19 +323,19 @@ def system_bill(
     """
     assumed, n_servers = shop.assumptions, shop.n_servers(bought)
     lines = [
-        Line(COMPUTE, "all", npu or assumed.npu, bought.design.topology.n_npus),
-        Line(COMPUTE, "all", assumed.server, n_servers),
+        Line(bill.COMPUTE, "all", npu or assumed.npu, bought.design.topology.n_npus),
+        Line(bill.COMPUTE, "all", assumed.server, n_servers),
         *shop.lines(bought),
     ]
     for network in assumed.side_networks:
         lines += _side_lines(network, n_servers, shop)
-    bill = Bill(tuple(lines))
-    facility = _facility(bill, assumed, n_servers)
-    racks = Line(FACILITY, "all", assumed.rack, facility.n_racks)
-    return Bill((*bill.lines, racks)), facility
+    whole = Bill(tuple(lines))
+    facility = _facility(whole, assumed, n_servers)
+    racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks)
+    return Bill((*whole.lines, racks)), facility
 
 
-def _side_lines(network: SideNetwork, n_servers: int, shop: FabricShop) -> Iterator[Line]:
+def _side_lines(network: bill.SideNetwork, n_servers: int, shop: FabricShop) -> Iterator[Line]:
     """NICs, switches and cables of a network that joins all servers; none for a single one."""
     if n_servers < 2 or not network.n_ports_per_server:
         return
@@ -372,18 +352,19 @@ def _side_lines(network: SideNetwork, n_servers: int, shop: FabricShop) -> Itera
         yield replace(line, group=network.name)
 
 
-def _facility(bill: Bill, assumed: Assumptions, n_servers: int) -> Facility:
+def _facility(whole: Bill, assumed: Assumptions, n_servers: int) -> Facility:
     """Servers by what a rack powers and holds; switches and their optics by the same."""
     rack = assumed.rack
     n_units = int(rack.n_rack_units * assumed.usable_rack_fraction)
     # Every optic of a host sits in a NIC's port; all are counted with the switches instead.
-    servers_w = sum(x.power_w for x in bill.lines if x.part.kind in (NPU, SERVER, NIC))
+    kinds = (bill.NPU, bill.SERVER, bill.NIC)
+    servers_w = sum(x.power_w for x in whole.lines if x.part.kind in kinds)
     server_w = servers_w / n_servers
     by_power = int(rack.power_limit_w // server_w) if server_w else n_servers
     by_space = n_units // max(1, assumed.server.n_rack_units)
     per_rack = min(by_power, by_space)
-    height = sum(x.n_units * x.part.n_rack_units for x in bill.lines if x.part.kind == SWITCH)
-    switches_w = bill.power_w - servers_w
+    height = sum(x.n_units * x.part.n_rack_units for x in whole.lines if x.part.kind == bill.SWITCH)
+    switches_w = whole.power_w - servers_w
     n_switch_racks = max(
         -(-height // n_units) if n_units else 0,
         int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
@@ -396,7 +377,7 @@ def _facility(bill: Bill, assumed: Assumptions, n_servers: int) -> Facility:
         limited_by="power" if by_power <= by_space else "space",
         n_server_racks=n_server_racks,
         n_switch_racks=n_switch_racks,
-        it_w=bill.power_w,
+        it_w=whole.power_w,
     )
 
 
@@ -440,7 +421,7 @@ class Bridge:
 
 
 def bridges(
-    problem: Problem, bandwidth_Bps: Array, bought: Purchase, bill: Bill, server: Part
+    problem: Problem, bandwidth_Bps: Array, bought: Purchase, whole: Bill, server: Part
 ) -> tuple[Bridge, ...]:
     """One bridge per dimension, innermost first; its steps add up to the cent.
 
@@ -448,24 +429,24 @@ def bridges(
     ----------
     problem, bandwidth_Bps : the design; its linear cost is that of the problem, options
         of a catalogue included.
-    bought, bill : its parts.
+    bought, whole : its parts, and their bill.
     server : whose price holds some of them.
     """
     linear = problem.cost_usd_by_dim(bandwidth_Bps)
     return tuple(
-        _bridge(built, to_cents(float(usd)), bill, is_included=holds(bought, dim, server))
+        _bridge(built, bill.to_cents(float(usd)), whole, is_included=holds(bought, dim, server))
         for dim, (built, usd) in enumerate(zip(bought.design.dimensions, linear, strict=True))
     )
 
 
 def _bridge(
-    built: RealizedDimension, linear_usd: Decimal, bill: Bill, *, is_included: bool
+    built: RealizedDimension, linear_usd: Decimal, whole: Bill, *, is_included: bool
 ) -> Bridge:
-    own = Bill(tuple(line for line in bill.lines if line.dimension == built.label))
+    own = Bill(tuple(line for line in whole.lines if line.dimension == built.label))
     spares_usd = sum((x.n_spares * (x.part.unit_usd or ZERO) for x in own.lines), ZERO)
     free_usd = sum((line.free_ports_usd for line in own.lines), ZERO)
-    whole = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
-    rounding_usd = to_cents(float(linear_usd) * (whole - 1))
+    ports = built.bandwidth_Bps / built.asked_Bps if built.asked_Bps else 1.0
+    rounding_usd = bill.to_cents(float(linear_usd) * (ports - 1))
     off_usd = -(linear_usd + rounding_usd) if is_included else ZERO
     steps_usd = spares_usd + free_usd + off_usd + rounding_usd + linear_usd
     return Bridge(

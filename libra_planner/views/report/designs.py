@@ -16,17 +16,7 @@ from libra_planner.procurement.ranking import SWING_FRACTION, Comparison, run_sw
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.views import cells
-from libra_planner.views.cells import (
-    PERCENT,
-    TEXT,
-    Cell,
-    Section,
-    Table,
-    Value,
-    finite,
-    number,
-    usd,
-)
+from libra_planner.views.cells import Cell, Section, Table, Value, finite, number, usd
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 
@@ -36,12 +26,11 @@ _BITS = 8
 
 def design_columns(comparison: Comparison) -> list[str]:
     """Headings: every design, and its difference from the baseline."""
-    headings, base = [], comparison.baseline
-    for i, letter in enumerate(comparison.letters):
-        headings.append(letter)
-        if base is not None and i != base:
-            headings.append(f"{letter} vs {comparison.letters[base]}")
-    return headings
+    letters, base = comparison.letters, comparison.baseline
+    if base is None:
+        return letters
+    pairs = ((letter, f"{letter} vs {letters[base]}") for letter in letters)
+    return [heading for i, pair in enumerate(pairs) for heading in pair[: 1 if i == base else 2]]
 
 
 def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> list[Value]:
@@ -66,11 +55,11 @@ def design_row(comparison: Comparison, title: str, values: Sequence[Value]) -> l
 def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
     if cells.PART_OF_A_STEP in (one.value, base.value):
         return Cell(None)
-    if TEXT in (one.kind, base.kind):
+    if cells.TEXT in (one.kind, base.kind):
         return Cell("same" if one.value == base.value else "differs")
     if one.value == base.value and not (one.expression and base.value):
-        return cells.delta(0.0) if one.kind != PERCENT else cells.points(0.0)
-    if one.kind == PERCENT and isinstance(one.value, float) and isinstance(base.value, float):
+        return cells.delta(0.0) if one.kind != cells.PERCENT else cells.points(0.0)
+    if one.kind == cells.PERCENT and isinstance(one.value, float) and isinstance(base.value, float):
         expression = f"100*([c{column}]-[c{base_column}])"
         return cells.points(100 * (one.value - base.value), expression)
     if not isinstance(one.value, int | float | Decimal) or not base.value or base.is_text:
@@ -413,7 +402,10 @@ def _run_table(comparison: Comparison) -> Table:
         ("Steps", _run("n_steps")),
         ("Work without failures, days", _run("work_s", _DAYS)),
         ("Mean time between failures, hours", _run("mtbf_s", lambda x: _HOURS(finite(x)))),
-        ("Best checkpoint interval (Daly), min", _run("interval_s", lambda x: _MINUTES(finite(x)))),
+        (
+            "Best checkpoint interval (Daly), min",
+            _run("interval_s", lambda x: _MINUTES(finite(x))),
+        ),
         ("to first order (Young), min", _run("young_s", lambda x: _MINUTES(finite(x)))),
         ("Expected time, days", whole_step(_run("expected_s", _DAYS))),
         ("Work over expected time", _run("efficiency_fraction", lambda x: cells.percent(x, 2))),
