@@ -299,11 +299,6 @@ class Facility:
         """All racks."""
         return self.n_server_racks + self.n_switch_racks
 
-    @property
-    def fits(self) -> bool:
-        """Whether a rack can power and hold a server."""
-        return self.n_servers_per_rack > 0
-
 
 def system_bill(
     bought: Purchase, shop: FabricShop, npu: Part | None = None

@@ -55,14 +55,9 @@ def _share(value: float) -> Cell:
 
 def risk_section(comparison: Comparison) -> Section:
     """What could make the figures wrong."""
-    return Section(
-        key="risks",
-        title="Risks and assumptions",
-        sheet="Assumptions",
-        paragraphs=tuple(dict.fromkeys(_risks(comparison))),
-        tables=(_assumption_table(comparison),),
-        is_static=True,
-    )
+    risks, tables = tuple(dict.fromkeys(_risks(comparison))), (_assumption_table(comparison),)
+    title = "Risks and assumptions"
+    return Section("risks", title, "Assumptions", risks, tables=tables, is_static=True)
 
 
 def _risks(comparison: Comparison) -> Iterator[str]:

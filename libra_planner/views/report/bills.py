@@ -56,19 +56,13 @@ _FREE_PORTS = (
 
 
 def lines_sum(
-    one: Candidate,
-    is_meant: Callable[[Line], object],
-    term: str = _EXTENDED,
-    total: str = "SUM({})",
+    one: Candidate, meant: Callable[[Line], object], term: str = _EXTENDED, total: str = "SUM({})"
 ) -> str:
     """What some lines of a bill cost, or a term of theirs; empty for none."""
     bill = f"bill-{one.letter.lower()}"
-    terms = [
-        term.format(at=f"[{bill}/{i}/", line=line)
-        for i, line in enumerate(one.bill.lines)
-        if is_meant(line)
-    ]
-    return total.format(",".join(terms)) if terms else ""
+    lines = [(i, line) for i, line in enumerate(one.bill.lines) if meant(line)]
+    terms = (term.format(at=f"[{bill}/{i}/", line=line) for i, line in lines)
+    return total.format(",".join(terms)) if lines else ""
 
 
 def price_cell(comparison: Comparison, name: str) -> str:
@@ -124,25 +118,19 @@ def linear_table(one: Candidate) -> Table:
 
     def total_of(bridge: Bridge, counted: str = "n_units", *terms: str) -> str:
         label = bridge.built.label
-        return lines_sum(
-            one, lambda line: line.dimension == label and getattr(line, counted), *terms
-        )
+        return lines_sum(one, lambda x: x.dimension == label and getattr(x, counted), *terms)
 
     columns: dict[str, Callable[[Bridge], Value]] = {
-        "Dimension": lambda bridge: bridge.place,
-        "Asked, GB/s": lambda bridge: number(gigabytes_per_s(bridge.built.asked_Bps), 2),
-        "Built, GB/s": lambda bridge: number(gigabytes_per_s(bridge.built.bandwidth_Bps), 2),
-        "Linear model": lambda bridge: usd(bridge.linear_usd),
-        "Whole ports": lambda bridge: usd(bridge.rounding_usd),
-        "In the servers": lambda bridge: usd(bridge.included_usd),
-        "Own prices": lambda bridge: usd(bridge.parts_usd, total_of(bridge) and own),
-        "Free ports": lambda bridge: usd(
-            bridge.free_ports_usd, total_of(bridge, "n_ports", _FREE_PORTS)
-        ),
-        "Spares": lambda bridge: usd(
-            bridge.spares_usd, total_of(bridge, "n_spares", _SPARES, "ROUND(SUM({}),2)")
-        ),
-        "Bill": lambda bridge: usd(bridge.bill_usd, total_of(bridge)),
+        "Dimension": lambda x: x.place,
+        "Asked, GB/s": lambda x: number(gigabytes_per_s(x.built.asked_Bps), 2),
+        "Built, GB/s": lambda x: number(gigabytes_per_s(x.built.bandwidth_Bps), 2),
+        "Linear model": lambda x: usd(x.linear_usd),
+        "Whole ports": lambda x: usd(x.rounding_usd),
+        "In the servers": lambda x: usd(x.included_usd),
+        "Own prices": lambda x: usd(x.parts_usd, total_of(x) and own),
+        "Free ports": lambda x: usd(x.free_ports_usd, total_of(x, "n_ports", _FREE_PORTS)),
+        "Spares": lambda x: usd(x.spares_usd, total_of(x, "n_spares", _SPARES, "ROUND(SUM({}),2)")),
+        "Bill": lambda x: usd(x.bill_usd, total_of(x)),
     }
     note = (
         "Linear model: every NPU pays for what it injects, in $ per GB/s (C7). Whole ports: what "
@@ -215,17 +203,11 @@ def bill_section(comparison: Comparison, index: int) -> Section:
     tables = [_bill_table(comparison, one), _group_table(one)]
     if comparison.baseline is not None and comparison.baseline != index:
         tables.append(_changes(comparison.candidates[comparison.baseline], one))
-    names = ", ".join(part.name for part in one.bill.missing)
+    names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
-    return Section(
-        key=f"design-{one.letter.lower()}",
-        title=f"Design {one.letter}: bill of materials",
-        sheet=f"Design {one.letter}",
-        paragraphs=(_head(one), why(one)),
-        warnings=(missing,) if names else (),
-        tables=(*tables, linear_table(one)),
-        is_static=True,
-    )
+    texts = ((_head(one), why(one)), (missing,) if names else ())
+    key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
+    return Section(key, title, sheet, *texts, tables=(*tables, linear_table(one)), is_static=True)
 
 
 def _head(one: Candidate) -> str:
@@ -242,7 +224,7 @@ def _head(one: Candidate) -> str:
 
 
 def _bill_table(comparison: Comparison, one: Candidate) -> Table:
-    total = one.bill.total_usd
+    total, share = one.bill.total_usd, one.bill.fraction_of
     columns: dict[str, Callable[[Line], Value]] = {
         "Part": lambda line: line.part.name,
         "Group": lambda line: line.group,
@@ -255,9 +237,7 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         "Extended": lambda line: usd(line.extended_usd, _known(line, "[c6]", _BOUGHT)),
         "W each": lambda line: number(line.part.power_w, 1),
         "kW": lambda line: number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
-        "Share": lambda line: percent(
-            one.bill.fraction_of(line.extended_usd), 2, _known(line, "[c8]", "[c8]/[t8]")
-        ),
+        "Share": lambda x: percent(share(x.extended_usd), 2, _known(x, "[c8]", "[c8]/[t8]")),
         "Note": lambda line: line.note,
     }
     label = "Total" if not one.bill.missing else "Total of the lines with a price"

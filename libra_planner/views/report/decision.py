@@ -90,7 +90,7 @@ def _faults(one: Candidate) -> Iterator[str]:
                 f"{design}: the step time does not count that {bridge.place} is oversubscribed "
                 f"{bridge.oversubscription:g}:1; check links by ecmp to count it (--check ecmp)."
             )
-    if not one.facility.fits:
+    if not one.facility.n_servers_per_rack:
         yield f"A rack cannot power or hold a server of design {one.letter}."
 
 

@@ -207,10 +207,7 @@ def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
         ("Weights, gradients, optimizer states, GB per NPU", _most_GB("total_bytes")),
         ("of them if all is sharded over DP (ZeRO 3), GB", _most_GB("sharded_bytes")),
         ("Memory of the NPU, GB", _most_GB("npu_memory_bytes")),
-        (
-            "Rules of the plan that it breaks",
-            of("evaluation.violated", lambda x: cells.count(len(x))),
-        ),
+        ("Rules of the plan that it breaks", lambda x: cells.count(len(x.evaluation.violated))),
     ]
 
 
@@ -463,10 +460,9 @@ def facility_section(comparison: Comparison) -> Section:
 def _verdict(one: Candidate) -> str:
     facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
     holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
-    return (
-        f"{one.letter}: a server draws {facility.server_w / 1000:.1f} kW, a rack gives "
-        f"{rack_w / 1000:g} kW{holds if facility.fits else ': not even one server fits'}."
-    )
+    verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
+    draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
+    return f"{one.letter}: {draws}{verdict}."
 
 
 def _facility_table(comparison: Comparison) -> Table:

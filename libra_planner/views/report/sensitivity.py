@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
+from operator import ge
 
 from libra_planner.procurement.bill import VolumeDiscount, discounted_usd, discounts_of_lines
 from libra_planner.procurement.candidate import Candidate
@@ -23,33 +24,17 @@ _SHARE_SHOWN = Decimal("0.0005")
 
 def sensitivity_section(comparison: Comparison) -> Section:
     """Drivers, prices and budgets up and down, volume discounts."""
-    totals = [one.bill.total_usd for one in comparison.candidates]
-    shown = [
-        swing
-        for swing in comparison.swings
-        if any(
-            amount >= _SHARE_SHOWN * total
-            for amount, total in zip(swing.usd_by_design, totals, strict=True)
-        )
-    ]
-    budgets = [_budget_table(comparison)] if comparison.budgets else []
-    return Section(
-        key="sensitivity",
-        title="What drives the cost, and what would change the decision",
-        sheet="Sensitivity",
-        paragraphs=(
-            f"Each price moves by {SWING_FRACTION:.0%} while all others stay. The break-even is "
-            "the price nearest to today's at which another design becomes cheapest or best per "
-            "dollar.",
-        ),
-        tables=(
-            _drivers(comparison, shown),
-            _swing_table(comparison, shown),
-            *budgets,
-            _discounts(comparison),
-        ),
-        is_static=True,
+    least = [_SHARE_SHOWN * one.bill.total_usd for one in comparison.candidates]
+    shown = [swing for swing in comparison.swings if any(map(ge, swing.usd_by_design, least))]
+    tables = [_drivers(comparison, shown), _swing_table(comparison, shown)]
+    tables += [_budget_table(comparison)] if comparison.budgets else []
+    title = "What drives the cost, and what would change the decision"
+    text = (
+        f"Each price moves by {SWING_FRACTION:.0%} while all others stay. The break-even is the "
+        "price nearest to today's at which another design becomes cheapest or best per dollar."
     )
+    tables.append(_discounts(comparison))
+    return Section("sensitivity", title, "Sensitivity", (text,), tables=(*tables,), is_static=True)
 
 
 def _drivers(comparison: Comparison, shown: list[Swing]) -> Table:
