@@ -19,8 +19,8 @@ import numpy as np
 
 import libra_planner as lp
 from libra_planner.optimizer.optimize import solve
+from libra_planner.optimizer.programs.dimensionless import lift
 from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
-from libra_planner.step.lifted import lift
 
 N_RUNS = 15
 OBJECTIVES = {

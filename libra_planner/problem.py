@@ -18,7 +18,6 @@ from libra_planner.step.collectives.models import Slowdown
 from libra_planner.step.expression import Array, TimeExpression
 from libra_planner.step.training import Member, Step, plain_step, relative_time
 from libra_planner.units import BYTES_PER_S_PER_GBPS
-from libra_planner.workload.operations import Communication, Covers
 
 RULE_TOLERANCE = 1e-9
 """Relative violation up to which a rule counts as met (C9)."""
@@ -106,20 +105,6 @@ class PlanText:
 
 
 @dataclass(frozen=True)
-class Fabric:
-    """The dimensions, and how they are built.
-
-    Parameters
-    ----------
-    network : the dimensions as collectives meet them.
-    realization : how they are built from whole links; ``None`` where the plan does not say.
-    """
-
-    network: Network
-    realization: Realization | None = None
-
-
-@dataclass(frozen=True)
 class Prices(Frozen):
     """What the network costs, and the rest of the system.
 
@@ -155,7 +140,7 @@ class Problem(Frozen):
 
     Parameters
     ----------
-    fabric : the dimensions.
+    network : the dimensions as collectives meet them.
     step : what is trained, and its time T(B).
     prices : of bandwidth, and what no bandwidth changes.
     rules : linear design rules, cost bounds included.
@@ -166,10 +151,12 @@ class Problem(Frozen):
         once an optimizer has found them; empty before.
     alternatives : the same problem with every number of chunks that the plan leaves
         open, this one's first; empty where it leaves none.
+    realization : how the dimensions are built from whole links; ``None`` where the plan does not
+        say.
     text : what the plan says, for people.
     """
 
-    fabric: Fabric
+    network: Network
     step: Step
     prices: Prices
     rules: tuple[Rule, ...] = ()
@@ -178,17 +165,8 @@ class Problem(Frozen):
     group_objective: str = "weighted"
     own_optima_s: tuple[float, ...] = ()
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
+    realization: Realization | None = None
     text: PlanText = PlanText()
-
-    @property
-    def source(self) -> str:
-        """Where it came from."""
-        return self.text.source
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Assumptions worth printing beside a result."""
-        return self.text.notes
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -196,24 +174,9 @@ class Problem(Frozen):
         return self.text.settings
 
     @property
-    def network(self) -> Network:
-        """The fabric as collectives meet it."""
-        return self.fabric.network
-
-    @property
     def topology(self) -> Topology:
         """The dimensions."""
-        return self.fabric.network.topology
-
-    @property
-    def realization(self) -> Realization | None:
-        """How the dimensions are built from whole links; ``None`` where the plan does not say."""
-        return self.fabric.realization
-
-    @property
-    def covers(self) -> Covers:
-        """``part`` where any workload is part of a step: no run is told of it (C21)."""
-        return self.step.covers
+        return self.network.topology
 
     @property
     def workload_name(self) -> str:
@@ -229,16 +192,6 @@ class Problem(Frozen):
     def members(self) -> tuple[Member, ...]:
         """The workloads of a group; empty for a plan with one."""
         return self.step.members if self.step.is_group else ()
-
-    @property
-    def n_chunks(self) -> int | None:
-        """Chunks of every collective; ``None`` where they are not modelled."""
-        return self.step.model.n_chunks
-
-    @property
-    def communications(self) -> tuple[Communication, ...]:
-        """The distinct collectives of a step."""
-        return self.step.communications
 
     @property
     def price_usd_per_Bps(self) -> Array:
@@ -262,7 +215,7 @@ class Problem(Frozen):
 
     def place(self, key: str) -> Place:
         """Where a key of the plan stands."""
-        return self.text.places.get(key) or Place(self.source)
+        return self.text.places.get(key) or Place(self.text.source)
 
     def at(self, key: str) -> str:
         """How a message about a key of the plan begins."""
@@ -288,7 +241,7 @@ class Problem(Frozen):
         switch for each group (C14).
         """
         has = has_nic(self.topology, self.prices.parts)
-        return self.fabric.realization or default_realization(self.topology, has)
+        return self.realization or default_realization(self.topology, has)
 
     @property
     def compute_s(self) -> float:
@@ -361,7 +314,7 @@ def plain_problem(
     topology: Topology, time: TimeExpression, prices: Prices, rules: tuple[Rule, ...] = ()
 ) -> Problem:
     """A problem of which nothing but its numbers is known: no plan, and no collectives."""
-    return Problem(Fabric(plain_network(topology)), plain_step(time), prices, rules)
+    return Problem(plain_network(topology), plain_step(time), prices, rules)
 
 
 def slowed(problem: Problem, slowdown: Slowdown) -> Problem:

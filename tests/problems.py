@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from libra_planner.fabric.topology import Topology, parse_topology
+from libra_planner.optimizer.programs.dimensionless import LiftedTimes, lift
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, plain_problem
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
-from libra_planner.step.lifted import LiftedTimes, lift
 from libra_planner.step.training import plain_step
 
 

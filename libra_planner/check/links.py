@@ -168,7 +168,7 @@ class LinkCheck:
         These are the communicators' parts in switch dimensions.
         """
         found: dict[Stage, tuple[Communication, ...]] = {}
-        for one in self.problem.communications:
+        for one in self.problem.step.communications:
             for dim in self.switched(one.group):
                 at = stage(one.collective, one.group, self.network, dim)
                 found[at] = (*found.get(at, ()), one)
@@ -334,7 +334,7 @@ class LinkCheck:
 
     def _slowdown(self, run: Run, name: str) -> Slowdown:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
-        pairs = tuple((one.collective, one.group) for one in self.problem.communications)
+        pairs = tuple((one.collective, one.group) for one in self.problem.step.communications)
         return Slowdown(
             communications=pairs,
             factors=tuple(tuple(self._factors(run, name, *pair).tolist()) for pair in pairs),
@@ -343,7 +343,7 @@ class LinkCheck:
 
     def _factors(self, run: Run, name: str, collective: Collective, group: Group) -> Array:
         factors = np.ones(self.problem.topology.n_dims)
-        if self.problem.n_chunks is None:  # The pipelined model has real links already.
+        if self.problem.step.model.n_chunks is None:  # The pipelined model has real links already.
             factors = real_link_slowdown(collective, group, self.problem.topology, with_hops=True)
         for dim in self.switched(group):
             key = self.key(collective, group, dim)
@@ -369,7 +369,7 @@ class LinkCheck:
     def _dimension(
         self, dim: int, runs: list[Run], routed: list[Slowdown], ideal: list[Slowdown]
     ) -> DimensionReport:
-        uses = [one for one in self.problem.communications if one.group.sizes[dim] > 1]
+        uses = [one for one in self.problem.step.communications if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
         built = self.design.dimensions[dim]
 

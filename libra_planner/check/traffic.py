@@ -388,7 +388,7 @@ def busy_s(
 def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, float]:
     """Bytes and latency of a collective in a dimension."""
     dim, _, algorithm = key
-    network, chunks = problem.network, problem.n_chunks
+    network, chunks = problem.network, problem.step.model.n_chunks
     if chunks is None:
         sent = traffic_bytes(one.collective, one.group, network.in_network)[dim]
         return float(sent) * ring_hops(one.collective, key, problem), 0.0
@@ -402,4 +402,4 @@ def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, f
 def ring_hops(collective: Collective, key: PhaseKey, problem: Problem) -> float:
     """Messages of a ring all-to-all pass through the NPUs between, which C3 leaves out."""
     passes = collective.kind is CollectiveKind.ALL_TO_ALL and key[2] is Algorithm.RING
-    return key[1].sizes[key[0]] / 2 if passes and problem.n_chunks is None else 1.0
+    return key[1].sizes[key[0]] / 2 if passes and problem.step.model.n_chunks is None else 1.0

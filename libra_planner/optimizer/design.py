@@ -230,16 +230,17 @@ def checked(problem: Problem, design: Design) -> Design:
     SolverFailed
         When it is not, or does not.
     """
-    if not design.optimality_gap <= CERTIFIED_GAP:
+    source, gap, broken_by = problem.text.source, design.optimality_gap, design.max_violation
+    if not gap <= CERTIFIED_GAP:
         raise SolverFailed(
-            f"{problem.source}: got an optimality gap of {design.optimality_gap:.2g}, expected at "
-            f"most {CERTIFIED_GAP:g}; this plan cannot be certified: check for rules that leave "
-            f"almost no room, or bounds many orders of magnitude apart"
+            f"{source}: got an optimality gap of {gap:.2g}, expected at most {CERTIFIED_GAP:g}; "
+            "this plan cannot be certified: check for rules that leave almost no room, or bounds "
+            "many orders of magnitude apart"
         )
-    if not design.max_violation <= RULE_TOLERANCE:
+    if not broken_by <= RULE_TOLERANCE:
         raise SolverFailed(
-            f"{problem.source}: got a design that breaks a rule by {design.max_violation:.2g}, "
-            f"expected at most {RULE_TOLERANCE:g} relative; the rules leave almost no room"
+            f"{source}: got a design that breaks a rule by {broken_by:.2g}, expected at most "
+            f"{RULE_TOLERANCE:g} relative; the rules leave almost no room"
         )
     return design
 

@@ -197,8 +197,8 @@ def _refuse_free(problem: Problem, design: Design) -> None:
 
 def _stuck(problem: Problem) -> SolverFailed:
     return SolverFailed(
-        f"{problem.source}: no engine found a usable point; check for rules, step-time bounds or "
-        f"traffic many orders of magnitude apart"
+        f"{problem.text.source}: no engine found a usable point; check for rules, step-time bounds "
+        f"or traffic many orders of magnitude apart"
     )
 
 

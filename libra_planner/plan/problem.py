@@ -19,7 +19,6 @@ from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.problem import (
-    Fabric,
     PlanText,
     Prices,
     Problem,
@@ -283,7 +282,8 @@ class _ProblemBuilder:
             for model in modelled.models
         ]
         base = Problem(
-            fabric=Fabric(modelled.network, realized),
+            network=modelled.network,
+            realization=realized,
             step=steps[0],
             prices=Prices(tuple(faults.required(price).tolist()), fixed.usd, prices, options),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),

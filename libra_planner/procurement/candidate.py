@@ -45,7 +45,7 @@ class Proposal:
     @property
     def is_part(self) -> bool:
         """Whether the workload is part of a step, of which no run is told (C21)."""
-        return self.problem.covers is Covers.PART
+        return self.problem.step.covers is Covers.PART
 
     @property
     def tokens_per_step(self) -> int | None:

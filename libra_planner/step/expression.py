@@ -4,8 +4,8 @@ Nodes are constants, transfers ``bytes / (non-negative linear form of bandwidths
 sums, maxima and non-negative scalings, so every expression is convex and
 non-increasing in bandwidth by construction (DESIGN section 2). One tree evaluates
 over arrays of designs here, is lifted to linear rows for the solvers in
-:mod:`libra_planner.step.lifted` and explains itself: which operation waits on which
-dimension, and for how long.
+:mod:`libra_planner.optimizer.programs.dimensionless` and explains itself: which operation waits on
+which dimension, and for how long.
 
 Compute counts in full, as the step time without communication; communication counts where
 it is exposed, so that what hides behind compute or other communication does not appear.

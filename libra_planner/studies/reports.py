@@ -251,7 +251,7 @@ class _Study:
         place, otherwise = str(self.catalogue.path), "or total without it by --allow-missing"
         if part.kind == NPU:
             got, fix = f"got the NPU {part.name} without a price", "add one to its NPU catalogue"
-            expected, path, place = "expected one", "", one.proposal.problem.source
+            expected, path, place = "expected one", "", one.proposal.problem.text.source
         elif part.name not in self.catalogue.parts.by_name:
             got, fix = f"got no {part.name}", "add one with its price"
             expected, path = "expected one", "parts"
@@ -307,7 +307,7 @@ def _refuse_tokens_of_parts(text: str | None, given: list[GivenDesign]) -> None:
                 f"{problem.step.fix}, or remove --tokens",
             )
             for name, problem in problems.items()
-            if problem.covers is Covers.PART
+            if problem.step.covers is Covers.PART
         )
 
 

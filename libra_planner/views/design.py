@@ -167,7 +167,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "objective_kind": problem.objective,
         **plan.group_payload(problem, evaluation),
-        **attributes(problem, workload="workload_name", covers="covers"),
+        **attributes(problem, workload="workload_name", covers="step.covers"),
         "topology": str(topology),
         **attributes(topology, "tiers", "n_npus"),
         "bandwidth_GBps": _vector(evaluation.bandwidth_bytes_per_s),

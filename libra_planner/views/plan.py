@@ -159,7 +159,7 @@ _ALGORITHMS = "algorithms"
 
 def plan_notes(problem: Problem) -> Iterator[str]:
     """What a plan takes for granted, and its keys that the figures do not use."""
-    yield from problem.notes
+    yield from problem.text.notes
     if problem.text.unused_keys:
         yield f"fidelity ideal does not use {', '.join(problem.text.unused_keys)}"
 
@@ -190,7 +190,7 @@ def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
     keys |= {"aggregate_bound_s": "balanced.aggregate_bound_s"}
     figures = attributes(evaluation, "exact_step_time_s", "model_gap")
     balanced = attributes(evaluation, **keys) if evaluation.balanced else None
-    return {"chunks": problem.n_chunks, **figures, "balanced": balanced}
+    return {"chunks": problem.step.model.n_chunks, **figures, "balanced": balanced}
 
 
 def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:

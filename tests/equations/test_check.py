@@ -141,7 +141,7 @@ def test_in_network_trees_of_all_groups_fit_a_full_fabric(stride, placement, tmp
         latency_ns=0,
         in_network_reduction=["pod"],
     )
-    [one] = problem.communications
+    [one] = problem.step.communications
     assert one.group.strides[1] == stride
     for policy in (SPRAY, Policy("greedy")):
         report = checked(problem, 100, 50).report(policy)
@@ -158,7 +158,7 @@ def test_in_network_trees_of_all_groups_fit_a_full_fabric(stride, placement, tmp
 def factor(check: LinkCheck, run, collective: Collective, group: Group, dim: int) -> float:
     """What a collective's time in a dimension is multiplied with, phase by phase."""
     if check.problem.topology.dimensions[dim].block != SWITCH:
-        if check.problem.n_chunks is not None:
+        if check.problem.step.model.n_chunks is not None:
             return 1.0
         return float(real_link_slowdown(collective, group, check.problem.topology)[dim])
     found = [
@@ -202,7 +202,7 @@ def test_the_step_is_the_sum_of_its_slowed_collectives(policy, tmp_path) -> None
         [run] = check.runs(policy, [seed])
         parts = [
             one.count * collective_s(check, run, bandwidth, one.collective, one.group)
-            for one in problem.communications
+            for one in problem.step.communications
         ]
         assert len(parts) == 4
         effective = report.effective_step_time_s[i]
@@ -230,7 +230,7 @@ def test_overlapping_sides_are_slowed_each_by_itself_and_compete(tmp_path) -> No
     [run] = check.runs(ECMP, [2])
     tp, dp = (
         collective_s(check, run, bandwidth, one.collective, one.group)
-        for one in problem.communications
+        for one in problem.step.communications
     )
     # TP of 4 stays in its leaf; DP of neighbours 4 apart crosses with every byte.
     assert tp == pytest.approx(6e8 / 50e9)
@@ -257,7 +257,7 @@ def test_the_pipelined_model_slows_bytes_and_not_latency(in_network, tmp_path) -
     check, bandwidth = checked(problem, 90, 30).with_schedule(ECMP, [3]), np.array([90e9, 30e9])
     report = check.report(ECMP, seeds=[3])
     [run] = check.runs(ECMP, [3])
-    [one] = problem.communications
+    [one] = problem.step.communications
     by_dim, total = [0.0, 0.0], 0.0
     for visit in visits(one.collective, one.group, check.network):
         slowed_bytes = visit.n_bytes * factor(check, run, one.collective, one.group, visit.dim)
@@ -285,7 +285,8 @@ def test_a_group_of_workloads_is_the_weighted_mean_of_its_slowed_steps(tmp_path)
     report = check.report(ECMP, seeds=[5])
     [run] = check.runs(ECMP, [5])
     one, two = (
-        collective_s(check, run, bandwidth, x.collective, x.group) for x in problem.communications
+        collective_s(check, run, bandwidth, x.collective, x.group)
+        for x in problem.step.communications
     )
     assert report.effective_step_time_s == pytest.approx([(3 * (0.001 + one) + two) / 4])
 

@@ -66,7 +66,7 @@ def test_reports_that_are_shown_are_of_whole_steps(command: list[str], monkeypat
     plans = {design.partition("@")[0] for design in options.designs}
     for plan in plans:
         problem = load_plan(plan, options.settings)
-        assert (problem.covers, problem.step.tokens_per_step is None) == ("step", False), plan
+        assert (problem.step.covers, problem.step.tokens_per_step is None) == ("step", False), plan
 
 
 def test_the_runs_of_the_readme_are_those_of_its_report(run, tmp_path, monkeypatch) -> None:

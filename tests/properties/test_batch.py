@@ -22,7 +22,7 @@ from libra_planner.optimizer.optimize import (
     optimize_program,
     reason,
 )
-from libra_planner.optimizer.programs.dimensionless import weighted_value
+from libra_planner.optimizer.programs.dimensionless import lift, weighted_value
 from libra_planner.optimizer.programs.plans import (
     BatchProgram,
     Plans,
@@ -32,7 +32,6 @@ from libra_planner.optimizer.programs.plans import (
 from libra_planner.optimizer.programs.posedness import bandwidth_bounds
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import Constant, TimeExpression, add, transfers
-from libra_planner.step.lifted import lift
 from tests.problems import Collectives, changed, lifted_alone, plan_of, problems, random_feasible
 from tests.random_plans import random_plan
 

@@ -167,7 +167,7 @@ def test_rounding_up_to_ports_is_no_reason_to_ask_for_less(tmp_path) -> None:
     steps = [operation("weight_grad", "all-reduce", 4e8)]
     problem = loaded(tmp_path, "SW(16)", steps, realization={"port_speed": "50 GB/s"})
     check = checked(problem, 37)
-    [one] = problem.communications
+    [one] = problem.step.communications
     assert check.mean_slowdown(SPRAY).factors_of(one.collective, one.group) == pytest.approx([1.0])
     assert check.report(SPRAY).slowdown == pytest.approx([37 / 50])
 

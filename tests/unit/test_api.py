@@ -38,7 +38,7 @@ def test_settings_name_what_the_figures_rest_on(plan) -> None:
         "loop no_overlap",
         "prices libra-ispass24 (2024-05)",
     )
-    assert any("2 layers" in note for note in problem.notes)
+    assert any("2 layers" in note for note in problem.text.notes)
 
 
 def test_real_links_are_slower_than_the_model_for_partial_groups_only(plan) -> None:
@@ -56,5 +56,5 @@ def test_real_links_are_slower_than_the_model_for_partial_groups_only(plan) -> N
 def test_groups_that_leave_npus_idle_are_noted(plan) -> None:
     groups = "parallelism={forward: [4,4,1,1], input_grad: [4,4,1,1], weight_grad: [1,2,4,16]}"
     problem = lp.load_plan(plan(), groups)
-    assert any("2,048 NPUs of work on 4,096 NPUs" in note for note in problem.notes)
-    assert not any("NPUs of work" in note for note in lp.load_plan(plan()).notes)
+    assert any("2,048 NPUs of work on 4,096 NPUs" in note for note in problem.text.notes)
+    assert not any("NPUs of work" in note for note in lp.load_plan(plan()).text.notes)

@@ -147,11 +147,11 @@ def test_auto_takes_the_best_number_of_chunks_at_the_vector(write, run) -> None:
 
 def test_alternatives_are_every_number_of_chunks_the_best_at_equal_bandwidth_first(write) -> None:
     problem = lp.load_plan(write(("chunks: 8", "chunks: auto")))
-    assert sorted(one.n_chunks for one in problem.alternatives) == list(AUTO_CHUNKS)
+    assert sorted(one.step.model.n_chunks for one in problem.alternatives) == list(AUTO_CHUNKS)
     equal = np.full(4, 125e9)
     times = [float(one.step_time.seconds(equal)) for one in problem.alternatives]
     assert times == sorted(times)
-    assert problem.n_chunks == problem.alternatives[0].n_chunks
+    assert problem.step.model.n_chunks == problem.alternatives[0].step.model.n_chunks
     assert float(problem.step_time.seconds(equal)) == times[0]
     starving = np.array([2e9, 2e9, 480e9, 16e9])
     best = fastest_alternative(problem, starving)
@@ -162,7 +162,7 @@ def test_alternatives_are_every_number_of_chunks_the_best_at_equal_bandwidth_fir
 def test_without_latency_auto_is_the_most_chunks(write) -> None:
     text = re.sub(r"  latency_ns.*\n", "", PLAN).replace("chunks: 8", "chunks: auto")
     problem = lp.load_plan(write(text=text))
-    assert (problem.n_chunks, problem.alternatives) == (AUTO_CHUNKS[-1], ())
+    assert (problem.step.model.n_chunks, problem.alternatives) == (AUTO_CHUNKS[-1], ())
 
 
 def test_one_latency_for_all_dimensions(write, run) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import libra_planner as lp
 from libra_planner.evaluation import evaluated
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.problem import Fabric, Prices, Problem
+from libra_planner.problem import Prices, Problem
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import (
     Constant,
@@ -136,7 +136,7 @@ def test_bottlenecks_say_whose_they_are() -> None:
     members = (Member("a", 0.25, FIRST), Member("b", 0.5, SECOND), Member("c", 0.25, nested))
     topology = parse_topology("SW(2)_SW(2)", ["x", "y"])
     step = Step(members, "a + b", is_group=True)
-    problem = Problem(Fabric(plain_network(topology)), step, Prices((1.0, 1.0)))
+    problem = Problem(plain_network(topology), step, Prices((1.0, 1.0)))
     evaluation = evaluated(problem, AT)
     shares = {(share.label, share.dims): share.seconds for share in evaluation.shares}
     assert shares == {
@@ -153,7 +153,7 @@ def test_bottlenecks_say_whose_they_are() -> None:
 def _with_optima(kind: str, objective: str, optima: tuple[float, ...]) -> Problem:
     topology = parse_topology("SW(2)_SW(2)", ["x", "y"])
     return Problem(
-        Fabric(plain_network(topology)),
+        plain_network(topology),
         Step(PAIR, "a + b", is_group=True),
         Prices((1.0, 1.0)),
         objective=objective,
@@ -260,7 +260,7 @@ def test_names_and_settings_of_each_workload(plan) -> None:
     assert [(m.name, m.weight) for m in problem.members] == [("gpt3-libra", 0.25), ("wide", 0.75)]
     assert problem.workload_name == "gpt3-libra + wide"
     assert problem.settings[1] == "wide (TP 1 x DP 4096, 8,192 sequences per step)"
-    assert any(note.startswith("wide: ") for note in problem.notes)
+    assert any(note.startswith("wide: ") for note in problem.text.notes)
     assert problem.members[0].real_link_step_time is not None
     assert problem.members[1].real_link_step_time is None
 

@@ -154,16 +154,16 @@ def test_listed_operations_are_a_part_until_their_file_says_otherwise(run, tmp_p
 def test_what_the_bundled_workloads_cover(workload, covers, own) -> None:
     batch = "global_batch: 64\n" if covers == "step" else ""
     plan = own(TABLE, PLAN.replace("./w.yaml", workload) + batch)
-    assert lp.load_plan(plan).covers == covers
+    assert lp.load_plan(plan).step.covers == covers
 
 
 def test_a_group_with_one_part_is_a_part(own) -> None:
     entries = "- {workload: gpt3, parallelism: {dp: 16}, global_batch: 64}"
     group = f"workloads:\n  {entries}\n  - {{workload: gpt3-libra, parallelism: {{dp: 16}}}}\n"
     rest = re.sub(r"(workload|parallelism): .*\n", "", PLAN)
-    assert lp.load_plan(own(TABLE, group + rest)).covers == "part"
+    assert lp.load_plan(own(TABLE, group + rest)).step.covers == "part"
     alone = group.splitlines(keepends=True)[:2]
-    assert lp.load_plan(own(TABLE, "".join(alone) + rest)).covers == "step"
+    assert lp.load_plan(own(TABLE, "".join(alone) + rest)).step.covers == "step"
 
 
 SHAPE = "{n_layers: 4, hidden: 256, n_heads: 4, sequence_tokens: 128}"
@@ -179,11 +179,11 @@ WITH_LOGITS = GENERATED.replace("128}", "128, vocabulary: 1000}")
 
 def test_a_transformer_without_embedding_and_logits_is_a_part(own) -> None:
     problem = lp.load_plan(own(GENERATED))
-    assert problem.covers == "part"
+    assert problem.step.covers == "part"
     assert "add 'vocabulary' to the architecture" in problem.step.fix
     whole = lp.load_plan(own(WITH_LOGITS))
-    assert (whole.covers, whole.step.tokens_per_step) == ("step", 16 * 4 * 128)
-    assert lp.load_plan(own(WITH_LOGITS + "covers: part\n")).covers == "part"
+    assert (whole.step.covers, whole.step.tokens_per_step) == ("step", 16 * 4 * 128)
+    assert lp.load_plan(own(WITH_LOGITS + "covers: part\n")).step.covers == "part"
 
 
 @pytest.mark.parametrize("text", [GENERATED, WITH_LOGITS + "table: libra\n"])

@@ -21,9 +21,11 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.optimizer.programs.dimensionless import (
     Index,
+    LiftedTimes,
     Program,
     RuleRows,
     dimensionless_program,
+    lift,
     some_of,
 )
 from libra_planner.problem import Problem, StepTimeLimit
@@ -37,7 +39,6 @@ from libra_planner.step.expression import (
     owned_numbers,
     with_terms,
 )
-from libra_planner.step.lifted import LiftedTimes, lift
 from libra_planner.step.training import plain_step
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 

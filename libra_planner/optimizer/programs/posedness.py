@@ -55,7 +55,7 @@ def rule_names(rules: Sequence[AnyRule]) -> str:
 def rule_place(problem: Problem, rule: AnyRule) -> str:
     """How a message about a rule begins."""
     position = [str(n) for n in (rule.line, rule.column) if n is not None]
-    return ":".join([problem.source, *position]) + ": constraints: "
+    return ":".join([problem.text.source, *position]) + ": constraints: "
 
 
 _POSITIVE = 1e-11

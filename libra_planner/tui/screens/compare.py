@@ -113,7 +113,7 @@ def _is_same_work(pins: Sequence[Pin]) -> bool:
 def _mixes_parts(pins: Sequence[Pin]) -> bool:
     """Whether parts of steps stand beside other workloads: no time per sequence tells anything."""
     several = len({pin.problem.workload_name for pin in pins}) > 1
-    return several and any(pin.problem.covers == "part" for pin in pins)
+    return several and any(pin.problem.step.covers == "part" for pin in pins)
 
 
 def disagreement(pins: Sequence[Pin]) -> str:

@@ -166,7 +166,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "assumed_usd": float(one.bill.assumed_usd),
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,
-        "covers": one.proposal.problem.covers,
+        "covers": one.proposal.problem.step.covers,
         "tokens_per_s": 1 / one.token_time_s if one.token_time_s else None,
         "run_not_available": cells.PART_OF_A_STEP if one.proposal.is_part else None,
         "expected_run_s": cells.finite(run.expected_s if run else None),

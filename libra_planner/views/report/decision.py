@@ -98,7 +98,7 @@ def _model(one: Candidate) -> str:
     """What the step time is a model of: the training loop, and how collectives take time."""
     problem = one.proposal.problem
     loops = [setting for setting in problem.settings if setting.startswith("loop ")]
-    chunks = "ideal collectives" if problem.n_chunks is None else "collectives in chunks"
+    chunks = "ideal collectives" if problem.step.model.n_chunks is None else "collectives in chunks"
     return ", ".join([*loops, chunks])
 
 
