@@ -239,14 +239,10 @@ class WrittenLoopSpec(Model):
         return self
 
 
-def _kind(value: Any) -> str:
-    return LOOP_TEXT if isinstance(value, dict | WrittenLoopSpec) else LOOP_NAME
-
-
 LoopSpec: TypeAlias = Annotated[
     Annotated[Literal["no_overlap", "tp_dp_overlap", "async_dp"], Tag(LOOP_NAME)]
     | Annotated[WrittenLoopSpec, Tag(LOOP_TEXT)],
-    Discriminator(_kind),
+    Discriminator(lambda one: LOOP_TEXT if isinstance(one, dict | WrittenLoopSpec) else LOOP_NAME),
 ]
 
 

@@ -171,13 +171,9 @@ class FixedCostParts(Model):
         return self
 
 
-def _fixed_cost_kind(value: Any) -> str:
-    return PARTS if isinstance(value, dict | FixedCostParts) else AMOUNT
-
-
 FixedCostSpec: TypeAlias = Annotated[
     Annotated[Usd, Tag(AMOUNT)] | Annotated[FixedCostParts, Tag(PARTS)],
-    Discriminator(_fixed_cost_kind),
+    Discriminator(lambda value: PARTS if isinstance(value, dict | FixedCostParts) else AMOUNT),
 ]
 
 

@@ -120,9 +120,9 @@ class TrainingBuilder:
 
     def _of_the_plan(self, fault: Fault) -> Fault:
         """A fault of the loop stands where the plan's loop does, not in this entry."""
-        if not fault.path.startswith("training_loop"):
-            return fault
-        return fault.located(self.faults.document.place(dotted_key(fault.path)))
+        of_loop = fault.path.startswith("training_loop")
+        place = self.faults.document.place(dotted_key(fault.path))
+        return fault.located(place) if of_loop else fault
 
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.entry.parallelism
@@ -210,17 +210,15 @@ def plan_spec(document: Document) -> AnyPlanSpec:
     try:
         return validated(GroupPlanSpec, document)
     except SpecError as error:
-        faults = [
-            _misplaced(document, fault.path) if fault.path in misplaced else fault
+        expected = "expected it inside the entries of workloads"
+        fix = "move it into each entry it is meant for, or remove workloads"
+        faults = (
+            replace(fault, got=f"got {fault.path} beside workloads", expected=expected, fix=fix)
+            if fault.path in misplaced
+            else fault
             for fault in error.faults
-        ]
+        )
         raise SpecError(*faults) from None
-
-
-def _misplaced(document: Document, key: str) -> Fault:
-    got, expected = f"got {key} beside workloads", "expected it inside the entries of workloads"
-    fix = "move it into each entry it is meant for, or remove workloads"
-    return Fault(got, expected, fix, key, document.key_place((key,)))
 
 
 def entries(spec: AnyPlanSpec, faults: FaultCollector) -> list[tuple[TrainingSpec, FaultCollector]]:

@@ -40,22 +40,6 @@ from libra_planner.workload.transformer import (
 _A_WHOLE_MODEL = "train a workload of a whole step, such as 'workload: gpt3'"
 
 
-def covered(workload: Workload, spec: WorkloadSpec, file: str) -> Workload:
-    """The workload with what its file says it covers, and the fix where that is a part.
-
-    Parameters
-    ----------
-    workload : as generated or listed.
-    spec, file : what it was read from.
-    """
-    if spec.covers is not None:
-        workload = replace(workload, covers=Covers(spec.covers))
-    if workload.covers is Covers.STEP:
-        return workload
-    fix = None if spec.covers else WORKLOADS[spec.kind].step_fix(spec, file)
-    return replace(workload, step_fix=fix or _A_WHOLE_MODEL)
-
-
 def _transformer_fix(spec: TransformerSpec, file: str) -> str | None:
     if spec.table == "libra":
         return None
@@ -67,23 +51,6 @@ def _table_fix(_: TableSpec, file: str) -> str:
         f"if {file} lists a whole step, add 'covers: step' and 'tokens_per_step: N' to it, "
         f"else {_A_WHOLE_MODEL}"
     )
-
-
-def check_covers(spec: TransformerSpec, document: Document) -> None:
-    """Refuse to call a whole step what lacks embedding and logits.
-
-    Raises
-    ------
-    SpecError
-        For ``covers: step`` without a vocabulary, or in LIBRA's layout.
-    """
-    if spec.covers != "step" or (spec.architecture.vocabulary and spec.table != "libra"):
-        return
-    fix = "add 'vocabulary' to the architecture"
-    fix += ", and remove 'table: libra'" if spec.table == "libra" else ""
-    expected = "expected part: the step has no embedding and no logits (C21)"
-    place = document.place(("covers",))
-    raise SpecError(Fault("got step", expected, f"{fix}, or remove covers", "covers", place))
 
 
 @dataclass(frozen=True)
@@ -112,7 +79,14 @@ def load_workload(path: Path, settings: PlanSettings) -> Workload:
 def _workload(path: Path, text: str, settings: PlanSettings) -> Workload:
     """The workload that a file holds: kept by its text, so a changed file is read anew."""
     spec = _spec(path, text)
-    return covered(WORKLOADS[spec.kind].build(path.stem, spec, settings), spec, str(path))
+    kind = WORKLOADS[spec.kind]
+    workload = kind.build(path.stem, spec, settings)
+    if spec.covers is not None:
+        workload = replace(workload, covers=Covers(spec.covers))
+    if workload.covers is Covers.STEP:
+        return workload
+    fix = None if spec.covers else kind.step_fix(spec, str(path))
+    return replace(workload, step_fix=fix or _A_WHOLE_MODEL)
 
 
 @lru_cache(maxsize=16)
@@ -127,9 +101,15 @@ def _spec(path: Path, text: str) -> WorkloadSpec:
 
 
 def _transformer_spec(document: Document) -> TransformerSpec:
+    """The transformer; without embedding and logits it is no whole step."""
     spec = validated(TransformerSpec, document)
-    check_covers(spec, document)
-    return spec
+    if spec.covers != "step" or (spec.architecture.vocabulary and spec.table != "libra"):
+        return spec
+    fix = "add 'vocabulary' to the architecture"
+    fix += ", and remove 'table: libra'" if spec.table == "libra" else ""
+    expected = "expected part: the step has no embedding and no logits (C21)"
+    place = document.place(("covers",))
+    raise SpecError(Fault("got step", expected, f"{fix}, or remove covers", "covers", place))
 
 
 def _table_spec(document: Document) -> TableSpec:
@@ -165,25 +145,25 @@ def _plain_sizes(document: Document) -> list[Fault]:
 
 
 def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Workload:
+    npu, macs_per_s = settings.npu or spec.compute.npu, spec.compute.macs_per_s or 0.0
+    notes = tuple(spec.assumptions)
+    if npu is not None:
+        macs_per_s = npu.peak_TFLOPps * FLOPS_PER_TFLOPS * npu.efficiency_fraction / FLOP_PER_MAC
+        if settings.npu is None:
+            rate = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s per NPU"
+            notes += (f"assumed compute rate: {rate}; set npu in the plan to change it",)
     training = TrainingSettings(
         sequences_per_replica=_sequences_per_replica(name, spec, settings),
         tp=settings.tp,
         dp=settings.dp,
-        macs_per_s=_macs_per_s(spec, settings),
+        macs_per_s=macs_per_s,
         dtype_bytes=spec.dtype_bytes,
         libra_conventions=spec.table == "libra",
         npu_memory_bytes=settings.npu_memory_bytes,
     )
     architecture = Architecture(**spec.architecture.model_dump())
     workload = transformer_workload(name, architecture, training)
-    assumed = workload.notes + tuple(spec.assumptions)
-    if settings.npu is None and spec.compute.npu is not None:
-        npu = spec.compute.npu
-        assumed += (
-            f"assumed compute rate: {npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s "
-            "per NPU; set npu in the plan to change it",
-        )
-    return replace(workload, notes=assumed)
+    return replace(workload, notes=workload.notes + notes)
 
 
 def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSettings) -> int:
@@ -201,13 +181,6 @@ def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSetti
         fix = f"write {f'{below} or ' if below else ''}{below + settings.dp}"
         raise SpecError(Fault(got, expected, fix, "global_batch"))
     return settings.global_batch // settings.dp
-
-
-def _macs_per_s(spec: TransformerSpec, settings: PlanSettings) -> float:
-    npu = settings.npu or spec.compute.npu
-    if npu is None:
-        return float(spec.compute.macs_per_s or 0.0)
-    return npu.peak_TFLOPps * FLOPS_PER_TFLOPS * npu.efficiency_fraction / FLOP_PER_MAC
 
 
 def _table(name: str, spec: TableSpec, settings: PlanSettings) -> Workload:

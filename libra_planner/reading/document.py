@@ -8,8 +8,8 @@ and alias bombs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
@@ -111,12 +111,20 @@ def parse_document(text: str, file: str) -> Document:
     >>> document.value, str(document.places["b", 1])
     ({'a': 1000000.0, 'b': ['no', 2]}, 'x.yaml:2:9')
     """
-    _check_characters(text, file)
+    if found := _FORBIDDEN.search(text):
+        lines = f"{text[: found.start()]}_".splitlines()
+        got = f"got the control character U+{ord(found[0]):04X}"
+        place = Place(file, len(lines), len(lines[-1]))
+        raise SpecError(Fault(got, "expected text", "remove it", "", place))
     try:
         _check_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise SpecError(_syntax_fault(error, file)) from None
+        mark = error.problem_mark or error.context_mark
+        place = _place(file, mark) if mark else Place(file)
+        fix = "quote text that contains ': ' or starts with a special character"
+        got = f"got malformed YAML ({error.problem or error.context})"
+        raise SpecError(Fault(got, "", fix, "", place)) from None
     if root is None:
         raise SpecError(Fault("got an empty file", "expected a YAML map", "", "", Place(file)))
     builder = _Builder(Document(file, None))
@@ -129,16 +137,6 @@ def parse_document(text: str, file: str) -> Document:
 def parse_value(text: str, file: str) -> Any:
     """A YAML value from a command line (``--set``)."""
     return parse_document(text, file).value if text.strip() else ""
-
-
-def _check_characters(text: str, file: str) -> None:
-    """Refuse control characters, which YAML does not allow, where the first one stands."""
-    found = _FORBIDDEN.search(text)
-    if found:
-        lines = f"{text[: found.start()]}_".splitlines()
-        place = Place(file, len(lines), len(lines[-1]))
-        got = f"got the control character U+{ord(found[0]):04X}"
-        raise SpecError(Fault(got, "expected text", "remove it", "", place))
 
 
 def _check_depth(text: str, file: str) -> None:
@@ -157,14 +155,6 @@ def _place(file: str, mark: Any) -> Place:
     return Place(file, mark.line + 1, mark.column + 1)
 
 
-def _syntax_fault(error: yaml.MarkedYAMLError, file: str) -> Fault:
-    mark = error.problem_mark or error.context_mark
-    place = _place(file, mark) if mark else Place(file)
-    fix = "quote text that contains ': ' or starts with a special character"
-    got = f"got malformed YAML ({error.problem or error.context})"
-    return Fault(got, "", fix, "", place)
-
-
 def _too_deep(place: Place) -> Fault:
     return Fault(f"got values nested deeper than {MAX_DEPTH}", "", "flatten the file", "", place)
 
@@ -177,7 +167,12 @@ class _Builder:
 
     def build(self, node: yaml.Node, key: Key, depth: int) -> Any:
         place = _place(self.document.file, node.start_mark)
-        self._count(place, depth)
+        self.n_values += 1
+        if depth > MAX_DEPTH:
+            raise SpecError(_too_deep(place))
+        if self.n_values > MAX_VALUES:
+            got = f"got more than {MAX_VALUES:,} values (aliases expanded)"
+            raise SpecError(Fault(got, "", "remove the aliases", "", place))
         self.document.places[key] = place
         if node.tag not in _PLAIN_TAGS:
             got = f"got the tag {node.tag.replace('tag:yaml.org,2002:', '!!')!r}"
@@ -191,36 +186,22 @@ class _Builder:
             self.document.quoted.add(key)
         return scalar(node.value) if plain else node.value
 
-    def _count(self, place: Place, depth: int) -> None:
-        self.n_values += 1
-        if depth > MAX_DEPTH:
-            raise SpecError(_too_deep(place))
-        if self.n_values > MAX_VALUES:
-            got = f"got more than {MAX_VALUES:,} values (aliases expanded)"
-            raise SpecError(Fault(got, "", "remove the aliases", "", place))
-
     def _map(self, node: yaml.MappingNode, key: Key, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for name, place, value in self._entries(node):
-            path = (*key, name)
-            if name in result:
-                first = self.document.key_places[path].line
-                got = f"got the key {name!r} twice (first on line {first})"
-                shown = ".".join(map(str, path))
-                self.faults.append(Fault(got, "expected it once", "remove one", shown, place))
-                continue
-            self.document.key_places[path] = place
-            result[name] = self.build(value, path, depth + 1)
-        return result
-
-    def _entries(self, node: yaml.MappingNode) -> Iterator[tuple[str, Place, yaml.Node]]:
         for name, value in node.value:
-            place = _place(self.document.file, name.start_mark)
-            if isinstance(name, yaml.ScalarNode):
-                yield name.value, place, value
-            else:
+            place, path = _place(self.document.file, name.start_mark), (*key, name.value)
+            if not isinstance(name, yaml.ScalarNode):
                 got = "got a list or map as a key"
                 self.faults.append(Fault(got, "expected a name", "", "", place))
+            elif name.value in result:
+                first = self.document.key_places[path].line
+                got = f"got the key {name.value!r} twice (first on line {first})"
+                shown = ".".join(map(str, path))
+                self.faults.append(Fault(got, "expected it once", "remove one", shown, place))
+            else:
+                self.document.key_places[path] = place
+                result[name.value] = self.build(value, path, depth + 1)
+        return result
 
 
 def scalar(text: str) -> Any:
@@ -233,10 +214,8 @@ def scalar(text: str) -> Any:
         return _WORDS[text.casefold()]
     if len(text) > _LONGEST_NUMBER:
         return text
-    if _INT.fullmatch(text):
-        return int(text)
-    if _HEX_OR_OCTAL.fullmatch(text):
-        return int(text, 0)
+    if _INT.fullmatch(text) or _HEX_OR_OCTAL.fullmatch(text):
+        return int(text, 0 if text[1:2] in ("x", "o") else 10)
     if _FLOAT.fullmatch(text):
         return float(text)
     return float(text.replace(".", "").lower()) if _SPECIAL_FLOAT.fullmatch(text) else text
@@ -299,9 +278,8 @@ def apply_setting(document: Document, setting: str) -> None:
     try:
         value = parse_value(text, document.file)
     except SpecError as error:
-        raise SpecError(
-            *(Fault(f.got, f.expected, f.fix, "", place) for f in error.faults)
-        ) from None
+        faults = (replace(fault, path="", place=place) for fault in error.faults)
+        raise SpecError(*faults) from None
     put_at(document, dotted_key(dotted.strip()), value, place)
 
 
@@ -315,15 +293,10 @@ def put_at(document: Document, key: Key, value: Any, place: Place) -> None:
     """
     _put(document.value, key, value, place)
     for places in (document.places, document.key_places):
-        _place_at(places, key, place)
-
-
-def _place_at(places: dict[Key, Place], key: Key, place: Place) -> None:
-    """Let everything at and below ``key``, and new maps on the way to it, stand at ``place``."""
-    for known in [known for known in places if known[: len(key)] == key]:
-        del places[known]
-    for n in range(1, len(key) + 1):
-        places.setdefault(key[:n], place)
+        for known in [known for known in places if known[: len(key)] == key]:
+            del places[known]
+        for n in range(1, len(key) + 1):  # New maps on the way to it, too.
+            places.setdefault(key[:n], place)
 
 
 def dotted_key(dotted: str) -> Key:
@@ -335,9 +308,15 @@ def dotted_key(dotted: str) -> Key:
 def _put(value: Any, key: Key, new: Any, place: Place) -> None:
     *parents, last = key
     for part in parents:
-        if isinstance(value, dict) and value.get(str(part)) is None:
-            value[str(part)] = {}
-        value = _child(value, part, place)
+        if isinstance(value, dict):
+            if value.get(str(part)) is None:
+                value[str(part)] = {}
+            value = value[str(part)]
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            got, expected = f"got no {part!r} on the way", "expected a map or list"
+            raise SpecError(Fault(got, expected, "", "", place))
     if isinstance(value, list) and isinstance(last, int) and last <= len(value):
         value[last : last + 1] = [new]
     elif isinstance(value, dict):
@@ -345,11 +324,3 @@ def _put(value: Any, key: Key, new: Any, place: Place) -> None:
     else:
         expected = "expected a key of a map, or an index of a list (the next one appends)"
         raise SpecError(Fault(f"got no place for {last!r}", expected, "", "", place))
-
-
-def _child(value: Any, part: str | int, place: Place) -> Any:
-    if isinstance(value, dict):
-        return value[str(part)]
-    if isinstance(value, list) and isinstance(part, int) and part < len(value):
-        return value[part]
-    raise SpecError(Fault(f"got no {part!r} on the way", "expected a map or list", "", "", place))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
 from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, get_args
@@ -313,27 +313,34 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
         return model.model_validate(value)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        faults = [
-            fault for one in errors[:MOST_SHOWN] for fault in _faults(model, document, key, one)
-        ]
+        faults = [_fault(model, document, key, one) for one in errors[:MOST_SHOWN]]
         if len(errors) > MOST_SHOWN:
             faults.append(more_faults(len(errors) - MOST_SHOWN, Place(document.file)))
         raise SpecError(*dict.fromkeys(faults)) from None
 
 
-def _faults(model: type[BaseModel], document: Document, key: Key, error: Any) -> Iterator[Fault]:
+def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> Fault:
     location = key + tuple(part for part in error["loc"] if part not in KINDS)
     kind, place = error["type"], document.place(location)
     path = path_of(location)
     if kind == "extra_forbidden":
-        yield _unknown_key(model, document, key, location)
-    elif kind == "missing":
+        return _unknown_key(model, document, key, location)
+    if kind == "missing":
         fix = f"add '{location[-1]}:'"
-        yield Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
-    elif kind == "value_error":
-        yield Fault(str(error["ctx"]["error"]), "", "", path, place)
-    else:
-        yield _value_fault(error, path, place, quoted=location in document.quoted)
+        return Fault("got nothing", "expected this key", fix, path, document.place(location[:-1]))
+    if kind == "value_error":
+        return Fault(str(error["ctx"]["error"]), "", "", path, place)
+    value, template = error["input"], _EXPECTED.get(kind)
+    expected, fix = template.format(**error.get("ctx", {})) if template else error["msg"], ""
+    quoted = location in document.quoted and isinstance(scalar(value), int | float)
+    if "number" in expected and quoted:
+        fix = f"remove the quotes: {value}"
+    elif "number" in expected and isinstance(value, float):
+        fix = f"write {int(value)}" if value.is_integer() and abs(value) < 2**53 else ""
+    if kind == "literal_error" and isinstance(value, str):
+        names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
+        fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
+    return Fault(f"got {shown(value)}", f"expected {expected}", fix, path, place)
 
 
 def _unknown_key(model: type[BaseModel], document: Document, key: Key, location: Key) -> Fault:
@@ -345,26 +352,6 @@ def _unknown_key(model: type[BaseModel], document: Document, key: Key, location:
         return Fault(got, "expected the keys of one form", fix, path, place)
     fix = _KNOWN_ABSENT.get(location[-2:]) or closest(name, known)
     return Fault(f"got the unknown key {name!r}", "expected a known key", fix, path, place)
-
-
-def _value_fault(error: Any, path: str, place: Place, *, quoted: bool) -> Fault:
-    value, kind = error["input"], error["type"]
-    template = _EXPECTED.get(kind)
-    expected = template.format(**error.get("ctx", {})) if template else error["msg"]
-    fix = _number_fix(value, quoted=quoted) if "number" in expected else ""
-    if kind == "literal_error" and isinstance(value, str):
-        names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
-        fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"
-    return Fault(f"got {shown(value)}", f"expected {expected}", fix, path, place)
-
-
-def _number_fix(value: Any, *, quoted: bool) -> str:
-    """How to write the number that a wrong value looks like, if it does."""
-    if quoted and isinstance(scalar(value), int | float):
-        return f"remove the quotes: {value}"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return f"write {int(value)}"
-    return ""
 
 
 def core_fields(spec: BaseModel, core: type[Any]) -> dict[str, Any]:
