@@ -156,12 +156,9 @@ class Cockpit(App[int]):
         self.changed()
         if first:
             self.pane.take_focus()
-            self.set_timer(_CALM_S, self.warm_up)
-
-    def warm_up(self) -> None:
-        """Load the other screens, and what comes back to them, while nobody waits for it."""
-        call = partial(load, OTHERS)
-        self.workshop.start("warm", "", call=call, done=lambda _: None)
+            # The other screens, and what comes back to them, while nobody waits for it.
+            warm_up = partial(self.workshop.start, "warm", "", call=partial(load, OTHERS))
+            self.set_timer(_CALM_S, warm_up)
 
     def apply_edit(self, key: str, text: str) -> None:
         """Give a value of the plan."""
@@ -179,26 +176,20 @@ class Cockpit(App[int]):
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen."""
         self.session.set_bandwidth(bandwidth_GBps, subject)
-        self._evaluate()
+        self.changed(only_figures=True)
+
+    def changed(self, *, only_figures: bool = False) -> None:
+        """Something about the session changed: show it."""
+        self.evaluation, self.no_figures = None, "no figures: the plan has faults"
+        try:
+            self.evaluation = self.session.evaluation()  # A millisecond.
+        except PlannerError as error:
+            self.no_figures = str(error)
         self._show_tabs()
-        if isinstance(self.pane, DesignPane):
+        if only_figures and isinstance(self.pane, DesignPane):
             self.pane.show_figures()
         else:
             self.pane.show_session()
-
-    def changed(self) -> None:
-        """Something about the session changed: show it."""
-        self._evaluate()
-        self._show_tabs()
-        self.pane.show_session()
-
-    def _evaluate(self) -> None:
-        """Exact figures of the design on screen; a millisecond."""
-        self.evaluation, self.no_figures = None, "no figures: the plan has faults"
-        try:
-            self.evaluation = self.session.evaluation()
-        except PlannerError as error:
-            self.no_figures = str(error)
 
     def open_plan(self, path: Path, edits: Edits | None = None, origin: str = "") -> None:
         """Open another plan; pins stay."""
@@ -212,7 +203,7 @@ class Cockpit(App[int]):
         """Go back to a pinned design and its plan."""
         edits, said = Edits(pin.settings_now(), pin.bandwidth_GBps), f"loaded {pin.name}"
         if pin.path == self.session.path:
-            self.session.restore(edits)
+            self.session.change(edits)
             self.session.came_from(pin.called)
             self.reread()
             self.say(said)
@@ -317,9 +308,8 @@ class Cockpit(App[int]):
         for action in ACTIONS:
             call = partial(self.call_later, self.run_action, action.call)
             yield SystemCommand(action.name, action.text, call)
-        yield from commands(
-            self.pane.id or "", lambda key: partial(self.call_later, self._run_own, key)
-        )
+        run = partial(partial, self.call_later, self._run_own)
+        yield from commands(self.pane.id or "", run)
         for command in super().get_system_commands(screen):
             if command.title not in ("Quit", "Keys"):
                 yield command

@@ -8,12 +8,13 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.errors import PlannerError, SpecError
 from libra_planner.files import output_file, read_json, read_text, write_files
+from libra_planner.reading import bundled
 from libra_planner.reading.document import (
     Key,
     apply_settings,
@@ -23,6 +24,7 @@ from libra_planner.reading.document import (
 )
 from libra_planner.tui.dialogs import OpenDialog, Prompt, Question
 from libra_planner.tui.screens.pane import Host
+from libra_planner.tui.session import Bandwidth
 
 _MOST_SHOWN = 60
 """Letters of a path in a message about it: the system refuses those of thousands."""
@@ -44,8 +46,8 @@ def typed_path(text: str) -> Path:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
-        place, fix = Place(shown.replace("\0", "?")), "give another path"
-        raise SpecError(Fault(f"got {reason!r}", "", fix, "", place)) from None
+        fix, shown = "give another path", shown.replace("\0", "?")
+        raise SpecError.at(shown, f"got {reason!r}", "", fix) from None
     return path
 
 
@@ -68,40 +70,30 @@ def working_directory() -> Path:
 MOST_RECENT = 20
 
 
-@dataclass(frozen=True)
-class RecentPlan:
-    """A plan's absolute path and the design that was on screen, GB/s, if any."""
-
-    path: str
-    bandwidth_GBps: tuple[float, ...] | None = None
-
-
 def state_folder() -> Path:
     """Where the cockpit keeps what it remembers."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "libra-planner"
 
 
-def recent_plans() -> list[RecentPlan]:
-    """Latest first; nothing where there is no list that can be read."""
+def recent_plans() -> dict[str, Bandwidth | None]:
+    """By their absolute paths, latest first, the designs that were on screen, if any.
+
+    Nothing where there is no list that can be read.
+    """
     try:
         entries = read_json(state_folder() / "recent.json")
-        return [
-            RecentPlan(str(entry["path"]), _vector(entry.get("bandwidth_GBps")))
-            for entry in entries
-        ]
+        pairs = [(str(entry["path"]), entry.get("bandwidth_GBps")) for entry in entries]
+        return {p: tuple(map(float, b)) if isinstance(b, list) and b else None for p, b in pairs}
     except (SpecError, ValueError, TypeError, KeyError):
-        return []
+        return {}
 
 
-def _vector(value: object) -> tuple[float, ...] | None:
-    return tuple(float(b) for b in value) if isinstance(value, list) and value else None
-
-
-def remember(plan: RecentPlan) -> None:
+def remember(path: str, bandwidth_GBps: Bandwidth | None = None) -> None:
     """Put a plan first; a folder that cannot be written to only costs the memory."""
-    listed = [plan, *(one for one in recent_plans() if one.path != plan.path)][:MOST_RECENT]
-    entries = [{"path": one.path, "bandwidth_GBps": one.bandwidth_GBps} for one in listed]
+    others = ((name, b) for name, b in recent_plans().items() if name != path)
+    listed = islice(((path, bandwidth_GBps), *others), MOST_RECENT)
+    entries = [{"path": name, "bandwidth_GBps": b} for name, b in listed]
     folder = state_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,10 +103,9 @@ def remember(plan: RecentPlan) -> None:
         return
 
 
-def left_with(path: Path) -> tuple[float, ...] | None:
-    """The design that a plan was left with, GB/s."""
-    known = {one.path: one.bandwidth_GBps for one in recent_plans()}
-    return known.get(str(real_path(path)))
+def left_with(path: Path) -> Bandwidth | None:
+    """The design that a plan was left with."""
+    return recent_plans().get(str(real_path(path)))
 
 
 _ITEM = re.compile(r"^( *)- ", re.MULTILINE)
@@ -170,7 +161,7 @@ def edited_text(text: str, settings: tuple[str, ...], file: str) -> str:
     if parse_document(written, file).value != wanted.value:
         got, expected = "got a file that cannot keep its comments", "expected plainer YAML"
         fix = "make this edit in an editor"
-        raise SpecError(Fault(got, expected, fix, "", Place(file)))
+        raise SpecError.at(file, got, expected, fix)
     return written
 
 
@@ -235,8 +226,6 @@ class PlanFiles:
 
     def is_bundled(self) -> bool:
         """Whether the plan is one of the examples, which are not to be changed."""
-        from libra_planner.reading import bundled
-
         path = self._cockpit.session.path
         return real_path(path).parent == real_path(bundled.folder("examples"))
 
@@ -302,9 +291,7 @@ class PlanFiles:
 
     def ask_open(self) -> None:
         """Ask for another plan, and open it."""
-        from libra_planner.reading import bundled
-
-        plans = [(one.path, one.path) for one in recent_plans()]
+        plans = [(path, path) for path in recent_plans()]
         examples = [(name, str(bundled.example(name))) for name in bundled.names("examples")]
         listed = plans + [(f"example {name}", path) for name, path in examples]
 
@@ -341,5 +328,4 @@ class PlanFiles:
         """Put the plan and its design on the list of recent ones."""
         session = self._cockpit.session
         if session.reading is not None and session.reading.document is not None:
-            path = str(real_path(session.path))
-            remember(RecentPlan(path, session.edits.bandwidth_GBps))
+            remember(str(real_path(session.path)), session.edits.bandwidth_GBps)

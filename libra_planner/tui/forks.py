@@ -25,10 +25,8 @@ LOADS = "LIBRA_PLANNER_LOADS_SOLVER"
 """Variable in the environment of the process that work is forked from."""
 
 MODULES = (
-    "libra_planner.cli.main",
     "libra_planner.optimizer.optimize",
     "libra_planner.optimizer.shadow",
-    "libra_planner.optimizer.optimize",
     "libra_planner.routing.kernels.assignment",
     "libra_planner.routing.kernels.rates",
     "libra_planner.plan.problem",
@@ -56,16 +54,11 @@ def run(sender: Connection, work: bytes) -> None:
     try:
         kind, found = RESULT, pickle.loads(work)(lambda *done: sender.send((PROGRESS, done)))
     except Exception as error:
-        kind, found = ERROR, _portable(error)
+        # What it says, where it cannot be made again from its parts.
+        known = error if isinstance(error, PlannerError) else None
+        kind, found = ERROR, known or PlannerError(f"unexpected {type(error).__name__}: {error}")
     with contextlib.suppress(OSError):  # The cockpit was left meanwhile.
         sender.send((kind, pickle.dumps(found)))
-
-
-def _portable(error: Exception) -> Exception:
-    """The error, or what it says where it cannot be made again from its parts."""
-    if isinstance(error, PlannerError):
-        return error
-    return PlannerError(f"unexpected {type(error).__name__}: {error}")
 
 
 def _hush() -> None:

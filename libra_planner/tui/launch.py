@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from libra_planner.errors import Fault, Place, PlannerError, SpecError
+from libra_planner.errors import PlannerError, SpecError
 from libra_planner.processes import planner_command, same_imports, variables
 
 LOOPBACK = "127.0.0.1"
@@ -27,30 +27,18 @@ def run(plan: str | None) -> None:
         Without a terminal.
     """
     served = "TEXTUAL_DRIVER" in os.environ  # As textual-serve runs it: through pipes.
-    if not served and not _in_terminal():
-        got, fix = "got no terminal", "run it in one, or use optimize, evaluate and check"
-        raise SpecError(Fault(got, "expected one", fix, "", Place(plan or "libra-planner tui")))
+    # None where it is closed; Textual draws on stderr.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not served and not all(stream is not None and stream.isatty() for stream in streams):
+        fix = "run it in one, or use optimize, evaluate and check"
+        raise SpecError.at(plan or "libra-planner tui", "got no terminal", "expected one", fix)
+    from libra_planner.reading.bundled import example
     from libra_planner.tui.app import Cockpit
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    code = Cockpit(plan_path(plan)).run()
-    if code is None:
+    path = example("01_gpt3_4d") if plan is None else Path(plan)
+    if Cockpit(path).run() is None:
         raise PlannerError(f"{plan or 'libra-planner tui'}: the cockpit stopped early")
-
-
-def _in_terminal() -> bool:
-    """Whether keys come from a terminal and pictures go there: Textual draws on stderr."""
-    streams = (sys.stdin, sys.stdout, sys.stderr)  # None where it is closed.
-    return all(stream is not None and stream.isatty() for stream in streams)
-
-
-def plan_path(plan: str | None) -> Path:
-    """The plan to open: the first bundled example without one."""
-    if plan is not None:
-        return Path(plan)
-    from libra_planner.reading.bundled import example
-
-    return example("01_gpt3_4d")
 
 
 def serve(plan: str | None, port: int, say: Callable[[str], object]) -> None:
@@ -61,18 +49,17 @@ def serve(plan: str | None, port: int, say: Callable[[str], object]) -> None:
     SpecError
         Without the extra ``[web]``, or where the port cannot be had.
     """
-    place = Place("libra-planner tui: --web")
+    place = "libra-planner tui: --web"
     try:
         from libra_planner.tui.web import Door
         from libra_planner.tui.web import serve as serve_browsers
     except ImportError:
         got, fix = "got no textual-serve", "pip install 'libra-planner[web]'"
-        raise SpecError(Fault(got, "expected it installed", fix, "", place)) from None
+        raise SpecError.at(place, got, "expected it installed", fix) from None
     command = planner_command("tui", *([plan] if plan else []))
     try:
         with variables(same_imports()):
             serve_browsers(command, Door(LOOPBACK, port), say)
     except OSError as error:
         got = f"got port {port}, which cannot be had ({os.strerror(error.errno or 0)})"
-        fault = Fault(got, "expected a free one", "give another --port", "", place)
-        raise SpecError(fault) from None
+        raise SpecError.at(place, got, "expected a free one", "give another --port") from None

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from libra_planner.errors import Fault, PlannerError, SpecError
+from libra_planner.reading import bundled
+from libra_planner.reading.document import Document, apply_setting, read_document
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_time, format_usd, gigabytes_per_s
+
 if TYPE_CHECKING:
-    from libra_planner.errors import Fault
     from libra_planner.evaluation import Evaluation
     from libra_planner.optimizer.design import Design, FrontierPoint
     from libra_planner.optimizer.shadow import ShadowPrice
     from libra_planner.problem import Problem
-    from libra_planner.reading.document import Document
 
 Report = Callable[[int, int], None]
 """Takes how much is done, and of how much."""
@@ -90,15 +93,15 @@ class Pin:
     @property
     def bandwidth_GBps(self) -> Bandwidth:
         """The design."""
-        from libra_planner.units import gigabytes_per_s
-
         return tuple(gigabytes_per_s(b) for b in self.evaluation.bandwidth_bytes_per_s)
 
     def settings_now(self) -> tuple[str, ...]:
         """Settings that make the file, as it is now, the plan of this design again."""
-        document = plan_document(self.path, ())
-        value = document.value if document and isinstance(document.value, dict) else {}
-        return settings_between(value, self.value, _defaults())
+        from libra_planner.plan.models import GroupPlanSpec, PlanSpec
+
+        fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
+        unsaid = {key: one.default for key, one in fields.items() if not one.is_required()}
+        return settings_between(_values(plan_document(self.path, ())), self.value, unsaid)
 
 
 def settings_between(
@@ -114,17 +117,13 @@ def settings_between(
     return tuple(f"{key}={json.dumps(target[key])}" for key in changed)
 
 
-def _defaults() -> dict[str, Any]:
-    """What a plan means that does not say a key."""
-    from libra_planner.plan.models import GroupPlanSpec, PlanSpec
-
-    fields = GroupPlanSpec.model_fields | PlanSpec.model_fields
-    return {key: one.default for key, one in fields.items() if not one.is_required()}
+def _values(document: Document | None) -> dict[str, Any]:
+    """What a plan says; nothing where it is no map."""
+    return document.value if document and isinstance(document.value, dict) else {}
 
 
 def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
     """Read a plan as every command does, and keep its faults instead of raising them."""
-    from libra_planner.errors import Fault, PlannerError, SpecError
     from libra_planner.plan.problem import load_plan
 
     try:
@@ -141,7 +140,6 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
     """Of all that a plan says and all files that it names; nothing where one is gone by now."""
     import hashlib
 
-    from libra_planner.reading import bundled
     from libra_planner.sweeps.template import named_files
 
     value = document.value if document else None
@@ -155,8 +153,6 @@ def _fingerprint(path: Path, document: Document | None) -> bytes:
 
 def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
     """Values and lines; an edit that cannot be applied is left out (it is among the faults)."""
-    from libra_planner.errors import SpecError
-    from libra_planner.reading.document import apply_setting, read_document
 
     try:
         document = read_document(path)
@@ -172,8 +168,6 @@ def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
 
 def equal_split_GBps(problem: Problem) -> Bandwidth:
     """The plan's total, or 100 GB/s each without one, spread evenly over the dimensions."""
-    from libra_planner.units import gigabytes_per_s
-
     n_dims, total = problem.topology.n_dims, problem.total_bandwidth_bytes_per_s()
     each = 100.0 if total is None else gigabytes_per_s(total) / n_dims
     return (each,) * n_dims
@@ -209,37 +203,23 @@ def distinct_name(pin: Pin, origin: str, others: Sequence[Pin]) -> str:
     """
     base = origin.replace("performance per cost", "perf/cost")
     kin = [one for one in others if one.called == base or one.called.startswith(f"{base}, ")]
-    twins = [one for one in kin if _is_same(one, pin)]
+    mine = (pin.path, pin.value, pin.bandwidth_GBps)
+    twins = [one for one in kin if (one.path, one.value, one.bandwidth_GBps) == mine]
     if twins or not kin:
         return twins[0].called if twins else base
-    for mine, *theirs in zip(_figures(pin), *map(_figures, kin), strict=True):
-        name = f"{base}, {mine}"
-        if mine not in theirs and len(name) <= MOST_LETTERS:
+    for figure, *theirs in zip(_figures(pin), *map(_figures, kin), strict=True):
+        name = f"{base}, {figure}"
+        if figure not in theirs and len(name) <= MOST_LETTERS:
             return name
     return base
 
 
-def _is_same(one: Pin, other: Pin) -> bool:
-    return (one.path, one.value, one.bandwidth_GBps) == (
-        other.path,
-        other.value,
-        other.bandwidth_GBps,
-    )
-
-
 def _figures(pin: Pin) -> Iterator[str]:
     """Budget of bandwidth, cost, step time."""
-    from libra_planner.units import format_time, format_usd
-
     yield f"{sum(pin.bandwidth_GBps):,.6g} GB/s"
     yield format_usd(pin.evaluation.network_cost_usd)
     yield format_time(pin.evaluation.step_time_s)
 
-
-if TYPE_CHECKING:
-    from libra_planner.errors import Fault
-    from libra_planner.evaluation import Evaluation
-    from libra_planner.problem import Problem
 
 MOST_UNDONE = 500
 """Edits that can be taken back."""
@@ -287,9 +267,8 @@ class Session:
 
     def followed_by(self, path: Path, edits: Edits) -> Session:
         """A session of another plan with the same pins, whose numbers go on."""
-        after = Session(path, edits, pins=self.pins, baseline=self.baseline)
-        after._n_pinned = self._n_pinned
-        return after
+        pins, n = self.pins, self._n_pinned
+        return Session(path, edits, pins=pins, baseline=self.baseline, _n_pinned=n)
 
     @property
     def dirty(self) -> bool:
@@ -312,21 +291,18 @@ class Session:
         settings = self.edits.settings
         if settings and settings[-1].partition("=")[0] == key:
             settings = settings[:-1]
-        self._change(replace(self.edits, settings=(*settings, f"{key}={text}")), key)
+        self.change(replace(self.edits, settings=(*settings, f"{key}={text}")), key)
 
     def set_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen; repeated changes of one subject are undone at once."""
-        self._change(replace(self.edits, bandwidth_GBps=tuple(bandwidth_GBps)), subject)
-
-    def restore(self, edits: Edits) -> None:
-        """Go to other edits, such as those of a pinned design."""
-        self._change(edits, None)
+        self.change(replace(self.edits, bandwidth_GBps=tuple(bandwidth_GBps)), subject)
 
     def settle(self) -> None:
         """Begin a new step for undo, even if the next edit is of the same subject."""
         self._subject = None
 
-    def _change(self, edits: Edits, subject: str | None) -> None:
+    def change(self, edits: Edits, subject: str | None = None) -> None:
+        """Go to other edits, such as those of a pinned design."""
         if edits == self.edits:
             return
         if subject is None or subject != self._subject or not self._undo:
@@ -390,8 +366,6 @@ class Session:
     def bandwidth_bytes_per_s(self) -> Any:
         """The design on screen as the core takes it, shape (n_dims,)."""
         import numpy as np
-
-        from libra_planner.units import BYTES_PER_S_PER_GBPS
 
         return np.array(self.edits.bandwidth_GBps or ()) * BYTES_PER_S_PER_GBPS
 
@@ -462,11 +436,8 @@ class Session:
 
     def add_rule(self, text: str) -> None:
         """Append a design rule."""
-        rules = self._rules()
-        if rules:
-            self.edit(f"constraints.{len(rules)}", text)
-        else:
-            self.edit("constraints", json.dumps([text]))
+        n = len(self._rules())
+        self.edit(f"constraints.{n}" if n else "constraints", text if n else json.dumps([text]))
 
     def remove_empty_rule(self, index: int) -> bool:
         """Drop a design rule whose text was emptied; whether there was one to drop."""
@@ -479,7 +450,5 @@ class Session:
 
     def _rules(self) -> list[Any]:
         """The design rules with all edits, those that are being read too."""
-        document = plan_document(self.path, self.edits.settings)
-        value = document.value if document else None
-        rules = value.get("constraints") if isinstance(value, dict) else None
+        rules = _values(plan_document(self.path, self.edits.settings)).get("constraints")
         return list(rules) if isinstance(rules, list) else []

@@ -68,11 +68,9 @@ class Door:
         hosts, origins = (request.headers.getall(name, []) for name in (hdrs.HOST, hdrs.ORIGIN))
         # Only a page's own files come without an origin: a browser always names that of a socket.
         named = [self.origin] if origins or hdrs.UPGRADE in request.headers else []
-        return hosts == [self.host] and origins == named and self._knows_token(request)
-
-    def _knows_token(self, request: web.Request) -> bool:
         got = request.path.removeprefix("/").split("/")[0].encode(errors="replace")
-        return secrets.compare_digest(got, self.token.encode())
+        is_known = secrets.compare_digest(got, self.token.encode())
+        return is_known and hosts == [self.host] and origins == named
 
 
 def serve(command: list[str], door: Door, say: Callable[[str], object]) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
-import itertools
 import json
 import os
 import pickle
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textual.app import App
 from textual.message import Message
 
-from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
+from libra_planner.errors import INTERRUPTED, PlannerError, SpecError
 from libra_planner.processes import planner_command, same_imports, variables
 from libra_planner.tui.actions import SCREENS
 from libra_planner.tui.session import Report
@@ -37,14 +36,23 @@ class Cancelled(Exception):
     """Raised inside work that was cancelled, at its next report of progress."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Ticket:
-    """One piece of work, as the thread that does it sees it."""
+    """One piece of work, as the thread that does it sees it.
+
+    Parameters
+    ----------
+    kind, label : at most one of a kind is wanted at a time; what people are told of it, if at all.
+    post : takes how far it is, and its end.
+    done : gets the result on the interface's thread, unless it is stale by then.
+    failed : gets an error; without it a panel shows it.
+    """
 
     kind: str
-    number: int
     label: str
     post: Callable[[Message], object] = field(repr=False)
+    done: Callable[[Any], None] = field(default=lambda _: None, repr=False)
+    failed: Callable[[Exception], None] | None = field(default=None, repr=False)
     cancelled: bool = False
     _stops: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
@@ -88,13 +96,6 @@ class Finished(Message):
         self.ticket, self.result, self.error = ticket, result, error
 
 
-@dataclass(frozen=True)
-class _Job:
-    ticket: Ticket
-    done: Callable[[Any], None]
-    failed: Callable[[Exception], None] | None
-
-
 class Workshop:
     """At most one current piece of work of each kind; a new one makes the old one stale.
 
@@ -107,8 +108,7 @@ class Workshop:
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
-        self._numbers = itertools.count()
-        self._current: dict[str, _Job] = {}
+        self._current: dict[str, Ticket] = {}
         self._seen: set[str] = set()
 
     def start(
@@ -117,24 +117,18 @@ class Workshop:
         label: str,
         *,
         call: Callable[[Ticket], Any],
-        done: Callable[[Any], None],
+        done: Callable[[Any], None] = lambda _: None,
         failed: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Begin; on the interface's thread ``done`` gets the result, unless it is stale by then.
-
-        ``failed`` gets an error; without it a panel shows it.
-        """
+        """Begin a call; the rest is as :class:`Ticket` has it."""
         self.cancel(kind)
-        ticket = Ticket(kind, next(self._numbers), label, self._post)
-        self._current[kind] = _Job(ticket, done, failed)
+        self._current[kind] = ticket = Ticket(kind, label, self._post, done, failed)
         threading.Thread(target=self._run, args=(ticket, call), name=kind, daemon=True).start()
 
-    def cancel(self, kind: str) -> bool:
-        """Make the current work of a kind stale; whether there was any."""
-        job = self._current.pop(kind, None)
-        if job is not None:
-            job.ticket.cancel()
-        return job is not None
+    def cancel(self, kind: str) -> None:
+        """Make the current work of a kind stale."""
+        if ticket := self._current.pop(kind, None):
+            ticket.cancel()
 
     def cancel_all(self) -> None:
         """Stop everything."""
@@ -143,7 +137,7 @@ class Workshop:
 
     def running(self) -> list[Ticket]:
         """What is under way, in the order it began."""
-        return [job.ticket for job in self._current.values()]
+        return list(self._current.values())
 
     def labels(self) -> list[str]:
         """What people are told of it, the latest last."""
@@ -151,14 +145,14 @@ class Workshop:
 
     def finish(self, message: Finished) -> Exception | None:
         """Hand the result over if it is still wanted; returns an error that nobody handles."""
-        job = self._current.get(message.ticket.kind)
-        if job is None or job.ticket is not message.ticket:
+        ticket = message.ticket
+        if self._current.get(ticket.kind) is not ticket:
             return None
-        del self._current[message.ticket.kind]
+        del self._current[ticket.kind]
         if message.error is None:
-            job.done(message.result)
-        elif job.failed is not None:
-            job.failed(message.error)
+            ticket.done(message.result)
+        elif ticket.failed is not None:
+            ticket.failed(message.error)
         else:
             return message.error
         return None
@@ -170,17 +164,12 @@ class Workshop:
             return
         except Exception as caught:  # Shown in a panel, whatever it is.
             result, error = None, caught
-        self._keep_loaded(ticket.kind)
-        self._post(Finished(ticket, result, error))
-
-    def _keep_loaded(self, kind: str) -> None:
-        """What the first work of a kind leaves, modules above all, is no garbage: nobody looks.
-
-        A full collection of all of it would stop the interface for most of what a key may take.
-        """
-        if kind not in self._seen:
-            self._seen.add(kind)
+        # What the first work of a kind leaves, modules above all, is no garbage. A full collection
+        # of all of it would stop the interface for most of what a key may take.
+        if ticket.kind not in self._seen:
+            self._seen.add(ticket.kind)
             gc.freeze()
+        self._post(Finished(ticket, result, error))
 
     def _post(self, message: Message) -> None:
         try:
@@ -194,7 +183,7 @@ def error_text(error: Exception) -> str:
     if isinstance(error, PlannerError):
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
-        return str(Fault(f"got {error.strerror!r}", "", "", "", Place(str(error.filename))))
+        return str(SpecError.at(str(error.filename), f"got {error.strerror!r}"))
     return f"unexpected {type(error).__name__}: {error}"
 
 
@@ -388,7 +377,7 @@ def run_command(
         command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
     ) as child:
         errors: list[str] = []
-        reader = threading.Thread(target=_drain, args=(child, errors), daemon=True)
+        reader = threading.Thread(target=lambda: errors.extend(child.stderr or ()), daemon=True)
         reader.start()
         lines = []
         try:
@@ -403,10 +392,6 @@ def run_command(
     if child.returncode:
         raise PlannerError("".join(errors).strip() or f"the command ended with {child.returncode}")
     return "".join(lines)
-
-
-def _drain(child: subprocess.Popen[str], errors: list[str]) -> None:
-    errors.extend(child.stderr or ())
 
 
 def stop(child: subprocess.Popen[str]) -> None:

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def ticket(post: Callable[[Message], object] = lambda _: None) -> Ticket:
-    return Ticket("test", 0, "", post)
+    return Ticket("test", "", post)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -163,7 +163,7 @@ from libra_planner.tui.work import Ticket
 from tests.tui.test_apart import prints
 
 print("begin", flush=True)
-run_apart(prints, Ticket("test", 0, "", lambda _: None))
+run_apart(prints, Ticket("test", "", lambda _: None))
 print("end")
 """
 
@@ -199,9 +199,9 @@ from tests.tui.test_apart import reports
 
 def main():
     get_ready()
-    run_apart(reports, Ticket("test", 0, "", lambda _: None))
+    run_apart(reports, Ticket("test", "", lambda _: None))
     {then}
-    run_apart(reports, Ticket("test", 0, "", lambda _: None))
+    run_apart(reports, Ticket("test", "", lambda _: None))
     print("end")
 
 def lose_tracker():

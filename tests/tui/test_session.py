@@ -13,7 +13,6 @@ from libra_planner.plan.problem import load_plan
 from libra_planner.reading import bundled
 from libra_planner.reading.document import apply_settings, parse_document
 from libra_planner.tui.files import (
-    RecentPlan,
     edited_text,
     left_with,
     recent_plans,
@@ -239,11 +238,11 @@ def test_deep_nesting_is_a_fault_of_the_plan(plan_file: Path) -> None:
 
 
 def test_recent_plans_are_remembered_latest_first(tmp_path: Path) -> None:
-    assert recent_plans() == []
-    remember(RecentPlan(str(tmp_path / "a.yaml"), (1.0, 2.0)))
-    remember(RecentPlan(str(tmp_path / "b.yaml")))
-    remember(RecentPlan(str(tmp_path / "a.yaml"), (3.0, 4.0)))
-    assert [Path(one.path).name for one in recent_plans()] == ["a.yaml", "b.yaml"]
+    assert recent_plans() == {}
+    remember(str(tmp_path / "a.yaml"), (1.0, 2.0))
+    remember(str(tmp_path / "b.yaml"))
+    remember(str(tmp_path / "a.yaml"), (3.0, 4.0))
+    assert [Path(path).name for path in recent_plans()] == ["a.yaml", "b.yaml"]
     assert left_with(tmp_path / "a.yaml") == (3.0, 4.0)
 
 
@@ -252,4 +251,4 @@ def test_a_broken_list_of_recent_plans_is_no_list(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for text in ('{"path": 3', "[" * 30_000):
         (folder / "recent.json").write_text(text)
-        assert recent_plans() == []
+        assert recent_plans() == {}

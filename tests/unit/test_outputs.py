@@ -14,7 +14,7 @@ from libra_planner.files import output, write_files
 from libra_planner.reading.bundled import example, folder
 from libra_planner.sweeps.runner import run_sweep
 from libra_planner.sweeps.spec import load_sweep
-from libra_planner.tui.files import RecentPlan, recent_plans, remember, save_plan
+from libra_planner.tui.files import recent_plans, remember, save_plan
 from tests.conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -93,9 +93,9 @@ def test_plans_and_what_the_cockpit_remembers_are_written_behind_links(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "libra-planner").mkdir()
     (tmp_path / "libra-planner" / "recent.json").symlink_to(tmp_path / "kept.json")
-    remember(RecentPlan("/a.yaml"))
+    remember("/a.yaml")
     assert (tmp_path / "libra-planner" / "recent.json").is_symlink()
-    assert recent_plans() == [RecentPlan("/a.yaml")]
+    assert recent_plans() == {"/a.yaml": None}
 
 
 def test_links_that_lead_to_themselves_are_named(run: Run, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ CHILD = """
 from libra_planner.tui.work import run_command
 from libra_planner.tui.work import Ticket
 
-print(run_command(["list", "examples"], Ticket("list", 1, "", print)))
+print(run_command(["list", "examples"], Ticket("list", "", print)))
 """
 
 
