@@ -12,6 +12,7 @@ import contextlib
 import gc
 import io
 import json
+import multiprocessing
 import os
 import pickle
 import signal
@@ -21,13 +22,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
 
 from textual.app import App
 from textual.message import Message
 
 from libra_planner.errors import INTERRUPTED, PlannerError, SpecError
 from libra_planner.processes import planner_command, same_imports, variables
+from libra_planner.tui import forks
 from libra_planner.tui.actions import SCREENS
 from libra_planner.tui.session import Report
 
@@ -214,10 +218,6 @@ def load(names: tuple[str, ...], ticket: Ticket) -> None:
         gc.enable()
 
 
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
-
 _Result = TypeVar("_Result")
 
 _starting = threading.Lock()
@@ -230,13 +230,9 @@ def get_ready() -> bool:
     -------
     Whether there is such a process: no socket can be bound where TMPDIR's name is too long.
     """
-    import multiprocessing
-
-    from libra_planner.tui import forks
-
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return False
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver  # Which is not there on every system.
 
     with _like_this_one(**{forks.LOADS: "1"}):
         multiprocessing.set_forkserver_preload([forks.__name__])
@@ -274,8 +270,6 @@ def run_apart(work: Callable[[Report], _Result], ticket: Ticket) -> _Result:
     PlannerError
         As ``work`` does, or where the process cannot be started or is killed by somebody else.
     """
-    import multiprocessing
-
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with receiver:
         with sender:
@@ -303,10 +297,6 @@ def _started_process(sender: Connection, work: bytes) -> BaseProcess:
 
 
 def _process_of(method: str, sender: Connection, work: bytes) -> BaseProcess:
-    import multiprocessing
-
-    from libra_planner.tui import forks
-
     context: Any = multiprocessing.get_context(method)
     process: BaseProcess = context.Process(target=forks.run, args=(sender, work), daemon=True)
     process.start()
@@ -315,8 +305,6 @@ def _process_of(method: str, sender: Connection, work: bytes) -> BaseProcess:
 
 def _answer(receiver: Connection, process: BaseProcess, ticket: Ticket) -> Any:
     """What comes of the work, once it is there."""
-    from libra_planner.tui.forks import ERROR, PROGRESS
-
     while True:
         try:
             kind, content = receiver.recv()
@@ -325,11 +313,11 @@ def _answer(receiver: Connection, process: BaseProcess, ticket: Ticket) -> Any:
                 raise Cancelled from None
             process.join()
             raise PlannerError(_death(process.exitcode)) from None
-        if kind == PROGRESS:
+        if kind == forks.PROGRESS:
             ticket.progress(*content)
             continue
         found = pickle.loads(content)
-        if kind == ERROR:
+        if kind == forks.ERROR:
             raise found
         return found
 
