@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault, closest, refuse
 from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
@@ -148,8 +148,7 @@ def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np
             expected = f"expected one: dim{i + 1} is {dimension} there (C7)"
             fix = f"add '{part}: <USD per GB/s>' to the tier, 0 with a reason if it needs none"
             faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     return topology.n_npus * np.array(prices) / BYTES_PER_S_PER_GBPS
 
 

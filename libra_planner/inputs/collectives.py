@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import Fault, Place, SpecError, closest, refuse
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.reading.tables import csv_rows, repeated_columns
@@ -289,8 +289,7 @@ def read_case_file(
             cases.append(parse_case(given, in_network=in_network))
         except SpecError as error:
             faults += error.faults
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     return CaseFile(columns, tuple(tuple(cells) for _, cells in lines), tuple(cases))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import Fault, Place, SpecError, closest, refuse
 from libra_planner.fabric.blocks import BLOCKS, Ring
 from libra_planner.fabric.topology import MAX_NPUS
 from libra_planner.files import read_text, write_files
@@ -86,8 +86,7 @@ def import_libra(files: LibraFiles, plan: Path) -> tuple[list[Path], list[Path]]
     groups = _LibraFile(read_document(files.communicator), faults).groups(fabric)
     prices = _LibraFile(read_document(files.cost_model), faults).price_book(fabric)
     workload = _workload(files.workload, faults)
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     plan_value = {
         "workload": f"./{targets[1].name}",
         "fabric": fabric,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.loops import parse_loop
 from libra_planner.plan.models import (
@@ -277,8 +277,7 @@ def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
             fix = f"tell them apart: add e.g. 'name: {name}-{names[: i + 1].count(name)}'"
             got = f"got {name!r} twice"
             faults.append(Fault(got, "expected different names", fix, f"workloads.{i}.{key}"))
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     return names
 
 
@@ -306,8 +305,7 @@ def check_group(spec: AnyPlanSpec) -> None:
             )
             fix = "remove the weights, or write group_objective: relative"
             faults.append(Fault(got, expected, fix, f"workloads.{i}.weight"))
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
 
 
 def check_rules(spec: AnyPlanSpec, rules: Sequence[Rule | StepTimeLimit]) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.files import read_text
 from libra_planner.plan.models import (
     CollectiveSpec,
@@ -121,8 +121,7 @@ def _table_spec(document: Document) -> TableSpec:
         known = {*(f.path for f in faults), *(f.path.rpartition(".")[0] for f in faults)}
         others = [f for f in error.faults if f.path not in known]
         faults += [f for f in others if f.path.rpartition(".")[0] not in known]
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     return spec
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import yaml
 
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import Fault, Place, SpecError, refuse
 from libra_planner.files import read_text
 
 Key: TypeAlias = tuple[str | int, ...]
@@ -129,8 +129,7 @@ def parse_document(text: str, file: str) -> Document:
         raise SpecError(Fault("got an empty file", "expected a YAML map", "", "", Place(file)))
     builder = _Builder(Document(file, None))
     builder.document.value = builder.build(root, (), 0)
-    if builder.faults:
-        raise SpecError(*builder.faults)
+    refuse(builder.faults)
     return builder.document
 
 
@@ -258,8 +257,7 @@ def apply_settings(document: Document, settings: Sequence[str]) -> None:
             apply_setting(document, setting)
         except SpecError as error:
             faults += error.faults
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
 
 
 def apply_setting(document: Document, setting: str) -> None:

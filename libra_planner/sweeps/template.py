@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from libra_planner.errors import Fault, Place, SpecError, closest
+from libra_planner.errors import Fault, Place, SpecError, closest, refuse
 from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 from libra_planner.reading import bundled
 from libra_planner.reading.document import (
@@ -149,8 +149,7 @@ class PlanTemplate:
             if which is None or which(key, slot):
                 value = faults.attempt(key, slot.filled, values)
                 value_at(result.value, key[:-1])[key[-1]] = value
-        if faults.faults:
-            raise SpecError(*faults.faults)
+        refuse(faults.faults)
         return result
 
 

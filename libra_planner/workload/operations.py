@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.blocks import CollectiveKind
 from libra_planner.fabric.topology import Topology
 from libra_planner.frozen import Frozen
@@ -374,8 +374,7 @@ def communicators_from_sizes(
         that does not divide it.
     """
     faults = [fault for phase in sizes for fault in _size_faults(topology, phase, sizes[phase])]
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     inner = sizes.get(Phase.FORWARD, (1,) * topology.n_dims)
     groups = {}
     for phase, chosen in sizes.items():

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.optimizer.programs.dimensionless import (
     Index,
     LiftedTimes,
@@ -109,8 +109,7 @@ class BatchProgram:
             for name, (_, meaning, least, most) in facts.items()
             if not ((least <= getattr(self, name)) & (getattr(self, name) <= most)).all()
         ]
-        if faults:
-            raise SpecError(*faults)
+        refuse(faults)
 
     @property
     def n(self) -> int:

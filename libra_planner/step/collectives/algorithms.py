@@ -32,7 +32,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import Algorithm, DirectBlock, Span
 from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.units import NS_PER_S
@@ -286,8 +286,7 @@ def _algorithms(
             chosen[i] = algorithm_used(collective, group, network, i)
         except SpecError as error:
             faults += error.faults
-    if faults:
-        raise SpecError(*faults)
+    refuse(faults)
     return chosen
 
 
