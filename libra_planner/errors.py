@@ -27,6 +27,7 @@ _LONGEST_FOUND = 300
 _LONGEST_PATH = 4096
 """Letters of a file's name: as many as the system takes."""
 
+_LONGEST_SHOWN = 80
 _AS_CLOSE = 0.04
 """Difference in similarity up to which two candidates are suggested together."""
 
@@ -169,6 +170,22 @@ class SolverFailed(PlannerError):
     """The solver could not certify its answer to the promised gap (C9)."""
 
     exit_code = 4
+
+
+def shown(value: Any) -> str:
+    """A value in an error message: short, on one line, in YAML's words.
+
+    >>> shown(None), shown(True), shown([1]), shown("text")
+    ('nothing', 'true', 'a list', "'text'")
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return f"a {'map' if isinstance(value, dict) else 'list'}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field, SkipValidation
 
-from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest
+from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest, shown
 from libra_planner.fabric.clos import Clos, Indices, Layer
 from libra_planner.fabric.realization import preset_fabric
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.reading.bundled import is_path
-from libra_planner.reading.document import Document, is_whole, read_document, shown
+from libra_planner.reading.document import Document, is_whole, read_document
 from libra_planner.reading.models import FaultCollector, Model, core_fields, validated
 
 MOST_LINKS = 20_000_000

@@ -15,19 +15,11 @@ from typing import Any
 
 import yaml
 
-from libra_planner.errors import Fault, Place, SpecError, closest, refuse
+from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
 from libra_planner.fabric.blocks import BLOCKS, Ring
 from libra_planner.fabric.topology import MAX_NPUS
 from libra_planner.files import read_text, write_files
-from libra_planner.reading.document import (
-    Document,
-    Key,
-    is_number,
-    is_whole,
-    read_document,
-    scalar,
-    shown,
-)
+from libra_planner.reading.document import Document, Key, is_number, is_whole, read_document, scalar
 from libra_planner.workload.operations import Phase
 
 _COLLECTIVES = {

@@ -14,12 +14,13 @@ from pydantic import (
     model_validator,
 )
 
+from libra_planner.errors import shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.realization import RealizationSpec
-from libra_planner.reading.document import is_number, shown
+from libra_planner.reading.document import is_number
 from libra_planner.reading.models import (
     DEGREES,
     GROUPS,

@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field, SkipValidation, WithJsonSchema
 
 from libra_planner.costs.prices import LinkOption, Options
-from libra_planner.errors import Fault, SpecError, UnitError, closest
+from libra_planner.errors import Fault, SpecError, UnitError, closest, shown
 from libra_planner.fabric.topology import Topology
-from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
+from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.reading.models import FaultCollector, Model, Price, for_models, validated
 from libra_planner.step.expression import Array
 from libra_planner.units import UNITS, unit_kind

@@ -37,7 +37,6 @@ _PLAIN_TAGS = frozenset(
 )
 _FORBIDDEN = yaml.reader.Reader.NON_PRINTABLE
 _LONGEST_NUMBER = 300
-_LONGEST_SHOWN = 80
 _INT = re.compile(r"[-+]?[0-9]+")
 _HEX_OR_OCTAL = re.compile(r"0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -228,22 +227,6 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 def is_whole(value: Any) -> TypeGuard[int]:
     """Whether a value is a whole number; true and false are none."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def shown(value: Any) -> str:
-    """A value in an error message: short, on one line, in YAML's words.
-
-    >>> shown(None), shown(True), shown([1]), shown("text")
-    ('nothing', 'true', 'a list', "'text'")
-    """
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict | list):
-        return f"a {'map' if isinstance(value, dict) else 'list'}"
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 _INDEX = re.compile(r"[0-9]{1,6}")

@@ -21,16 +21,9 @@ from libra_planner.errors import (
     UnitError,
     closest,
     more_faults,
-)
-from libra_planner.reading.document import (
-    Document,
-    Key,
-    dotted_key,
-    is_number,
-    is_whole,
-    scalar,
     shown,
 )
+from libra_planner.reading.document import Document, Key, dotted_key, is_number, is_whole, scalar
 from libra_planner.units import UNITS, unit_kind
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>\S.*)", re.A)

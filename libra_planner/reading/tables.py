@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, Place, SpecError, closest, more_faults
+from libra_planner.errors import Fault, Place, SpecError, closest, more_faults, shown
 from libra_planner.files import MAX_BYTES, read_text
-from libra_planner.reading.document import shown
 
 MOST_BYTES = 1_000_000_000
 """Largest table read."""

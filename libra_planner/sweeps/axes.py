@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.errors import Fault, SpecError, closest, shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
-from libra_planner.reading.document import Document, Key, is_number, is_whole, shown
+from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.reading.models import (
     Count,
     FaultCollector,

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from libra_planner.errors import Fault, Place, SpecError, closest, refuse
+from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
 from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 from libra_planner.reading import bundled
 from libra_planner.reading.document import (
@@ -27,7 +27,6 @@ from libra_planner.reading.document import (
     dotted_key,
     put_at,
     read_document,
-    shown,
     value_at,
 )
 from libra_planner.reading.models import FaultCollector
