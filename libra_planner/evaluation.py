@@ -193,6 +193,18 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     cost_usd = float(problem.cost_usd(bandwidth))
     equal = equal_bandwidth(problem, bandwidth)
     real = problem.step.real_link_time
+    optima = problem.own_optima_s or (None,) * len(problem.members)
+    members = tuple(
+        MemberFigures(
+            name=member.name,
+            weight=member.weight,
+            step_time_s=float(member.step_time.seconds(bandwidth)),
+            compute_s=member.step_time.compute_s,
+            equal_step_time_s=float(member.step_time.seconds(equal.bandwidth_bytes_per_s)),
+            own_optimum_s=optimum_s,
+        )
+        for member, optimum_s in zip(problem.members, optima, strict=True)
+    )
     return Evaluation(
         bandwidth_bytes_per_s=bandwidth,
         step_time_s=step_time_s,
@@ -208,7 +220,7 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         real_link_step_time_s=float(real.seconds(bandwidth)) if real else None,
         exact_step_time_s=problem.step.exact_step_time_s(bandwidth),
         balanced=problem.step.balanced(bandwidth),
-        members=_members(problem, bandwidth, equal.bandwidth_bytes_per_s),
+        members=members,
     )
 
 
@@ -220,21 +232,6 @@ def objective_value(problem: Problem, bandwidth_bytes_per_s: Array) -> float | N
     seconds = float(time.seconds(bandwidth_bytes_per_s))
     cost_usd = float(problem.cost_usd(bandwidth_bytes_per_s))
     return float(OBJECTIVES[problem.objective](seconds, cost_usd))
-
-
-def _members(problem: Problem, bandwidth: Array, equal: Array) -> tuple[MemberFigures, ...]:
-    optima = problem.own_optima_s or (None,) * len(problem.members)
-    return tuple(
-        MemberFigures(
-            name=member.name,
-            weight=member.weight,
-            step_time_s=float(member.step_time.seconds(bandwidth)),
-            compute_s=member.step_time.compute_s,
-            equal_step_time_s=float(member.step_time.seconds(equal)),
-            own_optimum_s=optimum_s,
-        )
-        for member, optimum_s in zip(problem.members, optima, strict=True)
-    )
 
 
 def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:

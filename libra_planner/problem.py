@@ -297,17 +297,9 @@ class Problem(Frozen):
 
     def total_bandwidth_bytes_per_s(self) -> float | None:
         """The plan's total: its equality, else its upper bound, else ``None`` (C9)."""
-        totals = {
-            sense: [
-                rule.bound / rule.coefficients[0] for rule in self._totals if rule.sense == sense
-            ]
-            for sense in ("==", "<=")
-        }
-        return min(totals["=="] or totals["<="], default=None)
-
-    @property
-    def _totals(self) -> list[Rule]:
-        return [rule for rule in self.rules if rule.is_total]
+        totals = [(r.sense, r.bound / r.coefficients[0]) for r in self.rules if r.is_total]
+        fixed = [total for sense, total in totals if sense == "=="]
+        return min(fixed or [total for sense, total in totals if sense == "<="], default=None)
 
 
 def plain_problem(

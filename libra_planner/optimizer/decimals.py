@@ -22,15 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.optimizer.design import Solution, design_at, restored
+from libra_planner.optimizer.programs import plans as batch
 from libra_planner.optimizer.programs.dimensionless import least_w
-from libra_planner.optimizer.programs.plans import (
-    BatchProgram,
-    Plans,
-    per_cost_plans,
-    plans_alone,
-    program_near,
-    typical_designs,
-)
 from libra_planner.optimizer.programs.posedness import row_bounds
 from libra_planner.problem import Problem
 from libra_planner.step.expression import Array
@@ -169,13 +162,6 @@ class ExactPoint:
                 bound += min(x, ZERO) * most
         return Decimal(bound)
 
-    def follow_from(self, near: ExactPoint) -> bool:
-        """Newton steps from the optimum of a neighbor; whether they lead to this one."""
-        if len(near.slack) != len(self.slack):
-            return False
-        self.scaled_x, self.slack, self.dual = near.scaled_x, near.slack, near.dual
-        return self.follow(_LAST_BARRIER, _MOST_STEPS_NEAR, least_step=ONE)
-
     def follow(self, barrier: Decimal, n_most: int, *, least_step: Decimal) -> bool:
         """Follow a barrier down to the last; whether it is reached in so many steps."""
         for _ in range(n_most):
@@ -275,9 +261,11 @@ def exact_optimum(
     ['2.000000000000', '0.500000000000']
     """
     point = ExactPoint(program, unit)
-    if near is not None and point.follow_from(near):
-        return point
-    point = ExactPoint(program, unit)
+    if near is not None and len(near.slack) == len(point.slack):
+        point.scaled_x, point.slack, point.dual = near.scaled_x, near.slack, near.dual
+        if point.follow(_LAST_BARRIER, _MOST_STEPS_NEAR, least_step=ONE):
+            return point
+        point = ExactPoint(program, unit)
     return point if point.follow(_FIRST_BARRIER, _MOST_STEPS, least_step=ZERO) else None
 
 
@@ -377,7 +365,7 @@ class Neighborhood:
     """
 
     def __init__(self, problem: Problem, typical: Array) -> None:
-        self.problem, self._plans = problem, Plans.of(BatchProgram.of([problem]))
+        self.problem, self._plans = problem, batch.Plans.of(batch.BatchProgram.of([problem]))
         self._unit = exact(np.maximum(typical, _UNUSED * typical.max() or BYTES_PER_S_PER_GBPS))
         self._plain = _System(self._plans, self._unit)
         self.constant_s = self._plain.constant_s
@@ -387,7 +375,7 @@ class Neighborhood:
     def _product(self) -> _System:
         """The step time of the problem over (B/C, 1/C)."""
         cost_usd = self.amounts.price @ self._unit + self.amounts.fixed_usd
-        return _System(per_cost_plans(self._plans), filled([*self._unit, ONE]) / cost_usd)
+        return _System(batch.per_cost_plans(self._plans), filled([*self._unit, ONE]) / cost_usd)
 
     def optimum(
         self, at: Amounts, near: ExactOptimum | None = None, *, last: bool = False
@@ -409,17 +397,14 @@ class Neighborhood:
     ) -> ExactOptimum | None:
         start = near.point if near and near.per_cost == per_cost else None
         system, moved = (self._product, at.per_cost) if per_cost else (self._plain, at)
-        point = system.optimum(moved, start, fastest=self._fastest(per_cost), last=last)
+        fastest = per_cost or self.problem.objective == "performance"
+        point = system.optimum(moved, start, fastest=fastest, last=last)
         if point is None:
             return None
         n_dims = len(at.price)
         b = point.x[:n_dims] / (point.x[n_dims] if per_cost else ONE)
         time_s = self._plain.time_s(b)
         return ExactOptimum(b, time_s, at.fixed_usd + at.price @ b, point, per_cost)
-
-    def _fastest(self, per_cost: bool) -> bool:
-        """Whether time is what is minimised: that of the problem, or time x cost."""
-        return per_cost or self.problem.objective == "performance"
 
     def bound(self, found: ExactOptimum, upper: Array) -> Decimal:
         """Proven bound on the objective of the problem itself, in its unit.
@@ -445,7 +430,7 @@ class Neighborhood:
 class _System:
     """The lifted step time of a problem over x = (b, w), with its unit."""
 
-    def __init__(self, plans: Plans, unit_b: Exact) -> None:
+    def __init__(self, plans: batch.Plans, unit_b: Exact) -> None:
         lifted = plans.lifted
         self.rules, self.constant_s = plans.rules, float(lifted.constant_s[0])
         self.n_b, self.n_w = len(unit_b), len(lifted.objective)
@@ -521,8 +506,8 @@ def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution |
     problem : with one step time and linear prices.
     lower, upper : bounds of every bandwidth under the linear rules, bytes/s, shape (n_dims,).
     """
-    plans = plans_alone(problem, lower, upper)
-    typical = typical_designs(plans)[:, 0]
+    plans = batch.plans_alone(problem, lower, upper)
+    typical = batch.typical_designs(plans)[:, 0]
     with localcontext() as context:
         context.prec = N_DIGITS
         nearby = Neighborhood(problem, typical)
@@ -530,20 +515,14 @@ def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution |
         if found is None:
             return None
         bound = nearby.bound(found, upper)
-        unique = _same(found, nearby.optimum(nearby.amounts, last=True))
+        other = nearby.optimum(nearby.amounts, last=True)
+        apart = max(abs(found.bandwidth - other.bandwidth)) if other else Decimal("Infinity")
+        unique = bool(apart <= _TIED * max(found.bandwidth))
     bandwidth = found.bandwidth.astype(np.float64)
     used = plans.structure.rows > 0
     alone = used[used.sum(axis=1) == 1].any(axis=0)
     kept = (bandwidth > 0) & (alone | (bandwidth > _DUST * typical))  # Dust is swept.
-    program = program_near(plans, np.where(kept, bandwidth, typical)[:, None])
+    program = batch.program_near(plans, np.where(kept, bandwidth, typical)[:, None])
     b = restored(program, np.where(kept, 1.0, 0.0)[:, None]) * program.bandwidth_unit
     design = design_at(problem, b[:, 0], float(bound), unique=unique)
     return Solution(design, problem, has_neighbors=bool(len(used)))
-
-
-def _same(first: ExactOptimum, last: ExactOptimum | None) -> bool:
-    """Whether the ends of the set of optima are one design."""
-    if last is None:
-        return False
-    apart = max(abs(first.bandwidth - last.bandwidth))
-    return bool(apart <= _TIED * max(first.bandwidth))

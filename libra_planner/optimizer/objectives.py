@@ -21,18 +21,7 @@ from libra_planner.optimizer.design import (
     restored,
 )
 from libra_planner.optimizer.engines.batch import solve_interior
-from libra_planner.optimizer.programs.dimensionless import (
-    Engine,
-    Point,
-    Program,
-    communication,
-    lanes,
-    put,
-    size_of,
-    some_of,
-    taken,
-    weighted_value,
-)
+from libra_planner.optimizer.programs import dimensionless as programs
 from libra_planner.optimizer.programs.plans import (
     Plans,
     per_cost_plans,
@@ -97,11 +86,13 @@ class Designs:
 def solve_designs(plans: Plans) -> Designs:
     """All designs of a batch; those with nothing certified or proven need to be solved alone."""
     if plans.n == 1:  # See ``lanes``.
-        return some_of(solve_designs(plans.take(lanes(np.ones(1, dtype=bool)))), np.arange(1))
+        return programs.some_of(
+            solve_designs(plans.take(programs.lanes(np.ones(1, dtype=bool)))), np.arange(1)
+        )
     hopeless = plans.empty | (plans.limit_s < plans.compute_s)
     sound = is_well_posed(plans)
-    ready = lanes(~hopeless & sound)
-    endless = lanes(~hopeless & ~sound & has_no_end(plans))
+    ready = programs.lanes(~hopeless & sound)
+    endless = programs.lanes(~hopeless & ~sound & has_no_end(plans))
     designs = _nothing(plans)
     designs.infeasible[hopeless] = True
     if len(endless):
@@ -109,11 +100,11 @@ def solve_designs(plans: Plans) -> Designs:
         designs.ill_posed[endless] = _performance(capped).certified  # Then a design is known.
     if len(ready):
         part = plans.take(ready)
-        put(designs, ready, best_designs(part, attains=attains_product(part)))
+        programs.put(designs, ready, best_designs(part, attains=attains_product(part)))
     return designs
 
 
-def best_designs(plans: Plans, *, attains: Mask, engine: Engine | None = None) -> Designs:
+def best_designs(plans: Plans, *, attains: Mask, engine: programs.Engine | None = None) -> Designs:
     """The designs of plans that are well-posed.
 
     Parameters
@@ -138,7 +129,7 @@ def _nothing(plans: Plans) -> Designs:
     return Designs(np.full_like(plans.price_usd_per_Bps, np.nan), **no_figures(plans.n), **masks)
 
 
-def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
+def _performance(plans: Plans, engine: programs.Engine | None = None) -> Designs:
     solved = _solved(plans, typical_designs(plans), engine)
     designs = _exact(plans, solved, plans.lifted.constant_s + solved.scale * solved.bound)
     allowed = plans.limit_s * (1 + RULE_TOLERANCE)
@@ -147,25 +138,25 @@ def _performance(plans: Plans, engine: Engine | None = None) -> Designs:
     return replace(designs, certified=certified, infeasible=late)
 
 
-def _cost(plans: Plans, engine: Engine | None = None) -> Designs:
+def _cost(plans: Plans, engine: programs.Engine | None = None) -> Designs:
     solved = _solved(plans, typical_designs(plans), engine, limited=True)
     bound = plans.fixed_cost_usd + solved.scale * solved.bound
     return replace(_exact(plans, solved, bound), infeasible=solved.late)
 
 
-def _per_cost(plans: Plans, attains: Mask, engine: Engine | None) -> Designs:
+def _per_cost(plans: Plans, attains: Mask, engine: programs.Engine | None) -> Designs:
     """The least T C; where that is too slow or not attained, the cheapest within the limit."""
-    designs, attained = _nothing(plans), lanes(attains)
+    designs, attained = _nothing(plans), programs.lanes(attains)
     if len(attained):
-        put(designs, attained, _least_product(plans.take(attained), engine))
+        programs.put(designs, attained, _least_product(plans.take(attained), engine))
     slow = ~attains | (designs.step_time_s > plans.limit_s * (1 + RULE_TOLERANCE))
-    limited = lanes(slow)
+    limited = programs.lanes(slow)
     if len(limited):
-        put(designs, limited, _at_the_limit(plans.take(limited), engine))
+        programs.put(designs, limited, _at_the_limit(plans.take(limited), engine))
     return designs
 
 
-def _least_product(plans: Plans, engine: Engine | None) -> Designs:
+def _least_product(plans: Plans, engine: programs.Engine | None) -> Designs:
     """The least T C without a step-time bound: performance over (B/C, 1/C)."""
     typical = typical_designs(plans)
     point = np.concatenate([typical, np.ones((1, plans.n))]) / plans.cost_usd(typical)
@@ -178,7 +169,7 @@ def _least_product(plans: Plans, engine: Engine | None) -> Designs:
     return replace(designs, certified=designs.certified & (moved > _FLAT * designs.objective))
 
 
-def _at_the_limit(plans: Plans, engine: Engine | None) -> Designs:
+def _at_the_limit(plans: Plans, engine: programs.Engine | None) -> Designs:
     """Where the least product is too slow, the cheapest design within the limit.
 
     The product is quasi-convex (see ``per_cost``): the best design within the bound is on it.
@@ -251,7 +242,7 @@ class _Solved:
 
 
 def _solved(
-    plans: Plans, typical: Array, engine: Engine | None, *, limited: bool = False
+    plans: Plans, typical: Array, engine: programs.Engine | None, *, limited: bool = False
 ) -> _Solved:
     """Every program solved from typical designs, bytes/s, shape (n_dims, n).
 
@@ -262,82 +253,82 @@ def _solved(
     farthest, sure = (_FARTHEST_ALONE, NO_DOUBT) if alone else (_FARTHEST, SURE_GAP)
     program = program_near(plans, typical, limited=limited)
     solved = _attempt(program, engine or solve_interior, chosen=not alone)
-    unsolved = lanes(~(solved.gap <= _GOOD_GAP) & limited)
+    unsolved = programs.lanes(~(solved.gap <= _GOOD_GAP) & limited)
     if len(unsolved):  # Is the step-time bound proven to be missed by every design?
         left = replace(plans.take(unsolved), objective="performance")
         bounded = np.isfinite(left.upper[left.used]).all(axis=0)
         solved.late[unsolved] = bounded & _performance(left).infeasible
-    which = lanes(~solved.late & (alone | ~(solved.gap <= sure)))
+    which = programs.lanes(~solved.late & (alone | ~(solved.gap <= sure)))
     for careful in (False, True):
         if not len(which):
             break
-        start = taken(typical, which)
-        moved = np.clip(taken(solved.bandwidth, which) / start, 1 / farthest, farthest)
+        start = programs.taken(typical, which)
+        moved = np.clip(programs.taken(solved.bandwidth, which) / start, 1 / farthest, farthest)
         moved = np.where(np.isfinite(moved), moved, 1.0)
         near = program_near(plans.take(which), start * moved, limited=limited)
         again = _attempt(near, partial(solve_interior, careful=careful, thorough=alone))
-        better = ~(taken(solved.gap, which) <= again.gap) | (again.gap <= sure)
-        put(solved, which[better], some_of(again, np.flatnonzero(better)))
-        which = which[lanes(~(taken(solved.gap, which) <= sure))]
+        better = ~(programs.taken(solved.gap, which) <= again.gap) | (again.gap <= sure)
+        programs.put(solved, which[better], programs.some_of(again, np.flatnonzero(better)))
+        which = which[programs.lanes(~(programs.taken(solved.gap, which) <= sure))]
     return solved
 
 
-def _attempt(program: Program, engine: Engine, *, chosen: bool = True) -> _Solved:
+def _attempt(program: programs.Program, engine: programs.Engine, *, chosen: bool = True) -> _Solved:
     with np.errstate(all="ignore"):
         point = engine(program)
         b = restored(program, point.b)
-        value, bound = weighted_value(program, b), lower_bound(program, point, b)
-        gap = np.abs(value - bound) / size_of(value)
+        value, bound = programs.weighted_value(program, b), lower_bound(program, point, b)
+        gap = np.abs(value - bound) / programs.size_of(value)
         unique, settled, late = np.zeros((3, program.n), dtype=bool)
-        sound = lanes((gap <= _GOOD_GAP) & chosen)
+        sound = programs.lanes((gap <= _GOOD_GAP) & chosen)
         if len(sound):
-            choice = _choice(program.take(sound), some_of(point, sound), taken(b, sound))
+            choice = _choice(
+                program.take(sound), programs.some_of(point, sound), programs.taken(b, sound)
+            )
             b[:, sound], unique[sound], settled[sound] = choice
     scale = np.where(program.time_weight > 0, program.time_unit_s, program.cost_unit_usd)
     return _Solved(b * program.bandwidth_unit, bound, scale, gap, unique, settled, late)
 
 
-def _choice(program: Program, point: Point, b: Array) -> tuple[Array, Mask, Mask]:
+def _choice(program: programs.Program, point: programs.Point, b: Array) -> tuple[Array, Mask, Mask]:
     """The design to print among those as good as b, whether it is the only one, and sure."""
     if not program.time_weight.any():
         program, point, b = _fastest_of_the_cheapest(program, point, b)
-    choice, value = chosen_among_ties(program, point, b), weighted_value(program, b)
-    lost = weighted_value(program, choice.b) - value
-    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * size_of(value))
-    rest = lanes(open_)
-    if len(rest):
-        choice.b[:, rest] = _tilted(program.take(rest), taken(b, rest))
+    choice, value = chosen_among_ties(program, point, b), programs.weighted_value(program, b)
+    lost = programs.weighted_value(program, choice.b) - value
+    open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * programs.size_of(value))
+    rest = programs.lanes(open_)
+    if len(rest):  # The cheapest of the optima to about 1e-7, by a little weight on cost.
+        part, before = program.take(rest), programs.taken(value, rest)
+        tilted = replace(part, cost_weight=part.cost_weight + _TILT)
+        cheaper = restored(tilted, solve_interior(tilted).b)
+        near = programs.weighted_value(part, cheaper) - before <= _TILTED_AWAY * programs.size_of(
+            before
+        )
+        choice.b[:, rest] = np.where(near, cheaper, programs.taken(b, rest))
     return choice.b, choice.unique & ~open_, ~(open_ | choice.doubtful)
 
 
 def _fastest_of_the_cheapest(
-    program: Program, point: Point, b: Array
-) -> tuple[Program, Point, Array]:
+    program: programs.Program, point: programs.Point, b: Array
+) -> tuple[programs.Program, programs.Point, Array]:
     """Where the step-time limit has room, optima with a little weight on time.
 
     The largest weight that leaves the cost as it is; their weights, points and vectors.
     """
     weights, b = program.time_weight.copy(), b.copy()
-    open_ = communication(program, b) < program.time_limit * (1 - _GIVEN_AWAY)
+    open_ = programs.communication(program, b) < program.time_limit * (1 - _GIVEN_AWAY)
     for weight in _TIME_TILTS:
-        which = lanes(open_)
+        which = programs.lanes(open_)
         if not len(which):
             break
         tilted = program.take(which).weighted(weight, 1.0)
         found = solve_interior(tilted)
         faster, cost = restored(tilted, found.b), (program.price * b).sum(axis=0)[which]
-        value, bound = weighted_value(tilted, faster), lower_bound(tilted, found, faster)
+        value, bound = programs.weighted_value(tilted, faster), lower_bound(tilted, found, faster)
         cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
         fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)
         done = which[fine]
-        put(point, done, some_of(found, np.flatnonzero(fine)))
+        programs.put(point, done, programs.some_of(found, np.flatnonzero(fine)))
         b[:, done], weights[done], open_[done] = faster[:, fine], weight, False
     return replace(program, time_weight=weights), point, b
-
-
-def _tilted(program: Program, b: Array) -> Array:
-    """Optima with a little weight on cost: the cheapest of the optima to about 1e-7."""
-    tilted = replace(program, cost_weight=program.cost_weight + _TILT)
-    cheaper = restored(tilted, solve_interior(tilted).b)
-    lost = weighted_value(program, cheaper) - weighted_value(program, b)
-    return np.where(lost <= _TILTED_AWAY * size_of(weighted_value(program, b)), cheaper, b)

@@ -31,6 +31,7 @@ from libra_planner.optimizer.design import (
 )
 from libra_planner.optimizer.engines.cvxpy import solve_convex
 from libra_planner.optimizer.objectives import Designs, best_designs, no_figures, solve_designs
+from libra_planner.optimizer.programs import posedness
 from libra_planner.optimizer.programs.dimensionless import Index
 from libra_planner.optimizer.programs.plans import (
     BatchProgram,
@@ -38,16 +39,6 @@ from libra_planner.optimizer.programs.plans import (
     fits_a_batch,
     structure_key,
     typical_bandwidth,
-)
-from libra_planner.optimizer.programs.posedness import (
-    Openness,
-    attains_product,
-    bandwidth_bounds,
-    check_affordable,
-    check_compute_fits,
-    check_posed,
-    openness,
-    step_time_infeasible,
 )
 from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit, fastest_alternative
 from libra_planner.step.expression import Array, Mask
@@ -85,9 +76,13 @@ def solve(problem: Problem) -> Solution:
         _refuse_free(problem, design)
         return Solution(design, problem)
     if problem.group_objective != "weighted":
-        return _solve_relative(problem)
-    check_compute_fits(problem)
-    solution = _surest_solution(problem, *bandwidth_bounds(problem))
+        # A group's relative time in the place of the step time; neighbors would move T_i* too.
+        time = plain_step(problem.objective_time or problem.step_time, problem.workload_name)
+        return Solution(
+            solve(replace(problem, step=time, group_objective="weighted")).design, problem
+        )
+    posedness.check_compute_fits(problem)
+    solution = _surest_solution(problem, *posedness.bandwidth_bounds(problem))
     _refuse_free(problem, checked(problem, solution.design))
     return solution
 
@@ -97,13 +92,13 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
 
     The certificate judges both.
     """
-    plans, left = Plans.of(BatchProgram.repeated(problem, 2)), openness(problem, upper)
-    check_posed(problem, plans, left, upper)
+    plans, left = Plans.of(BatchProgram.repeated(problem, 2)), posedness.openness(problem, upper)
+    posedness.check_posed(problem, plans, left, upper)
     if not len(problem.step_time.forms):
         return _idle_solution(problem, lower, upper)
     if problem.objective == "performance":  # A limit only judges the fastest design.
         plans = replace(plans, limit_s=np.full(plans.n, np.inf))
-    attains = np.broadcast_to(attains_product(plans, left), plans.n)
+    attains = np.broadcast_to(posedness.attains_product(plans, left), plans.n)
     found = best_designs(plans, attains=attains, engine=solve_convex)
     best = found.bandwidth_bytes_per_s[:, 0]
     solution = _solution(problem, found)
@@ -151,12 +146,14 @@ def _idle_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     return Solution(design, problem, problem.objective == "performance_per_cost")
 
 
-def _check_attainable(problem: Problem, left: Openness, lower: Array, upper: Array) -> None:
+def _check_attainable(
+    problem: Problem, left: posedness.Openness, lower: Array, upper: Array
+) -> None:
     """Refuse a step-time bound that the fastest design misses, then what costs nothing (C8)."""
     limit = min(problem.step_time_limits, key=lambda limit: limit.limit_s, default=None)
     if limit is not None:
         _check_reachable(problem, limit, lower, upper)
-    check_affordable(problem, left)
+    posedness.check_affordable(problem, left)
     if not problem.fixed_cost_usd and not problem.price_usd_per_Bps.any():
         raise _costs_nothing(problem)
 
@@ -176,7 +173,7 @@ def _refuse_late(problem: Problem, limit: StepTimeLimit, best_s: float, bandwidt
     """Refuse a step-time bound that even the least step time misses, found near a bandwidth."""
     if best_s > limit.limit_s * (1 + RULE_TOLERANCE):
         least = partial(_least_time_s, problem, bandwidth)
-        raise step_time_infeasible(problem, limit, best_s, least)
+        raise posedness.step_time_infeasible(problem, limit, best_s, least)
 
 
 def _least_time_s(problem: Problem, bandwidth: Array, rules: Sequence[Rule]) -> float:
@@ -186,7 +183,7 @@ def _least_time_s(problem: Problem, bandwidth: Array, rules: Sequence[Rule]) -> 
     loosened = replace(
         problem, rules=(*rules, *endless), step_time_limits=(), objective="performance"
     )
-    return _surest_solution(loosened, *bandwidth_bounds(loosened)).design.objective
+    return _surest_solution(loosened, *posedness.bandwidth_bounds(loosened)).design.objective
 
 
 def _refuse_free(problem: Problem, design: Design) -> None:
@@ -238,16 +235,6 @@ def with_own_optima(problem: Problem) -> Problem:
         steps = [plain_step(member.step_time, member.name) for member in choice.members]
         optima.append([optimize(replace(fast, step=step)).objective for step in steps])
     return replace(problem, own_optima_s=tuple(map(min, zip(*optima, strict=True))))
-
-
-def _solve_relative(problem: Problem) -> Solution:
-    """A group's relative time in the place of the step time; neighbors would move T_i* too."""
-    relative = replace(
-        problem,
-        step=plain_step(problem.objective_time or problem.step_time, problem.workload_name),
-        group_objective="weighted",
-    )
-    return Solution(solve(relative).design, problem)
 
 
 SLOWEST = 10.0
@@ -325,7 +312,7 @@ def _cheapest(problem: Problem, limit_s: float) -> FrontierPoint:
 
 def _fastest(problem: Problem) -> FrontierPoint:
     """The fast end; where a bandwidth has no bound, the cheapest that is nearly as fast."""
-    lower, upper = bandwidth_bounds(problem)
+    lower, upper = posedness.bandwidth_bounds(problem)
     endless = np.isinf(upper) & problem.step_time.dims_with_traffic
     if not endless.any() or not problem.compute_s:
         return _point(problem)

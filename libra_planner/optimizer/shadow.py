@@ -131,7 +131,13 @@ def _worth(problem: Problem, design: Design, walker: _Walker) -> Iterator[Shadow
     """Entries of rules, dimensions and a dollar."""
     base, bandwidth = walker.nearby.amounts, design.bandwidth_bytes_per_s
     for i, rule in enumerate(problem.rules):
-        subject = ShadowPrice("rule", rule.text, rule.unit, rule.line, _bound(rule))
+        subject = ShadowPrice(
+            "rule",
+            rule.text,
+            rule.unit,
+            rule.line,
+            f"{rule.sense} {rule.bound / rule.unit_factor:g} {rule.unit}",
+        )
         if _room(rule, bandwidth) > _LOOSE:
             yield subject
         else:
@@ -207,10 +213,6 @@ def _repriced(
     factor = exact([r.cost_factor * (-1 if r.sense == "<=" else 1) for r in problem.rules])
     more = usd_per_GBps * exact(part.usd_per_Bps_per_price)
     return replace(base, rows=base.rows + factor[:, None] * more, price=base.price + more)
-
-
-def _bound(rule: Rule) -> str:
-    return f"{rule.sense} {rule.bound / rule.unit_factor:g} {rule.unit}"
 
 
 def _size(rule: Rule, bandwidth: Array) -> float:

@@ -21,16 +21,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, closest
 from libra_planner.reading.models import LOOP_NAME, LOOP_TEXT, Model
 from libra_planner.reading.tokens import Token, token_pattern, tokens
-from libra_planner.step.layers import (
-    NAMES,
-    Duration,
-    LoopTerm,
-    Multiple,
-    Overlap,
-    Quantity,
-    Serial,
-    TrainingLoop,
-)
+from libra_planner.step import layers
 from libra_planner.units import UNITS
 
 MAX_NESTING = 20
@@ -44,7 +35,7 @@ _NOT_CONVEX = "expected sums, max and multiples of 0 or more"
 _TOKEN = token_pattern(word=r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+)*", sign="[-+*/(),]")
 
 
-def parse_loop(text: str) -> LoopTerm:
+def parse_loop(text: str) -> layers.LoopTerm:
     """The tree of a loop's expression.
 
     Raises
@@ -63,18 +54,18 @@ def parse_loop(text: str) -> LoopTerm:
         raise parser.fault(f"{parser.next}", "expected '+', '*', '/' or the end")
     for factor, leaf in _leaves(term):
         if factor and not _FACTORS[0] <= factor <= _FACTORS[1]:
-            what = str(leaf) if isinstance(leaf, Quantity) else "a duration"
+            what = str(leaf) if isinstance(leaf, layers.Quantity) else "a duration"
             expected = f"expected 0 or a factor from {_FACTORS[0]:g} to {_FACTORS[1]:g}"
             raise SpecError(Fault(f"got {factor:g} times {what} in {text!r}", expected))
     return term
 
 
-def _leaves(term: LoopTerm, factor: float = 1.0) -> Iterator[tuple[float, LoopTerm]]:
+def _leaves(term: layers.LoopTerm, factor: float = 1.0) -> Iterator[tuple[float, layers.LoopTerm]]:
     """Durations and quantities with the product of the factors before them."""
-    if isinstance(term, Serial | Overlap):
+    if isinstance(term, layers.Serial | layers.Overlap):
         for inner in term.terms:
             yield from _leaves(inner, factor)
-    elif isinstance(term, Multiple):
+    elif isinstance(term, layers.Multiple):
         yield from _leaves(term.term, factor * term.factor)
     else:
         yield factor, term
@@ -97,20 +88,20 @@ class _LoopParser:
         where = f"at character {at or self.next.at} of {self.text!r}"
         return SpecError(Fault(f"got {got} {where}", expected, fix))
 
-    def sum(self) -> LoopTerm:
+    def sum(self) -> layers.LoopTerm:
         terms = [self.product()]
         while self.next.text in ("+", "-"):
             if self.next.text == "-":
                 raise self._difference()
             self.take()
             terms.append(self.product())
-        return Serial(tuple(terms)) if len(terms) > 1 else terms[0]
+        return layers.Serial(tuple(terms)) if len(terms) > 1 else terms[0]
 
     def _difference(self) -> SpecError:
         reason = "a difference is not convex and non-increasing in bandwidth"
         return self.fault("'-'", f"{_NOT_CONVEX}: {reason}")
 
-    def product(self) -> LoopTerm:
+    def product(self) -> layers.LoopTerm:
         start, first = self.next, self.factor()
         number, term = (first, None) if isinstance(first, float) else (1.0, first)
         while self.next.text in ("*", "/"):
@@ -127,9 +118,9 @@ class _LoopParser:
         if term is None:
             fix = f"write {start.text} us, or {start.text} * forward"
             raise self.fault(f"{start} without a unit or name", "expected a time", fix, start.at)
-        return term if number == 1.0 else Multiple(number, term)
+        return term if number == 1.0 else layers.Multiple(number, term)
 
-    def _divisor(self, factor: LoopTerm | float, at: int) -> float:
+    def _divisor(self, factor: layers.LoopTerm | float, at: int) -> float:
         if not isinstance(factor, float):
             reason = "one over a time grows with bandwidth"
             raise self.fault("a division by a time", f"{_NOT_CONVEX}: {reason}", at=at)
@@ -137,7 +128,7 @@ class _LoopParser:
             raise self.fault("a division by 0", at=at)
         return factor
 
-    def factor(self) -> LoopTerm | float:
+    def factor(self) -> layers.LoopTerm | float:
         token = self.take()
         if token.kind == "number":
             return self._number(token)
@@ -150,19 +141,19 @@ class _LoopParser:
             raise self._difference()
         raise self.fault(f"{token}", "expected a quantity such as forward.tp, a number or max(")
 
-    def _group(self, opening: Token) -> LoopTerm:
+    def _group(self, opening: Token) -> layers.LoopTerm:
         terms = self._bracket(opening)
         if len(terms) > 1:
             raise self.fault("several terms in brackets", "", "write max(...)", opening.at)
         return terms[0]
 
-    def _number(self, token: Token) -> LoopTerm | float:
+    def _number(self, token: Token) -> layers.LoopTerm | float:
         """A number, or a duration where a unit follows."""
         number = float(token.text)
         if self.next.kind != "word" and self.next.text != "(":
             return number
         unit = self.take()
-        if unit.text in (*NAMES, "max", "(") or self.next.text == "(":
+        if unit.text in (*layers.NAMES, "max", "(") or self.next.text == "(":
             got = f"'{token.text} {unit.text}'"
             raise self.fault(got, "expected '*' between them", "write it", token.at)
         if unit.text not in UNITS["time"]:
@@ -173,23 +164,23 @@ class _LoopParser:
         if seconds and not _SECONDS[0] <= seconds <= _SECONDS[1]:
             expected = f"expected 0 or {_SECONDS[0]:g} to {_SECONDS[1]:g} s"
             raise self.fault(f"'{token.text} {unit.text}'", expected, at=token.at)
-        return Duration(seconds)
+        return layers.Duration(seconds)
 
-    def _named(self, token: Token) -> LoopTerm:
-        if token.text not in NAMES:
-            fix = closest(token.text, NAMES)
+    def _named(self, token: Token) -> layers.LoopTerm:
+        if token.text not in layers.NAMES:
+            fix = closest(token.text, layers.NAMES)
             error = self.fault(f"the name {token}", "expected a quantity", fix, token.at)
             raise UnknownName(*error.faults)
-        return NAMES[token.text]
+        return layers.NAMES[token.text]
 
-    def _longest(self, token: Token) -> LoopTerm:
+    def _longest(self, token: Token) -> layers.LoopTerm:
         if token.text != "max":
             reason = ": a minimum is not convex in bandwidth" if token.text == "min" else ""
             raise self.fault(f"the function {token}", f"{_NOT_CONVEX}{reason}", at=token.at)
         terms = self._bracket(self.take())
-        return Overlap(tuple(terms)) if len(terms) > 1 else terms[0]
+        return layers.Overlap(tuple(terms)) if len(terms) > 1 else terms[0]
 
-    def _bracket(self, opening: Token) -> list[LoopTerm]:
+    def _bracket(self, opening: Token) -> list[layers.LoopTerm]:
         """The terms between brackets, separated by commas."""
         self.depth += 1
         if self.depth > MAX_NESTING:
@@ -246,11 +237,11 @@ LoopSpec: TypeAlias = Annotated[
 ]
 
 
-def loop_settings(spec: str | WrittenLoopSpec, loop: TrainingLoop) -> list[str]:
+def loop_settings(spec: str | WrittenLoopSpec, loop: layers.TrainingLoop) -> list[str]:
     """What a plan chose, for people to read.
 
     >>> from libra_planner.step.layers import LOOPS
-    >>> loop_settings("async_dp", TrainingLoop(LOOPS["async_dp"], bubble_fraction=0.1))
+    >>> loop_settings("async_dp", layers.TrainingLoop(LOOPS["async_dp"], bubble_fraction=0.1))
     ['loop async_dp with contention', 'pipeline bubble 10%']
     """
     name = f"loop {spec}" if isinstance(spec, str) else "loop of the plan's own"

@@ -460,21 +460,18 @@ class TimeExpression(Frozen):
             For a wrong number of dimensions or a bandwidth that is negative or NaN.
         """
         bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-        self._check(bandwidth)
-        rows = bandwidth.reshape(-1, self.n_dims)
-        result = np.empty(len(rows))
-        for start in range(0, len(rows), _BLOCK_ROWS):
-            block = rows[start : start + _BLOCK_ROWS] + 0.0  # turns -0.0 into 0.0
-            result[start : start + _BLOCK_ROWS] = self.structure.seconds(self.numbers, block.T)
-        return result.reshape(bandwidth.shape[:-1])
-
-    def _check(self, bandwidth: Array) -> None:
         if bandwidth.ndim not in (1, 2) or bandwidth.shape[-1] != self.n_dims:
             got = f"got an array of shape {bandwidth.shape}"
             expected = f"expected one bandwidth for each of {self.n_dims} dimensions"
             raise SpecError(Fault(got, expected))
         if bandwidth.size and not bandwidth.min() >= 0:
             raise SpecError(Fault("got a negative or NaN bandwidth", "expected 0 or more"))
+        rows = bandwidth.reshape(-1, self.n_dims)
+        result = np.empty(len(rows))
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            block = rows[start : start + _BLOCK_ROWS] + 0.0  # turns -0.0 into 0.0
+            result[start : start + _BLOCK_ROWS] = self.structure.seconds(self.numbers, block.T)
+        return result.reshape(bandwidth.shape[:-1])
 
 
 COMPUTE = "compute"

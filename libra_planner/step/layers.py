@@ -18,30 +18,11 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.frozen import Frozen
+from libra_planner.step import expression as tree
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
 from libra_planner.step.collectives.models import CollectiveModel
-from libra_planner.step.expression import (
-    ZERO,
-    Array,
-    Constant,
-    Labelled,
-    Node,
-    TimeExpression,
-    add,
-    maximum,
-    scale,
-    transfers,
-)
-from libra_planner.workload.operations import (
-    Collective,
-    Communication,
-    Communicators,
-    Group,
-    Operation,
-    Phase,
-    Workload,
-    communications,
-)
+from libra_planner.step.expression import Array
+from libra_planner.workload import operations as work
 
 
 class Activity(StrEnum):
@@ -56,11 +37,11 @@ class Activity(StrEnum):
 class Quantity:
     """Compute or communication of one phase of a layer.
 
-    >>> str(Quantity(Phase.FORWARD, Activity.TP))
+    >>> str(Quantity(work.Phase.FORWARD, Activity.TP))
     'forward.tp'
     """
 
-    phase: Phase
+    phase: work.Phase
     activity: Activity
 
     def __str__(self) -> str:
@@ -100,8 +81,8 @@ LoopTerm: TypeAlias = Quantity | Duration | Serial | Overlap | Multiple
 
 
 def _names() -> dict[str, LoopTerm]:
-    phases: dict[str, tuple[Phase, ...]] = {phase.value: (phase,) for phase in Phase}
-    phases["backward"] = (Phase.INPUT_GRAD, Phase.WEIGHT_GRAD)
+    phases: dict[str, tuple[work.Phase, ...]] = {phase.value: (phase,) for phase in work.Phase}
+    phases["backward"] = (work.Phase.INPUT_GRAD, work.Phase.WEIGHT_GRAD)
     names: dict[str, LoopTerm] = {}
     for name, members in phases.items():
         names[name] = Serial(tuple(Quantity(phase, part) for phase in members for part in Activity))
@@ -179,7 +160,7 @@ def multiples(term: LoopTerm) -> dict[Quantity, float]:
     A quantity on several sides of an overlap is one and the same work: it counts once, with
     its largest factor.
 
-    >>> forward = Quantity(Phase.FORWARD, Activity.TP)
+    >>> forward = Quantity(work.Phase.FORWARD, Activity.TP)
     >>> multiples(Multiple(3.0, Overlap((forward, Serial((forward, forward))))))[forward]
     6.0
     """
@@ -211,7 +192,7 @@ class Load:
     """
 
     name: str
-    time: Node
+    time: tree.Node
     traffic_bytes: tuple[float, ...] = field(repr=False)
 
     def times(self, count: int) -> Load:
@@ -219,7 +200,7 @@ class Load:
         if count == 1:
             return self
         n_bytes = tuple(count * one for one in self.traffic_bytes)
-        return Load(self.name, scale(float(count), self.time), n_bytes)
+        return Load(self.name, tree.scale(float(count), self.time), n_bytes)
 
 
 @dataclass(frozen=True)
@@ -239,7 +220,7 @@ class LoopLayer:
     n_executions: int = 1
     contention: bool = True
 
-    def time(self, term: LoopTerm) -> Node:
+    def time(self, term: LoopTerm) -> tree.Node:
         """The layer's time under a loop.
 
         Examples
@@ -249,24 +230,24 @@ class LoopLayer:
         >>> from libra_planner.step.layers import NAMES
         >>> compute, gradient = NAMES["weight_grad.compute"], NAMES["weight_grad.dp"]
         >>> sent = (150.0, 200.0)
-        >>> loads = {compute: Load("compute", Constant(1.0), (0.0, 0.0)),
-        ...          gradient: Load("weight grad DP", transfers(sent), sent)}
+        >>> loads = {compute: Load("compute", tree.Constant(1.0), (0.0, 0.0)),
+        ...          gradient: Load("weight grad DP", tree.transfers(sent), sent)}
         >>> LoopLayer(loads, 2).time(Overlap((compute, gradient)))
         Maximum(terms=(Constant(seconds=1.0), Transfer(...), Transfer(...)))
         """
         if isinstance(term, Quantity):
             load = self.loads.get(term)
-            return ZERO if load is None else load.time
+            return tree.ZERO if load is None else load.time
         if isinstance(term, Duration):
-            return Constant(term.seconds * self.n_executions)
+            return tree.Constant(term.seconds * self.n_executions)
         if isinstance(term, Multiple):
-            return scale(term.factor, self.time(term.term))
+            return tree.scale(term.factor, self.time(term.term))
         sides = [self.time(side) for side in term.terms]
         if isinstance(term, Serial):
-            return add(sides)
-        return maximum([*sides, self._shared(term)] if self.contention else sides)
+            return tree.add(sides)
+        return tree.maximum([*sides, self._shared(term)] if self.contention else sides)
 
-    def _shared(self, overlap: Overlap) -> Node:
+    def _shared(self, overlap: Overlap) -> tree.Node:
         """max over shared d of (traffic_d of all sides) / B_d (C5).
 
         A dimension is shared where all sides together send more than any one of them.
@@ -275,11 +256,11 @@ class LoopLayer:
         alone = np.max([self._traffic(side) for side in overlap.terms], axis=0)
         shared = together > alone * (1 + _ROUNDING)
         if not shared.any():
-            return ZERO
+            return tree.ZERO
         loads = [self.loads[key] for key in multiples(overlap) if key in self.loads]
         names = [load.name for load in loads if np.array(load.traffic_bytes)[shared].any()]
         label = f"contention of {' and '.join(dict.fromkeys(names))}"
-        return Labelled(label, transfers(np.where(shared, together, 0.0)))
+        return tree.Labelled(label, tree.transfers(np.where(shared, together, 0.0)))
 
     def _traffic(self, term: LoopTerm) -> Array:
         total = np.zeros(self.n_dims)
@@ -301,15 +282,15 @@ class Training(Frozen):
     loop : how compute and communication follow one another.
     """
 
-    workload: Workload = field(repr=False)
-    communicators: Communicators
+    workload: work.Workload = field(repr=False)
+    communicators: work.Communicators
     network: Network
     loop: TrainingLoop
 
     @cached_property
-    def communications(self) -> tuple[Communication, ...]:
+    def communications(self) -> tuple[work.Communication, ...]:
         """The distinct collectives of a step."""
-        return communications(self.workload, self.communicators)
+        return work.communications(self.workload, self.communicators)
 
     @cached_property
     def _hash(self) -> int:
@@ -328,7 +309,7 @@ class Training(Frozen):
             for one in self.communications
         )
 
-    def step_time(self, model: CollectiveModel) -> TimeExpression:
+    def step_time(self, model: CollectiveModel) -> tree.TimeExpression:
         """T(B) under a model of collectives, seconds: (1 + bubble) * sum over layers (C5).
 
         Raises
@@ -343,10 +324,10 @@ class Training(Frozen):
         >>> from libra_planner.step.collectives.algorithms import plain_network
         >>> from libra_planner.step.collectives.models import Ideal
         >>> from libra_planner.workload.operations import CollectiveKind
-        >>> gradient = Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
-        >>> layer = Operation("fc", Phase.WEIGHT_GRAD, 1.0, gradient)
-        >>> pair = Communicators({(Phase.WEIGHT_GRAD, "dp"): Group((2,), (1,))})
-        >>> what = Workload("w", (layer,)), pair, plain_network(parse_topology("SW(2)"))
+        >>> gradient = work.Collective(CollectiveKind.ALL_REDUCE, 100.0, "dp")
+        >>> layer = work.Operation("fc", work.Phase.WEIGHT_GRAD, 1.0, gradient)
+        >>> pair = work.Communicators({(work.Phase.WEIGHT_GRAD, "dp"): work.Group((2,), (1,))})
+        >>> what = work.Workload("w", (layer,)), pair, plain_network(parse_topology("SW(2)"))
         >>> serial, hidden = TrainingLoop(LOOPS["no_overlap"]), TrainingLoop(LOOPS["async_dp"])
         >>> float(Training(*what, serial).step_time(Ideal()).seconds(np.array([50.0])))
         3.0
@@ -362,12 +343,14 @@ class Training(Frozen):
             if not self.communicators.explicit:
                 name = f"{name} {one.collective.group.upper()}"
             term = time(*pair)
-            if term != ZERO:
-                term = Labelled(f"{name} {one.collective.kind.value}", term)
+            if term != tree.ZERO:
+                term = tree.Labelled(f"{name} {one.collective.kind.value}", term)
             found.append((key, Load(name, term, tuple(traffic(*pair).tolist()))))
         return _step_time(self.workload, tuple(found), self.network.topology.n_dims, self.loop)
 
-    def _traffic(self, model: CollectiveModel, collective: Collective, group: Group) -> Array:
+    def _traffic(
+        self, model: CollectiveModel, collective: work.Collective, group: work.Group
+    ) -> Array:
         """What a collective occupies the dimensions with when it competes with another."""
         sent = model.traffic(collective, group, self.network)
         if not model.has_own_links or self.communicators.explicit:
@@ -378,11 +361,11 @@ class Training(Frozen):
         return np.where(own, traffic_bytes(collective, group), sent)
 
 
-def _part(one: Communication, *, explicit: bool) -> Activity:
+def _part(one: work.Communication, *, explicit: bool) -> Activity:
     """TP or DP: by the group's name, or with group sizes per phase by the phase (C5)."""
     group = one.collective.group
     if explicit:
-        return Activity.DP if one.phase is Phase.WEIGHT_GRAD else Activity.TP
+        return Activity.DP if one.phase is work.Phase.WEIGHT_GRAD else Activity.TP
     if group not in (Activity.TP, Activity.DP):
         got = f"got a collective of the parallel group {group!r}"
         raise SpecError(Fault(got, "expected tp or dp: training loops know only these"))
@@ -391,8 +374,11 @@ def _part(one: Communication, *, explicit: bool) -> Activity:
 
 @lru_cache(maxsize=128)
 def _step_time(
-    workload: Workload, sent: tuple[tuple[Quantity, Load], ...], n_dims: int, loop: TrainingLoop
-) -> TimeExpression:
+    workload: work.Workload,
+    sent: tuple[tuple[Quantity, Load], ...],
+    n_dims: int,
+    loop: TrainingLoop,
+) -> tree.TimeExpression:
     """The expression, of what each of ``workload.collectives`` sends.
 
     The last ones are kept: plans that differ in rules, prices or blocks often share theirs.
@@ -406,17 +392,17 @@ def _step_time(
     if loop.per_layer:
         _check_together(loop, operators)
     stretch = 1.0 + loop.bubble_fraction
-    times = {i: scale(stretch, layer.time(loop.term)) for i, layer in layers.items()}
-    return TimeExpression(add(times[i] for i in alike), n_dims)
+    times = {i: tree.scale(stretch, layer.time(loop.term)) for i, layer in layers.items()}
+    return tree.TimeExpression(tree.add(times[i] for i in alike), n_dims)
 
 
 @dataclass(frozen=True)
 class _LayerBuilder:
-    sent: Mapping[tuple[Phase, Collective], tuple[Quantity, Load]]
+    sent: Mapping[tuple[work.Phase, work.Collective], tuple[Quantity, Load]]
     n_dims: int
     loop: TrainingLoop
 
-    def layer(self, operations: Sequence[Operation]) -> LoopLayer:
+    def layer(self, operations: Sequence[work.Operation]) -> LoopLayer:
         """The loads of a layer; a quantity's operations follow one another."""
         found = [(operation, dict(self._loads(operation))) for operation in operations]
         parts: dict[Quantity, list[Load]] = {}
@@ -426,17 +412,17 @@ class _LayerBuilder:
         whole = {key: _one_after_the_other(loads) for key, loads in parts.items()}
         return LoopLayer(whole, self.n_dims, self._n_executions(found), self.loop.contention)
 
-    def _loads(self, operation: Operation) -> Iterator[tuple[Quantity, Load]]:
+    def _loads(self, operation: work.Operation) -> Iterator[tuple[Quantity, Load]]:
         """Compute and communication of one execution, where they take time."""
         if operation.compute_s:
             key = Quantity(operation.phase, Activity.COMPUTE)
-            yield key, Load("compute", Constant(operation.compute_s), (0.0,) * self.n_dims)
+            yield key, Load("compute", tree.Constant(operation.compute_s), (0.0,) * self.n_dims)
         if operation.collective is not None:
             key, load = self.sent[operation.phase, operation.collective]
-            if load.time != ZERO:
+            if load.time != tree.ZERO:
                 yield key, load
 
-    def _n_executions(self, found: Sequence[tuple[Operation, Mapping[Quantity, Load]]]) -> int:
+    def _n_executions(self, found: Sequence[tuple[work.Operation, Mapping[Quantity, Load]]]) -> int:
         """How often a layer runs, if the loop depends on it; 1 for a whole step.
 
         max(a, b) of n executions is n max(a, b) only where both sides run n times.
@@ -460,7 +446,7 @@ def _one_after_the_other(loads: Sequence[Load]) -> Load:
     if len(loads) == 1:
         return loads[0]
     n_bytes = map(sum, zip(*(load.traffic_bytes for load in loads), strict=True))
-    return Load(loads[0].name, add(load.time for load in loads), tuple(n_bytes))
+    return Load(loads[0].name, tree.add(load.time for load in loads), tuple(n_bytes))
 
 
 def _check_complete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) -> None:
@@ -475,10 +461,10 @@ def _check_complete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) 
         raise SpecError(Fault(got, expected, fix, path))
 
 
-def _check_together(loop: TrainingLoop, operators: Sequence[Sequence[Operation]]) -> None:
+def _check_together(loop: TrainingLoop, operators: Sequence[Sequence[work.Operation]]) -> None:
     """Refuse a layer whose overlapping phases stand apart: they would not overlap."""
     inside = {key.phase for key in loop.overlapped}
-    known: dict[str, set[Phase]] = {}
+    known: dict[str, set[work.Phase]] = {}
     for operator in operators:
         phases = {operation.phase for operation in operator} & inside
         name = operator[0].layer

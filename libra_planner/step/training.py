@@ -9,29 +9,9 @@ from functools import cached_property
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
-from libra_planner.step.collectives.models import (
-    AggregateBound,
-    Balanced,
-    BestSplit,
-    CollectiveModel,
-    Ideal,
-    OwnLinks,
-    Pipelined,
-    Simulated,
-    Slowdown,
-    SlowedIdeal,
-    SlowedPipelined,
-)
-from libra_planner.step.expression import (
-    Array,
-    Labelled,
-    Node,
-    TimeExpression,
-    add,
-    maximum,
-    scale,
-    with_terms,
-)
+from libra_planner.step import expression as tree
+from libra_planner.step.collectives import models
+from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
 from libra_planner.workload.operations import (
     Communication,
@@ -62,8 +42,8 @@ class Member:
 
     name: str
     weight: float
-    step_time: TimeExpression
-    real_link_step_time: TimeExpression | None = None
+    step_time: tree.TimeExpression
+    real_link_step_time: tree.TimeExpression | None = None
     training: Training | None = field(default=None, repr=False)
 
     @property
@@ -72,7 +52,7 @@ class Member:
         return self.training.workload.memory if self.training else None
 
 
-def member(training: Training, name: str, weight: float, model: CollectiveModel) -> Member:
+def member(training: Training, name: str, weight: float, model: models.CollectiveModel) -> Member:
     """A workload under a model of collectives.
 
     Raises
@@ -82,7 +62,7 @@ def member(training: Training, name: str, weight: float, model: CollectiveModel)
     """
     time, own_links = training.step_time(model), None
     if not model.has_own_links and training.has_partial_groups:
-        own_links = training.step_time(OwnLinks())
+        own_links = training.step_time(models.OwnLinks())
         own_links = own_links if own_links.root != time.root else None
     return Member(name, weight, time, own_links, training)
 
@@ -117,15 +97,15 @@ class Step(Frozen):
     members: tuple[Member, ...]
     name: str = ""
     is_group: bool = False
-    model: CollectiveModel = field(default_factory=Ideal)
+    model: models.CollectiveModel = field(default_factory=models.Ideal)
 
     @cached_property
-    def time(self) -> TimeExpression:
+    def time(self) -> tree.TimeExpression:
         """T(B), seconds."""
         return weighted_time(self.members) if self.is_group else self.members[0].step_time
 
     @cached_property
-    def real_link_time(self) -> TimeExpression | None:
+    def real_link_time(self) -> tree.TimeExpression | None:
         """T(B) when partial groups have only their own links (C6); ``None`` without any."""
         if not self.is_group:
             return self.members[0].real_link_step_time
@@ -180,7 +160,7 @@ class Step(Frozen):
         workloads = (one.workload for one in self.trainings)
         return next((one.step_fix for one in workloads if one.covers is Covers.PART), "")
 
-    def under(self, model: CollectiveModel) -> Step:
+    def under(self, model: models.CollectiveModel) -> Step:
         """The same step under another model of collectives.
 
         Raises
@@ -196,46 +176,46 @@ class Step(Frozen):
         )
         return replace(self, members=members, model=model)
 
-    def slowed(self, slowdown: Slowdown) -> Step:
+    def slowed(self, slowdown: models.Slowdown) -> Step:
         """The step where collectives take longer than its model says."""
         if self.model.is_slowed:
             raise ValueError(f"{self.model} cannot be slowed down")
-        if isinstance(self.model, Pipelined):
-            return self.under(SlowedPipelined(self.model.n_chunks, slowdown))
-        return self.under(SlowedIdeal(slowdown))
+        if isinstance(self.model, models.Pipelined):
+            return self.under(models.SlowedPipelined(self.model.n_chunks, slowdown))
+        return self.under(models.SlowedIdeal(slowdown))
 
     def exact_step_time_s(self, bandwidth_bytes_per_s: Array) -> float | None:
         """T by the exact flow shop; ``None`` where the model has no chunks to simulate."""
-        if not isinstance(self.model, Pipelined) or self.model.is_slowed:
+        if not isinstance(self.model, models.Pipelined) or self.model.is_slowed:
             return None
         vector = tuple(bandwidth_bytes_per_s.tolist())
-        return self._mean_time(Simulated(self.model.n_chunks, vector), bandwidth_bytes_per_s)
+        return self._mean_time(models.Simulated(self.model.n_chunks, vector), bandwidth_bytes_per_s)
 
     def balanced(self, bandwidth_bytes_per_s: Array) -> BalancedStep | None:
         """T with balanced schedules; ``None`` where the plan does not ask for it."""
-        if not isinstance(self.model, Balanced):
+        if not isinstance(self.model, models.Balanced):
             return None
         vector = tuple(bandwidth_bytes_per_s.tolist())
         together, fixed, bound = (
             self._mean_time(model, bandwidth_bytes_per_s)
-            for model in (BestSplit(vector), self.model, AggregateBound(vector))
+            for model in (models.BestSplit(vector), self.model, models.AggregateBound(vector))
         )
         # Each collective is balanced alone: overlapped ones may then share dimensions more.
         return BalancedStep(min(together, fixed), bound)
 
-    def _mean_time(self, model: CollectiveModel, bandwidth: Array) -> float:
+    def _mean_time(self, model: models.CollectiveModel, bandwidth: Array) -> float:
         """T under a model of collectives at one vector; of a group, the weighted mean."""
         steps = (float(one.step_time(model).seconds(bandwidth)) for one in self.trainings)
         weights = (member.weight for member in self.members)
         return sum(weight * step for weight, step in zip(weights, steps, strict=True))
 
 
-def plain_step(time: TimeExpression, name: str = "") -> Step:
+def plain_step(time: tree.TimeExpression, name: str = "") -> Step:
     """A step whose time is all that is known of it."""
     return Step((Member(name, 1.0, time),), name)
 
 
-def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> TimeExpression:
+def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> tree.TimeExpression:
     """Weighted mean of the members' step times, sum w_i T_i (C8; LIBRA, SC'22).
 
     Labels of operations begin with their member's name.
@@ -254,19 +234,19 @@ def weighted_time(members: Sequence[Member], *, real_links: bool = False) -> Tim
     --------
     >>> import numpy as np
     >>> from libra_planner.step.expression import transfers
-    >>> times = [TimeExpression(transfers([n_bytes]), 1) for n_bytes in (100.0, 400.0)]
+    >>> times = [tree.TimeExpression(transfers([n_bytes]), 1) for n_bytes in (100.0, 400.0)]
     >>> group = [Member("a", 0.5, times[0]), Member("b", 0.5, times[1])]
     >>> float(weighted_time(group).seconds(np.array([50.0])))  # 2 s and 8 s
     5.0
     """
     _check_weights(members)
-    terms = [scale(one.weight, _named(one, real_links=real_links)) for one in members]
-    return TimeExpression(add(terms), members[0].step_time.n_dims)
+    terms = [tree.scale(one.weight, _named(one, real_links=real_links)) for one in members]
+    return tree.TimeExpression(tree.add(terms), members[0].step_time.n_dims)
 
 
 def relative_time(
     members: Sequence[Member], own_optima_s: Sequence[float], group_objective: str
-) -> TimeExpression:
+) -> tree.TimeExpression:
     """Step times relative to each member's own optimum T_i* (C8), dimensionless.
 
     ``relative`` is sum w_i T_i / T_i*, ``worst_case`` is max T_i / T_i*; both are 1
@@ -289,7 +269,7 @@ def relative_time(
     --------
     >>> import numpy as np
     >>> from libra_planner.step.expression import transfers
-    >>> times = [TimeExpression(transfers([n_bytes]), 1) for n_bytes in (100.0, 400.0)]
+    >>> times = [tree.TimeExpression(transfers([n_bytes]), 1) for n_bytes in (100.0, 400.0)]
     >>> group = [Member("a", 0.75, times[0]), Member("b", 0.25, times[1])]
     >>> bandwidth = np.array([50.0])  # 2 s and 8 s
     >>> float(relative_time(group, [1.0, 8.0], "relative").seconds(bandwidth))
@@ -304,25 +284,25 @@ def relative_time(
         raise SpecError(Fault(f"got optima {list(own_optima_s)}", "expected positive times"))
     if group_objective not in GROUP_OBJECTIVES[1:]:
         raise unknown_name("group objective", group_objective, GROUP_OBJECTIVES[1:])
-    together, weights = maximum, [1.0] * len(members)
+    together, weights = tree.maximum, [1.0] * len(members)
     if group_objective == "relative":
         _check_weights(members)
-        together, weights = add, [member.weight for member in members]
+        together, weights = tree.add, [member.weight for member in members]
     found = zip(weights, own_optima_s, members, strict=True)
-    terms = [scale(weight / optimum_s, _named(member)) for weight, optimum_s, member in found]
-    return TimeExpression(together(terms), members[0].step_time.n_dims)
+    terms = [tree.scale(weight / optimum_s, _named(member)) for weight, optimum_s, member in found]
+    return tree.TimeExpression(together(terms), members[0].step_time.n_dims)
 
 
-def _named(member: Member, *, real_links: bool = False) -> Node:
+def _named(member: Member, *, real_links: bool = False) -> tree.Node:
     """A member's tree, its labels under its name."""
     real = member.real_link_step_time if real_links else None
     return _prefixed((real or member.step_time).root, f"{member.name}: ")
 
 
-def _prefixed(node: Node, prefix: str) -> Node:
-    if isinstance(node, Labelled):
-        return Labelled(prefix + node.label, node.term)
-    return with_terms(node, lambda term: _prefixed(term, prefix))
+def _prefixed(node: tree.Node, prefix: str) -> tree.Node:
+    if isinstance(node, tree.Labelled):
+        return tree.Labelled(prefix + node.label, node.term)
+    return tree.with_terms(node, lambda term: _prefixed(term, prefix))
 
 
 def _check_weights(members: Sequence[Member]) -> None:

@@ -291,10 +291,15 @@ def read_axis(document: Document, name: str) -> Axis:
     Raises
     ------
     SpecError
-        With every fault of it; those without a place have a path below the axis.
+        With every fault of it, each at its place.
     """
     key: Key = ("axes", name)
-    raw = document.at(key)
+    faults = FaultCollector(document).under(*key)
+    axis = faults.attempt((), lambda: _axis(document, key, name, document.value["axes"][name]))
+    return faults.required(axis)
+
+
+def _axis(document: Document, key: Key, name: str, raw: Any) -> Axis:
     if isinstance(raw, list):
         return Axis(name, _listed_values(document, key, raw))
     if not isinstance(raw, dict):

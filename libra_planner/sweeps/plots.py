@@ -129,9 +129,13 @@ def _ticks(values: Sequence[Any]) -> tuple[list[int], list[str]]:
     ([0, 1, 2], ['10', '20', '30'])
     """
     places = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
-    texts = [visible(str(values[place])) for place in places]
-    cut = [f"{text[: _MOST_LETTERS - 3]}..." if text[_MOST_LETTERS:] else text for text in texts]
-    return places, cut
+    return places, [_label_of(str(values[place])) for place in places]
+
+
+def _label_of(value: str) -> str:
+    """A value beside an axis, without what a picture cannot show; of a long one the beginning."""
+    text = visible(value)
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."
 
 
 def _label(time: str) -> str:

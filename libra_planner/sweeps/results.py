@@ -315,19 +315,23 @@ class Results:
 
     def top(self, n: int) -> Answer:
         """The best designs of each objective; of equals the cheaper one."""
-        return self._best(self._shown(), [OBJECTIVE], self._rank(), n)
+        places = self._places([OBJECTIVE], self._rank())
+        query = (
+            f"SELECT {self._shown()} FROM designs JOIN ({places}) ON row = ranked_row_ "
+            f"WHERE ranked_place_ <= {n} ORDER BY objective, ranked_place_"
+        )
+        return self._own(query)
 
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
         """Columns of the fastest design at each combination of values of others."""
         keys = [sql_name(name) for name in names]
-        return self._best(", ".join([*keys, *map(sql_name, wanted)]), keys, self.time_column, 1)
-
-    def _best(self, shown: str, among: Sequence[str], rank: str, n: int) -> Answer:
-        """The first n designs of each combination of some values."""
-        return self._own(
-            f"SELECT {shown} FROM designs JOIN ({self._places(among, rank)}) ON row = ranked_row_ "
-            f"WHERE ranked_place_ <= {n} ORDER BY {', '.join(among)}, ranked_place_"
+        shown = ", ".join([*keys, *map(sql_name, wanted)])
+        places = self._places(keys, self.time_column)
+        query = (
+            f"SELECT {shown} FROM designs JOIN ({places}) ON row = ranked_row_ "
+            f"WHERE ranked_place_ = 1 ORDER BY {', '.join(keys)}"
         )
+        return self._own(query)
 
     def _places(self, among: Sequence[str], rank: str) -> str:
         """SQL for the place of every design among its like: ranked_row_, ranked_place_.
@@ -350,7 +354,9 @@ class Results:
     def pareto(self) -> Answer:
         """Designs that no other one beats in time and cost, fastest first."""
         time, cost = self.time_column, self.need("cost_usd")
-        return self._unbeaten([time, cost], self.ranked, f"{time}, row")
+        found = self._arrays(f"{time} AS time, {cost} AS cost", self.ranked)
+        kept = found["row"][unbeaten_in_two(found["time"], found["cost"])]
+        return self._rows(kept, f"{time}, row")
 
     def pareto_with_fim(self) -> Answer:
         """Designs that no other one beats in time, cost and FIM, fastest first.
@@ -362,17 +368,21 @@ class Results:
         fim = self.need("fim_percent", "--fim")
         time, cost = self.time_column, self.need("cost_usd")
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
-        order = f"{time}, {cost}, coalesce({fim}, 0), row"
-        return self._unbeaten([time, cost, fim], checked, order)
+        found = self._arrays(f"{time} AS time, {cost} AS cost, {fim} AS fim", checked)
+        percent = np.ma.filled(found["fim"].astype(np.float64), np.nan)
+        kept = found["row"][unbeaten(found["time"], found["cost"], percent)]
+        return self._rows(kept, f"{time}, {cost}, coalesce({fim}, 0), row")
 
-    def _unbeaten(self, figures: Sequence[str], which: str, order: str) -> Answer:
-        """What people want to see of the designs on the frontier of two or three figures."""
-        query = f"SELECT row, {', '.join(figures)} FROM designs WHERE {which} ORDER BY row"
-        found = self._connection.execute(query).fetchnumpy()
-        arrays = [np.ma.filled(found[one].astype(np.float64), np.nan) for one in figures]
-        kept = found["row"][(unbeaten if len(figures) == 3 else unbeaten_in_two)(*arrays)]
-        among = f"row IN ({', '.join(map(str, kept.tolist()))})" if len(kept) else "false"
-        return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {order}")
+    def _arrays(self, figures: str, which: str) -> dict[str, Any]:
+        """Row numbers and figures of designs as arrays, masked where there are nulls."""
+        query = f"SELECT row, {figures} FROM designs WHERE {which} ORDER BY row"
+        return dict(self._connection.execute(query).fetchnumpy())
+
+    def _rows(self, rows: NDArray[np.int64], order: str) -> Answer:
+        """What people want to see of some designs."""
+        listed = ", ".join(map(str, rows.tolist()))
+        which = f"row IN ({listed})" if listed else "false"
+        return self._own(f"SELECT {self._shown()} FROM designs WHERE {which} ORDER BY {order}")
 
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis and objective."""

@@ -148,7 +148,7 @@ def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
     spec = reader.attempt((), validated, SweepFile, document)
     raw = document.value.get("axes") if isinstance(document.value, dict) else None
     for name in raw if isinstance(raw, dict) else ():
-        axes[name] = reader.under("axes", name).attempt((), read_axis, document, name)
+        axes[name] = reader.attempt(("axes", name), read_axis, document, name)
     return reader.required(spec), {name: axis for name, axis in axes.items() if axis is not None}
 
 

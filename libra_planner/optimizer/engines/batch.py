@@ -17,15 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from libra_planner.optimizer.programs.dimensionless import (
-    Point,
-    Program,
-    form_values,
-    least_w,
-    put,
-    some_of,
-    weighted_sum,
-)
+from libra_planner.optimizer.programs import dimensionless as programs
 from libra_planner.step.expression import Array
 
 _ITERATIONS, _CAREFUL_ITERATIONS = 30, 100
@@ -61,7 +53,9 @@ _DEPENDENT = 1e-13
 """Pivot, over its own diagonal entry, below which a row depends on those before it."""
 
 
-def solve_interior(program: Program, *, careful: bool = False, thorough: bool = False) -> Point:
+def solve_interior(
+    program: programs.Program, *, careful: bool = False, thorough: bool = False
+) -> programs.Point:
     """Interior-point solutions from b = 1.
 
     ``careful`` steps are damped until the residuals fall, and aim at the centre: more of
@@ -69,26 +63,24 @@ def solve_interior(program: Program, *, careful: bool = False, thorough: bool = 
     long as the residuals fall: step time is flat at its optimum, bandwidths gain by them.
     """
     point = _solved(program, careful=careful)
-    return _refined(program, point) if thorough else point
-
-
-def _refined(program: Program, point: _Iterate) -> _Iterate:
+    if not thorough:
+        return point
     with np.errstate(all="ignore"):
         point.worst = _NewtonSystem(program, point).worst
         for _ in range(_FURTHER_STEPS):
-            trial = some_of(point, np.arange(program.n))
+            trial = programs.some_of(point, np.arange(program.n))
             _NewtonSystem(program, trial).step(least=_LEAST_OF_ALL)
             trial.worst = _NewtonSystem(program, trial).worst
             better = np.flatnonzero(trial.worst < point.worst)
             if not len(better):
                 break
-            put(point, better, some_of(trial, better))
+            programs.put(point, better, programs.some_of(trial, better))
     return point
 
 
-def _solved(program: Program, *, careful: bool) -> _Iterate:
+def _solved(program: programs.Program, *, careful: bool) -> _Iterate:
     point, at_work = _start(program), np.arange(program.n)
-    result, left = some_of(point, at_work), np.zeros(program.n, dtype=bool)
+    result, left = programs.some_of(point, at_work), np.zeros(program.n, dtype=bool)
     with np.errstate(all="ignore"):
         for _ in range(_CAREFUL_ITERATIONS if careful else _ITERATIONS):
             system = _NewtonSystem(program, point)
@@ -97,24 +89,24 @@ def _solved(program: Program, *, careful: bool) -> _Iterate:
             done = (point.worst < _DONE) | stalled | np.isinf(point.worst)
             # A design that is done is kept as it is, whatever its companions still do.
             leaving = np.flatnonzero(done & ~left)
-            put(result, at_work[leaving], some_of(point, leaving))
+            programs.put(result, at_work[leaving], programs.some_of(point, leaving))
             left |= done
             staying = np.flatnonzero(~left)
             if not len(staying):
                 return result
             if 1 < len(staying) < _CROWD * program.n:
                 at_work, program = at_work[staying], program.take(staying)
-                point = some_of(point, staying)
+                point = programs.some_of(point, staying)
                 system, left = _NewtonSystem(program, point), np.zeros(program.n, dtype=bool)
             system.careful_step() if careful else system.step()
     staying = np.flatnonzero(~left)
-    put(result, at_work[staying], some_of(point, staying))
+    programs.put(result, at_work[staying], programs.some_of(point, staying))
     return result
 
 
-def _start(program: Program) -> _Iterate:
+def _start(program: programs.Program) -> _Iterate:
     b = np.ones((program.n_dims, program.n))
-    w = least_w(1 / form_values(program, b), program.rows, program.offsets)
+    w = programs.least_w(1 / programs.form_values(program, b), program.rows, program.offsets)
     w[program.n_forms :] *= _LONGER
     length = (program.rows * w).sum(axis=1) + program.offsets
     over = (program.upper * b).sum(axis=1) - program.limit
@@ -131,7 +123,7 @@ def _start(program: Program) -> _Iterate:
 
 
 @dataclass
-class _Iterate(Point):
+class _Iterate(programs.Point):
     """Where n designs are, changed in place, or how all of that changes in a step.
 
     Parameters
@@ -156,15 +148,17 @@ class _NewtonSystem:
     program, point : the programs and where they are.
     """
 
-    def __init__(self, program: Program, point: _Iterate) -> None:
+    def __init__(self, program: programs.Program, point: _Iterate) -> None:
         self.program, self.point = program, point
         n_forms, n_rows = program.n_forms, len(program.rows)
-        u = 1 / form_values(program, point.b)
-        pull = program.time_weight * program.time + weighted_sum(program.rows, point.dual[:n_rows])
+        u = 1 / programs.form_values(program, point.b)
+        pull = program.time_weight * program.time + programs.weighted_sum(
+            program.rows, point.dual[:n_rows]
+        )
         slopes = (u * u)[:, None] * program.forms
-        cost = program.cost_weight * program.price - weighted_sum(slopes, pull[:n_forms])
-        held = weighted_sum(program.upper, point.dual[n_rows:])
-        held += weighted_sum(program.equal, point.equal_dual)
+        cost = program.cost_weight * program.price - programs.weighted_sum(slopes, pull[:n_forms])
+        held = programs.weighted_sum(program.upper, point.dual[n_rows:])
+        held += programs.weighted_sum(program.equal, point.equal_dual)
         length = (program.rows * np.concatenate([u, point.t])).sum(axis=1) + program.offsets
         over = (program.upper * point.b).sum(axis=1) - program.limit
         products = (point.slack * point.dual).sum(axis=0) + (point.b * point.bound_dual).sum(axis=0)
@@ -188,7 +182,11 @@ class _NewtonSystem:
         point, solve = self.point, self._solver()
         slack_products, bound_products = point.slack * point.dual, point.b * point.bound_dual
         affine = solve(-slack_products, -bound_products)
-        left = np.minimum(self._mean_after(affine) / self.mean, 1.0)
+        length = np.minimum(self._length(affine), 1.0)  # The longest step up to 1.
+        rows = (point.slack + length * affine.slack) * (point.dual + length * affine.dual)
+        bounds = (point.b + length * affine.b) * (point.bound_dual + length * affine.bound_dual)
+        mean_after = (rows.sum(axis=0) + bounds.sum(axis=0)) / self.n_products
+        left = np.minimum(mean_after / self.mean, 1.0)
         aim = np.maximum(left * left * left * self.mean, least)
         direction = solve(
             aim - slack_products - affine.slack * affine.dual,
@@ -205,7 +203,7 @@ class _NewtonSystem:
         length = np.minimum(_CAREFUL_SHARE * self._length(direction), 1.0)
         now = self._distance(aim)
         for _ in range(_HALVINGS):
-            trial = some_of(point, np.arange(self.program.n))
+            trial = programs.some_of(point, np.arange(self.program.n))
             _move(trial, direction, length)
             then = _NewtonSystem(self.program, trial)._distance(aim)
             far = ~(then <= (1 - 0.01 * length) * now)
@@ -231,9 +229,9 @@ class _NewtonSystem:
 
         def solve(aim: Array, bound_aim: Array) -> _Iterate:
             push = aim / point.slack + pressure * self.excess
-            right = -self.gradient - weighted_sum(jacobian, push)
+            right = -self.gradient - programs.weighted_sum(jacobian, push)
             right[:n_dims] += bound_aim / point.b
-            right[:n_dims] -= penalty * weighted_sum(program.equal, self.off_target)
+            right[:n_dims] -= penalty * programs.weighted_sum(program.equal, self.off_target)
             x = solved(factors, np.concatenate([right, -self.off_target]))
             d_rows = (jacobian * x[:n_x]).sum(axis=1)
             return _Iterate(
@@ -291,15 +289,6 @@ class _NewtonSystem:
             share = -getattr(direction, name) / getattr(self.point, name)
             np.maximum(shrink, share.max(axis=0, initial=0.0), out=shrink)
         return np.asarray(1 / shrink)
-
-    def _mean_after(self, direction: _Iterate) -> Array:
-        """Mean product after the longest step up to 1, shape (n,)."""
-        point, length = self.point, np.minimum(self._length(direction), 1.0)
-        rows = (point.slack + length * direction.slack) * (point.dual + length * direction.dual)
-        bounds = (point.b + length * direction.b) * (
-            point.bound_dual + length * direction.bound_dual
-        )
-        return np.asarray((rows.sum(axis=0) + bounds.sum(axis=0)) / self.n_products)
 
 
 def _move(point: _Iterate, direction: _Iterate, length: Array) -> None:

@@ -25,17 +25,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.step.expression import (
-    Array,
-    Constant,
-    Mask,
-    Maximum,
-    Node,
-    Scaled,
-    Structure,
-    Transfer,
-    terms_of,
-)
+from libra_planner.step import expression as tree
+from libra_planner.step.expression import Array, Mask
 
 _Floors: TypeAlias = dict[int, tuple[Array, Array]]
 """By variable j what a time takes at least for its sake, ``floor w_j - hidden``."""
@@ -65,7 +56,7 @@ class LiftedTimes:
     hidden_s: Array
 
 
-def lift(structure: Structure, values: Array) -> LiftedTimes:
+def lift(structure: tree.Structure, values: Array) -> LiftedTimes:
     """The linear form of every design, of numbers (n_numbers, n).
 
     Examples
@@ -76,7 +67,19 @@ def lift(structure: Structure, values: Array) -> LiftedTimes:
     >>> lifted.objective[:, 0], lifted.rows[..., 0].tolist()
     (array([0., 0., 1.]), [[24.0, 0.0, -1.0], [0.0, 6.0, -1.0]])
     """
-    return _Builder(structure, values.shape[1]).lifted(values)
+    builder = _Builder(structure, values.shape[1], len(structure.forms))
+    whole = builder.affine(structure.root, iter(values))
+    rows = np.array([builder.dense(part) for part, _ in builder.epigraph])
+    offsets = np.array([offset for _, offset in builder.epigraph])
+    return LiftedTimes(
+        forms=structure.rows,
+        objective=builder.dense(whole.row),
+        constant_s=whole.offset * np.ones(builder.n),
+        rows=rows.reshape(len(rows), builder.n_variables, builder.n),
+        offsets=offsets.reshape(len(rows), builder.n),
+        floors=builder.dense({j: floor for j, (floor, _) in whole.floors.items()}),
+        hidden_s=builder.dense({j: hidden for j, (_, hidden) in whole.floors.items()}),
+    )
 
 
 @dataclass(frozen=True)
@@ -93,55 +96,35 @@ class _Affine:
         floors = {j: (factor * low, factor * hidden) for j, (low, hidden) in self.floors.items()}
         return _Affine(row, factor * self.offset, floors)
 
-    def floors_behind(self, seconds: Array) -> _Floors:
-        """The floors where something beside the node takes ``seconds`` longer."""
-        return {j: (low, hidden + seconds) for j, (low, hidden) in self.floors.items()}
-
 
 @dataclass
 class _Builder:
     """Rows of the trees of a structure."""
 
-    structure: Structure
+    structure: tree.Structure
     n: int
-    n_variables: int = 0
+    n_variables: int
     epigraph: list[tuple[dict[int, Array], Array]] = field(default_factory=list)
 
-    def lifted(self, values: Array) -> LiftedTimes:
-        """All rows of all designs."""
-        self.n_variables = len(self.structure.forms)
-        whole = self._affine(self.structure.root, iter(values))
-        rows = np.array([self._dense(part) for part, _ in self.epigraph])
-        offsets = np.array([offset for _, offset in self.epigraph])
-        return LiftedTimes(
-            forms=self.structure.rows,
-            objective=self._dense(whole.row),
-            constant_s=whole.offset * np.ones(self.n),
-            rows=rows.reshape(len(rows), self.n_variables, self.n),
-            offsets=offsets.reshape(len(rows), self.n),
-            floors=self._dense({j: floor for j, (floor, _) in whole.floors.items()}),
-            hidden_s=self._dense({j: hidden for j, (_, hidden) in whole.floors.items()}),
-        )
-
-    def _dense(self, row: dict[int, Array]) -> Array:
+    def dense(self, row: dict[int, Array]) -> Array:
         dense = np.zeros((self.n_variables, self.n))
         for j, value in row.items():
             dense[j] = value
         return dense
 
-    def _affine(self, node: Node, values: Iterator[Array]) -> _Affine:
+    def affine(self, node: tree.Node, values: Iterator[Array]) -> _Affine:
         """The time of a node; maxima get a variable and rows of their own."""
-        if isinstance(node, Constant):
+        if isinstance(node, tree.Constant):
             return _Affine({}, next(values), {})
-        if isinstance(node, Transfer):
+        if isinstance(node, tree.Transfer):
             j = self.structure.forms.index(node.coefficients)
             size, zero = next(values), np.zeros(self.n)
             return _Affine({j: size}, zero, {j: (size, zero)})
-        if isinstance(node, Scaled):
+        if isinstance(node, tree.Scaled):
             factor = next(values)
-            return self._affine(node.term, values).scaled(factor)
-        parts = [self._affine(term, values) for term in terms_of(node)]
-        return self._maximum(parts) if isinstance(node, Maximum) else self._total(parts)
+            return self.affine(node.term, values).scaled(factor)
+        parts = [self.affine(term, values) for term in tree.terms_of(node)]
+        return self._maximum(parts) if isinstance(node, tree.Maximum) else self._total(parts)
 
     def _total(self, parts: list[_Affine]) -> _Affine:
         row: dict[int, Array] = {}
@@ -158,7 +141,11 @@ class _Builder:
         self.n_variables += 1
         longest = np.max([part.offset * ones for part in parts], axis=0)
         self.epigraph += [(part.row | {j: -ones}, part.offset - longest) for part in parts]
-        floors = [part.floors_behind(longest - part.offset) for part in parts]
+        # What is shorter than the longest hides behind it.
+        floors = [
+            {i: (low, hidden + (longest - part.offset)) for i, (low, hidden) in part.floors.items()}
+            for part in parts
+        ]
         return _Affine({j: ones}, longest, _tightest([*floors, {j: (ones, 0.0 * ones)}]))
 
 
@@ -325,7 +312,9 @@ def dimensionless_program(
     price = price_usd_per_Bps * typical
     cost_unit_usd = _or_one(np.abs(price).sum(axis=0))
     time = lifted.objective * w_unit / time_unit_s
-    rows, offsets = _scaled_epigraph(lifted, w_unit)
+    own = [int(np.flatnonzero(row[:, 0] < 0)[0]) for row in lifted.rows]
+    row_unit = np.maximum(w_unit[own], -lifted.offsets)  # Its own maximum, or its offset.
+    rows, offsets = lifted.rows * w_unit / row_unit[:, None], lifted.offsets / row_unit
     time_limit = (limit_s - lifted.constant_s) / time_unit_s
     if np.isfinite(time_limit).any():
         rows = np.concatenate([rows, time[None]])
@@ -358,13 +347,6 @@ def _or_one(values: Array) -> Array:
 def _scaled_rows(rows: Array, bounds: Array) -> tuple[Array, Array]:
     size = _or_one(np.abs(rows).max(axis=1, initial=0.0))
     return rows / size[:, None], bounds / size
-
-
-def _scaled_epigraph(lifted: LiftedTimes, w_unit: Array) -> tuple[Array, Array]:
-    """Epigraph rows, each in units of its own maximum or of its offset."""
-    own = [int(np.flatnonzero(row[:, 0] < 0)[0]) for row in lifted.rows]
-    row_unit = np.maximum(w_unit[own], -lifted.offsets)
-    return lifted.rows * w_unit / row_unit[:, None], lifted.offsets / row_unit
 
 
 def _w_unit(reciprocals: Array, rows: Array, offsets: Array) -> Array:

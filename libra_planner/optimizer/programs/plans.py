@@ -19,26 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError, refuse
-from libra_planner.optimizer.programs.dimensionless import (
-    Index,
-    LiftedTimes,
-    Program,
-    RuleRows,
-    dimensionless_program,
-    lift,
-    some_of,
-)
+from libra_planner.optimizer.programs import dimensionless as programs
+from libra_planner.optimizer.programs.dimensionless import Index
 from libra_planner.problem import Problem, StepTimeLimit
-from libra_planner.step.expression import (
-    Array,
-    Constant,
-    Mask,
-    Node,
-    Structure,
-    Transfer,
-    owned_numbers,
-    with_terms,
-)
+from libra_planner.step import expression as tree
+from libra_planner.step.expression import Array, Mask
 from libra_planner.step.training import plain_step
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
@@ -117,7 +102,7 @@ class BatchProgram:
         return len(self.bounds)
 
     @property
-    def structure(self) -> Structure:
+    def structure(self) -> tree.Structure:
         """The shape of the step time."""
         return self.template.step_time.structure
 
@@ -197,8 +182,8 @@ class BatchProgram:
     def _facts(self) -> dict[str, tuple[tuple[int, ...], str, Array | float, float]]:
         """Of each array its shape, what it may hold, and the range of that."""
         n, n_dims, n_rules = self.n, self.template.topology.n_dims, len(self.template.rules)
-        owners = [owner for owner, _ in owned_numbers(self.structure.root)]
-        least = np.array([_LEAST * isinstance(owner, Transfer) for owner in owners])
+        owners = [owner for owner, _ in tree.owned_numbers(self.structure.root)]
+        least = np.array([_LEAST * isinstance(owner, tree.Transfer) for owner in owners])
         times = "bytes above 0, seconds and factors of 0 or more, all finite"
         return {
             "time_numbers": ((n, len(owners)), times, least, _MOST),
@@ -248,10 +233,10 @@ class Plans:
     lower, upper : proven bounds of bandwidth under the linear rules, bytes/s, (n_dims, n).
     """
 
-    structure: Structure
+    structure: tree.Structure
     objective: str
     time_numbers: Array
-    rules: RuleRows
+    rules: programs.RuleRows
     price_usd_per_Bps: Array
     fixed_cost_usd: Array
     limit_s: Array
@@ -266,7 +251,7 @@ class Plans:
         structure = batch.structure
         rows = np.ascontiguousarray(batch.coefficients.transpose(1, 2, 0))
         senses = [rule.sense for rule in template.rules]
-        rules = RuleRows.of(senses, rows, np.ascontiguousarray(batch.bounds.T))
+        rules = programs.RuleRows.of(senses, rows, np.ascontiguousarray(batch.bounds.T))
         lower, upper = interval_bounds(rules)
         return cls(
             structure=structure,
@@ -287,9 +272,9 @@ class Plans:
         return len(self.limit_s)
 
     @property
-    def lifted(self) -> LiftedTimes:
+    def lifted(self) -> programs.LiftedTimes:
         """The linear forms of their times."""
-        return lift(self.structure, self.time_numbers)
+        return programs.lift(self.structure, self.time_numbers)
 
     @property
     def used(self) -> Mask:
@@ -305,7 +290,7 @@ class Plans:
 
     def take(self, which: Index) -> Plans:
         """Some of the plans."""
-        return self if np.array_equal(which, np.arange(self.n)) else some_of(self, which)
+        return self if np.array_equal(which, np.arange(self.n)) else programs.some_of(self, which)
 
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Network and fixed cost, shape (n,), of bandwidths (n_dims, n)."""
@@ -313,7 +298,7 @@ class Plans:
         return np.asarray(self.fixed_cost_usd + network_usd)
 
 
-def interval_bounds(rules: RuleRows) -> tuple[Array, Array]:
+def interval_bounds(rules: programs.RuleRows) -> tuple[Array, Array]:
     """Bounds that the rules imply for each bandwidth, shapes (n_dims, n), in turn.
 
     Every row bounds each bandwidth by the others' bounds; what comes out is proven (to
@@ -323,7 +308,7 @@ def interval_bounds(rules: RuleRows) -> tuple[Array, Array]:
     --------
     >>> rows = np.array([[[1.0], [1.0]], [[-1.0], [1.0]]])  # b1 + b2 <= 6, b2 <= b1
     >>> none = np.empty((0, 2, 1))
-    >>> interval_bounds(RuleRows(rows, np.array([[6.0], [0.0]]), none, none[:, 0]))[1]
+    >>> interval_bounds(programs.RuleRows(rows, np.array([[6.0], [0.0]]), none, none[:, 0]))[1]
     array([[6.],
            [6.]])
     """
@@ -354,12 +339,12 @@ def _tighten(row: Array, limit: Array, lower: Array, upper: Array) -> None:
     np.maximum(lower, np.where(row < 0, reach, 0.0), out=lower)
 
 
-def program_near(plans: Plans, typical: Array, *, limited: bool = False) -> Program:
+def program_near(plans: Plans, typical: Array, *, limited: bool = False) -> programs.Program:
     """Least time, or with ``limited`` least cost within the step-time limit, near ``typical``.
 
     ``typical`` has shape (n_dims, n), bytes/s.
     """
-    program = dimensionless_program(
+    program = programs.dimensionless_program(
         plans.lifted,
         plans.rules,
         plans.price_usd_per_Bps,
@@ -439,7 +424,7 @@ def per_cost_plans(plans: Plans) -> Plans:
     cost = np.concatenate([price, plans.fixed_cost_usd[None]])
     equal = np.concatenate([rules.equal, -rules.target[:, None]], axis=1)
     unit = np.ones((1, plans.n))
-    rows = RuleRows(
+    rows = programs.RuleRows(
         upper=np.concatenate([rules.upper, -rules.limit[:, None]], axis=1),
         limit=np.zeros_like(rules.limit),
         equal=np.concatenate([equal, cost[None]]),
@@ -448,7 +433,7 @@ def per_cost_plans(plans: Plans) -> Plans:
     lower, upper = interval_bounds(rows)
     return replace(
         plans,
-        structure=Structure(_per_cost(plans.structure.root, n_dims), n_dims),
+        structure=tree.Structure(_per_cost(plans.structure.root, n_dims), n_dims),
         objective="performance",
         rules=rows,
         price_usd_per_Bps=np.concatenate([np.zeros_like(price), -unit]),
@@ -460,10 +445,10 @@ def per_cost_plans(plans: Plans) -> Plans:
     )
 
 
-def _per_cost(node: Node, n_dims: int) -> Node:
+def _per_cost(node: tree.Node, n_dims: int) -> tree.Node:
     """The tree, number by number, with constants over s and every linear form widened by s."""
-    if isinstance(node, Constant):
-        return Transfer(node.seconds, (*(0.0,) * (n_dims - 1), 1.0))
-    if isinstance(node, Transfer):
-        return Transfer(node.n_bytes, (*node.coefficients, 0.0))
-    return with_terms(node, lambda term: _per_cost(term, n_dims))
+    if isinstance(node, tree.Constant):
+        return tree.Transfer(node.seconds, (*(0.0,) * (n_dims - 1), 1.0))
+    if isinstance(node, tree.Transfer):
+        return tree.Transfer(node.n_bytes, (*node.coefficients, 0.0))
+    return tree.with_terms(node, lambda term: _per_cost(term, n_dims))

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from libra_planner.errors import Fault, SolverFailed, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.frozen import Frozen
+from libra_planner.step import expression as tree
 from libra_planner.step.collectives.algorithms import (
     Network,
     Visit,
@@ -37,17 +38,7 @@ from libra_planner.step.collectives.algorithms import (
     traffic_bytes,
     visits,
 )
-from libra_planner.step.expression import (
-    Array,
-    Constant,
-    Node,
-    TimeExpression,
-    Transfer,
-    add,
-    maximum,
-    scale,
-    transfers,
-)
+from libra_planner.step.expression import Array, scale
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 MAX_DIMS = 6
@@ -259,7 +250,7 @@ class CollectiveModel(ABC):
     is_slowed: ClassVar[bool] = False
 
     @abstractmethod
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """How long a collective takes in a group, as a time expression."""
 
     @abstractmethod
@@ -273,9 +264,9 @@ class Ideal(CollectiveModel):
 
     n_chunks = None
 
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """The slowest dimension."""
-        return transfers(self.traffic(collective, group, network))
+        return tree.transfers(self.traffic(collective, group, network))
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """C3's bytes."""
@@ -336,7 +327,7 @@ class Pipelined(CollectiveModel):
     n_chunks: int
     has_own_links = True
 
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """All visits of one chunk, and the busiest dimension's for every other."""
         stops = self.visits(collective, group, network)
         by_dim: dict[int, list[Visit]] = {}
@@ -345,8 +336,8 @@ class Pipelined(CollectiveModel):
         first = self._one_chunk(stops, network)
         if self.n_chunks == 1:
             return first
-        busiest = maximum(self._one_chunk(part, network) for part in by_dim.values())
-        return add([first, scale(float(self.n_chunks - 1), busiest)])
+        busiest = tree.maximum(self._one_chunk(part, network) for part in by_dim.values())
+        return tree.add([first, scale(float(self.n_chunks - 1), busiest)])
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Bytes of the visits, at full B_d."""
@@ -359,14 +350,14 @@ class Pipelined(CollectiveModel):
         """What a collective does in each dimension."""
         return visits(collective, group, network.for_kind(collective.kind))
 
-    def _one_chunk(self, stops: Sequence[Visit], network: Network) -> Node:
+    def _one_chunk(self, stops: Sequence[Visit], network: Network) -> tree.Node:
         """Visits of one chunk one after the other."""
-        terms: list[Node] = []
+        terms: list[tree.Node] = []
         for stop in stops:
             one_hot = tuple(1.0 if i == stop.dim else 0.0 for i in range(network.topology.n_dims))
-            terms.append(Transfer(stop.n_bytes / self.n_chunks, one_hot))
-            terms.append(Constant(stop.n_steps * stop.n_hops * network.latency_s[stop.dim]))
-        return add(terms)
+            terms.append(tree.Transfer(stop.n_bytes / self.n_chunks, one_hot))
+            terms.append(tree.Constant(stop.n_steps * stop.n_hops * network.latency_s[stop.dim]))
+        return tree.add(terms)
 
 
 @dataclass(frozen=True)
@@ -456,10 +447,12 @@ class Simulated(Pipelined):
 
     bandwidth_bytes_per_s: tuple[float, ...]
 
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """Until the last chunk is done."""
         on, bandwidth = network.for_kind(collective.kind), self.bandwidth_bytes_per_s
-        return Constant(flow_shop(collective, group, on, bandwidth, n_chunks=self.n_chunks).time_s)
+        return tree.Constant(
+            flow_shop(collective, group, on, bandwidth, n_chunks=self.n_chunks).time_s
+        )
 
 
 @dataclass(frozen=True)
@@ -483,10 +476,10 @@ class BestSplit(Ideal):
 
     bandwidth_bytes_per_s: tuple[float, ...]
 
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """Ideal time under the best split."""
         split = self.of_one_byte(collective, group, network)
-        return Constant(full_bytes(collective, group) * split.time_s)
+        return tree.Constant(full_bytes(collective, group) * split.time_s)
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """What the best split sends."""
@@ -505,10 +498,10 @@ class BestSplit(Ideal):
 class AggregateBound(BestSplit):
     """All bandwidth of a collective's dimensions at one vector: no split is faster."""
 
-    def time(self, collective: Collective, group: Group, network: Network) -> Node:
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """Bytes over the sum of bandwidths."""
         split = self.of_one_byte(collective, group, network)
-        return Constant(full_bytes(collective, group) * split.aggregate_bound_s)
+        return tree.Constant(full_bytes(collective, group) * split.aggregate_bound_s)
 
     def traffic(self, _collective: Collective, _group: Group, network: Network) -> Array:
         """None: a bound has no contention."""
@@ -592,7 +585,7 @@ def collective_times(
     return CollectiveTimes(
         time_s=run.time_s,
         continuous_time_s=continuous.time_s,
-        model_time_s=float(TimeExpression(model, len(bandwidth)).seconds(bandwidth)),
+        model_time_s=float(tree.TimeExpression(model, len(bandwidth)).seconds(bandwidth)),
         ideal_time_s=float((traffic[used] / bandwidth[used]).max(initial=0.0)),
         aggregate_bound_s=aggregate_bound_s(collective, group, bandwidth, network.in_network),
         n_chunks=run.n_chunks,
