@@ -45,7 +45,7 @@ def flows(options: argparse.Namespace) -> None:
             setattr(options, name, value)
     routed = _routed(options)
     if options.rates is not None:
-        tell_kept(write_text(options.rates, view.rates_csv(routed.flows.ids, routed.report)))
+        tell_kept(write_text(options.rates, view.rates_csv(routed)))
         if routed.seeds is not None:
             name = "stdout" if options.rates == STDOUT else options.rates
             note = f"{name} has the rates of seed {routed.report.seed}."

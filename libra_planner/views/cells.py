@@ -166,6 +166,26 @@ def cell(value: Value) -> Cell:
     return Cell(printable(value)) if isinstance(value, str) else value
 
 
+def two_digits(value: float) -> str:
+    """Two digits, or - for what is not defined.
+
+    >>> two_digits(36.537), two_digits(float("nan"))
+    ('36.54', '-')
+    """
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+def figure_cells(*values: Value | float) -> tuple[Value, ...]:
+    """Cells of a row: of two digits, whole numbers, and what is text or a cell as it is."""
+
+    def shown(value: Value | float) -> Value:
+        if isinstance(value, float):
+            return two_digits(value)
+        return value if isinstance(value, str | Cell) else count(value)
+
+    return tuple(map(shown, values))
+
+
 @dataclass(frozen=True)
 class Table:
     """A table.

@@ -18,7 +18,7 @@ from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import cells, plan, spread
-from libra_planner.views.cells import Block, Cell, Table, attributes, escape
+from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import (
     algorithm_lines,
@@ -63,11 +63,6 @@ class CheckedPlan:
         limits = self.links.problem.step_time_limits
         over = [(limit, mean_s - limit.limit_s) for limit in limits]
         return [(limit, s) for limit, s in over if s > limit.limit_s * RULE_TOLERANCE]
-
-    @property
-    def blocks(self) -> list[str]:
-        """Block of each dimension, such as SW(32)."""
-        return [str(dimension) for dimension in self.links.problem.topology.dimensions]
 
 
 def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[str, Any]:
@@ -126,12 +121,12 @@ def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
 
 
 def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
-    report = checked.report
+    report, topology = checked.report, checked.links.problem.topology
     parts = design_parts(report.design).dimensions
     return [
         {
             **attributes(one, dimension="label", tier="tier"),
-            "block": block,
+            "block": str(block),
             "asked_GBps": gigabytes_per_s(one.asked_Bps),
             "realized_GBps": gigabytes_per_s(one.bandwidth_Bps),
             **attributes(one, "ideal_efficiency"),
@@ -141,7 +136,7 @@ def _dimensions(checked: CheckedPlan) -> list[dict[str, Any]]:
             **parts_payload(built),
         }
         for one, block, built, links in zip(
-            report.dimensions, checked.blocks, parts, report.design.dimensions, strict=True
+            report.dimensions, topology.dimensions, parts, report.design.dimensions, strict=True
         )
     ]
 
@@ -266,27 +261,24 @@ def _over_seeds(report: CheckReport) -> Iterator[Block]:
 
 
 def _dimension_table(checked: CheckedPlan) -> Table:
-    return cells.table_of(
-        "Dimensions: GB/s per NPU, and the share of it that collectives get",
-        zip(checked.report.dimensions, checked.blocks, strict=True),
-        {
-            "dim": lambda row: row[0].label,
-            "tier": lambda row: row[0].tier,
-            "block": lambda row: row[1],
-            "asked": lambda row: _gbps(row[0].asked_Bps),
-            "realised": lambda row: _gbps(row[0].bandwidth_Bps),
-            "sprayed %": lambda row: spread.two_digits(100 * row[0].ideal_efficiency),
-            "efficiency %": lambda row: spread.two_digits(100 * row[0].efficiency.mean()),
-            "FIM %": lambda row: spread.two_digits(row[0].fim_percent.mean()),
-            "floor %": lambda row: spread.two_digits(row[0].fim_floor_percent),
-        },
-        left=("dim", "tier", "block"),
-        dispensable=("sprayed %", "tier", "floor %"),
-    )
-
-
-def _gbps(bandwidth_Bps: float) -> Cell:
-    return cells.number(gigabytes_per_s(bandwidth_Bps), 2)
+    names = ("dim", "tier", "block", "asked", "realised", "sprayed %", "efficiency %", "FIM %")
+    blocks = map(str, checked.links.problem.topology.dimensions)
+    rows = [
+        cells.figure_cells(
+            one.label,
+            one.tier,
+            block,
+            *(cells.number(gigabytes_per_s(x), 2) for x in (one.asked_Bps, one.bandwidth_Bps)),
+            100 * one.ideal_efficiency,
+            100 * one.efficiency.mean(),
+            one.fim_percent.mean(),
+            one.fim_floor_percent,
+        )
+        for one, block in zip(checked.report.dimensions, blocks, strict=True)
+    ]
+    title = "Dimensions: GB/s per NPU, and the share of it that collectives get"
+    others = {"left": ("dim", "tier", "block"), "dispensable": ("sprayed %", "tier", "floor %")}
+    return cells.table("", title, (*names, "floor %"), rows, **others)
 
 
 MOST_NAMED = 10
@@ -421,7 +413,7 @@ def _jobs_table(rows: Sequence[tuple[str, JobReport, LinkCheck]], n_routings: in
             "GB/s per NPU": lambda row: ", ".join(
                 f"{gigabytes_per_s(value):,.2f}" for value in row[2].bandwidth_Bps
             ),
-            "FIM %": lambda row: spread.two_digits(row[1].shared.fim_percent.mean()),
+            "FIM %": lambda row: cells.two_digits(row[1].shared.fim_percent.mean()),
             **({"p95": lambda row: f"{distribution(row[1].slowdown).p95:.3f}x"} if several else {}),
         },
         left=("plan", "workload"),

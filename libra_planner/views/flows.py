@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from libra_planner.check.measured import MeasuredReport
-from libra_planner.check.report import (
-    FlowReport,
-    LayerReport,
-    RoutedList,
-    SeedReports,
-    reports_by_seed,
-)
+from libra_planner.check.report import LayerReport, RoutedList, SeedReports, reports_by_seed
 from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.loads import are_alike, distribution
@@ -37,7 +31,7 @@ def flows_payload(
         **attributes(report, "seed", "n_flows"),
         "n_seeds": len(seeds.seeds),
         "n_routings": routed.n_routings,
-        **_over_seeds(seeds, routed.draws or [seeds.first], statistics=routed.statistics),
+        **_over_seeds(routed, seeds),
         **({"disconnected_seeds": list(cut_off)} if cut_off else {}),
         **(attributes(report, "gap") if report.gap is not None else {}),
         "n_failed_links": int(np.unique(routed.fabric.failed).size),
@@ -68,13 +62,12 @@ def _measured_groups(measured: MeasuredReport) -> list[dict[str, Any]]:
     return [attributes(group, *vars(group)) for group in measured.groups]
 
 
-def _over_seeds(
-    seeds: SeedReports, reports: Sequence[FlowReport], *, statistics: bool
-) -> dict[str, Any]:
+def _over_seeds(routed: RoutedList, seeds: SeedReports) -> dict[str, Any]:
     """The figures of a report over seeds: means or statistics, with their spread beside.
 
-    Floors and ideals depend on the seed only where it draws failures: ``reports`` has them.
+    Floors and ideals depend on the seed only where it draws failures.
     """
+    reports, statistics = routed.draws or (seeds.first,), routed.statistics
     figures = partial(spread.figures, statistics=statistics)
     whole_figures = partial(spread.whole_figures, statistics=statistics)
 
@@ -245,8 +238,9 @@ def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
     yield Histogram("Seeds by FIM between switches, %", seeds.fim_percent)
 
 
-def rates_csv(ids: Sequence[str], report: FlowReport) -> str:
+def rates_csv(routed: RoutedList) -> str:
     """Text of ``--rates``: ``flow_id,rate_GBps,finish_s`` in the order of the input."""
+    ids, report = map(spreadsheet_text, routed.flows.ids), routed.report
     rates = (repr(gigabytes_per_s(rate)) for rate in report.rate_Bps.tolist())
-    rows = zip(map(spreadsheet_text, ids), rates, map(repr, report.finish_s.tolist()), strict=True)
+    rows = zip(ids, rates, map(repr, report.finish_s.tolist()), strict=True)
     return csv_of([("flow_id", "rate_GBps", "finish_s"), *rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from libra_planner.routing.loads import fim_percent
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Block, Table, attributes, escape
-from libra_planner.views.spread import two_digits, whole
+from libra_planner.views.spread import whole
 
 MOST_NAMED = 10
 """Flows of a link that are named."""
@@ -44,22 +45,12 @@ def layer_table(
 ) -> Table:
     """Imbalance of every layer; ``flows`` words the most flows of a link."""
     means = f", means of {n_routings:,} routings" if n_routings > 1 else ""
-    return cells.table_of(
-        f"Layers{means}",
-        layers,
-        {
-            "layer": lambda one: one.name,
-            "links": lambda one: cells.count(one.n_links),
-            "flows": lambda one: cells.count(one.n_flows),
-            "FIM %": lambda one: two_digits(one.fim_percent),
-            "floor %": lambda one: two_digits(one.fim_floor_percent),
-            "max flows": lambda one: flows(one.max_flows),
-            "max/mean": lambda one: two_digits(one.max_over_mean),
-            "idle links": lambda one: cells.count(one.n_idle),
-        },
-        left=("layer",),
-        dispensable=_DISPENSABLE,
-    )
+    names = ("layer", "links", "flows", "FIM %", "floor %", "max flows", "max/mean", "idle links")
+    rows = [
+        cells.figure_cells(name, n_links, n_flows, fim, floor, flows(most), ratio, n_idle)
+        for name, n_links, n_flows, fim, floor, ratio, most, n_idle, _ in map(astuple, layers)
+    ]
+    return cells.table("", f"Layers{means}", names, rows, left=("layer",), dispensable=_DISPENSABLE)
 
 
 def group_rows(routed: RoutedList) -> list[dict[str, Any]]:
@@ -93,7 +84,7 @@ def groups_blocks(rows: list[dict[str, Any]]) -> Iterator[Block]:
     worst = f", the worst {n_shown} of {len(ranked)}" if n_shown < len(ranked) else ""
     headings = ("layer", "switch", "links", "flows", "FIM %", "max flows")
     shown = [
-        (layer, switch, cells.count(n_links), f"{n_flows:,.6g}", two_digits(fim), f"{most:,.6g}")
+        cells.figure_cells(layer, switch, n_links, f"{n_flows:,.6g}", fim, f"{most:,.6g}")
         for layer, switch, n_links, n_flows, fim, most in map(dict.values, ranked[:n_shown])
     ]
     if shown:
@@ -239,14 +230,12 @@ def parts_blocks(parts: DesignParts) -> Iterator[Block]:
 def _part_rows(dimension: DimensionParts) -> Iterator[tuple[cells.Value, ...]]:
     label = dimension.label
     for switch in dimension.switches:
-        numbers = map(cells.count, (switch.n_switches, switch.n_ports_used, switch.n_ports_free))
-        yield label, plural(switch.tier, switch.n_switches), *numbers, "", ""
+        numbers = (switch.n_switches, switch.n_ports_used, switch.n_ports_free)
+        yield cells.figure_cells(label, plural(switch.tier, switch.n_switches), *numbers, "", "")
     for cable in dimension.cables:
-        speed, optics = (
-            cells.number(gigabytes_per_s(cable.speed_Bps), 2),
-            cells.count(cable.n_optics),
-        )
-        yield label, f"cables {cable.joins}", cells.count(cable.n_cables), "", "", speed, optics
+        speed = cells.number(gigabytes_per_s(cable.speed_Bps), 2)
+        name, n_cables = f"cables {cable.joins}", cable.n_cables
+        yield cells.figure_cells(label, name, n_cables, "", "", speed, cable.n_optics)
     if not dimension.switches and not dimension.cables:
         yield label, "none: no bandwidth", "0", "", "", "", ""
 

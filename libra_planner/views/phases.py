@@ -12,8 +12,8 @@ from libra_planner.fabric.blocks import Algorithm
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time
 from libra_planner.views import links
-from libra_planner.views.cells import Block, Table, attributes, count, escape, finite, table_of
-from libra_planner.views.spread import seed_figures, two_digits
+from libra_planner.views.cells import Block, Table, attributes, escape, figure_cells, finite, table
+from libra_planner.views.spread import seed_figures
 from libra_planner.workload.operations import Communication
 
 
@@ -89,29 +89,27 @@ def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
 def phase_table(report: CheckReport) -> Table:
     """A row for every phase and collective that it serves."""
     rows = [
-        (phase, spread, name)
+        figure_cells(
+            phase.label,
+            name,
+            phase.group_size,
+            phase.algorithm,
+            len(phase.rounds),
+            sum(one.n_flows for one in phase.rounds),
+            distribution(spread["fim_percent"]).mean,
+            phase.fim_floor_percent,
+            f"{distribution(spread['slowdown']).mean:.3f}x",
+        )
         for (phase, users), spread in zip(report.phases, report.spreads, strict=True)
         for name in labels(users)
     ]
-    n_seeds = report.n_routings
-    which = f"means of {n_seeds:,} routings" if n_seeds > 1 else "all groups at once"
-    return table_of(
-        f"Collectives on switches, {which}; slowdown against sprayed packets",
-        rows,
-        {
-            "dim": lambda row: row[0].label,
-            "collective": lambda row: row[2],
-            "size": lambda row: count(row[0].group_size),
-            "algorithm": lambda row: row[0].algorithm,
-            "rounds": lambda row: count(len(row[0].rounds)),
-            "flows": lambda row: count(sum(one.n_flows for one in row[0].rounds)),
-            "FIM %": lambda row: two_digits(distribution(row[1]["fim_percent"]).mean),
-            "floor %": lambda row: two_digits(row[0].fim_floor_percent),
-            "slowdown": lambda row: f"{distribution(row[1]['slowdown']).mean:.3f}x",
-        },
-        left=("dim", "collective", "algorithm"),
-        dispensable=("floor %", "algorithm", "rounds", "flows"),
-    )
+    n = report.n_routings
+    which = f"means of {n:,} routings" if n > 1 else "all groups at once"
+    title = f"Collectives on switches, {which}; slowdown against sprayed packets"
+    left = ("dim", "collective", "algorithm")
+    names = ("dim", "collective", "size", "algorithm", "rounds", "flows", "FIM %", "floor %")
+    dispensable = ("floor %", "algorithm", "rounds", "flows")
+    return table("", title, (*names, "slowdown"), rows, left=left, dispensable=dispensable)
 
 
 def hotspot_payload(

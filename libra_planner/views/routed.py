@@ -13,16 +13,11 @@ from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.units import bare_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views.cells import Block, Table, attributes, escape, table_of
+from libra_planner.views import design
+from libra_planner.views.cells import Block, Table, attributes, escape, table_of, two_digits
 from libra_planner.views.check import routed_by, routing_keys, time_keys
-from libra_planner.views.design import (
-    catalogue_payload,
-    design_blocks,
-    evaluate_payload,
-    purchase_text,
-)
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
-from libra_planner.views.spread import figures, mean_text, two_digits
+from libra_planner.views.spread import figures, mean_text
 
 NO_CLAIM = (
     "the best of the designs that were checked: no optimality is claimed under a routing policy, "
@@ -46,7 +41,7 @@ def routed_payload(
     The keys of ``optimize`` hold the plan's model at the chosen design, those that prove an
     optimum are null; what the links make of it is under ``routing``.
     """
-    figures = evaluate_payload(problem, evaluation)
+    figures = design.evaluate_payload(problem, evaluation)
     figures["notes"] = [*figures["notes"], NO_CLAIM, NO_SHADOW_PRICES]
     proofs = {
         "status": "checked",
@@ -61,16 +56,16 @@ def routed_payload(
         "shadow_prices": None,
         "price_sensitivity": None,
         "routing": _routing(routed, traffic, statistics),
-        **(catalogue_payload(problem, bought) if bought is not None else {}),
+        **(design.catalogue_payload(problem, bought) if bought is not None else {}),
     }
 
 
 def bought_options(routed: RoutedOptimum) -> CatalogueDesign | None:
     """What the chosen design buys of a catalogue, without a continuous optimum to compare with."""
-    design = routed.best.solution.design
-    if not isinstance(design, CatalogueDesign):
+    found = routed.best.solution.design
+    if not isinstance(found, CatalogueDesign):
         return None
-    return replace(design, continuous=None, no_continuous="it was chosen under a routing policy")
+    return replace(found, continuous=None, no_continuous="it was chosen under a routing policy")
 
 
 def _routing(routed: RoutedOptimum, traffic: TrafficSettings, statistics: bool) -> dict[str, Any]:
@@ -106,10 +101,10 @@ def routed_blocks(
     problem: Problem, evaluation: Evaluation, routed: RoutedOptimum
 ) -> Iterator[Block]:
     """The chosen design by the plan's model, then what its links make of it."""
-    yield from design_blocks(problem, evaluation)
+    yield from design.design_blocks(problem, evaluation)
     bought = bought_options(routed)
     if bought is not None:
-        yield from ("", escape(purchase_text(problem, bought)))
+        yield from ("", escape(design.purchase_text(problem, bought)))
     yield from ("", f"On real links, routed by {routed_by(routed.best.check)}")
     yield from ("", _comparison(routed), "")
     yield from map(escape, algorithm_lines(routed.best.check))

@@ -79,15 +79,6 @@ def whole_figures(
     return found | ends | {name: whole(mean) if least == most else math.floor(mean + 0.5)}
 
 
-def two_digits(value: float) -> str:
-    """Two digits, or - for what is not defined.
-
-    >>> two_digits(36.537), two_digits(float("nan"))
-    ('36.54', '-')
-    """
-    return "-" if math.isnan(value) else f"{value:.2f}"
-
-
 def histogram_payload(samples: Array | Sequence[float]) -> dict[str, Any]:
     """Counts and edges of a histogram."""
     found = distribution(samples)

@@ -21,12 +21,12 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.tui.session import Report
 from libra_planner.units import format_bandwidth, format_time
-from libra_planner.views.cells import Table, count, table_of
+from libra_planner.views.cells import Table, count, table_of, two_digits
 from libra_planner.views.check import CheckedPlan, check_notes, step_time_table
 from libra_planner.views.links import hop_rows, layer_table, plural
 from libra_planner.views.phases import algorithm_lines, labels, link_rows
 from libra_planner.views.renderers.terminal import note_lines, panel_table
-from libra_planner.views.spread import mean_text, two_digits
+from libra_planner.views.spread import mean_text
 
 N_BUSIEST = 50
 MOST_ROWS = 16
