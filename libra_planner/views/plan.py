@@ -122,12 +122,6 @@ def verdict(states: ModelStates, of: str = "") -> str:
     return f"the model{of} needs ZeRO: {over}; {with_zero}. The step time is without ZeRO"
 
 
-NEEDS_OPTIMA = (
-    "the objective {} compares each workload with its own optimum, which only optimize finds: "
-    "it has no value here"
-)
-
-
 PARTS_OF_THE_STEP = {"compute_time_s": "compute_s", "communication_time_s": "communication_s"}
 """Attributes by the names that JSON has for them."""
 
@@ -150,11 +144,10 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
 def objective_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """Why the objective has no value, if it has none."""
     if evaluation.objective is None:
-        yield NEEDS_OPTIMA.format(problem.group_objective)
-
-
-_ALGORITHMS = "algorithms"
-"""The key of a plan that its collectives run by on real links, whatever its fidelity."""
+        yield (
+            f"the objective {problem.group_objective} compares each workload with its own optimum, "
+            "which only optimize finds: it has no value here"
+        )
 
 
 def plan_notes(problem: Problem) -> Iterator[str]:
@@ -166,7 +159,7 @@ def plan_notes(problem: Problem) -> Iterator[str]:
 
 def as_checked(problem: Problem) -> Problem:
     """The plan where its links are checked: its collectives run by the algorithms it names."""
-    unused = tuple(key for key in problem.text.unused_keys if key != _ALGORITHMS)
+    unused = tuple(key for key in problem.text.unused_keys if key != "algorithms")
     return replace(problem, text=replace(problem.text, unused_keys=unused))
 
 

@@ -19,13 +19,12 @@ from libra_planner.views.check import routed_by, routing_keys, time_keys
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
 from libra_planner.views.spread import figures, mean_text
 
-NO_CLAIM = (
+NOTES = (
     "the best of the designs that were checked: no optimality is claimed under a routing policy, "
-    "whose efficiency jumps with whole links"
+    "whose efficiency jumps with whole links",
+    "no shadow prices: the step time under a routing policy has no slope to take them from",
 )
-NO_SHADOW_PRICES = (
-    "no shadow prices: the step time under a routing policy has no slope to take them from"
-)
+"""What is not known of the best design under a routing policy."""
 
 
 def routed_payload(
@@ -34,7 +33,7 @@ def routed_payload(
     evaluation: Evaluation,
     traffic: TrafficSettings,
     *,
-    statistics: bool = False,
+    statistics: bool,
 ) -> dict[str, Any]:
     """What ``optimize --routing --json`` prints.
 
@@ -42,7 +41,7 @@ def routed_payload(
     optimum are null; what the links make of it is under ``routing``.
     """
     figures = design.evaluate_payload(problem, evaluation)
-    figures["notes"] = [*figures["notes"], NO_CLAIM, NO_SHADOW_PRICES]
+    figures["notes"] = [*figures["notes"], *NOTES]
     proofs = {
         "status": "checked",
         **dict.fromkeys(("optimality_gap", "lower_bound", "unique")),
@@ -148,7 +147,7 @@ def _lines(problem: Problem, routed: RoutedOptimum) -> Iterator[str]:
         yield f"The derated plan has no design that can be checked: {escape(routed.stopped)}"
     if not best.meets_limits:
         yield "[red]No design that was checked meets the plan's step time bounds on its links[/]"
-    yield from (f"Note: {note}" for note in (NO_CLAIM, NO_SHADOW_PRICES))
+    yield from (f"Note: {note}" for note in NOTES)
 
 
 def _gain(problem: Problem, best: CheckedDesign, blind: CheckedDesign) -> str:
