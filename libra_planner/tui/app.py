@@ -35,7 +35,7 @@ from libra_planner.tui.session import (
     read_plan,
 )
 from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
-from libra_planner.tui.widgets.bars import KeyBar, StatusLine, TabBar
+from libra_planner.tui.widgets import KeyBar, StatusLine, TabBar
 from libra_planner.tui.work import (
     FIGURES,
     OTHERS,

@@ -18,7 +18,7 @@ from textual.widgets import Input
 from libra_planner.cli.main import main
 from libra_planner.reading import bundled
 from libra_planner.tui.app import Cockpit
-from libra_planner.tui.widgets.plan_form import FieldRow
+from libra_planner.tui.screens.plan_form import FieldRow
 from tests.conftest import Outcome
 
 PLAN = """\

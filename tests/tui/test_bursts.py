@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.events import Key
 
-from libra_planner.tui.widgets.bandwidths import changed_bandwidth
+from libra_planner.tui.screens.design import changed_bandwidth
 from tests.tui.conftest import Driver, drive
 
 

@@ -15,7 +15,7 @@ from textual.widgets import DataTable
 
 from libra_planner.tui.screens import design as figures
 from libra_planner.tui.screens import links
-from libra_planner.tui.screens.frontier import FrontierPane
+from libra_planner.tui.screens.frontier import FrontierPane, FrontierPlot
 from libra_planner.tui.session import (
     MOST_LETTERS,
     Pin,
@@ -24,8 +24,7 @@ from libra_planner.tui.session import (
     distinct_name,
     read_plan,
 )
-from libra_planner.tui.widgets.contents import Checklist
-from libra_planner.tui.widgets.frontier_plot import FrontierPlot
+from libra_planner.tui.widgets import Checklist
 from tests.tui.conftest import Driver, command, drive
 
 RACKS = "  realization: {wiring: top_of_rack, port_speed: 50 GB/s}\nparallelism:"

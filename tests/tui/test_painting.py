@@ -16,7 +16,7 @@ from libra_planner.tui import app as application
 from libra_planner.tui import forks, work
 from libra_planner.tui.app import Cockpit
 from libra_planner.tui.dialogs import Darker
-from libra_planner.tui.widgets.bars import TabBar
+from libra_planner.tui.widgets import TabBar
 from libra_planner.units import format_time, format_usd
 from tests.tui.conftest import Driver, drive
 

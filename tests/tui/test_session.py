@@ -19,8 +19,8 @@ from libra_planner.tui.files import (
     remember,
     save_plan,
 )
+from libra_planner.tui.screens.plan_form import faults_by_key, form_fields
 from libra_planner.tui.session import Session, best_design, read_plan
-from libra_planner.tui.widgets.plan_form import faults_by_key, form_fields
 from tests.tui.conftest import PLAN
 
 

@@ -18,7 +18,7 @@ from libra_planner.fabric.topology import WIRINGS
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets.contents import Card, fill
+from libra_planner.tui.widgets import Card, fill
 from libra_planner.tui.work import Ticket, run_apart
 
 if TYPE_CHECKING:

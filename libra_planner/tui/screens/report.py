@@ -25,7 +25,7 @@ from libra_planner.routing.policy import POLICIES
 from libra_planner.tui.files import edited_text, typed_path
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Pin, Report
-from libra_planner.tui.widgets.contents import Card, Checklist
+from libra_planner.tui.widgets import Card, Checklist
 from libra_planner.tui.work import Ticket, run_apart
 
 FORMATS = ("html", "xlsx", "csv", "md", "pdf")

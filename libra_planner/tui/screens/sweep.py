@@ -20,7 +20,7 @@ from libra_planner.tui.files import real_path
 from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
-from libra_planner.tui.widgets.contents import fill
+from libra_planner.tui.widgets import fill
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
 _FLICKER_S = 0.1

@@ -109,15 +109,15 @@ def _columns(table: Table, names: Mapping[str, str], **style: Any) -> rich.table
 def _with_bars(table: Table, n_cells: int, *, ascii_only: bool) -> Table:
     """The table with bars in place of fractions."""
     i = table.headings.index(str(table.bar))
-    bars = (_bar(float(row[i].value or 0), n_cells, ascii_only=ascii_only) for row in table.rows)
+    bars = (bar(float(row[i].value or 0), n_cells, ascii_only=ascii_only) for row in table.rows)
     pairs = zip(table.rows, bars, strict=True)
     return replace(table, rows=tuple((*row[:i], Cell(bar), *row[i + 1 :]) for row, bar in pairs))
 
 
-def _bar(fraction: float, n_cells: int, *, ascii_only: bool = False) -> str:
+def bar(fraction: float, n_cells: int, *, ascii_only: bool = False) -> str:
     """A bar of eighths of a cell, or of whole cells where there is no Unicode.
 
-    >>> _bar(0.5, 8), _bar(0.5, 8, ascii_only=True)
+    >>> bar(0.5, 8), bar(0.5, 8, ascii_only=True)
     ('████    ', '####    ')
     """
     if ascii_only:

@@ -276,15 +276,20 @@ class PlanForm(VerticalScroll, can_focus=False):
         self._timer: Timer | None = None
         self._rows: list[FieldRow] = []
 
-    def show(self, fields: list[FormField], faults: dict[str, list[str]]) -> None:
+    def show(
+        self, document: Document, settings: tuple[str, ...], faults: tuple[Fault, ...]
+    ) -> None:
         """Show the plan's values, and what is wrong under each."""
+        fields = form_fields(document, settings)
+        by_key = faults_by_key(faults, [field.key for field in fields])
         before = [(row.field.key, bool(row.field.choices)) for row in self._rows]
         if before != [(field.key, bool(field.choices)) for field in fields]:
             self.query(FieldRow).remove()
             self._rows = [FieldRow(field) for field in fields]
             self.mount(*self._rows)
         for row, field in zip(self._rows, fields, strict=True):
-            show = partial(self._show_row, row, field, faults.get(field.key, []))
+            texts = [fault_text(fault) for fault in by_key.get(field.key, ())]
+            show = partial(self._show_row, row, field, texts)
             if row.is_mounted:
                 show()
             else:
