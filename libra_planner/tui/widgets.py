@@ -21,8 +21,6 @@ from libra_planner.tui.actions import SCREENS
 class Card(Static):
     """Shows tables and texts, rendered once for its width."""
 
-    DEFAULT_CSS = "Card { height: auto; min-height: 1; }"
-
     def __init__(self, text: str = "", **options: Any) -> None:
         super().__init__(text, **options)
         self._shown: RenderableType = text
@@ -133,8 +131,6 @@ _TICK_S = 0.25
 class TabBar(Widget):
     """The screens with their keys; a click goes there."""
 
-    DEFAULT_CSS = "TabBar { height: 1; background: $panel; }"
-
     @dataclass
     class Chosen(Message):
         """A screen was clicked."""
@@ -182,8 +178,6 @@ class StatusLine(Static):
     running : gives the labels of what is running, the latest last.
     """
 
-    DEFAULT_CSS = "StatusLine { height: 1; background: $panel; padding: 0 1; }"
-
     def __init__(self, running: Callable[[], Sequence[str]]) -> None:
         super().__init__(id="status")
         self._running_labels = running
@@ -217,23 +211,21 @@ class StatusLine(Static):
 class KeyBar(Widget):
     """Keys of what has the focus, then of the application; a click does what the key does."""
 
-    DEFAULT_CSS = "KeyBar { height: 1; background: $panel; }"
-
     def __init__(self) -> None:
         super().__init__(id="keys")
         self._ends: list[tuple[int, str]] = []
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+        self.screen.bindings_updated_signal.subscribe(self, self._follow)
 
-    def _changed(self, _screen: Screen[object]) -> None:
+    def _follow(self, _screen: Screen[object]) -> None:
         self.refresh()
 
     def render(self) -> Text:
         text = Text(no_wrap=True, overflow="crop")
         self._ends = []
         room = self.size.width - len(_PALETTE) - 2
-        for key, label, action in self._shown():
+        for key, label, action in self._keys():
             if text.cell_len + len(key) + len(label) + 2 > room:
                 break
             text.append(f" {key}", "bold").append(f" {label}", "dim")
@@ -243,7 +235,7 @@ class KeyBar(Widget):
         self._ends.append((self.size.width, "app.command_palette"))
         return text.append(" ^p", "bold").append(" palette", "dim")
 
-    def _shown(self) -> list[tuple[str, str, str]]:
+    def _keys(self) -> list[tuple[str, str, str]]:
         """Key, label and action of each binding that is to be shown, those nearest first."""
         found: dict[tuple[str, str], tuple[str, str, str]] = {}
         focused = self.screen.focused
@@ -253,8 +245,7 @@ class KeyBar(Widget):
                 key = self.app.get_key_display(binding)
                 name = "app" if node is self.app else "focused"
                 found.setdefault((binding.action, name), (key, binding.description, binding.key))
-        own = [one for (_, name), one in found.items() if name != "app"]
-        return own + [one for (_, name), one in found.items() if name == "app"]
+        return [one for _, one in sorted(found.items(), key=lambda item: item[0][1] == "app")]
 
     async def on_click(self, event: Click) -> None:
         for end, key in self._ends:

@@ -219,8 +219,7 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    figures = [("NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}")]
-    for name, figure, text in (*figures, *_headline(evaluation)):
+    for name, figure, text in _headline(problem, evaluation):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
     for states in problem.step.memories.values():
         needed = Text(format_bytes(states.total_bytes), "bold")
@@ -230,22 +229,20 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
     return table
 
 
-def _headline(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
-    mean = " (mean)" if evaluation.members else ""
-    compute, exposed = format_time(evaluation.compute_s), format_time(evaluation.communication_s)
+def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
+    """Names, figures and what is said of them."""
+    mean, equal = " (mean)" if evaluation.members else "", evaluation.equal
+    system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
+    per_cost, compute = evaluation.perf_per_cost_vs_equal, format_time(evaluation.compute_s)
+    yield "NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}"
     yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
-    yield "", "", f"and {exposed} exposed comm."
-    fixed = f" network, {format_usd(evaluation.cost_usd)} system"
-    text = fixed if evaluation.fixed_cost_usd else " network"
-    yield "Cost", format_usd(evaluation.network_cost_usd), text
-    equal = evaluation.equal
+    yield "", "", f"and {format_time(evaluation.communication_s)} exposed comm."
+    yield "Cost", format_usd(evaluation.network_cost_usd), f" network{system}"
     yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", " vs equal bandwidth"
-    per_cost = evaluation.perf_per_cost_vs_equal
     if per_cost:
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
     breaks = "" if equal.feasible else ", breaks the rules"
-    baseline = f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}"
-    yield "", "", baseline
+    yield "", "", f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}"
     if evaluation.exact_step_time_s is not None:
         text = f" ({evaluation.model_gap:.3f}x of the model)"
         yield "Exact", format_time(evaluation.exact_step_time_s), text
@@ -295,21 +292,18 @@ class DesignPane(Pane):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield PlanForm(self._edited, self._settled, self._asked, self._emptied)
+            yield PlanForm(self._edit, self._settle, self._ask_value, self._drop_empty_rule)
             with VerticalScroll(id="right", can_focus=False):
                 with VerticalScroll(id="faults"):
                     yield Static(id="faults-text")
-                yield Bandwidths(self._stepped, self._ask_bandwidth)
+                yield Bandwidths(self._step, self._ask_bandwidth)
                 yield Card("reading the plan ...", id="headline", classes="card")
                 yield Card(id="worth", classes="card")
                 yield Card(id="waits", classes="card")
                 yield Card(id="notes", classes="card")
 
     def take_focus(self) -> None:
-        if self.session.faults:
-            self.query_one("#faults").focus()
-        else:
-            self.query_one(Bandwidths).focus()
+        self.query_one("#faults" if self.session.faults else "#bandwidths").focus()
 
     def focus_form(self) -> None:
         """Go to the first field that is wrong, else to the first."""
@@ -378,21 +372,20 @@ class DesignPane(Pane):
         if evaluation is not None:
             self.query_one("#worth", Card).show(Group(*shown))
 
-    def _edited(self, key: str, text: str) -> None:
+    def _edit(self, key: str, text: str) -> None:
         nothing = "null" if key in OPTIONAL else ""
         self.cockpit.apply_edit(key, text if text.strip() else nothing)
 
-    def _emptied(self, field: FormField) -> None:
+    def _drop_empty_rule(self, field: FormField) -> None:
         kind, _, index = field.key.partition(".")
-        if kind != "constraints" or not index.isdigit():
-            return
-        if self.session.remove_empty_rule(int(index)):
+        is_rule = kind == "constraints" and index.isdigit()
+        if is_rule and self.session.remove_empty_rule(int(index)):
             self.cockpit.reread()
 
-    def _settled(self) -> None:
+    def _settle(self) -> None:
         self.session.settle()
 
-    def _asked(self, field: FormField) -> None:
+    def _ask_value(self, field: FormField) -> None:
         """Type a value that is none of the known names."""
         hint = "a name, a path that ends in .yaml, or YAML"
         prompt = Prompt(field.label, field.text, hint=hint)
@@ -406,7 +399,7 @@ class DesignPane(Pane):
 
         def wrong(text: str) -> str:
             try:
-                self._typed(text, dim)
+                self._vector_of(text, dim)
             except PlannerError as error:
                 return str(error)
             return ""
@@ -415,10 +408,10 @@ class DesignPane(Pane):
         hint = "GB/s per NPU, one direction; all dimensions separated by commas"
         self.cockpit.ask(
             Prompt(label, value, hint=hint, check=wrong),
-            lambda answer: self.cockpit.change_bandwidth(self._typed(answer, dim)),
+            lambda answer: self.cockpit.change_bandwidth(self._vector_of(answer, dim)),
         )
 
-    def _typed(self, text: str, dim: int) -> Bandwidth:
+    def _vector_of(self, text: str, dim: int) -> Bandwidth:
         """A whole vector, or one number in the place of the dimension's."""
         from libra_planner.studies.designs import bandwidth_bytes_per_s
 
@@ -432,7 +425,7 @@ class DesignPane(Pane):
         found = bandwidth_bytes_per_s(text, session.problem, Place("bandwidth"))
         return tuple(gigabytes_per_s(b) for b in found)
 
-    def _stepped(self, dim: int, by: float) -> None:
+    def _step(self, dim: int, by: float) -> None:
         """Change the design as it stands, whatever of it has been painted."""
         values = self.session.edits.bandwidth_GBps or ()
         if dim < len(values):

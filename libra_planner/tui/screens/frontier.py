@@ -210,9 +210,9 @@ class FrontierPane(Pane):
         self._of, self._points, self._drawn = problem, (), ()
         self.say("finding the frontier ...")
         call = partial(run_apart, partial(frontier, problem, N_POINTS))
-        self.begin("frontier", "frontier", call=call, done=self._found)
+        self.begin("frontier", "frontier", call=call, done=self._show_points)
 
-    def _found(self, points: tuple[FrontierPoint, ...]) -> None:
+    def _show_points(self, points: tuple[FrontierPoint, ...]) -> None:
         self._points, evaluation = points, self.cockpit.evaluation
         labels = self._of.topology.labels if self._of else ()
         table: DataTable[Text] = self.query_one(DataTable)

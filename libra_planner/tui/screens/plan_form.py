@@ -17,7 +17,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Select, Static
 
 from libra_planner.errors import Fault
-from libra_planner.reading.document import dotted_key
+from libra_planner.reading.document import dotted_key, value_at
 
 if TYPE_CHECKING:
     from libra_planner.reading.document import Document
@@ -110,14 +110,11 @@ def _hidden_keys(value: dict[str, Any]) -> set[str]:
 
 
 def _at(value: Any, key: str) -> Any:
-    for part in key.split("."):
-        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        elif isinstance(value, dict):
-            value = value.get(part)
-        else:
-            return None
-    return value
+    """The value of a key; nothing where there is none."""
+    try:
+        return value_at(value, dotted_key(key))
+    except (LookupError, TypeError):
+        return None
 
 
 def value_text(value: Any) -> str:
@@ -157,19 +154,13 @@ def faults_by_key(faults: tuple[Fault, ...], keys: list[str]) -> dict[str, list[
     """Faults under the field they are about; those of no field under the empty key."""
     found: dict[str, list[Fault]] = {}
     for fault in faults:
-        path = _path(fault)
+        # Its own path in the plan, or that of the edit it comes from.
+        path = fault.path or (fault.place.file if fault.place else "").partition(": --set ")[2]
         owners = [k for k in keys if path == k or path.startswith((f"{k}.", f"{k} "))]
         inside = [k for k in keys if path and k.startswith(f"{path}.")]
-        key = max(owners, key=len) if owners else (inside[0] if inside else "")
+        key = max(owners, key=len, default=(*inside, "")[0])
         found.setdefault(key, []).append(fault)
     return found
-
-
-def _path(fault: Fault) -> str:
-    """Where in the plan a fault is: its own path, or that of the edit it comes from."""
-    file = fault.place.file if fault.place else ""
-    _, marker, edited = file.partition(": --set ")
-    return fault.path or (edited if marker else "")
 
 
 def fault_text(fault: Fault) -> str:
@@ -270,8 +261,7 @@ class PlanForm(VerticalScroll, can_focus=False):
     ) -> None:
         super().__init__(id="form")
         self.border_title = "Plan"
-        self._edited, self._settled, self._asked = edited, settled, asked
-        self._emptied = emptied
+        self._edited, self._settled, self._asked, self._emptied = edited, settled, asked, emptied
         self._pending: dict[str, str] = {}
         self._timer: Timer | None = None
         self._rows: list[FieldRow] = []

@@ -115,12 +115,8 @@ def _files(files: Sequence[str]) -> Text:
     text = Text("Written to ", "bold").append(f"{Path(files[0]).parent}\n")
     text.append("".join(f"  {file}\n" for file in files if file not in tables), "not bold")
     if tables:
-        text.append(f"  {len(tables)} tables as CSV: {_PATTERN}", "not bold")
+        text.append(f"  {len(tables)} tables as CSV: report-*.csv", "not bold")
     return text
-
-
-_PATTERN = "report-*.csv"
-"""Names of a report's tables."""
 
 
 def _file_name(name: str) -> str:
@@ -203,14 +199,14 @@ class ReportPane(Pane):
             return write_report(pins, typed_path(typed), chosen, policy=wanted, ticket=ticket)
 
         self.say("writing ...")
-        done = partial(self._done, [pin.name for pin in pins])
+        done = partial(self._show_written, [pin.name for pin in pins])
         self.begin("report", "report", call=call, done=done)
 
     def say(self, text: str) -> None:
         self._written = None
         self.query_one("#report-result", Card).show(Text(text))
 
-    def _done(self, pinned: list[str], payload: dict[str, Any]) -> None:
+    def _show_written(self, pinned: list[str], payload: dict[str, Any]) -> None:
         self._written = pinned, payload
         self._draw()
         self.cockpit.say(f"report written to {Path(payload['files'][0]).parent}")

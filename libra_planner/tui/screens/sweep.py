@@ -171,15 +171,15 @@ class SweepPane(Pane):
         self._event = None
 
         def call(ticket: Ticket) -> tuple[str, tuple[str, ...]]:
-            with ticket.on_cancel(self._stopped):
+            with ticket.on_cancel(self._end_early):
                 run_apart(partial(sweeps.check, text, known, folder), ticket)
                 file, is_new = sweeps.write(text, folder), not sweeps.is_run(folder)
-                self.app.call_later(self._begun, folder, text, is_new)
+                self.app.call_later(self._take_text, folder, text, is_new)
                 try:
                     report = partial(self.app.call_later, self._show_state)
                     event = sweeps.run(file, folder, ticket, report)
                 except Cancelled:
-                    self._stopped(sweeps.n_there(folder))
+                    self._end_early(sweeps.n_there(folder))
                     raise
                 best = run_apart(partial(sweeps.best_so_far, folder), ticket)
             return sweeps.state_text(event), best
@@ -192,7 +192,7 @@ class SweepPane(Pane):
 
         self.begin("sweep", "sweep", call=call, done=done)
 
-    def _begun(self, folder: Path, text: str, is_new: bool) -> None:
+    def _take_text(self, folder: Path, text: str, is_new: bool) -> None:
         """A run was not refused: its text is in the file, and rows of others are not its rows."""
         self._own = self._known = text
         self._say_best(())
@@ -206,7 +206,7 @@ class SweepPane(Pane):
             self.say(sweeps.state_text(event))
             self._say_best(best)
 
-    def _stopped(self, there: tuple[int, int] | None = None) -> None:
+    def _end_early(self, there: tuple[int, int] | None = None) -> None:
         """Say what a run leaves; called when it is stopped, and once it has ended."""
         event = self._event
         if there is None and event is not None:
@@ -277,7 +277,7 @@ class SweepPane(Pane):
             return
         row = self._page.answer.dicts()[event.cursor_row]
 
-        def opened(path: Path, text: str, bandwidth: Any) -> None:
+        def open_row(path: Path, text: str, bandwidth: Any) -> None:
             try:
                 write_files({path: text})
             except PlannerError as error:
@@ -290,5 +290,5 @@ class SweepPane(Pane):
             "row",
             "opening the row",
             call=partial(run_apart, partial(sweeps.plan_of_row, folder, row)),
-            done=lambda found: self.cockpit.guard(partial(opened, *found)),
+            done=lambda found: self.cockpit.guard(partial(open_row, *found)),
         )
