@@ -69,25 +69,20 @@ _PLAN = (_text("plan", "PLAN", "plan file (YAML)"), *_settings())
 _SWEEP = _text("plan", "SWEEP", "sweep file (YAML)")
 _DIRECTORY = _text("directory", "DIR", "run directory")
 _GROUPS = _switch("--groups", "FIM of every ECMP group too")
+_SEEDS = (
+    "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, fewer "
+    "where flows are very many"
+)
 _DRAWS = (
-    _number(
-        "--seeds",
-        1,
-        _MANY,
-        "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, "
-        "fewer where flows are very many",
-    ),
+    _number("--seeds", 1, _MANY, _SEEDS),
     _number("--seed", 0, 2**32 - 1, "seed of one routing, or with --seeds of the first"),
 )
+_PLACEMENT = "of the job's NPUs (default: the plan's, else contiguous)"
 _TRAFFIC = (
     *_DRAWS,
     _number("--queue-pairs", 1, 128, "per connection (default: the plan's, else 1)"),
     _number("--npus-per-address", 1, 1024, "that share an IP address (default: same)"),
-    _choice(
-        "--placement",
-        ("contiguous", "rail", "random"),
-        "of the job's NPUs (default: the plan's, else contiguous)",
-    ),
+    _choice("--placement", ("contiguous", "rail", "random"), _PLACEMENT),
 )
 
 
@@ -154,18 +149,16 @@ def _collective() -> Arguments:
     )
     split = "balanced: also the best split of the data over orders of the dimensions"
     kinds = ("hierarchical", "balanced")
+    size = "full vector, such as 64MiB (for an all-gather the gathered result)"
+    blocks = "ring, direct, direct1, halving_doubling or default, each"
     return (
         _text("topology", "TOPOLOGY", "such as RI(4)_SW(8)", nargs="?"),
         _text("--kind", "KIND", "all-reduce, reduce-scatter, all-gather or all-to-all"),
-        _text(
-            "--size", "SIZE", "full vector, such as 64MiB (for an all-gather the gathered result)"
-        ),
+        _text("--size", "SIZE", size),
         _text("--bandwidth", "B1,B2,...", _BANDWIDTH),
         _text("--latency-ns", "NS", "latency per hop, one number or one per dimension (default 0)"),
         _text("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
-        _text(
-            "--algorithms", "A1,A2,...", "ring, direct, direct1, halving_doubling or default, each"
-        ),
+        _text("--algorithms", "A1,A2,...", blocks),
         _text("--csv", "CASES", "file of collectives; the other values become its defaults"),
         _text("--clock-ns", "NS", clock, default="1"),
         _switch("--in-network", "switches reduce (all-reduce)"),
@@ -214,11 +207,8 @@ def _sweep_show() -> Arguments:
 
 def _sweep_design() -> Arguments:
     row = _number("row", 0, 10**12, "number of the row", metavar="ROW")
-    return (
-        _DIRECTORY,
-        row,
-        _text("-o --output", "PLAN", "plan to write (- for stdout)", required=True),
-    )
+    to = _text("-o --output", "PLAN", "plan to write (- for stdout)", required=True)
+    return _DIRECTORY, row, to
 
 
 _SWEEPS: Commands = {

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
-from libra_planner.files import is_unicode
 from libra_planner.plain_text import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -173,12 +172,20 @@ def exit_code_of(error: BaseException, arguments: Sequence[str], subject: str | 
         _to_nowhere(sys.stdout)
         return 0
     if isinstance(error, PlannerError):
-        return _said(visible_lines(_with_place(error, subject)), error.exit_code)
+        has_place = all(fault.place for fault in getattr(error, "faults", ()))
+        before = "" if has_place else f"{subject or PROGRAM}: "
+        return _said(visible_lines(f"{before}{error}"), error.exit_code)
     if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITTEN:
         _to_nowhere(sys.stdout)
         return _said(f"{PROGRAM}: cannot write the result: {error.strerror}", BAD_INPUT)
-    fault = _fault(error, arguments, subject or PROGRAM)
-    return _own_fault(error) if fault is None else _said(str(fault), BAD_INPUT)
+    if fault := _fault(error, arguments, subject or PROGRAM):
+        return _said(str(fault), BAD_INPUT)
+    traceback.print_exception(error)
+    message = (
+        f"{PROGRAM}: this is a fault of {PROGRAM}, not of your input; please report it with the "
+        "command, the plan and the lines above"
+    )
+    return _said(message, OWN_FAULT)
 
 
 def _has_no_reader() -> bool:
@@ -196,17 +203,13 @@ def _said(message: str, code: int) -> int:
     return code
 
 
-def _with_place(error: PlannerError, subject: str | None) -> str:
-    faults = getattr(error, "faults", None)
-    has_place = faults is None or all(fault.place for fault in faults)
-    return str(error) if has_place else f"{subject or PROGRAM}: {error}"
-
-
 def _fault(error: BaseException, arguments: Sequence[str], subject: str) -> Fault | None:
     """What the surroundings did, as a fault; ``None`` where the program itself is wrong."""
     if isinstance(error, OSError):
         return _system_fault(error, subject)
     if isinstance(error, UnicodeError):
+        from libra_planner.files import is_unicode
+
         named = next((one for one in arguments if not is_unicode(one)), subject)
         fix = "give the file a name in UTF-8"
         return Fault("got bytes that are not UTF-8", "expected text", fix, "", Place(named))
@@ -220,27 +223,13 @@ def _fault(error: BaseException, arguments: Sequence[str], subject: str) -> Faul
 
 
 def _system_fault(error: OSError, subject: str) -> Fault:
-    if error.filename is None and not _has_folder():
-        got, expected = "got a working directory that was removed", "expected one that is there"
-        return Fault(got, expected, "change to another one with cd", "", Place(PROGRAM))
+    if error.filename is None:
+        try:
+            os.getcwd()
+        except OSError:
+            got, expected = "got a working directory that was removed", "expected one that is there"
+            return Fault(got, expected, "change to another one with cd", "", Place(PROGRAM))
     named = subject if error.filename is None else os.fsdecode(error.filename)
     reason = error.strerror or str(error) or type(error).__name__
     fix = _FIXES.get(error.errno or 0, "check the path")
     return Fault(f"got {reason!r}", "", fix, "", Place(named))
-
-
-def _has_folder() -> bool:
-    try:
-        os.getcwd()
-    except OSError:
-        return False
-    return True
-
-
-def _own_fault(error: BaseException) -> int:
-    traceback.print_exception(error)
-    message = (
-        f"{PROGRAM}: this is a fault of {PROGRAM}, not of your input; please report it with the "
-        "command, the plan and the lines above"
-    )
-    return _said(message, OWN_FAULT)
