@@ -13,13 +13,8 @@ from typing import Any
 import numpy as np
 
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.design import (
-    NO_DOUBT,
-    SURE_GAP,
-    chosen_among_ties,
-    lower_bound,
-    restored,
-)
+from libra_planner.optimizer import design as proofs
+from libra_planner.optimizer.design import lower_bound
 from libra_planner.optimizer.engines.batch import solve_interior
 from libra_planner.optimizer.programs import dimensionless as programs
 from libra_planner.optimizer.programs.plans import (
@@ -177,7 +172,7 @@ def _at_the_limit(plans: Plans, engine: programs.Engine | None) -> Designs:
     designs = _cost(replace(plans, objective="cost"), engine)
     product = designs.step_time_s * designs.cost_usd
     bound = np.minimum(plans.limit_s * designs.lower_bound, product)
-    certified = designs.certified & (product - bound <= SURE_GAP * bound)
+    certified = designs.certified & (product - bound <= proofs.SURE_GAP * bound)
     return replace(designs, objective=product, lower_bound=bound, certified=certified)
 
 
@@ -189,7 +184,7 @@ def _exact(plans: Plans, solved: _Solved, lower_bound: Array) -> Designs:
         cost_usd = plans.cost_usd(bandwidth)
         objective = OBJECTIVES[plans.objective](step_time_s, cost_usd)
         bound = np.minimum(lower_bound, objective)
-        certified = solved.settled & (objective - bound <= SURE_GAP * bound) & (bound > 0)
+        certified = solved.settled & (objective - bound <= proofs.SURE_GAP * bound) & (bound > 0)
         certified &= _violation(plans, bandwidth) <= RULE_TOLERANCE
         if plans.objective == "cost":
             certified &= step_time_s <= plans.limit_s * (1 + RULE_TOLERANCE)
@@ -250,7 +245,7 @@ def _solved(
     ones. With another ``engine`` that is everything, to more digits.
     """
     alone = engine is not None
-    farthest, sure = (_FARTHEST_ALONE, NO_DOUBT) if alone else (_FARTHEST, SURE_GAP)
+    farthest, sure = (_FARTHEST_ALONE, proofs.NO_DOUBT) if alone else (_FARTHEST, proofs.SURE_GAP)
     program = program_near(plans, typical, limited=limited)
     solved = _attempt(program, engine or solve_interior, chosen=not alone)
     unsolved = programs.lanes(~(solved.gap <= _GOOD_GAP) & limited)
@@ -276,7 +271,7 @@ def _solved(
 def _attempt(program: programs.Program, engine: programs.Engine, *, chosen: bool = True) -> _Solved:
     with np.errstate(all="ignore"):
         point = engine(program)
-        b = restored(program, point.b)
+        b = proofs.restored(program, point.b)
         value, bound = programs.weighted_value(program, b), lower_bound(program, point, b)
         gap = np.abs(value - bound) / programs.size_of(value)
         unique, settled, late = np.zeros((3, program.n), dtype=bool)
@@ -294,14 +289,14 @@ def _choice(program: programs.Program, point: programs.Point, b: Array) -> tuple
     """The design to print among those as good as b, whether it is the only one, and sure."""
     if not program.time_weight.any():
         program, point, b = _fastest_of_the_cheapest(program, point, b)
-    choice, value = chosen_among_ties(program, point, b), programs.weighted_value(program, b)
+    choice, value = proofs.chosen_among_ties(program, point, b), programs.weighted_value(program, b)
     lost = programs.weighted_value(program, choice.b) - value
     open_ = choice.undecided | ~(lost <= _GIVEN_AWAY * programs.size_of(value))
     rest = programs.lanes(open_)
     if len(rest):  # The cheapest of the optima to about 1e-7, by a little weight on cost.
         part, before = program.take(rest), programs.taken(value, rest)
         tilted = replace(part, cost_weight=part.cost_weight + _TILT)
-        cheaper = restored(tilted, solve_interior(tilted).b)
+        cheaper = proofs.restored(tilted, solve_interior(tilted).b)
         near = programs.weighted_value(part, cheaper) - before <= _TILTED_AWAY * programs.size_of(
             before
         )
@@ -324,7 +319,7 @@ def _fastest_of_the_cheapest(
             break
         tilted = program.take(which).weighted(weight, 1.0)
         found = solve_interior(tilted)
-        faster, cost = restored(tilted, found.b), (program.price * b).sum(axis=0)[which]
+        faster, cost = proofs.restored(tilted, found.b), (program.price * b).sum(axis=0)[which]
         value, bound = programs.weighted_value(tilted, faster), lower_bound(tilted, found, faster)
         cheap = (tilted.price * faster).sum(axis=0) <= cost * (1 + _GIVEN_AWAY)
         fine = cheap & (np.abs(value - bound) <= _GOOD_GAP * value)

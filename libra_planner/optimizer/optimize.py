@@ -18,17 +18,10 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
 from libra_planner.evaluation import OBJECTIVES
+from libra_planner.optimizer import design as proofs
 from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.decimals import certain_solution
-from libra_planner.optimizer.design import (
-    NO_DOUBT,
-    SURE_GAP,
-    Design,
-    FrontierPoint,
-    Solution,
-    checked,
-    design_at,
-)
+from libra_planner.optimizer.design import Design, FrontierPoint, Solution
 from libra_planner.optimizer.engines.cvxpy import solve_convex
 from libra_planner.optimizer.objectives import Designs, best_designs, no_figures, solve_designs
 from libra_planner.optimizer.programs import posedness
@@ -83,7 +76,7 @@ def solve(problem: Problem) -> Solution:
         )
     posedness.check_compute_fits(problem)
     solution = _surest_solution(problem, *posedness.bandwidth_bounds(problem))
-    _refuse_free(problem, checked(problem, solution.design))
+    _refuse_free(problem, proofs.checked(problem, solution.design))
     return solution
 
 
@@ -105,7 +98,7 @@ def _surest_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     sure = bool(found.certified[0]) and not ((best > 0) & (best < _TRICKLE * best.max())).any()
     if problem.objective != "performance" and (solution is None or not sure or left.gift.any()):
         _check_attainable(problem, left, lower, upper)
-    if solution is None or not sure or solution.design.optimality_gap > NO_DOUBT:
+    if solution is None or not sure or solution.design.optimality_gap > proofs.NO_DOUBT:
         solution = _surer([certain_solution(problem, lower, upper), solution], sure=sure)
         if solution is None:
             raise _stuck(problem)
@@ -120,14 +113,14 @@ def _solution(problem: Problem, found: Designs) -> Solution | None:
     bandwidth, bound = found.bandwidth_bytes_per_s[:, 0], float(found.lower_bound[0])
     if not np.isfinite([*bandwidth, bound]).all():
         return None
-    design = design_at(problem, bandwidth, bound, unique=bool(found.unique[0]))
+    design = proofs.design_at(problem, bandwidth, bound, unique=bool(found.unique[0]))
     return Solution(design, problem, has_neighbors=True)
 
 
 def _surer(found: Sequence[Solution | None], *, sure: bool) -> Solution | None:
     """Whichever has the smallest gap; decimals, the first, where only they are sure."""
     known = [solution for solution in found if solution is not None]
-    if known and not sure and known[0].design.optimality_gap <= SURE_GAP:
+    if known and not sure and known[0].design.optimality_gap <= proofs.SURE_GAP:
         return known[0]
     return min(known, key=lambda solution: solution.design.optimality_gap, default=None)
 
@@ -141,7 +134,7 @@ def _idle_solution(problem: Problem, lower: Array, upper: Array) -> Solution:
     design = cheapest.design
     bound = OBJECTIVES[problem.objective](problem.compute_s, design.lower_bound)
     bandwidth = design.bandwidth_bytes_per_s
-    design = design_at(problem, bandwidth, bound, unique=design.unique)
+    design = proofs.design_at(problem, bandwidth, bound, unique=design.unique)
     # The product has neighbors even here: all of its prices are zero.
     return Solution(design, problem, problem.objective == "performance_per_cost")
 

@@ -19,14 +19,7 @@ import numpy as np
 
 from libra_planner.costs.prices import PricePart
 from libra_planner.evaluation import OBJECTIVES
-from libra_planner.optimizer.decimals import (
-    N_DIGITS,
-    ZERO,
-    Amounts,
-    ExactOptimum,
-    Neighborhood,
-    exact,
-)
+from libra_planner.optimizer import decimals
 from libra_planner.optimizer.design import CERTIFIED_GAP, Design, Solution
 from libra_planner.problem import Problem, Rule
 from libra_planner.step.expression import Array
@@ -76,7 +69,7 @@ class ShadowPrice:
     side: str = "both"
 
 
-_Neighbor: TypeAlias = Callable[[Decimal], Amounts | None]
+_Neighbor: TypeAlias = Callable[[Decimal], decimals.Amounts | None]
 """The amounts with something moved by so much, in its unit; ``None`` if it cannot be."""
 
 
@@ -112,10 +105,10 @@ def _walked(
     if not solution.has_neighbors:
         return None
     with localcontext() as context:
-        context.prec = N_DIGITS
+        context.prec = decimals.N_DIGITS
         design, nearby = (
             solution.design,
-            Neighborhood(problem, solution.design.bandwidth_bytes_per_s),
+            decimals.Neighborhood(problem, solution.design.bandwidth_bytes_per_s),
         )
         base = nearby.optimum(nearby.amounts)
         if base is None:
@@ -171,20 +164,24 @@ def _entry(part: PricePart) -> ShadowPrice:
     return ShadowPrice("price", f"{part.tier} {part.part}", "USD per GB/s")
 
 
-def _moved_rule(rule: Rule, base: Amounts, i: int, units: Decimal) -> Amounts:
+def _moved_rule(rule: Rule, base: decimals.Amounts, i: int, units: Decimal) -> decimals.Amounts:
     """Rule i with its bound moved, in its own unit."""
     least = base.least.copy()
     least[i] += units * Decimal(rule.unit_factor) * (-1 if rule.sense == "<=" else 1)
     return replace(base, least=least)
 
 
-def _moved_limit(limits: list[Decimal], base: Amounts, i: int, seconds: Decimal) -> Amounts:
+def _moved_limit(
+    limits: list[Decimal], base: decimals.Amounts, i: int, seconds: Decimal
+) -> decimals.Amounts:
     """Step-time limit i moved."""
     moved = [limit + seconds * (k == i) for k, limit in enumerate(limits)]
-    return replace(base, limit_s=(base.limit_s or ZERO) + min(moved) - min(limits))
+    return replace(base, limit_s=(base.limit_s or decimals.ZERO) + min(moved) - min(limits))
 
 
-def _given_to(i: int, base: Amounts, bandwidth: float, units: Decimal) -> Amounts | None:
+def _given_to(
+    i: int, base: decimals.Amounts, bandwidth: float, units: Decimal
+) -> decimals.Amounts | None:
     """GB/s given to dimension i: rules and cost see B, the step time B with the gift.
 
     The amounts are put over the sum of both, so rules and cost are moved instead. Nothing is
@@ -194,24 +191,24 @@ def _given_to(i: int, base: Amounts, bandwidth: float, units: Decimal) -> Amount
         return None
     gift = units * Decimal(BYTES_PER_S_PER_GBPS)
     floor = base.floor.copy()
-    floor[i] = max(gift, ZERO)  # It cannot be sold.
+    floor[i] = max(gift, decimals.ZERO)  # It cannot be sold.
     paid = base.fixed_usd - base.price[i] * gift
     return replace(base, least=base.least + base.rows[:, i] * gift, floor=floor, fixed_usd=paid)
 
 
-def _spent(base: Amounts, cost_usd: Decimal, usd: Decimal) -> Amounts:
+def _spent(base: decimals.Amounts, cost_usd: Decimal, usd: Decimal) -> decimals.Amounts:
     """Cost held below the optimum's, moved; what may be spent need not be."""
     return base if usd > 0 else base.with_row(-base.price, base.fixed_usd - cost_usd - usd)
 
 
 def _repriced(
-    problem: Problem, base: Amounts, part: PricePart, usd_per_GBps: Decimal
-) -> Amounts | None:
+    problem: Problem, base: decimals.Amounts, part: PricePart, usd_per_GBps: Decimal
+) -> decimals.Amounts | None:
     """One price of the book moved; rules about cost follow it."""
     if Decimal(part.usd_per_GBps) + usd_per_GBps < 0:
         return None
-    factor = exact([r.cost_factor * (-1 if r.sense == "<=" else 1) for r in problem.rules])
-    more = usd_per_GBps * exact(part.usd_per_Bps_per_price)
+    factor = decimals.exact([r.cost_factor * (-1 if r.sense == "<=" else 1) for r in problem.rules])
+    more = usd_per_GBps * decimals.exact(part.usd_per_Bps_per_price)
     return replace(base, rows=base.rows + factor[:, None] * more, price=base.price + more)
 
 
@@ -236,8 +233,8 @@ class _Walker:
     base : the optimum.
     """
 
-    nearby: Neighborhood
-    base: ExactOptimum
+    nearby: decimals.Neighborhood
+    base: decimals.ExactOptimum
 
     def prices(self, subject: ShadowPrice, size: float, neighbor: _Neighbor) -> list[ShadowPrice]:
         """The derivative, as one entry where both sides agree and as two where not."""

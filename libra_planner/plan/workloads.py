@@ -24,16 +24,14 @@ from libra_planner.registry import Registry
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
 from libra_planner.workload.operations import (
     DEFAULT_GROUP,
+    Architecture,
     Collective,
     CollectiveKind,
     Covers,
     Operation,
     Phase,
-    Workload,
-)
-from libra_planner.workload.transformer import (
-    Architecture,
     TrainingSettings,
+    Workload,
     transformer_workload,
 )
 

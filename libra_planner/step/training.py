@@ -13,12 +13,7 @@ from libra_planner.step import expression as tree
 from libra_planner.step.collectives import models
 from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
-from libra_planner.workload.operations import (
-    Communication,
-    Covers,
-    ModelStates,
-    Workload,
-)
+from libra_planner.workload import operations as work
 
 GROUP_OBJECTIVES = ("weighted", "relative", "worst_case")
 """What a group minimises: sum w_i T_i, sum w_i T_i / T_i* or max T_i / T_i* (C8)."""
@@ -47,7 +42,7 @@ class Member:
     training: Training | None = field(default=None, repr=False)
 
     @property
-    def memory(self) -> ModelStates | None:
+    def memory(self) -> work.ModelStates | None:
         """What its model needs on an NPU (C19); ``None`` where that is not known."""
         return self.training.workload.memory if self.training else None
 
@@ -118,12 +113,12 @@ class Step(Frozen):
         return tuple(member.training for member in self.members if member.training)
 
     @cached_property
-    def communications(self) -> tuple[Communication, ...]:
+    def communications(self) -> tuple[work.Communication, ...]:
         """The distinct collectives of a step; of a group, all members'."""
         return tuple(one for training in self.trainings for one in training.communications)
 
     @property
-    def workload(self) -> Workload | None:
+    def workload(self) -> work.Workload | None:
         """The only workload; ``None`` for a group, and for a time of another source."""
         return None if self.is_group or not self.trainings else self.trainings[0].workload
 
@@ -138,27 +133,27 @@ class Step(Frozen):
         return self.workload.tokens_per_step if self.workload else None
 
     @property
-    def memory(self) -> ModelStates | None:
+    def memory(self) -> work.ModelStates | None:
         """What the model needs on an NPU (C19); ``None`` for a group, whose members have it."""
         return self.workload.memory if self.workload else None
 
     @property
-    def memories(self) -> dict[str, ModelStates]:
+    def memories(self) -> dict[str, work.ModelStates]:
         """What the models need on an NPU (C19), by workload; without those that do not know it."""
         found = ((member.name, member.memory) for member in self.members)
         return {name: memory for name, memory in found if memory is not None}
 
     @property
-    def covers(self) -> Covers:
+    def covers(self) -> work.Covers:
         """``part`` where any workload is part of a step: no run is told of it (C21)."""
-        whole = [one.workload.covers is Covers.STEP for one in self.trainings]
-        return Covers.STEP if whole and all(whole) else Covers.PART
+        whole = [one.workload.covers is work.Covers.STEP for one in self.trainings]
+        return work.Covers.STEP if whole and all(whole) else work.Covers.PART
 
     @property
     def fix(self) -> str:
         """What to write to have a whole step; empty where it is one."""
         workloads = (one.workload for one in self.trainings)
-        return next((one.step_fix for one in workloads if one.covers is Covers.PART), "")
+        return next((one.step_fix for one in workloads if one.covers is work.Covers.PART), "")
 
     def under(self, model: models.CollectiveModel) -> Step:
         """The same step under another model of collectives.

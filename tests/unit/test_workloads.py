@@ -10,8 +10,7 @@ from libra_planner.errors import SpecError
 from libra_planner.plan.models import NpuSpec
 from libra_planner.plan.workloads import PlanSettings, load_workload
 from libra_planner.reading.document import read_document
-from libra_planner.workload.operations import Phase
-from libra_planner.workload.transformer import Architecture
+from libra_planner.workload.operations import Architecture, Phase
 
 BUNDLED = Path(__file__).parents[2] / "workloads"
 NPU = NpuSpec(peak_TFLOPps=100.0, efficiency_fraction=0.5)

@@ -29,15 +29,8 @@ from libra_planner.errors import Fault, SolverFailed, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
-from libra_planner.step.collectives.algorithms import (
-    Network,
-    Visit,
-    flow_shop,
-    full_bytes,
-    real_link_slowdown,
-    traffic_bytes,
-    visits,
-)
+from libra_planner.step.collectives import algorithms as messages
+from libra_planner.step.collectives.algorithms import Network, traffic_bytes
 from libra_planner.step.expression import Array, scale
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
@@ -194,7 +187,7 @@ def _order_bytes(
     collective: Collective, group: Group, order: tuple[int, ...], in_network: Collection[int]
 ) -> NDArray[np.float64]:
     """Bytes per dimension when visited in this order, shape (n_dims,)."""
-    whole = Collective(collective.kind, full_bytes(collective, group), collective.group)
+    whole = Collective(collective.kind, messages.full_bytes(collective, group), collective.group)
     sizes = tuple(group.sizes[i] for i in order)
     inside = {position for position, i in enumerate(order) if i in in_network}
     load = np.zeros(len(group.sizes))
@@ -286,7 +279,7 @@ class OwnLinks(Ideal):
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """C3's bytes, and as many more as the links that a group lacks would carry."""
-        slowdown = real_link_slowdown(collective, group, network.topology)
+        slowdown = messages.real_link_slowdown(collective, group, network.topology)
         return super().traffic(collective, group, network) * slowdown
 
 
@@ -330,7 +323,7 @@ class Pipelined(CollectiveModel):
     def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """All visits of one chunk, and the busiest dimension's for every other."""
         stops = self.visits(collective, group, network)
-        by_dim: dict[int, list[Visit]] = {}
+        by_dim: dict[int, list[messages.Visit]] = {}
         for stop in stops:
             by_dim.setdefault(stop.dim, []).append(stop)
         first = self._one_chunk(stops, network)
@@ -346,11 +339,13 @@ class Pipelined(CollectiveModel):
             n_bytes[stop.dim] += stop.n_bytes
         return n_bytes
 
-    def visits(self, collective: Collective, group: Group, network: Network) -> Sequence[Visit]:
+    def visits(
+        self, collective: Collective, group: Group, network: Network
+    ) -> Sequence[messages.Visit]:
         """What a collective does in each dimension."""
-        return visits(collective, group, network.for_kind(collective.kind))
+        return messages.visits(collective, group, network.for_kind(collective.kind))
 
-    def _one_chunk(self, stops: Sequence[Visit], network: Network) -> tree.Node:
+    def _one_chunk(self, stops: Sequence[messages.Visit], network: Network) -> tree.Node:
         """Visits of one chunk one after the other."""
         terms: list[tree.Node] = []
         for stop in stops:
@@ -418,13 +413,15 @@ class SlowedPipelined(Pipelined):
     slowdown: Slowdown = field(repr=False)
     is_slowed = True
 
-    def visits(self, collective: Collective, group: Group, network: Network) -> Sequence[Visit]:
+    def visits(
+        self, collective: Collective, group: Group, network: Network
+    ) -> Sequence[messages.Visit]:
         """The visits by the algorithms that are run, with factors times their bytes."""
         factors = self.slowdown.factors_of(collective, group).tolist()
         algorithms = self.slowdown.algorithms_of(collective, group)
         return [
             replace(stop, message_bytes=tuple(factors[stop.dim] * n for n in stop.message_bytes))
-            for stop in visits(collective, group, replace(network, algorithms=algorithms))
+            for stop in messages.visits(collective, group, replace(network, algorithms=algorithms))
         ]
 
 
@@ -451,7 +448,7 @@ class Simulated(Pipelined):
         """Until the last chunk is done."""
         on, bandwidth = network.for_kind(collective.kind), self.bandwidth_bytes_per_s
         return tree.Constant(
-            flow_shop(collective, group, on, bandwidth, n_chunks=self.n_chunks).time_s
+            messages.flow_shop(collective, group, on, bandwidth, n_chunks=self.n_chunks).time_s
         )
 
 
@@ -479,12 +476,12 @@ class BestSplit(Ideal):
     def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """Ideal time under the best split."""
         split = self.of_one_byte(collective, group, network)
-        return tree.Constant(full_bytes(collective, group) * split.time_s)
+        return tree.Constant(messages.full_bytes(collective, group) * split.time_s)
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """What the best split sends."""
         split = self.of_one_byte(collective, group, network)
-        return full_bytes(collective, group) * np.array(split.traffic_bytes)
+        return messages.full_bytes(collective, group) * np.array(split.traffic_bytes)
 
     def of_one_byte(
         self, collective: Collective, group: Group, network: Network
@@ -501,7 +498,7 @@ class AggregateBound(BestSplit):
     def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """Bytes over the sum of bandwidths."""
         split = self.of_one_byte(collective, group, network)
-        return tree.Constant(full_bytes(collective, group) * split.aggregate_bound_s)
+        return tree.Constant(messages.full_bytes(collective, group) * split.aggregate_bound_s)
 
     def traffic(self, _collective: Collective, _group: Group, network: Network) -> Array:
         """None: a bound has no contention."""
@@ -576,7 +573,7 @@ def collective_times(
     (96.0, 108.0, 96.0, 60.0)
     """
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-    exact = partial(flow_shop, collective, group, network, bandwidth.tolist())
+    exact = partial(messages.flow_shop, collective, group, network, bandwidth.tolist())
     run = exact(n_chunks=n_chunks, clock_ns=clock_ns)
     continuous = exact(n_chunks=run.n_chunks) if clock_ns else run
     model = Pipelined(run.n_chunks).time(collective, group, network)

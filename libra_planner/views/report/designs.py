@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from libra_planner.evaluation import TimeModel
@@ -170,20 +169,22 @@ def _design_table(comparison: Comparison) -> Table:
         ("NPUs", of("n_npus")),
     ]
     for dim in range(n_dims):
-        rows.append((f"dim{dim + 1}, GB/s per NPU", partial(_bandwidth, dim, "asked_Bps")))
-        rows.append(
-            (f"dim{dim + 1}, of whole ports, GB/s", partial(_bandwidth, dim, "bandwidth_Bps"))
-        )
+        rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
+        rows.append((f"dim{dim + 1}, of whole ports, GB/s", _bandwidth(dim, built=True)))
     rows += _time_rows(comparison.ranking.ranked_by)
     note = f"{time_basis(comparison)} Speedup over equal bandwidth is by the plan's model."
     return figures(comparison, "designs", "Design and step time", rows, note)
 
 
-def _bandwidth(dim: int, name: str, one: Candidate) -> Value:
-    design = one.bought.design.dimensions
-    if dim >= len(design) or (name == "bandwidth_Bps" and design[dim].settings is None):
-        return Cell(None)
-    return number(gigabytes_per_s(getattr(design[dim], name)), 2)
+def _bandwidth(dim: int, *, built: bool) -> Figure:
+    def figure(one: Candidate) -> Value:
+        design = one.bought.design.dimensions
+        if dim >= len(design) or (built and design[dim].settings is None):
+            return Cell(None)
+        per_npu = design[dim].bandwidth_Bps if built else design[dim].asked_Bps
+        return number(gigabytes_per_s(per_npu), 2)
+
+    return figure
 
 
 def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
@@ -203,17 +204,21 @@ def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
             "Tokens per second",
             whole_step(of("token_time_s", lambda x: number(1 / x if x else None, 0))),
         ),
-        ("Weights, gradients, optimizer states, GB per NPU", partial(_most_GB, "total_bytes")),
-        ("of them if all is sharded over DP (ZeRO 3), GB", partial(_most_GB, "sharded_bytes")),
-        ("Memory of the NPU, GB", partial(_most_GB, "npu_memory_bytes")),
+        ("Weights, gradients, optimizer states, GB per NPU", _most_GB("total_bytes")),
+        ("of them if all is sharded over DP (ZeRO 3), GB", _most_GB("sharded_bytes")),
+        ("Memory of the NPU, GB", _most_GB("npu_memory_bytes")),
         ("Rules of the plan that it breaks", lambda x: cells.count(len(x.evaluation.violated))),
     ]
 
 
-def _most_GB(name: str, one: Candidate) -> Value:
+def _most_GB(name: str) -> Figure:
     """The most of any workload of the plan."""
-    found = [getattr(states, name) for states in one.proposal.problem.step.memories.values()]
-    return per(BYTES_PER_GB)(max((b for b in found if b is not None), default=None))
+
+    def figure(one: Candidate) -> Value:
+        found = [getattr(states, name) for states in one.proposal.problem.step.memories.values()]
+        return per(BYTES_PER_GB)(max((b for b in found if b is not None), default=None))
+
+    return figure
 
 
 def _mean_percent(samples: Array | None) -> Cell:
@@ -315,7 +320,7 @@ def run_section(comparison: Comparison) -> Section:
     if comparison.has_run or any(one.proposal.is_part for one in designs):
         tables.append(_run_table(comparison))
     if comparison.has_run:
-        title = f"A run of {_tokens(designs[0].n_tokens)} as it will really go"
+        title = f"A run of {_tokens(comparison.n_tokens)} as it will really go"
         paragraphs.append(_how(comparison.shop.assumptions))
         tables.append(_swing_table(comparison))
     if comparison.has_run and comparison.is_default_tokens:
@@ -447,6 +452,20 @@ def _moved(one: Candidate, then: Run | None) -> Value:
 
 def facility_section(comparison: Comparison) -> Section:
     """Rack power and space."""
+    verdicts = tuple(map(_verdict, comparison.candidates))
+    tables = (_facility_table(comparison),)
+    return Section("facility", "Rack power and space", "Facility", verdicts, tables=tables)
+
+
+def _verdict(one: Candidate) -> str:
+    facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
+    holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
+    verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
+    draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
+    return f"{one.letter}: {draws}{verdict}."
+
+
+def _facility_table(comparison: Comparison) -> Table:
     assumed = comparison.shop.assumptions
     rows: list[tuple[str, Figure]] = [
         ("Servers", of("facility.n_servers")),
@@ -462,17 +481,7 @@ def facility_section(comparison: Comparison) -> Section:
         ("Cables, all networks", _units("copper", "active_optical", "fibre")),
     ]
     note = "Optics draw their power in the switch racks; switch racks follow from power and height."
-    table = figures(comparison, "facility", "Racks, floor and power", rows, note)
-    verdicts = tuple(map(_verdict, comparison.candidates))
-    return Section("facility", "Rack power and space", "Facility", verdicts, tables=(table,))
-
-
-def _verdict(one: Candidate) -> str:
-    facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
-    holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
-    verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
-    draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
-    return f"{one.letter}: {draws}{verdict}."
+    return figures(comparison, "facility", "Racks, floor and power", rows, note)
 
 
 def _units(*kinds: str) -> Figure:
