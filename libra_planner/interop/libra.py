@@ -20,21 +20,11 @@ from libra_planner.fabric.blocks import BLOCKS, Ring
 from libra_planner.fabric.topology import MAX_NPUS
 from libra_planner.files import read_text, write_files
 from libra_planner.reading.document import Document, Key, is_number, is_whole, read_document, scalar
-from libra_planner.workload.operations import Phase
+from libra_planner.workload.operations import CollectiveKind, Phase
 
-_COLLECTIVES = {
-    "allreduce": "all-reduce",
-    "reducescatter": "reduce-scatter",
-    "allgather": "all-gather",
-    "alltoall": "all-to-all",
-}
+_COLLECTIVES = {kind.value.replace("-", ""): kind.value for kind in CollectiveKind}
 _BLOCKS = {"Ring": "RI", "FullyConnected": "FC", "Switch": "SW"}
 _PARTS = {"Link": "link", "Switch": "switch", "Nic": "nic"}
-_PHASE_KEYS = {
-    Phase.FORWARD: "Forward",
-    Phase.INPUT_GRAD: "InputGrad",
-    Phase.WEIGHT_GRAD: "WeightGrad",
-}
 _N_FIELDS = 12
 _LEAST, _MOST = 1e-3, 1e18
 _LONGEST_NAME = 500
@@ -98,11 +88,8 @@ def _targets(files: LibraFiles, plan: Path) -> tuple[Path, Path, Path]:
     if not plan.name:
         raise SpecError(Fault("got a path without a file name", "expected a file", "", "", place))
     inputs = (files.network, files.workload, files.communicator, files.cost_model)
-    targets = (
-        plan,
-        plan.with_name(f"{plan.stem}.workload.yaml"),
-        plan.with_name(f"{plan.stem}.prices.yaml"),
-    )
+    beside = [plan.with_name(f"{plan.stem}.{what}.yaml") for what in ("workload", "prices")]
+    targets = (plan, beside[0], beside[1])
     if {*map(os.path.realpath, targets)} & {*map(os.path.realpath, inputs)}:
         fix = "choose another name for the plan"
         raise SpecError(Fault("got an input file as output", "", fix, "", place))
@@ -167,7 +154,8 @@ class _LibraFile:
         parts = [part.partition("(")[2].rstrip(")") for part in fabric["topology"].split("_")]
         sizes = [int(part) if part.isdigit() else 0 for part in parts]
         result = {}
-        for phase, key in _PHASE_KEYS.items():
+        for phase in Phase:
+            key = phase.value.title().replace("_", "")  # Such as InputGrad.
             chosen = self.list(key)
             if chosen and sizes[0] and len(chosen) != len(sizes):
                 expected = f"{len(sizes)}, one for each dimension of {fabric['topology']}"
@@ -183,17 +171,16 @@ class _LibraFile:
         """Prices; a switch in a tier without a NIC price is refused, as LIBRA does."""
         tiers = {tier: self.tier(tier, prices) for tier, prices in self.map(()).items()}
         pairs = zip(fabric["topology"].split("_"), fabric["tiers"], strict=False)
-        for block, tier in ((block, tier) for block, tier in pairs if isinstance(tier, str)):
-            kind, _, _ = block.partition("(")
-            paid = BLOCKS.get(kind, Ring).price_parts
-            needed = [name for name, part in _PARTS.items() if part in paid]
-            if tier not in tiers:
-                fix = closest(str(tier), tiers)
-                self.note((), f"no tier {tier!r}", "the prices of every tier of the network", fix)
-            for part in needed:
-                if tier in tiers and _PARTS[part] not in tiers[tier]:
-                    expected = f"one, since {block} is in tier {tier!r}"
-                    self.note((tier,), f"no {part} price", expected)
+        for block, tier in pairs:
+            if isinstance(tier, str) and tier not in tiers:
+                expected = "the prices of every tier of the network"
+                self.note((), f"no tier {tier!r}", expected, closest(tier, tiers))
+            elif isinstance(tier, str):
+                paid = BLOCKS.get(block.partition("(")[0], Ring).price_parts
+                for name, part in _PARTS.items():
+                    if part in paid and part not in tiers[tier]:
+                        expected = f"one, since {block} is in tier {tier!r}"
+                        self.note((tier,), f"no {name} price", expected)
         return {
             "kind": "price_book",
             "source": f"imported from {Path(self.document.file).name}",

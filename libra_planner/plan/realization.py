@@ -27,6 +27,7 @@ from libra_planner.reading.models import (
     FaultCollector,
     Model,
     Text,
+    core_fields,
     known_keys,
     validated,
 )
@@ -133,14 +134,14 @@ class RealizationSpec(SwitchSpec):
     Parameters
     ----------
     placement : How a job's NPUs are laid out over the cluster's.
-    queue_pairs : Queue pairs per connection; messages are split over them.
+    n_queue_pairs : Queue pairs per connection; messages are split over them.
     npus_per_address : NPUs that share an IP address; 1 if each has its own.
     """
 
     model_config = ConfigDict(json_schema_extra=_with_overrides)
 
     placement: Literal["contiguous", "rail", "random"] = "contiguous"
-    queue_pairs: Annotated[int, Field(ge=1, le=128)] = 1
+    n_queue_pairs: Annotated[int, Field(ge=1, le=128)] = Field(default=1, alias="queue_pairs")
     npus_per_address: Annotated[int, Field(ge=1, le=1024)] = 1
 
 
@@ -171,10 +172,8 @@ def load_realization(
         With every fault of the section, each at its place.
     """
     given = document.value["fabric"].get("realization")
-    if given is None:
-        return None
     reader = _RealizationReader(document, topology, has_nic)
-    return reader.required(reader.read(given))
+    return None if given is None else reader.required(reader.read(given))
 
 
 @dataclass
@@ -186,8 +185,12 @@ class _RealizationReader(FaultCollector):
     def read(self, given: Any) -> Realization:
         """The settings; faults are noted and what they concern left at its default."""
         switches = list(default_realization(self.topology, self.has_nic).switches)
-        names, rest = self._override_names(given) if isinstance(given, dict) else [], given
-        if names:
+        names: list[str] = []
+        rest, known = given, known_keys(RealizationSpec)
+        if isinstance(given, dict):  # Any other unknown key is a fault, unless it holds a map.
+            own = {*self.topology.labels, *self.topology.tiers}
+            own |= {name for name, value in given.items() if isinstance(value, dict)}
+            names = [name for name in given if name in own and name not in known]
             rest = {key: value for key, value in given.items() if key not in names}
         others = replace(self.document, value={"fabric": {"realization": rest}})
         spec = self.attempt(KEY, validated, RealizationSpec, others, KEY) or RealizationSpec()
@@ -197,28 +200,19 @@ class _RealizationReader(FaultCollector):
         first: dict[int, str] = {}
         for name in names:
             dims, key = self._switches(name), (*KEY, name)
-            own = self.attempt(key, validated, SwitchSpec, self.document, key) or SwitchSpec()
+            switch = self.attempt(key, validated, SwitchSpec, self.document, key) or SwitchSpec()
             for dim in dims:
                 if first.setdefault(dim, name) != name:
                     got = f"got {shown(name)} beside {shown(first[dim])}, which name one dimension"
                     self.note(Fault(got, "expected it once", "remove one"), key, at_key=True)
-                one_switch = not self.has_nic[dim] and own.model_fields_set <= _PORT_KEYS
+                one_switch = not self.has_nic[dim] and switch.model_fields_set <= _PORT_KEYS
                 base, start = (SCALE_UP, None) if one_switch else (common, spec.preset)
-                switches[dim] = self._settings(base, own, key, start=start)
+                switches[dim] = self._settings(base, switch, key, start=start)
         return Realization(
             switches=tuple(switches),
-            traffic=TrafficSettings(spec.placement, spec.queue_pairs, spec.npus_per_address),
+            traffic=TrafficSettings(**core_fields(spec, TrafficSettings)),
             notes=tuple(self.notes),
         )
-
-    def _override_names(self, given: dict[str, Any]) -> list[str]:
-        """Keys that name a dimension; any other unknown key is a fault, unless it holds a map."""
-        known, dims = known_keys(RealizationSpec), {*self.topology.labels, *self.topology.tiers}
-        return [
-            name
-            for name, value in given.items()
-            if name not in known and (name in dims or isinstance(value, dict))
-        ]
 
     def _settings(
         self, base: SwitchSettings, spec: SwitchSpec, key: Key, *, start: str | None = None
