@@ -159,7 +159,7 @@ def finish_s_of(routing: Routing, flows: Flows, progress: Progress | None = None
 
 def ideal_makespan_s(router: Router) -> float:
     """Makespan of the same flows when every packet is sprayed."""
-    return float(finish_s_of(router.sprayed(), router.flows).max(initial=0.0))
+    return float(finish_s_of(router.ideal_routing(), router.flows).max(initial=0.0))
 
 
 def layer_reports(

@@ -418,26 +418,27 @@ def links_of(fabric: Clos, flows: Flows, choice: Choice, where: Hops | None = No
     where : :func:`hops` of the flows, if they are known already.
     """
     where = hops(fabric, flows) if where is None else where
+    return with_host_links(fabric, flows, links_between(fabric, choice, where))
+
+
+def with_host_links(fabric: Clos, flows: Flows, between: Indices) -> Indices:
+    """Links between switches, as in :data:`BETWEEN`, and those to hosts, layer by layer."""
     existing = [BETWEEN.index(layer.name) for layer in fabric.layers[1:-1]]
-    between = links_between(fabric, choice, where)[:, existing]
-    return np.column_stack([flows.src, between, fabric.layers[-1].start + flows.dst])
+    down = fabric.layers[-1].start + flows.dst
+    return np.column_stack([flows.src, between[:, existing], down])
 
 
 def links_between(fabric: Clos, choice: Choice, where: Hops) -> Indices:
     """Links between switches that each flow crosses, shape (n_flows, 4) as in :data:`BETWEEN`."""
-    spine = choice.uplink // fabric.n_parallel
-    core = spine * fabric.n_cores + choice.core_link // fabric.core_parallel
-    up, down = spine * fabric.n_core_links, core * fabric.core_parallel
-    links = np.stack(
-        [
-            choice.uplink,
-            up + choice.core_link,
-            down + choice.core_down,
-            spine * fabric.n_parallel + choice.spine_down,
-        ],
-        axis=1,
-    )
-    return np.where(where.first < 0, -1, where.first + links)
+    spine, links = choice.uplink // fabric.n_parallel, where.first.copy()
+    links[:, 0] += choice.uplink
+    links[:, 3] += spine * fabric.n_parallel + choice.spine_down
+    if fabric.n_cores:
+        core = spine * fabric.n_cores + choice.core_link // fabric.core_parallel
+        links[:, 1] += spine * fabric.n_core_links + choice.core_link
+        links[:, 2] += core * fabric.core_parallel + choice.core_down
+    links[where.first < 0] = -1
+    return links
 
 
 def choice_of(fabric: Clos, links: Indices, where: Hops) -> Choice:

@@ -7,15 +7,17 @@ queue pair. Each switch has a 32-bit seed of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from binascii import crc_hqx
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from zlib import crc32 as crc_32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices, LiveLinks, Mask
+from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import HASHES, Policy
 
 ROCEV2_PORT = 4791
@@ -157,33 +159,19 @@ def drawn_source_ports(
     >>> len(set(ports[:3].tolist())), bool(ports.min() >= 0xC000)
     (3, True)
     """
-    pair = _pair_index(np.asarray(src, np.int64), np.asarray(dst, np.int64))
+    source, target = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+    pair = np.unique(source * (target.max(initial=0) + 1) + target, return_inverse=True)[1]
     port = rng.integers(0, N_PORTS, pair.size)
     n_flows = np.bincount(pair)
     crowded = n_flows > _CROWDED
     in_crowd = np.flatnonzero(crowded[pair])
-    port[in_crowd] = _permuted_ports(pair[in_crowd], rng)
+    group = np.unique(pair[in_crowd], return_inverse=True)[1].astype(np.int64)
+    # All ports in a random order for each of these pairs, over and over.
+    every = np.tile(np.arange(N_PORTS), (int(crowded.sum()), 1))
+    port[in_crowd] = rng.permuted(every, axis=1)[group, ranks(group) % N_PORTS]
     elsewhere = np.flatnonzero(((n_flows > 1) & ~crowded)[pair])
     port[elsewhere] = _without_repeats(pair[elsewhere], port[elsewhere], rng)
     return np.asarray(FIRST_PORT + port, np.uint16)
-
-
-def _pair_index(src: NDArray[np.int64], dst: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which of the distinct (src, dst) pairs each flow belongs to, shape (n,)."""
-    key = src * (dst.max(initial=0) + 1) + dst
-    return np.asarray(np.unique(key, return_inverse=True)[1], np.int64)
-
-
-def _permuted_ports(pair: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Ports from 0 by a random permutation of all of them per pair, over and over."""
-    group = np.unique(pair, return_inverse=True)[1]
-    order = np.argsort(group, kind="stable")
-    n_flows = np.bincount(group)
-    rank = np.arange(pair.size) - np.repeat(np.cumsum(n_flows) - n_flows, n_flows)
-    permutations = rng.permuted(np.tile(np.arange(N_PORTS), (n_flows.size, 1)), axis=1)
-    port = np.empty(pair.size, np.int64)
-    port[order] = permutations[group[order], rank % N_PORTS]
-    return port
 
 
 def _without_repeats(
@@ -240,7 +228,16 @@ def flow_hash(
     """
     if function not in HASHES:
         raise unknown_name("hash function", function, HASHES)
-    return _FUNCTIONS[function](headers, np.asarray(seed, np.uint32), with_queue_pair)
+    own = np.asarray(seed, np.uint32)
+    words = _words(headers, with_queue_pair)
+    if function == "murmur":
+        return _murmur(words, own, with_queue_pair)
+    if function == "xor":
+        return _halves(words[0] ^ words[1] ^ words[2] ^ words[3] ^ own)
+    octets = _octets(words)[: 16 if with_queue_pair else 13]
+    if function == "crc32":
+        return crc32(octets, initial=own)
+    return crc16(octets, initial=_halves(own) ^ 0xFFFF)
 
 
 def choice(hashes: _U32, n_choices: ArrayLike) -> NDArray[np.int64]:
@@ -272,10 +269,9 @@ def crc32(octets: NDArray[np.uint8], *, initial: ArrayLike = 0) -> _U32:
     >>> hex(crc32(np.frombuffer(b"123456789", np.uint8)))
     '0xcbf43926'
     """
-    table = _crc32_table()
     register = ~np.asarray(initial, np.uint32)
     for octet in octets:
-        register = table[(register ^ octet) & 0xFF] ^ (register >> 8)
+        register = _CRC32[(register ^ octet) & 0xFF] ^ (register >> 8)
     return np.asarray(~register, np.uint32)
 
 
@@ -292,51 +288,31 @@ def crc16(octets: NDArray[np.uint8], *, initial: ArrayLike = 0xFFFF) -> _U32:
     >>> hex(crc16(np.frombuffer(b"123456789", np.uint8)))
     '0x29b1'
     """
-    table = _crc16_table()
     register = np.asarray(initial, np.uint32)
     for octet in octets:
-        register = table[(register >> 8) ^ octet] ^ ((register & 0xFF) << 8)
+        register = _CRC16[(register >> 8) ^ octet] ^ ((register & 0xFF) << 8)
     return np.asarray(register, np.uint32)
 
 
-@cache
-def _crc32_table() -> _U32:
-    """What eight shifts make of each low byte, shape (256,)."""
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, (table >> 1) ^ 0xEDB88320, table >> 1).astype(np.uint32)
-    return table
-
-
-@cache
-def _crc16_table() -> _U32:
-    """What eight shifts make of each high byte, shape (256,)."""
-    table = np.asarray(np.arange(256) << 8, np.uint32)
-    for _ in range(8):
-        table = np.where(table & 0x8000, (table << 1) ^ 0x1021, table << 1).astype(np.uint32)
-    return np.asarray(table & 0xFFFF, np.uint32)
+_CRC32 = ~np.array([crc_32(bytes([i]), 2**32 - 1) for i in range(256)], np.uint32)
+_CRC16 = np.array([crc_hqx(bytes([i]), 0) for i in range(256)], np.uint32)
+"""What eight shifts make of each byte, as the standard library's checksums of one byte show it."""
 
 
 def _words(headers: Headers, with_queue_pair: bool) -> list[_U32]:
     """The hashed bytes as big-endian 32-bit words; the last has one byte without queue pairs."""
-    ports = _shifted(headers.src_port, 16) | headers.dst_port
-    last = _shifted(headers.protocol, 24)
+    ports = headers.src_port.astype(np.uint32) << np.uint32(16) | headers.dst_port
+    last = headers.protocol.astype(np.uint32) << np.uint32(24)
     if with_queue_pair:
         last = last | (headers.queue_pair & np.uint32(0xFFFFFF))
     return [headers.src_ip, headers.dst_ip, ports, last]
 
 
-def _shifted(field: NDArray[np.unsignedinteger], n_bits: int) -> _U32:
-    """The field, moved up by so many bits of a 32-bit word."""
-    return field.astype(np.uint32) << np.uint32(n_bits)
-
-
-def _octets(headers: Headers, with_queue_pair: bool) -> NDArray[np.uint8]:
-    """The hashed bytes, shape (13 or 16, ...)."""
-    words = np.stack(_words(headers, with_queue_pair))
-    shifts = np.array([24, 16, 8, 0], np.uint32).reshape(4, *[1] * (words.ndim - 1))
-    octets = (words[:, None] >> shifts).astype(np.uint8)
-    return octets.reshape(16, *words.shape[1:])[: 16 if with_queue_pair else 13]
+def _octets(words: Sequence[_U32]) -> NDArray[np.uint8]:
+    """The words' bytes, shape (16, ...)."""
+    stacked = np.stack(words)
+    shifts = np.array([24, 16, 8, 0], np.uint32).reshape(4, *[1] * (stacked.ndim - 1))
+    return (stacked[:, None] >> shifts).astype(np.uint8).reshape(16, *stacked.shape[1:])
 
 
 def _halves(word: _U32) -> _U32:
@@ -344,27 +320,17 @@ def _halves(word: _U32) -> _U32:
     return (word ^ (word >> np.uint32(16))) & np.uint32(0xFFFF)
 
 
-def _crc32(headers: Headers, seed: _U32, with_queue_pair: bool) -> _U32:
-    return crc32(_octets(headers, with_queue_pair), initial=seed)
-
-
-def _crc16(headers: Headers, seed: _U32, with_queue_pair: bool) -> _U32:
-    return crc16(_octets(headers, with_queue_pair), initial=_halves(seed) ^ 0xFFFF)
-
-
-def _xor(headers: Headers, seed: _U32, with_queue_pair: bool) -> _U32:
-    a, b, c, d = _words(headers, with_queue_pair)
-    return _halves(a ^ b ^ c ^ d ^ seed)
-
-
-def _murmur(headers: Headers, seed: _U32, with_queue_pair: bool) -> _U32:
+def _murmur(words: Sequence[_U32], seed: _U32, with_queue_pair: bool) -> _U32:
     """MurmurHash3_x86_32, whose words are little-endian; a last single byte is a tail."""
-    state = np.broadcast_to(seed, headers.src_ip.shape)
-    *blocks, last = [word.byteswap() for word in _words(headers, with_queue_pair)]
+    state = np.broadcast_to(seed, words[0].shape)
+    *blocks, last = [word.byteswap() for word in words]
     for block in blocks:
         state = _absorbed(state, block)
     state = _absorbed(state, last) if with_queue_pair else state ^ _scrambled(last)
-    return _avalanched(state ^ np.uint32(16 if with_queue_pair else 13))
+    state = state ^ np.uint32(16 if with_queue_pair else 13)
+    state = (state ^ (state >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    state = (state ^ (state >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return state ^ (state >> np.uint32(16))
 
 
 def _rotated(word: _U32, n_bits: int) -> _U32:
@@ -377,20 +343,6 @@ def _scrambled(word: _U32) -> _U32:
 
 def _absorbed(state: _U32, word: _U32) -> _U32:
     return _rotated(state ^ _scrambled(word), 13) * np.uint32(5) + np.uint32(0xE6546B64)
-
-
-def _avalanched(state: _U32) -> _U32:
-    state = (state ^ (state >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    state = (state ^ (state >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return state ^ (state >> np.uint32(16))
-
-
-_FUNCTIONS: dict[str, Callable[[Headers, _U32, bool], _U32]] = {
-    "murmur": _murmur,
-    "crc32": _crc32,
-    "crc16": _crc16,
-    "xor": _xor,
-}
 
 
 QUEUE_PAIRS = 2**24
@@ -490,7 +442,7 @@ def _switch_seeds(fabric: Clos, policy: Policy, seed: int) -> dict[str, _U32]:
 def _pick(hashes: NDArray[np.uint32], n_choices: int, live: Mask | None) -> Indices:
     """The link that each hash takes of ``n_choices``, or of those that are live."""
     if live is None:
-        return choice(hashes, n_choices).astype(np.int64)
-    position = choice(hashes, np.maximum(live.sum(axis=1), 1)).astype(np.int64)
+        return choice(hashes, n_choices)
+    position = choice(hashes, np.maximum(live.sum(axis=1), 1))
     order = np.argsort(~live, axis=1, kind="stable")
     return np.take_along_axis(order, position[:, None], axis=1)[:, 0]

@@ -88,7 +88,7 @@ _ROOM = "libra_planner.routing"
 for _kind in (
     PolicyKind("ecmp", f"{_ROOM}.ecmp:ecmp", _ECMP, is_drawn=True, knows_all_flows=False),
     PolicyKind("pinned", f"{_ROOM}.routes:pinned", knows_all_flows=False, finds_paths=False),
-    PolicyKind("spray", f"{_ROOM}.routes:sprayed", knows_all_flows=False, keeps_flows_whole=False),
+    PolicyKind("spray", f"{_ROOM}.routes:spray", knows_all_flows=False, keeps_flows_whole=False),
     PolicyKind("greedy", f"{_ROOM}.assignment:greedy", ("per_collective",)),
     PolicyKind("edge_coloring", f"{_ROOM}.assignment:edge_coloring", ("per_collective",)),
     PolicyKind("ilp", f"{_ROOM}.integer:min_max_ilp", ("time_limit",), is_search=True),

@@ -9,15 +9,12 @@ has its max-min rate among the flows that have not ended.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from libra_planner.routing.routes import Routes
-
-if TYPE_CHECKING:
-    from libra_planner.routing.kernels.rates import _State
 
 _MAX_WORK = 3_000_000
 """Table entries read between two calls of ``progress``: about a tenth of a second."""
@@ -52,7 +49,9 @@ def max_min_rates(routes: Routes, capacity_Bps: ArrayLike) -> NDArray[np.float64
     >>> max_min_rates(single_paths([[0, -1], [0, 1], [1, -1]]), [10.0, 18.0])
     array([ 5.,  5., 13.])
     """
-    return _filled(routes, capacity_Bps, np.ones(routes.n_flows)).rate_Bps
+    rate_Bps: NDArray[np.float64]
+    rate_Bps = _filled(routes, capacity_Bps, np.ones(routes.n_flows)).rate_Bps
+    return rate_Bps
 
 
 def finish_times_s(
@@ -93,78 +92,31 @@ def finish_times_s(
     """
     from libra_planner.routing.kernels.rates import follow
 
-    state = _filled(routes, capacity_Bps, _sizes(routes, size_bytes))
+    state = _filled(routes, capacity_Bps, size_bytes)
     is_more = True
     while is_more:
         is_more = follow(tuple(state), _MAX_WORK)
         if progress is not None:
             progress(int(np.sum(np.isfinite(state.finish_s))), routes.n_flows)
-    return state.finish_s
+    finish_s: NDArray[np.float64] = state.finish_s
+    return finish_s
 
 
-def _sizes(routes: Routes, size_bytes: ArrayLike) -> NDArray[np.float64]:
+def _filled(routes: Routes, capacity_Bps: ArrayLike, size_bytes: ArrayLike) -> Any:
+    """The kernel's state after the first filling."""
+    from libra_planner.routing.kernels.rates import empty_state, start
+
     sizes = np.array(size_bytes, dtype=np.float64)
     if sizes.shape != (routes.n_flows,):
         raise ValueError(f"got sizes of shape {sizes.shape}, expected ({routes.n_flows},)")
-    if not np.all(np.isfinite(sizes) & (sizes >= 0)):
-        raise ValueError("sizes must be finite and not negative")
-    return sizes
-
-
-def _capacities(routes: Routes, capacity_Bps: ArrayLike) -> NDArray[np.float64]:
     capacities = np.array(capacity_Bps, dtype=np.float64)
     if capacities.ndim != 1:
         raise ValueError(f"got capacities of shape {capacities.shape}, expected (n_links,)")
     if len(routes.link) and routes.link.max() >= len(capacities):
         raise ValueError(f"got link {routes.link.max()}, expected less than {len(capacities)}")
-    if not np.all(np.isfinite(capacities) & (capacities >= 0)):
-        raise ValueError("capacities must be finite and not negative")
-    return capacities
-
-
-def _filled(routes: Routes, capacity_Bps: ArrayLike, sizes: NDArray[np.float64]) -> _State:
-    """The state after the first filling."""
-    from libra_planner.routing.kernels.rates import start
-
-    state = _empty_state(routes, _capacities(routes, capacity_Bps), sizes)
+    for name, values in (("sizes", sizes), ("capacities", capacities)):
+        if not np.all(np.isfinite(values) & (values >= 0)):
+            raise ValueError(f"{name} must be finite and not negative")
+    state = empty_state(routes, capacities, sizes)
     start(tuple(state))
     return state
-
-
-def _empty_state(
-    routes: Routes, capacities: NDArray[np.float64], sizes: NDArray[np.float64]
-) -> _State:
-    """Arrays for the kernel: flows that have bytes and hops take part, the others have ended.
-
-    They begin with a rate of 1 byte/s and are due accordingly, which the first filling corrects.
-    """
-    from libra_planner.routing.kernels.rates import BLOCK, _State
-
-    n_flows, n_links, n_hops = routes.n_flows, len(capacities), len(routes.link)
-    n_blocks = -(-n_flows // BLOCK)
-    has_hops = np.diff(routes.start) > 0
-    takes_part = has_hops & (sizes > 0)
-    return _State(
-        start=routes.start.astype(np.int64),
-        link=routes.link.astype(np.int32),
-        fraction=routes.fraction.astype(np.float64),
-        row_start=np.zeros(n_links + 1, dtype=np.int64),
-        row_end=np.zeros(n_links, dtype=np.int64),
-        row_flow=np.empty(n_hops, dtype=np.int32),
-        row_fraction=np.empty(n_hops),
-        status=takes_part.astype(np.int8),
-        rate_Bps=np.where(has_hops, 1.0, np.inf),
-        due_s=np.where(takes_part, sizes, np.inf),
-        finish_s=np.where(takes_part, np.inf, 0.0),
-        block_due_s=np.empty(n_blocks),
-        block_stale=np.ones(n_blocks, dtype=np.bool_),
-        capacity_Bps=capacities,
-        room_Bps=np.empty(n_links),
-        weight=np.empty(n_links),
-        n_open=np.empty(n_links, dtype=np.int32),
-        queued=np.empty(n_links, dtype=np.int64),
-        queue=np.empty(n_links, dtype=np.int32),
-        heap=np.empty(n_links, dtype=np.int32),
-        key=np.empty(n_links + 1),
-        tally=np.zeros(3, dtype=np.int64),
-    )

@@ -23,6 +23,7 @@ from libra_planner.fabric.clos import (
     hops,
     links_of,
     require_connected,
+    with_host_links,
 )
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
@@ -176,7 +177,10 @@ def reduction_trees(
     >>> reduction_trees(fabric, np.array([0, 1]), np.array([0, 0])).counts
     array([1. , 1. , 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1. , 1. ])
     """
-    _require_whole(fabric)
+    if fabric.failed.size:
+        fix, path = "use another algorithm, or repair them", "in_network_reduction"
+        got = "got in-network reduction on failed links"
+        raise SpecError(Fault(got, "expected none", fix, path))
     roots = np.zeros(1, dtype=np.int64) if root is None else root
     up, core = np.zeros_like(roots), np.zeros_like(roots)
     tiers = [("host_up", host, 1, up)]
@@ -197,23 +201,12 @@ def reduction_trees(
         owners.append(np.repeat(owner, link.shape[1]))
         links.append(link.ravel())
         fractions.append(np.full(link.size, 1 / link.shape[1]))
-    return _up_and_down(fabric, *map(np.concatenate, (owners, links, fractions)))
-
-
-def _require_whole(fabric: Clos) -> None:
-    if fabric.failed.size:
-        fix, path = "use another algorithm, or repair them", "in_network_reduction"
-        got = "got in-network reduction on failed links"
-        raise SpecError(Fault(got, "expected none", fix, path))
-
-
-def _up_and_down(fabric: Clos, group: Indices, link: Indices, fraction: Array) -> Routing:
-    """The trees of links up, and of the same cables down."""
-    owner = np.concatenate([group, group])
-    both = np.concatenate([link, fabric.reverse(link)])
+    # The trees of links up, and of the same cables down.
+    up_links = np.concatenate(links)
+    owner, both = np.concatenate(2 * owners), np.concatenate([up_links, fabric.reverse(up_links)])
     order = np.lexsort((both, owner))
     start = np.searchsorted(owner[order], np.arange(int(group.max(initial=-1)) + 2))
-    routes = Routes(start, both[order], np.concatenate([fraction, fraction])[order])
+    routes = Routes(start, both[order], np.concatenate(2 * fractions)[order])
     return Routing(routes, fabric.capacity_Bps, routes.counts(fabric.n_links))
 
 
@@ -232,7 +225,7 @@ _MOST_HOPS = 100_000_000
 """Flow and link pairs held at once: about 2 GB."""
 
 
-def sprayed(fabric: Clos, flows: Flows, where: Hops) -> Routing:
+def spray(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     """Flows spread evenly over the paths that are left.
 
     Without failures all uplinks of a leaf carry the same, so that they are one channel of
@@ -250,23 +243,16 @@ def sprayed(fabric: Clos, flows: Flows, where: Hops) -> Routing:
 
 def _over_bundles(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     """Channels are layer by layer; one per host, per leaf or per pod."""
-    sizes = {"host": 1, "leaf": fabric.n_uplinks, "spine": fabric.n_spines * fabric.n_core_links}
-    tier = {"spine_down": "leaf", "core_down": "spine"}
-    source = {"host_up": flows.src, "leaf_up": where.src_leaf, "spine_up": where.src_pod}
-    target = {"host_down": flows.dst, "spine_down": where.dst_leaf, "core_down": where.dst_pod}
-    used = {"leaf": where.leaves_leaf, "spine": where.leaves_pod}
-    columns, capacity, bundle, start = [], [], [], 0
-    for layer in fabric.layers:
-        name = tier.get(layer.name, layer.name.split("_")[0])
-        end = (source | target)[layer.name]
-        columns.append(np.where(used.get(name, True), start + end, -1))
-        n = layer.n_links // sizes[name]
-        capacity.append(fabric.capacity_Bps[layer.links].reshape(n, -1).sum(axis=1))
-        bundle.append(np.full(n, sizes[name]))
-        start += n
-    routes = single_paths(np.stack(columns, axis=1))
-    n_links = np.concatenate(bundle)
-    counts = np.repeat(routes.counts(start) / n_links, n_links)
+    n_owners = [layer.n_owners for layer in fabric.layers]
+    n_links = np.repeat([layer.n_links // layer.n_owners for layer in fabric.layers], n_owners)
+    channel = np.repeat(np.arange(n_links.size), n_links)
+    links = with_host_links(fabric, flows, where.first)
+    routes = single_paths(np.where(links < 0, -1, channel[links]))
+    capacity = [
+        fabric.capacity_Bps[layer.links].reshape(layer.n_owners, -1).sum(axis=1)
+        for layer in fabric.layers
+    ]
+    counts = np.repeat(routes.counts(n_links.size) / n_links, n_links)
     return Routing(routes, np.concatenate(capacity), counts)
 
 
@@ -277,7 +263,8 @@ def _over_live_links(fabric: Clos, flows: Flows, where: Hops) -> Routing:
         got = f"got {flows.n_flows:,} flows over {width} links each with failed links"
         fix = "use fewer flows, or another policy"
         raise SpecError(Fault(got, f"expected at most {_MOST_HOPS:,} pairs to spray", fix))
-    parts = [_host_links(fabric, flows)]
+    down, every = fabric.layers[-1].start + flows.dst, np.ones((flows.n_flows, 1))
+    parts = [_part(every, flows.src), _part(every, down)]
     if fabric.n_spines:
         parts += _between_switches(fabric, where)
     flow, link, fraction = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -290,13 +277,6 @@ def _over_live_links(fabric: Clos, flows: Flows, where: Hops) -> Routing:
 _Part = tuple[Indices, Indices, Array]
 
 
-def _host_links(fabric: Clos, flows: Flows) -> _Part:
-    every = np.arange(flows.n_flows)
-    up, down = fabric.layer("host_up").start, fabric.layer("host_down").start
-    links = np.concatenate((up + flows.src, down + flows.dst))
-    return np.concatenate((every, every)), links, np.ones(2 * flows.n_flows)
-
-
 def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     """Shares of the links of each switch layer."""
     live = LiveLinks(fabric)
@@ -306,10 +286,7 @@ def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     # Whole numbers are added, not shares: n times 1/n can be over 1.
     at_spine = _split(by_spine.sum(axis=2), 1)
     down_share = at_spine[:, :, None] * _split(live.tiers.spine_down[where.dst_leaf], 2)
-    parts = [
-        _part(share, fabric.layer("leaf_up").start + where.src_leaf * fabric.n_uplinks),
-        _part(down_share, fabric.layer("spine_down").start + where.dst_leaf * fabric.n_uplinks),
-    ]
+    parts = [_part(share, where.first[:, 0]), _part(down_share, where.first[:, 3])]
     if not fabric.n_cores:
         return parts
     to_core = at_spine * where.leaves_pod[:, None]
@@ -318,12 +295,7 @@ def _between_switches(fabric: Clos, where: Hops) -> list[_Part]:
     up_share = to_core[:, :, None, None] * _split(up, 2, 3)
     at_core = to_core[:, :, None] * _split(up.sum(axis=3), 2)
     back_share = at_core[:, :, :, None] * _split(back, 3)
-    n_per_pod = fabric.n_spines * fabric.n_core_links
-    return [
-        *parts,
-        _part(up_share, fabric.layer("spine_up").start + where.src_pod * n_per_pod),
-        _part(back_share, fabric.layer("core_down").start + where.dst_pod * n_per_pod),
-    ]
+    return [*parts, _part(up_share, where.first[:, 1]), _part(back_share, where.first[:, 2])]
 
 
 def _split(links: NDArray[np.generic], *axes: int) -> Array:
@@ -395,8 +367,8 @@ class Router:
             return found.counts
         return _counts(links_of(self.fabric, self.flows, found, self.where), self.fabric)
 
-    def sprayed(self) -> Routing:
-        """The ideal: the same flows, sprayed."""
+    def ideal_routing(self) -> Routing:
+        """The ideal: the same flows, every packet sprayed."""
         return Router(self.fabric, self.flows, Policy("spray")).routing(seed=0)
 
     def _found(self, seed: int) -> tuple[Choice | Routing, float | None]:
@@ -442,27 +414,26 @@ def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:
     n_cores = max(fabric.n_cores, 1)
     spine = np.where(where.leaves_pod, flows.via // n_cores, flows.via)
     core = flows.via % n_cores
-    none = np.full(flows.n_flows, -1, dtype=np.int64)
-    up_bundle = where.src_leaf * fabric.n_spines + spine
-    down_bundle = where.dst_leaf * fabric.n_spines + spine
     inside, between = where.leaves_leaf, where.leaves_pod
-    turn = _turns(up_bundle, inside) % fabric.n_parallel
-    down_turn = _turns(down_bundle, inside) % fabric.n_parallel
-    chosen = Choice(
-        uplink=np.where(inside, spine * fabric.n_parallel + turn, -1),
-        core_link=none,
-        core_down=none,
-        spine_down=np.where(inside, down_turn, -1),
+    bundles = (
+        (where.src_leaf * fabric.n_spines + spine, inside, fabric.n_parallel),
+        ((where.src_pod * fabric.n_spines + spine) * n_cores + core, between, fabric.core_parallel),
+        ((where.dst_pod * fabric.n_spines + spine) * n_cores + core, between, fabric.core_parallel),
+        (where.dst_leaf * fabric.n_spines + spine, inside, fabric.n_parallel),
     )
-    if fabric.n_cores:
-        up = (where.src_pod * fabric.n_spines + spine) * n_cores + core
-        down = (where.dst_pod * fabric.n_spines + spine) * n_cores + core
-        core_turn = _turns(up, between) % fabric.core_parallel
-        chosen = chosen._replace(
-            core_link=np.where(between, core * fabric.core_parallel + core_turn, -1),
-            core_down=np.where(between, _turns(down, between) % fabric.core_parallel, -1),
-        )
-    _check_live(fabric, flows, chosen, where)
+    up, core_up, core_down, down = (_turns(key, used) % n for key, used, n in bundles)
+    links = (spine * fabric.n_parallel + up, core * fabric.core_parallel + core_up, core_down, down)
+    used = (inside, between, between, inside)
+    chosen = Choice(*(np.where(mask, one, -1) for mask, one in zip(used, links, strict=True)))
+    if fabric.failed.size:
+        crossed = links_of(fabric, flows, chosen, where)
+        dead = (crossed >= 0) & ~fabric.alive[crossed]
+        if dead.any():
+            i, layer = (int(x[0]) for x in np.nonzero(dead))
+            got = f"got a path pinned to {fabric.link_name(int(crossed[i, layer]))}, which failed"
+            fix = "pin it elsewhere"
+            fault = Fault(got, "expected links that work", fix, f"flow {i}", subject=(i,))
+            raise Disconnected(fault)
     return chosen
 
 
@@ -491,15 +462,3 @@ def with_vias(fabric: Clos, flows: Flows) -> Flows:
 def _turns(bundle: Indices, used: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Indices:
     """How many flows before each one use the same bundle."""
     return ranks(np.where(used, bundle, -1))
-
-
-def _check_live(fabric: Clos, flows: Flows, chosen: Choice, where: Hops) -> None:
-    if not fabric.failed.size:
-        return
-    links = links_of(fabric, flows, chosen, where)
-    dead = (links >= 0) & ~fabric.alive[links]
-    if dead.any():
-        i, layer = (int(x[0]) for x in np.nonzero(dead))
-        got = f"got a path pinned to {fabric.link_name(int(links[i, layer]))}, which failed"
-        fix = "pin it elsewhere"
-        raise Disconnected(Fault(got, "expected links that work", fix, f"flow {i}", subject=(i,)))

@@ -104,7 +104,7 @@ def leaf_spine(seed: int, n_flows: int, n_leaves: int, n_hosts: int) -> tuple[Ro
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("is_mixed", [False, True])
 def test_a_leaf_spine_with_more_flows_than_a_block(seed: int, is_mixed: bool) -> None:
-    n_flows = _rates_kernel.BLOCK + 44
+    n_flows = _rates_kernel._BLOCK + 44
     routes, capacity = leaf_spine(seed, n_flows, 6, 4)
     rng = np.random.default_rng(seed)
     size_bytes = rng.uniform(1, 100, n_flows) if is_mixed else np.ones(n_flows)

@@ -53,7 +53,7 @@ def test_bundles_and_links_one_by_one_are_the_same(data: st.DataObject) -> None:
     """A failed link that no flow needs turns bundles into single links, and nothing else."""
     fabric = data.draw(plain_clos.fabrics())
     flows = data.draw(flows_on(fabric, max_flows=25))
-    by_bundle = spray.sprayed(fabric, flows, Router(fabric, flows, Policy("spray")).where)
+    by_bundle = spray.spray(fabric, flows, Router(fabric, flows, Policy("spray")).where)
     by_link = spray._over_live_links(fabric, flows, Router(fabric, flows, Policy("spray")).where)
     np.testing.assert_allclose(by_bundle.counts, by_link.counts, rtol=1e-9, atol=1e-12)
     rates = [max_min_rates(one.routes, one.capacity_Bps) for one in (by_bundle, by_link)]

@@ -21,15 +21,17 @@ flow ends when it is due, so none is almost finished for ever.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.routing.kernels import kept, part
+from libra_planner.routing.routes import Routes
 
 _ENDED, _FIXED, _OPEN = 0, 1, 2
-BLOCK = 256
+_BLOCK = 256
 """Flows that share one entry in the search for the next end."""
 _SAME_TIME = 1e-12
 """Flows that are due within this part of the time end together."""
@@ -37,42 +39,59 @@ _SAME_LEVEL = 1e-9
 """Levels this close below r are filled again too: more work than needed, never less."""
 
 
-class _State(NamedTuple):
-    """All arrays of a filling. Flows are f, links are j, hops and rows are pairs of them.
+_State = namedtuple(
+    "_State",
+    "start link fraction row_start row_end row_flow row_fraction status rate_Bps due_s finish_s"
+    " block_due_s block_stale capacity_Bps room_Bps weight n_open queued queue heap key tally",
+)
+"""All arrays of a filling. Flows are f, links are j, hops and rows are pairs of them.
 
-    Flow to links: ``start, link, fraction``. Link to flows: ``row_start, row_end, row_flow,
-    row_fraction``; these lose their ended flows when they are read. By flow: ``status``,
-    ``rate_Bps``, ``due_s`` (when it ends if rates stay; infinite once it has), ``finish_s``. By
-    block of flows: ``block_due_s``, the least of it, unless ``block_stale``. By link:
-    ``capacity_Bps, room_Bps, weight, n_open``, ``queued`` (the last event it was queued in).
-    ``queue`` and ``heap`` hold links, ``key`` the levels of the heap. ``tally``: see below.
-    """
-
-    start: NDArray[np.int64]
-    link: NDArray[np.int32]
-    fraction: NDArray[np.float64]
-    row_start: NDArray[np.int64]
-    row_end: NDArray[np.int64]
-    row_flow: NDArray[np.int32]
-    row_fraction: NDArray[np.float64]
-    status: NDArray[np.int8]
-    rate_Bps: NDArray[np.float64]
-    due_s: NDArray[np.float64]
-    finish_s: NDArray[np.float64]
-    block_due_s: NDArray[np.float64]
-    block_stale: NDArray[np.bool_]
-    capacity_Bps: NDArray[np.float64]
-    room_Bps: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    n_open: NDArray[np.int32]
-    queued: NDArray[np.int64]
-    queue: NDArray[np.int32]
-    heap: NDArray[np.int32]
-    key: NDArray[np.float64]
-    tally: NDArray[np.int64]
-
+Flow to links: ``start, link, fraction``. Link to flows: ``row_start, row_end, row_flow,
+row_fraction``; these lose their ended flows when they are read. By flow: ``status``,
+``rate_Bps``, ``due_s`` (when it ends if rates stay; infinite once it has), ``finish_s``. By
+block of flows: ``block_due_s``, the least of it, unless ``block_stale``. By link:
+``capacity_Bps, room_Bps, weight, n_open``, ``queued`` (the last event it was queued in).
+``queue`` and ``heap`` hold links, ``key`` the levels of the heap. ``tally``: see below.
+"""
 
 _EVENTS, _N_ENDED, _WORK = 0, 1, 2
+
+
+def empty_state(
+    routes: Routes, capacities: NDArray[np.float64], sizes: NDArray[np.float64]
+) -> _State:
+    """Arrays for the kernel: flows that have bytes and hops take part, the others have ended.
+
+    They begin with a rate of 1 byte/s and are due accordingly, which the first filling corrects.
+    """
+    n_flows, n_links, n_hops = routes.n_flows, len(capacities), len(routes.link)
+    n_blocks = -(-n_flows // _BLOCK)
+    has_hops = np.diff(routes.start) > 0
+    takes_part = has_hops & (sizes > 0)
+    return _State(
+        start=routes.start.astype(np.int64),
+        link=routes.link.astype(np.int32),
+        fraction=routes.fraction.astype(np.float64),
+        row_start=np.zeros(n_links + 1, dtype=np.int64),
+        row_end=np.zeros(n_links, dtype=np.int64),
+        row_flow=np.empty(n_hops, dtype=np.int32),
+        row_fraction=np.empty(n_hops),
+        status=takes_part.astype(np.int8),
+        rate_Bps=np.where(has_hops, 1.0, np.inf),
+        due_s=np.where(takes_part, sizes, np.inf),
+        finish_s=np.where(takes_part, np.inf, 0.0),
+        block_due_s=np.empty(n_blocks),
+        block_stale=np.ones(n_blocks, dtype=np.bool_),
+        capacity_Bps=capacities,
+        room_Bps=np.empty(n_links),
+        weight=np.empty(n_links),
+        n_open=np.empty(n_links, dtype=np.int32),
+        queued=np.empty(n_links, dtype=np.int64),
+        queue=np.empty(n_links, dtype=np.int32),
+        heap=np.empty(n_links, dtype=np.int32),
+        key=np.empty(n_links + 1),
+        tally=np.zeros(3, dtype=np.int64),
+    )
 
 
 @part
@@ -160,7 +179,7 @@ def _fix(s: _State, f: int, level_Bps: float, now_s: float) -> None:
     if level_Bps != old_Bps:
         s.rate_Bps[f] = level_Bps
         s.due_s[f] = now_s + (s.due_s[f] - now_s) * (old_Bps / level_Bps)
-        s.block_stale[f // BLOCK] = True
+        s.block_stale[f // _BLOCK] = True
     for hop in range(s.start[f], s.start[f + 1]):
         j = s.link[hop]
         s.room_Bps[j] -= s.fraction[hop] * level_Bps
@@ -196,7 +215,7 @@ def _next_end_s(s: _State) -> float:
     for block in range(len(s.block_due_s)):
         if s.block_stale[block]:
             least = np.inf
-            for f in range(block * BLOCK, min((block + 1) * BLOCK, len(s.due_s))):
+            for f in range(block * _BLOCK, min((block + 1) * _BLOCK, len(s.due_s))):
                 least = min(least, s.due_s[f])
             s.block_due_s[block] = least
             s.block_stale[block] = False
@@ -212,7 +231,7 @@ def _end_flows(s: _State, now_s: float) -> tuple[int, float]:
     for block in range(len(s.block_due_s)):
         if s.block_due_s[block] <= last_s:
             s.block_stale[block] = True
-            for f in range(block * BLOCK, min((block + 1) * BLOCK, len(s.due_s))):
+            for f in range(block * _BLOCK, min((block + 1) * _BLOCK, len(s.due_s))):
                 if s.due_s[f] <= last_s:
                     s.status[f], s.due_s[f], s.finish_s[f] = _ENDED, np.inf, now_s
                     s.tally[_N_ENDED] += 1
