@@ -11,7 +11,7 @@ import numpy as np
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import placed_npus
-from libra_planner.errors import Disconnected, Fault, SpecError
+from libra_planner.errors import Disconnected, Fault, SpecError, refuse
 from libra_planner.fabric.clos import (
     Array,
     Clos,
@@ -259,8 +259,7 @@ def shared_fabric(
         For jobs that cannot share a fabric, in-network reduction on what they share, or a
         fabric that cannot be built; for plans that say different things of it.
     """
-    if faults := list(_unlike(problems, bandwidths_Bps)):
-        raise SpecError(*faults)
+    refuse(_unlike(problems, bandwidths_Bps))
     sizes = [problem.topology.sizes[-1] for problem in problems]
     first = problems[0].topology
     outer = replace(first.dimensions[-1], size=sum(sizes))

@@ -140,19 +140,17 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
         return DimensionParts(built.label, built.tier)
     n_nics = int(built.port_of_npu.size)
     if built.settings.one_switch:
-        return _scale_up_parts(built, fabric, n_nics)
+        # One switch for each group, reached from the NPUs' own ports without optics (C14).
+        switch = SwitchParts("switch", fabric.total_leaves, n_nics, 0)
+        cables = CableParts(NPU_SWITCH, n_nics, fabric.host_Bps, 0)
+        return DimensionParts(built.label, built.tier, 0, (switch,), (cables,))
     no_optics = {built.label, built.tier} & set(copper)
     kinds = (HOST_LEAF, LEAF_SPINE, SPINE_CORE) if no_optics else copper
-    joined = cable_parts(fabric, n_nics, kinds)
+    cabled = cable_parts(fabric, n_nics, kinds)
     if leaves_in_racks(built):
-        joined = (replace(joined[0], n_optics=0, in_rack=True), *joined[1:])
-    return DimensionParts(
-        built.label,
-        built.tier,
-        n_nics,
-        switch_parts(fabric, built.settings.switch_radix, n_nics),
-        joined,
-    )
+        cabled = (replace(cabled[0], n_optics=0, in_rack=True), *cabled[1:])
+    switches = switch_parts(fabric, built.settings.switch_radix, n_nics)
+    return DimensionParts(built.label, built.tier, n_nics, switches, cabled)
 
 
 def leaves_in_racks(built: RealizedDimension) -> bool:
@@ -172,21 +170,13 @@ def leaves_in_racks(built: RealizedDimension) -> bool:
     [False, False, True, False, True]
     """
     settings, fabric = built.settings, built.fabric
-    if settings is None or settings.wiring != TOP_OF_RACK or not isinstance(fabric, Clos):
-        return False
-    if settings.npus_per_rack is None:
+    n_per_rack = settings and settings.wiring == TOP_OF_RACK and settings.npus_per_rack
+    if not n_per_rack or not isinstance(fabric, Clos):
         return False
     leaf = fabric.leaf_of(built.port_of_npu)
-    rack = np.arange(len(leaf)) // settings.npus_per_rack
+    rack = np.arange(len(leaf)) // n_per_rack
     pairs = np.unique(leaf * (int(rack[-1]) + 1) + rack[:, None])
     return pairs.size == np.unique(leaf).size
-
-
-def _scale_up_parts(built: RealizedDimension, fabric: Clos, n_ports: int) -> DimensionParts:
-    """One switch for each group, reached from the NPUs' own ports without optics (C14)."""
-    switches = SwitchParts("switch", fabric.total_leaves, n_ports, 0)
-    cables = CableParts(NPU_SWITCH, n_ports, fabric.host_Bps, 0)
-    return DimensionParts(built.label, built.tier, 0, (switches,), (cables,))
 
 
 def switch_parts(fabric: Clos, switch_radix: int, n_hosts: int) -> tuple[SwitchParts, ...]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import DirectBlock
@@ -45,7 +44,6 @@ class Direct:
     n_hosts : NPUs of the cluster.
     n_inner : NPUs of all inner dimensions together; neighbours lie so many numbers apart.
     bandwidth_Bps : B, what one NPU injects, byte/s.
-    failed : links that are down.
 
     Raises
     ------
@@ -65,7 +63,6 @@ class Direct:
     n_hosts: int
     n_inner: int = 1
     bandwidth_Bps: float = 0.0
-    failed: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64), compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.block, DirectBlock):
@@ -103,27 +100,14 @@ class Direct:
         numbers = self.block.link_layers(self.size)
         starts = np.cumsum([0, *numbers.values()]).tolist()
         return tuple(
-            Layer(name, start * self.n_hosts, n * self.n_hosts, 1, True)
+            Layer(name, start * self.n_hosts, n * self.n_hosts)
             for (name, n), start in zip(numbers.items(), starts, strict=False)
         )
 
-    def layer(self, name: str) -> Layer:
-        """The layer of a name."""
-        return next(layer for layer in self.layers if layer.name == name)
-
-    @cached_property
+    @property
     def capacity_Bps(self) -> Array:
-        """Bandwidth of each link, shape (n_links,); 0 for failed ones."""
-        capacity = np.full(self.n_links, self.link_Bps)
-        capacity[self.failed] = 0.0
-        return capacity
-
-    @cached_property
-    def alive(self) -> NDArray[np.bool_]:
-        """Which links work, shape (n_links,)."""
-        alive = np.ones(self.n_links, dtype=np.bool_)
-        alive[self.failed] = False
-        return alive
+        """Bandwidth of each link, shape (n_links,)."""
+        return np.full(self.n_links, self.link_Bps)
 
     def link_name(self, link: int) -> str:
         """Name of a link, such as ``NPU 2 -> NPU 4``."""
@@ -283,19 +267,14 @@ def _dimension(
     if asked_Bps == 0:
         return RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings)
     if settings is None:
-        direct = _direct(topology, dim, asked_Bps)
+        block, n_inner = topology.dimensions[dim].block, math.prod(topology.sizes[:dim])
+        if not isinstance(block, DirectBlock):
+            raise SpecError(Fault("got no settings", f"expected those of a {block.about}"))
+        direct = Direct(block, topology.sizes[dim], n_npus, n_inner, asked_Bps)
         return RealizedDimension(label, tier, asked_Bps, asked_Bps, direct, everyone)
     clos, port_of_npu = switch_fabric(topology, dim, asked_Bps, settings)
     realised_Bps = port_of_npu.shape[1] * clos.host_Bps
     return RealizedDimension(label, tier, asked_Bps, realised_Bps, clos, port_of_npu, settings)
-
-
-def _direct(topology: Topology, dim: int, bandwidth_Bps: float) -> Direct:
-    dimension = topology.dimensions[dim]
-    if not isinstance(dimension.block, DirectBlock):
-        raise SpecError(Fault("got no settings", f"expected those of a {dimension.block.about}"))
-    n_inner = math.prod(topology.sizes[:dim])
-    return Direct(dimension.block, dimension.size, topology.n_npus, n_inner, bandwidth_Bps)
 
 
 def _check_size(n_links: int) -> None:
@@ -350,7 +329,12 @@ def switch_fabric(
     n_rails = n_inner if settings.wiring == RAIL_OPTIMIZED else 1
     hosts_per_rail = n_npus * n_nics // (n_planes * n_rails)
     shape = plane_shape(settings, hosts_per_rail, n_rails)
-    plane, rail, place = _seats(topology, dim, settings.wiring)
+    npu = np.arange(n_npus)
+    rail, place, plane = np.zeros_like(npu), npu, np.zeros_like(npu)
+    if settings.wiring == RAIL:
+        plane, place = group_of_npu(topology, dim), npu // n_inner % topology.sizes[dim]
+    elif settings.wiring == RAIL_OPTIMIZED:
+        place, rail = npu // n_inner, npu % n_inner
     if shape.n_rails == 1 and n_rails > 1:  # One switch holds all rails.
         place, rail = rail * (n_npus // n_inner) + place, np.zeros_like(rail)
         hosts_per_rail *= n_rails
@@ -362,10 +346,9 @@ def switch_fabric(
         **counts, host_Bps=speed_Bps, uplink_Bps=speed_Bps, core_Bps=speed_Bps, n_planes=n_planes
     )
     _check_size(clos.n_links)
-    lost = settings.n_failed_links, settings.n_failed_spines
-    if any(lost):
-        seed = settings.failure_seed + dim
-        clos = fail(clos, n_links=lost[0], n_spines=lost[1], seed=seed)
+    n_links, n_spines = settings.n_failed_links, settings.n_failed_spines
+    if n_links or n_spines:
+        clos = fail(clos, n_links=n_links, n_spines=n_spines, seed=settings.failure_seed + dim)
     return clos, plane[:, None] * per_plane + port
 
 
@@ -379,19 +362,6 @@ def group_of_npu(topology: Topology, dim: int) -> Indices:
     npu = np.arange(topology.n_npus)
     n_inner, size = math.prod(topology.sizes[:dim]), topology.sizes[dim]
     return npu // (n_inner * size) * n_inner + npu % n_inner
-
-
-def _seats(topology: Topology, dim: int, wiring: str) -> tuple[Indices, Indices, Indices]:
-    """Plane of each NPU, rail there, and place among the NPUs of that rail."""
-    npu = np.arange(topology.n_npus)
-    n_inner, size = math.prod(topology.sizes[:dim]), topology.sizes[dim]
-    inner, outer = npu % n_inner, npu // n_inner
-    nothing = np.zeros_like(npu)
-    if wiring == RAIL:
-        return group_of_npu(topology, dim), nothing, outer % size
-    if wiring == RAIL_OPTIMIZED:
-        return nothing, inner, outer
-    return nothing, nothing, npu
 
 
 def _port(shape: Shape, hosts_per_rail: int, rail: Indices, host: Indices) -> Indices:
@@ -445,20 +415,13 @@ def sharing(topology: Topology, dim: int, built: RealizedDimension) -> Sharing |
         return None
     group = group_of_npu(topology, dim)
     n_groups = int(group.max()) + 1
-    places = {LEAF: fabric.leaf_of(built.port_of_npu)}
-    if fabric.n_cores:
-        places[POD] = fabric.pod_of(built.port_of_npu)
-    for where, place in places.items():
-        n_sharing = _most_groups(place, group, n_groups)
+    places = ((LEAF, fabric.leaf_of), (POD, fabric.pod_of))
+    for where, place_of in places if fabric.n_cores else places[:1]:
+        pairs = np.unique(place_of(built.port_of_npu) * n_groups + group[:, None])
+        n_sharing = int(np.bincount(pairs // n_groups).max())
         if n_sharing > 1:
             return Sharing(where, n_sharing, n_groups)
     return None
-
-
-def _most_groups(place: Indices, group: Indices, n_groups: int) -> int:
-    """Most groups at one place; ``place`` of each NPU's ports, shape (n_npus, n_nics)."""
-    pairs = np.unique(place * n_groups + group[:, None])
-    return int(np.bincount(pairs // n_groups).max())
 
 
 _100G_BPS, _400G_BPS, _NVLINK_BPS = 12.5e9, 50e9, 450e9
@@ -560,11 +523,11 @@ def preset_design(name: str) -> RealizedDesign:
     """
     chosen = preset(name)
     topology = parse_topology(chosen.topology)
-    switches = tuple(
-        chosen.settings if dimension.block.is_switched else None
-        for dimension in topology.dimensions
+    design = Realization(
+        tuple(chosen.settings if one.block.is_switched else None for one in topology.dimensions),
+        notes=chosen.notes,
     )
-    return realize(topology, chosen.bandwidth_Bps, Realization(switches, notes=chosen.notes))
+    return realize(topology, chosen.bandwidth_Bps, design)
 
 
 def preset_fabric(name: str) -> Clos:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import BLOCKS, Block
@@ -365,19 +366,17 @@ def _too_many(settings: SwitchSettings, n_hosts: int) -> Fault:
     return Fault(got, f"expected what three tiers join, {at_most}", fix, "switch_radix")
 
 
-def _n_uplinks(settings: SwitchSettings, hosts_per_leaf: int) -> int:
-    """Uplinks that a leaf needs, in whole bundles where parallel links are given."""
-    needed, bundle = ceil_ratio(hosts_per_leaf, settings.oversubscription), settings.n_parallel or 1
-    return -(-needed // bundle) * bundle
+def _n_uplinks(settings: SwitchSettings, hosts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Uplinks that a leaf of so many hosts needs, in whole bundles of given parallel links."""
+    bundle = settings.n_parallel or 1
+    needed = np.ceil(hosts / settings.oversubscription * (1 - _ROUNDING))
+    return np.ceil(np.maximum(needed, 1) / bundle) * bundle
 
 
 def _most_hosts_per_leaf(settings: SwitchSettings) -> int:
     """Hosts of a leaf whose remaining ports suffice for its uplinks; 0 if none do."""
     hosts = np.arange(1, settings.switch_radix)
-    bundle = settings.n_parallel or 1
-    needed = np.ceil(hosts / settings.oversubscription * (1 - _ROUNDING))
-    uplinks = np.ceil(needed / bundle) * bundle
-    return int(np.count_nonzero(hosts + uplinks <= settings.switch_radix))
+    return int(np.count_nonzero(hosts + _n_uplinks(settings, hosts) <= settings.switch_radix))
 
 
 def spread(
@@ -425,10 +424,7 @@ def _leaf_spine(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> 
         n_leaves = leaves_per_rail * n_rails
         if n_leaves > settings.switch_radix or (best and n_leaves >= best.n_switches):
             break
-        hosts = -(-hosts_per_rail // leaves_per_rail)
-        upper = _spines(settings, hosts, n_leaves, n_ports=settings.switch_radix)
-        shape = upper and Shape(hosts, n_leaves, *upper, n_rails=n_rails)
-        best = _better(best, shape)
+        best = _better(best, _pods(settings, hosts_per_rail, n_rails, (1, n_leaves)))
     return best
 
 
@@ -436,14 +432,6 @@ def _better(best: Shape | None, shape: Shape | None) -> Shape | None:
     if best is None or shape is None:
         return best or shape
     return shape if shape.n_switches < best.n_switches else best
-
-
-def _spines(
-    settings: SwitchSettings, hosts: int, n_leaves: int, *, n_ports: int
-) -> tuple[int, int] | None:
-    """Spines over so many leaves, and links to each."""
-    n_up, n_free = _n_uplinks(settings, hosts), settings.switch_radix - hosts
-    return spread(n_leaves, n_up, n_free=n_free, n_ports=n_ports, n_parallel=settings.n_parallel)
 
 
 def _three_tiers(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape | None:
@@ -470,9 +458,12 @@ def _pods(
     n_pods, n_leaves = pods
     radix = settings.switch_radix
     hosts = -(-hosts_per_rail // (n_pods * n_leaves // n_rails))
-    spines = _spines(settings, hosts, n_leaves, n_ports=radix // 2)
-    if spines is None:
-        return None
+    n_ports = radix if n_pods == 1 else radix // 2
+    n_up, n_free = int(_n_uplinks(settings, np.array(hosts))), radix - hosts
+    parallel = settings.n_parallel
+    spines = spread(n_leaves, n_up, n_free=n_free, n_ports=n_ports, n_parallel=parallel)
+    if spines is None or n_pods == 1:
+        return spines and Shape(hosts, n_leaves, *spines, n_rails=n_rails)
     down = n_leaves * spines[1]
     cores = spread(n_pods, down, n_free=radix - down, n_ports=radix)
     return cores and Shape(hosts, n_leaves, *spines, n_pods, *cores, n_rails=n_rails)
@@ -489,7 +480,8 @@ def _given(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape
     if leaves == 1:  # Spines would join nothing.
         _check_ports(settings, f"a switch with {hosts:,} endpoints", hosts)
         return Shape(hosts)
-    n_up, n_spines, parallel = _n_uplinks(settings, hosts), settings.n_spines, settings.n_parallel
+    n_up, parallel = int(_n_uplinks(settings, np.array(hosts))), settings.n_parallel
+    n_spines = settings.n_spines
     if n_spines is None:
         free, found = radix - hosts, None
         if free > 0:

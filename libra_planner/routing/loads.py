@@ -59,20 +59,15 @@ def fim_floor_percent(
     share = np.ones(group.size) if capacity is None else np.asarray(capacity, float)
     group, share = group[share > 0], share[share > 0]
     links = np.bincount(group, minlength=links.size)
-    _check_reachable(flows, links)
+    stranded = np.flatnonzero((flows > 0) & (links == 0))
+    if stranded.size:
+        got = f"group {stranded[0]} has {flows[stranded[0]]} flows and no link that works"
+        raise SpecError(Fault(got, "expected a link for every group with flows"))
     if flows.sum() == 0:
         return float("nan")
     if np.ptp(share) == 0:
         return _equal_floor_percent(flows, links)
     return _weighted_floor_percent(flows, group, share / share.sum())
-
-
-def _check_reachable(demand: _I64, n_links: _I64) -> None:
-    stranded = np.flatnonzero((demand > 0) & (n_links == 0))
-    if stranded.size:
-        first = stranded[0]
-        got = f"group {first} has {demand[first]} flows and no link that works"
-        raise SpecError(Fault(got, "expected a link for every group with flows"))
 
 
 def _equal_floor_percent(demand: _I64, n_links: _I64) -> float:
@@ -109,16 +104,6 @@ def _weighted_floor_percent(demand: _I64, group: _I64, share: _F64) -> float:
     before -= before[np.searchsorted(owner, owner)]
     placed = np.clip(demand[owner] - before, 0, room)
     return float(100 * (1 + (placed * slope).sum() / group.size))
-
-
-__all__ = [
-    "Distribution",
-    "distribution",
-    "fim_floor_percent",
-    "fim_percent",
-    "max_over_mean",
-    "overall_fim_percent",
-]
 
 
 @dataclass(frozen=True)
