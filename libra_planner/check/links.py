@@ -335,27 +335,22 @@ class LinkCheck:
     def _slowdown(self, run: Run, name: str) -> Slowdown:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
         pairs = tuple((one.collective, one.group) for one in self.problem.step.communications)
-        return Slowdown(
-            communications=pairs,
-            factors=tuple(tuple(self._factors(run, name, *pair).tolist()) for pair in pairs),
-            algorithms=tuple(self._algorithms(*pair) for pair in pairs),
-        )
+        ways = [self._run_as(run, name, *pair) for pair in pairs]
+        return Slowdown(pairs, tuple(one for one, _ in ways), tuple(one for _, one in ways))
 
-    def _factors(self, run: Run, name: str, collective: Collective, group: Group) -> Array:
+    def _run_as(
+        self, run: Run, name: str, collective: Collective, group: Group
+    ) -> tuple[tuple[float, ...], tuple[Algorithm | None, ...]]:
+        """A collective's factors, and algorithms, ``None`` for the usual one, by dimension."""
         factors = np.ones(self.problem.topology.n_dims)
         if self.problem.step.model.n_chunks is None:  # The pipelined model has real links already.
             factors = real_link_slowdown(collective, group, self.problem.topology, with_hops=True)
+        named = list(self.network.for_kind(collective.kind).algorithms)
         for dim in self.switched(group):
             key = self.key(collective, group, dim)
             factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
-        return factors
-
-    def _algorithms(self, collective: Collective, group: Group) -> tuple[Algorithm | None, ...]:
-        """What a collective runs in each dimension; ``None`` for the usual one."""
-        named = list(self.network.for_kind(collective.kind).algorithms)
-        for dim in self.switched(group):
-            named[dim] = self.key(collective, group, dim)[2]
-        return tuple(named)
+            named[dim] = key[2]
+        return tuple(factors.tolist()), tuple(named)
 
     def step_time_s(self, slowdown: Slowdown) -> float:
         """Step time of the whole links with collectives slowed down."""

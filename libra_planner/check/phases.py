@@ -15,8 +15,7 @@ from libra_planner.check.report import (
     LayerReport,
     finish_s_of,
     ideal_makespan_s,
-    layer_reports,
-    overall_imbalance,
+    imbalances,
 )
 from libra_planner.check.traffic import (
     Members,
@@ -290,25 +289,20 @@ class LinkPhase(Members):
         placed = (*self.key, seed if self.is_placed_at_random else 0)
         for name, share, own in self.flows(seed):
             flows = own if self.background is None else all_flows(own, self.background)
-            router, routing = self._routed(flows, policy, seed)
+            router, routing = self._routing(flows, policy, seed)
             fabric = self.unit_fabric
             alone = router if self.background is None else Router(fabric, own, policy)
-            whole = policy.kind.keeps_flows_whole
-            layers = layer_reports(fabric, routing.counts, whole_flows=whole)
-            fim, floor = overall_imbalance(fabric, layers, routing.counts)
             yield RoundReport(
                 name=name,
                 share=share,
                 n_flows=own.n_flows,
                 time_s=float(finish_s_of(routing, flows)[: own.n_flows].max()),
                 ideal_s=memo.of((*placed, name), partial(ideal_makespan_s, alone)),
-                layers=layers,
-                fim_percent=fim,
-                fim_floor_percent=floor,
+                **imbalances(fabric, routing.counts, policy),
                 gap=routing.gap,
             )
 
-    def _routed(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
+    def _routing(self, flows: Flows, policy: Policy, seed: int) -> tuple[Router, Routing]:
         """The flows' paths; those that failures cut off are named by their NPUs."""
         try:
             if self.fabric.failed.size:
@@ -337,10 +331,14 @@ class LinkPhase(Members):
             root = _roots(fabric, host, group, policy, seed)
             trees = reduction_trees(fabric, host, group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
-        layers = layer_reports(fabric, trees.counts, whole_flows=policy.kind.keeps_flows_whole)
-        fim, floor = overall_imbalance(fabric, layers, trees.counts)
-        n_groups = even.routes.n_flows
-        return RoundReport("trees", 1.0, n_groups, 1 / rate, 1 / best, layers, fim, floor)
+        return RoundReport(
+            name="trees",
+            share=1.0,
+            n_flows=even.routes.n_flows,
+            time_s=1 / rate,
+            ideal_s=1 / best,
+            **imbalances(fabric, trees.counts, policy),
+        )
 
 
 def _roots(fabric: Clos, host: Indices, group: Indices, policy: Policy, seed: int) -> Indices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -127,8 +127,6 @@ def flow_report(
     """
     router = Router(fabric, flows, policy)
     routing = router.routing(seed)
-    layers = layer_reports(fabric, routing.counts, whole_flows=policy.kind.keeps_flows_whole)
-    overall, floor = overall_imbalance(fabric, layers, routing.counts)
     rate = finish = np.zeros(0)
     makespan = ideal = _NAN
     if with_rates:
@@ -139,9 +137,7 @@ def flow_report(
         policy=policy,
         seed=seed,
         n_flows=flows.n_flows,
-        layers=layers,
-        fim_percent=overall,
-        fim_floor_percent=floor,
+        **imbalances(fabric, routing.counts, policy),
         makespan_s=makespan,
         ideal_makespan_s=ideal,
         rate_Bps=rate,
@@ -162,19 +158,18 @@ def ideal_makespan_s(router: Router) -> float:
     return float(finish_s_of(router.ideal_routing(), router.flows).max(initial=0.0))
 
 
-def layer_reports(
-    fabric: Clos, counts: Array, *, whole_flows: bool = True
-) -> tuple[LayerReport, ...]:
-    """Imbalance of every layer.
+def imbalances(fabric: Clos, counts: Array, policy: Policy) -> dict[str, Any]:
+    """Imbalance of every layer, and over all links between switches, by the reports' names.
 
     Parameters
     ----------
     counts : flows on each link, shape (n_links,).
-    whole_flows : whether all packets of a flow take one path; otherwise there is no floor.
+    policy : there is no floor unless all packets of a flow take one path.
     """
-    return tuple(
-        _layer_report(fabric, layer, counts[layer.links], whole_flows) for layer in fabric.layers
-    )
+    whole = policy.kind.keeps_flows_whole
+    layers = tuple(_layer_report(fabric, x, counts[x.links], whole) for x in fabric.layers)
+    overall = overall_imbalance_percent(fabric, counts)
+    return {"layers": layers, "fim_percent": overall, "fim_floor_percent": mean_floor(layers)}
 
 
 def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) -> LayerReport:
@@ -217,16 +212,11 @@ def unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
     return None if alive.all() else fabric.capacity_Bps[layer.links]
 
 
-def overall_imbalance(
-    fabric: Clos, layers: Sequence[LayerReport], counts: Array
-) -> tuple[float, float]:
-    """FIM over all links between switches, and the mean floor of the layers that are used."""
+def overall_imbalance_percent(fabric: Clos, counts: Array) -> float:
+    """FIM over all links between switches; nan without any."""
     inside = [layer for layer in fabric.layers if not layer.is_host]
-    fim = overall_fim_percent(
-        [counts[layer.links] for layer in inside],
-        [unequal_capacity(fabric, layer) for layer in inside],
-    )
-    return float(fim), mean_floor(layers)
+    loads = [counts[layer.links] for layer in inside]
+    return float(overall_fim_percent(loads, [unequal_capacity(fabric, x) for x in inside]))
 
 
 def mean_floor(layers: Iterable[LayerReport]) -> float:
@@ -307,7 +297,7 @@ def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) 
 
     Host links carry the same flows whatever the seed: their figures are those of the first.
     """
-    by_layer, overall = _layer_figures(first), overall_imbalance(fabric, (), counts)[0]
+    by_layer, overall = _layer_figures(first), overall_imbalance_percent(fabric, counts)
     for i, layer in enumerate(fabric.layers):
         if not layer.is_host:
             n, capacity = counts[layer.links], unequal_capacity(fabric, layer)

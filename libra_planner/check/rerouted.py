@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -96,17 +96,28 @@ def routed_optimum(
         fix = "write group_objective: weighted, or check the design without --routing"
         raise SpecError(Fault(got, "expected weighted: effective times are means", fix))
     listed = None if seeds is None else tuple(seeds)
-    checks = _Checks(problem, policy, traffic, listed)
-    found = [checks.checked(problem)]
+    memo = CheckMemo()  # Checks of one plan's designs share what they route.
+
+    def links(bandwidth_Bps: Array) -> LinkCheck:
+        return link_check(problem, bandwidth_Bps, traffic=traffic, memo=memo)
+
+    def checked(derated: Problem) -> CheckedDesign:
+        solution = solve(derated)
+        bandwidth_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
+        report = links(bandwidth_Bps).report(policy, seeds=listed)
+        return _judged(problem, solution, bandwidth_Bps, report)
+
+    found = [checked(problem)]
     drawn = found[0].check.seeds  # One where its links leave nothing to draw.
-    checks = replace(checks, seeds=tuple(drawn.tolist()) if len(drawn) > 1 else listed)
+    listed = tuple(drawn.tolist()) if len(drawn) > 1 else listed
     converged, stopped = False, ""
     while not converged and len(found) < MAX_ROUNDS:
         if progress is not None:
             progress(len(found))
-        derated = checks.derated(found[-1])
+        check = links(found[-1].bandwidth_Bps)
+        derated = slowed(problem, check.mean_slowdown(policy, seeds=found[-1].check.seeds))
         try:
-            following = checks.checked(derated)
+            following = checked(derated)
         except PlannerError as error:  # Say, a bound that the derated plan cannot meet.
             stopped = str(error)
             break
@@ -118,36 +129,16 @@ def routed_optimum(
     return RoutedOptimum(best, found[0], tuple(found), converged, stopped)
 
 
-@dataclass(frozen=True)
-class _Checks:
-    """Checks of one plan's designs, which share what they route."""
-
-    problem: Problem
-    policy: Policy
-    traffic: TrafficSettings | None
-    seeds: tuple[int, ...] | None
-    memo: CheckMemo = field(default_factory=CheckMemo, repr=False)
-
-    def _links(self, bandwidth_Bps: Array) -> LinkCheck:
-        return link_check(self.problem, bandwidth_Bps, traffic=self.traffic, memo=self.memo)
-
-    def checked(self, derated: Problem) -> CheckedDesign:
-        """The optimum of a derated plan on its links."""
-        problem, solution = self.problem, solve(derated)
-        bandwidth = np.asarray(solution.design.bandwidth_bytes_per_s)
-        check = self._links(bandwidth).report(self.policy, seeds=self.seeds)
-        cost_usd = float(problem.cost_usd(bandwidth))
-        time_s = float(check.effective_step_time_s.mean())
-        figures = {"performance": time_s, "cost": cost_usd}
-        objective = figures.get(problem.objective, time_s * cost_usd)
-        limits = problem.step_time_limits
-        meets = all(time_s <= limit.limit_s * (1 + RULE_TOLERANCE) for limit in limits)
-        return CheckedDesign(solution, bandwidth, check, cost_usd, objective, meets)
-
-    def derated(self, design: CheckedDesign) -> Problem:
-        """The plan whose dimensions deliver the share of their whole links that the design got."""
-        check = self._links(design.bandwidth_Bps)
-        return slowed(self.problem, check.mean_slowdown(self.policy, seeds=design.check.seeds))
+def _judged(
+    problem: Problem, solution: Solution, bandwidth_Bps: Array, check: CheckReport
+) -> CheckedDesign:
+    """The optimum of a derated plan on its links, by the plan's own objective and bounds."""
+    cost_usd, time_s = float(problem.cost_usd(bandwidth_Bps)), check.effective_step_time_s.mean()
+    figures = {"performance": time_s, "cost": cost_usd}
+    objective = float(figures.get(problem.objective, time_s * cost_usd))
+    limits = problem.step_time_limits
+    meets = all(bool(time_s <= limit.limit_s * (1 + RULE_TOLERANCE)) for limit in limits)
+    return CheckedDesign(solution, bandwidth_Bps, check, cost_usd, objective, meets)
 
 
 def _is_same(one: CheckedDesign, other: CheckedDesign) -> bool:

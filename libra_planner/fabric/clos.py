@@ -278,14 +278,8 @@ class Flows:
 
     def __post_init__(self) -> None:
         none = np.full(self.n_flows, -1, dtype=np.int64)
-        defaults = {
-            "src_port": none,
-            "pair": none,
-            "src_address": self.src,
-            "dst_address": self.dst,
-            "collective": np.zeros(self.n_flows, dtype=np.int64),
-            "via": none,
-        }
+        ends = {"src_address": self.src, "dst_address": self.dst, "collective": none + 1}
+        defaults = dict.fromkeys(("src_port", "pair", "via"), none) | ends
         for name, default in defaults.items():
             if self.n_flows and not getattr(self, name).size:
                 object.__setattr__(self, name, default)
@@ -594,16 +588,12 @@ def disconnected(fabric: Clos, src: Indices, dst: Indices) -> Mask:
     leaves = np.stack([fabric.leaf_of(src), fabric.leaf_of(dst)], axis=1)
     apart = joined & (leaves[:, 0] != leaves[:, 1])
     pairs, which = np.unique(leaves[apart], axis=0, return_inverse=True)
-    joined[apart] = _leaves_joined(fabric, pairs)[which.ravel()]
+    if fabric.n_spines and len(pairs):
+        uplinks = LiveLinks(fabric).uplinks(hops_between(fabric, *pairs.T))
+        joined[apart] = np.asarray(uplinks.any(axis=1))[which.ravel()]
+    else:
+        joined[apart] = False
     return ~joined
-
-
-def _leaves_joined(fabric: Clos, pairs: Indices) -> Mask:
-    """Which pairs of different leaves of one plane some uplink joins, shape (n_pairs,)."""
-    if not (fabric.n_spines and len(pairs)):
-        return np.zeros(len(pairs), dtype=np.bool_)
-    where = hops_between(fabric, *pairs.T)
-    return np.asarray(LiveLinks(fabric).uplinks(where).any(axis=1))
 
 
 def require_connected(

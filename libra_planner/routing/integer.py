@@ -195,14 +195,10 @@ def _bundled(fabric: Clos) -> tuple[Clos, Array]:
 
 def _all_paths(fabric: Clos, *, inter: bool) -> Indices:
     """All picks of a flow that stays in its pod, or leaves it; failed links included."""
-    none = np.array([-1])
-    core, down = np.arange(fabric.n_cores * fabric.core_parallel), np.arange(fabric.core_parallel)
-    axes = [
-        np.arange(fabric.n_spines * fabric.n_parallel),
-        core if inter else none,
-        down if inter else none,
-        np.arange(fabric.n_parallel),
-    ]
+    numbers = (fabric.n_uplinks, fabric.n_core_links, fabric.core_parallel, fabric.n_parallel)
+    axes = [np.arange(n) for n in numbers]
+    if not inter:
+        axes[1] = axes[2] = np.array([-1])
     return np.stack([x.ravel() for x in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 

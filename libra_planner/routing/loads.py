@@ -225,7 +225,11 @@ def distribution(samples: ArrayLike, n_bins: int = 20) -> Distribution:
     # Relative to the first sample, equal samples have a spread of exactly zero.
     offset = values - values[0]
     p5, p50, p95 = (float(p) for p in np.percentile(values, [5, 50, 95]))
-    counts, edges = np.histogram(values, np.linspace(*_histogram_range(values), n_bins + 1))
+    low, high = float(values.min()), float(values.max())
+    size = max(abs(low), abs(high))
+    # A wider range where samples differ by rounding at most.
+    margin = 0.0 if high - low > 1e-9 * size else size / 2 or 0.5
+    counts, edges = np.histogram(values, np.linspace(low - margin, high + margin, n_bins + 1))
     return Distribution(
         mean=float(values[0] + offset.mean()),
         sd=float(offset.std(ddof=1)) if values.size > 1 else 0.0,
@@ -235,16 +239,6 @@ def distribution(samples: ArrayLike, n_bins: int = 20) -> Distribution:
         counts=counts.astype(np.int64),
         edges=edges,
     )
-
-
-def _histogram_range(values: _F64) -> tuple[float, float]:
-    """Least and largest sample, wider when they differ by rounding at most."""
-    low, high = float(values.min()), float(values.max())
-    size = max(abs(low), abs(high))
-    if high - low > 1e-9 * size:
-        return low, high
-    margin = size / 2 or 0.5
-    return low - margin, high + margin
 
 
 def _shares(counts: ArrayLike, capacity: ArrayLike | None) -> tuple[_F64, _F64, _F64]:

@@ -182,22 +182,17 @@ def reduction_trees(
         got = "got in-network reduction on failed links"
         raise SpecError(Fault(got, "expected none", fix, path))
     roots = np.zeros(1, dtype=np.int64) if root is None else root
-    up, core = np.zeros_like(roots), np.zeros_like(roots)
-    tiers = [("host_up", host, 1, up)]
-    if fabric.n_spines:
-        up = roots % fabric.n_uplinks
-        tiers.append(("leaf_up", fabric.leaf_of(host), fabric.n_uplinks, up))
-    if fabric.n_cores:
-        core = roots // fabric.n_uplinks % fabric.n_core_links
-        core += up // fabric.n_parallel * fabric.n_core_links
-        n_links = fabric.n_spines * fabric.n_core_links
-        tiers.append(("spine_up", fabric.pod_of(host), n_links, core))
+    up = roots % max(fabric.n_uplinks, 1)
+    core = roots // max(fabric.n_uplinks, 1) % max(fabric.n_core_links, 1)
+    taken = (np.zeros_like(roots), up, core + up // fabric.n_parallel * fabric.n_core_links)
+    places = (host, fabric.leaf_of(host), fabric.pod_of(host))
     owners, links, fractions = [], [], []
-    for layer, place, n_links, taken in tiers:
-        mask = np.ones(len(host), dtype=np.bool_) if layer == "host_up" else _spans(group, place)
+    for layer in fabric.layers[: len(fabric.layers) // 2]:
+        place, n_links = places[layer.tier], layer.n_links // layer.n_owners
+        mask = _spans(group, place) | layer.is_host
         owner, bundle = np.unique(np.stack([group, place])[:, mask], axis=1)
-        ways = np.arange(n_links) if root is None else taken[owner][:, None]
-        link = fabric.layer(layer).start + bundle[:, None] * n_links + ways
+        ways = np.arange(n_links) if root is None else taken[layer.tier][owner][:, None]
+        link = layer.start + bundle[:, None] * n_links + ways
         owners.append(np.repeat(owner, link.shape[1]))
         links.append(link.ravel())
         fractions.append(np.full(link.size, 1 / link.shape[1]))

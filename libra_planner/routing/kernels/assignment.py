@@ -112,14 +112,11 @@ def place(
     return -1
 
 
+# Where the annealing is.
+#
+# load, shape, first, links, weights : as for the greedy policy.
+# top : the largest load of a working link, and the number of links that have it.
 _Walk = namedtuple("_Walk", "load shape first links weights top")
-"""Where the annealing is.
-
-Parameters
-----------
-load, shape, first, links, weights : as for the greedy policy.
-top : the largest load of a working link, and the number of links that have it.
-"""
 
 
 @part
@@ -211,19 +208,16 @@ _N_BITS = 16
 """Binary digits of a share."""
 
 
+# Arrays of a colouring.
+#
+# sets : set of each element, shape (2 sides, n_levels, n_elements).
+# waiting : element of a set that has no pair yet, or -1, shape (n_sets,).
+# tally : label 1 less label 0 in a set of the last level, shape (2, n_sets).
+# partner : the other of a pair, or -1, shape (2, n_elements).
+# label : half of each element, -1 for none, shape (n_elements,).
+# walk : elements of a path or cycle, shape (n_elements,).
+# weight : binary digits of a share, shape (n_elements,).
 _Work = namedtuple("_Work", "sets waiting tally partner label walk weight")
-"""Arrays of a colouring.
-
-Parameters
-----------
-sets : set of each element, shape (2 sides, n_levels, n_elements).
-waiting : element of a set that has no pair yet, or -1, shape (n_sets,).
-tally : label 1 less label 0 in a set of the last level, shape (2, n_sets).
-partner : the other of a pair, or -1, shape (2, n_elements).
-label : half of each element, -1 for none, shape (n_elements,).
-walk : elements of a path or cycle, shape (n_elements,).
-weight : binary digits of a share, shape (n_elements,).
-"""
 
 
 @part

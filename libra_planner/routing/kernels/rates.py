@@ -39,20 +39,19 @@ _SAME_LEVEL = 1e-9
 """Levels this close below r are filled again too: more work than needed, never less."""
 
 
+# All arrays of a filling. Flows are f, links are j, hops and rows are pairs of them.
+#
+# Flow to links: ``start, link, fraction``. Link to flows: ``row_start, row_end, row_flow,
+# row_fraction``; these lose their ended flows when they are read. By flow: ``status``,
+# ``rate_Bps``, ``due_s`` (when it ends if rates stay; infinite once it has), ``finish_s``. By
+# block of flows: ``block_due_s``, the least of it, unless ``block_stale``. By link:
+# ``capacity_Bps, room_Bps, weight, n_open``, ``queued`` (the last event it was queued in).
+# ``queue`` and ``heap`` hold links, ``key`` the levels of the heap. ``tally``: see below.
 _State = namedtuple(
     "_State",
     "start link fraction row_start row_end row_flow row_fraction status rate_Bps due_s finish_s"
     " block_due_s block_stale capacity_Bps room_Bps weight n_open queued queue heap key tally",
 )
-"""All arrays of a filling. Flows are f, links are j, hops and rows are pairs of them.
-
-Flow to links: ``start, link, fraction``. Link to flows: ``row_start, row_end, row_flow,
-row_fraction``; these lose their ended flows when they are read. By flow: ``status``,
-``rate_Bps``, ``due_s`` (when it ends if rates stay; infinite once it has), ``finish_s``. By
-block of flows: ``block_due_s``, the least of it, unless ``block_stale``. By link:
-``capacity_Bps, room_Bps, weight, n_open``, ``queued`` (the last event it was queued in).
-``queue`` and ``heap`` hold links, ``key`` the levels of the heap. ``tally``: see below.
-"""
 
 _EVENTS, _N_ENDED, _WORK = 0, 1, 2
 
