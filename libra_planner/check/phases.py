@@ -268,15 +268,10 @@ class LinkPhase(Members):
 
         An NPU sends as many bytes as it has NICs, which is a second's worth of ``unit_fabric``.
         """
-        npu_at = self._positions(seed)
+        npu_at, size_bytes = self._positions(seed), float(self.built.n_nics)
         for sent in rounds(self, self.algorithm or Algorithm.RING):
             flows = message_flows(
-                self.built,
-                self,
-                sent,
-                npu_at=npu_at,
-                settings=self.settings,
-                size_bytes=float(self.built.n_nics),
+                self.built, self, sent, npu_at=npu_at, settings=self.settings, size_bytes=size_bytes
             )
             yield sent.name, sent.share, with_vias(self.fabric, flows)
 
@@ -328,7 +323,13 @@ class LinkPhase(Members):
         group = (self.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
         trees = even = reduction_trees(fabric, host, group)
         if policy.kind.keeps_flows_whole:
-            root = _roots(fabric, host, group, policy, seed)
+            # Roots are drawn where switches decide alone; else those of a plane take turns.
+            n_groups = even.routes.n_flows
+            root = np.random.default_rng([seed, 0x54524545]).integers(2**31, size=n_groups)
+            if not policy.kind.is_drawn or policy.kind.knows_all_flows:
+                plane = np.empty(n_groups, dtype=np.int64)
+                plane[group] = fabric.plane_of(host)
+                root = ranks(plane)
             trees = reduction_trees(fabric, host, group, root)
         rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
         return RoundReport(
@@ -339,13 +340,3 @@ class LinkPhase(Members):
             ideal_s=1 / best,
             **imbalances(fabric, trees.counts, policy),
         )
-
-
-def _roots(fabric: Clos, host: Indices, group: Indices, policy: Policy, seed: int) -> Indices:
-    """Root of each group's tree: drawn where switches decide alone, else a plane's take turns."""
-    n_groups = int(group.max()) + 1
-    if policy.kind.is_drawn and not policy.kind.knows_all_flows:
-        return np.random.default_rng([seed, 0x54524545]).integers(2**31, size=n_groups)
-    plane = np.empty(n_groups, dtype=np.int64)
-    plane[group] = fabric.plane_of(host)
-    return ranks(plane)

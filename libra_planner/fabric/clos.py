@@ -231,16 +231,14 @@ class Clos:
             bundle, parallel = divmod(index, self.n_parallel)
             leaf, spine = divmod(bundle, self.n_spines)
             upper = leaf // self.n_leaves * self.n_spines + spine
-            return f"leaf {leaf}{_port(parallel, self.n_parallel)}", f"spine {upper}"
+            port = f" (link {parallel})" * (self.n_parallel > 1)
+            return f"leaf {leaf}{port}", f"spine {upper}"
         bundle, parallel = divmod(index, self.core_parallel)
         spine, core = divmod(bundle, self.n_cores)
         pod, position = divmod(spine, self.n_spines)
         upper = (pod // self.n_pods * self.n_spines + position) * self.n_cores + core
-        return f"spine {spine}{_port(parallel, self.core_parallel)}", f"core {upper}"
-
-
-def _port(parallel: int, n_parallel: int) -> str:
-    return f" (link {parallel})" if n_parallel > 1 else ""
+        port = f" (link {parallel})" * (self.core_parallel > 1)
+        return f"spine {spine}{port}", f"core {upper}"
 
 
 @dataclass(frozen=True)

@@ -334,13 +334,18 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
         return _one_switch(settings, hosts_per_rail * n_rails)
     if settings.n_leaves or settings.n_spines:
         return _given(settings, hosts_per_rail, n_rails)
-    n_hosts = hosts_per_rail * n_rails
-    if n_hosts <= settings.switch_radix:
+    n_hosts, radix = hosts_per_rail * n_rails, settings.switch_radix
+    if n_hosts <= radix:
         return Shape(n_hosts)
     shape = _leaf_spine(settings, hosts_per_rail, n_rails)
     shape = shape or _three_tiers(settings, hosts_per_rail, n_rails)
     if shape is None:
-        raise SpecError(_too_many(settings, n_hosts))
+        got = f"got {n_hosts:,} endpoints for switches of radix {radix}"
+        most = _most_hosts_per_leaf(settings) * (radix // 2) * radix
+        at_most = f"at most {most:,} at {settings.oversubscription:g}:1" if most else "leaf uplinks"
+        fix = "raise switch_radix or oversubscription, or split the dimension"
+        expected = f"expected what three tiers join, {at_most}"
+        raise SpecError(Fault(got, expected, fix, "switch_radix"))
     return shape
 
 
@@ -355,15 +360,6 @@ def _one_switch(settings: SwitchSettings, n_hosts: int) -> Shape:
         expected = f"expected at most {settings.switch_radix:,} ports"
         raise SpecError(Fault(got, expected, fix, "switch_radix"))
     return Shape(n_hosts)
-
-
-def _too_many(settings: SwitchSettings, n_hosts: int) -> Fault:
-    radix, ratio = settings.switch_radix, settings.oversubscription
-    got = f"got {n_hosts:,} endpoints for switches of radix {radix}"
-    most = _most_hosts_per_leaf(settings)
-    at_most = f"at most {most * (radix // 2) * radix:,} at {ratio:g}:1" if most else "leaf uplinks"
-    fix = "raise switch_radix or oversubscription, or split the dimension"
-    return Fault(got, f"expected what three tiers join, {at_most}", fix, "switch_radix")
 
 
 def _n_uplinks(settings: SwitchSettings, hosts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -29,15 +29,7 @@ from libra_planner.fabric.clos import (
     links_between,
     links_of,
 )
-from libra_planner.routing.loads import (
-    DEAD,
-    groups,
-    link_counts,
-    no_load,
-    rank,
-    ranks,
-    weights_of,
-)
+from libra_planner.routing import loads
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import single_paths
 
@@ -71,7 +63,7 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     >>> greedy(fabric, flows).uplink
     array([ 1,  0, -1])
     """
-    return _placed(fabric, flows, groups(flows, per_collective=per_collective))
+    return _placed(fabric, flows, loads.groups(flows, per_collective=per_collective))
 
 
 def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
@@ -86,7 +78,7 @@ def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
     >>> greedy(fabric, flows).uplink, greedy_by_bytes(fabric, flows).uplink
     (array([0, 0, 1]), array([0, 1, 1]))
     """
-    group, weights = groups(flows, per_collective=False), weights_of(fabric, flows)
+    group, weights = loads.groups(flows, per_collective=False), loads.weights_of(fabric, flows)
     return _placed(fabric, flows, group, weights=weights)
 
 
@@ -117,7 +109,7 @@ def _placed(
     order = np.lexsort((-flows.size_bytes, links[:, 0] < 0, group))
     order = np.ascontiguousarray(order[where.leaves_leaf[order]])
     weights = np.ones_like(links) if weights is None else weights
-    lost = place(no_load(fabric), _shape(fabric), where.first, order, group, links, weights)
+    lost = place(loads.no_load(fabric), _shape(fabric), where.first, order, group, links, weights)
     if lost >= 0:
         got = f"got no path for flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]}"
         raise SpecError(Fault(got, "expected one over links that have not failed"))
@@ -170,10 +162,10 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     from libra_planner.routing.kernels.assignment import sweep
 
     starts = [greedy(fabric, flows), greedy_by_bytes(fabric, flows)]
-    start = min(starts, key=lambda choice: rank(fabric, flows, choice))
-    where, weights = hops(fabric, flows), weights_of(fabric, flows)
+    start = min(starts, key=lambda choice: loads.rank(fabric, flows, choice))
+    where, weights = hops(fabric, flows), loads.weights_of(fabric, flows)
     links, movable = links_between(fabric, start, where), np.flatnonzero(where.leaves_leaf)
-    load, used = no_load(fabric), links >= 0
+    load, used = loads.no_load(fabric), links >= 0
     np.add.at(load, links[used], weights[used])
     unit = float(np.mean(weights[:, :2].astype(np.float64) ** 2)) if weights.size else 1.0
     best, least, change = links.copy(), (int(weights.max(axis=1).sum()), 0.0), 0.0
@@ -181,11 +173,11 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     for temperature in unit * np.geomspace(_FIRST, _LAST, n_sweeps):
         arrays = (load, _shape(fabric), where.first, links, weights, np.zeros(2, dtype=np.int64))
         change += sweep(arrays, movable, temperature, rng)
-        most = int(load[load < DEAD].max(initial=0))
+        most = int(load[load < loads.DEAD].max(initial=0))
         if (most, change) < least:  # The largest load, then the sum of squares.
             best, least = links.copy(), (most, change)
     found = choice_of(fabric, best, where)
-    return min(start, found, key=lambda choice: rank(fabric, flows, choice))
+    return min(start, found, key=lambda choice: loads.rank(fabric, flows, choice))
 
 
 def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choice:
@@ -226,14 +218,14 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     >>> edge_coloring(fabric, flows).uplink
     array([1, 0, 0])
     """
-    where, group = hops(fabric, flows), groups(flows, per_collective=per_collective)
+    where, group = hops(fabric, flows), loads.groups(flows, per_collective=per_collective)
     choice = Choice(*np.full((4, flows.n_flows), -1))
     crossing = np.flatnonzero(where.leaves_leaf)
     crossing = crossing[np.argsort(-flows.size_bytes[crossing], kind="stable")]
     if crossing.size:
         spine = _live_spines(fabric, where, group, crossing)
         links = [
-            ranks((group * fabric.total_leaves + leaf)[crossing] * fabric.n_spines + spine)
+            loads.ranks((group * fabric.total_leaves + leaf)[crossing] * fabric.n_spines + spine)
             for leaf in (where.src_leaf, where.dst_leaf)
         ]
         up, down = (one % fabric.n_parallel for one in links)
@@ -306,7 +298,7 @@ def _cores(
         of_spine.append(one)
         levels.append([one, group[crossing] * fabric.n_spines + spine])
     core = _colors(levels, fabric.n_cores, n_exact=2)
-    up, down = (ranks(one * fabric.n_cores + core) % fabric.core_parallel for one in of_spine)
+    up, down = (loads.ranks(one * fabric.n_cores + core) % fabric.core_parallel for one in of_spine)
     return core * fabric.core_parallel + up, down
 
 
@@ -421,7 +413,7 @@ def _is_better(speed: Array, than: Array) -> bool:
 
 def _alone_s(fabric: Clos, flows: Flows) -> Array:
     """Time of every collective alone, its host links the only limit."""
-    group = groups(flows, per_collective=True)
+    group = loads.groups(flows, per_collective=True)
     ends = np.stack([flows.src, fabric.layers[-1].start + flows.dst], axis=1)
     own, link = np.unique(group[:, None] * fabric.n_links + ends, return_inverse=True)
     capacity_Bps = fabric.capacity_Bps[own % fabric.n_links]
@@ -436,7 +428,7 @@ def _flow_s(flows: Flows, rate_Bps: Array) -> Array:
 
 def _slowest_s(flows: Flows, rate_Bps: Array) -> Array:
     """Time of the slowest flow of every collective."""
-    group = groups(flows, per_collective=True)
+    group = loads.groups(flows, per_collective=True)
     slowest_s = np.zeros(int(group.max(initial=-1)) + 1)
     np.maximum.at(slowest_s, group, _flow_s(flows, rate_Bps))
     return slowest_s
@@ -450,7 +442,7 @@ def _speeds(flows: Flows, rate_Bps: Array, alone_s: Array) -> Array:
 
 def _moves(fabric: Clos, flows: Flows, state: _State) -> Iterator[Choice]:
     """Choices with one flow moved off a limiting link, the slowest collective's first."""
-    time_s, group = _flow_s(flows, state.rate_Bps), groups(flows, per_collective=True)
+    time_s, group = _flow_s(flows, state.rate_Bps), loads.groups(flows, per_collective=True)
     slowest_first = np.lexsort((-time_s, group))
     worst_flow = slowest_first[np.unique(group[slowest_first], return_index=True)[1]]
     for collective in np.argsort(state.speed, kind="stable"):
@@ -479,9 +471,10 @@ def _moved(fabric: Clos, flows: Flows, state: _State, f: int, link: int) -> Iter
     """The choice with flow f on the greedy path without a link, if there is one."""
     from libra_planner.routing.kernels.assignment import place
 
-    where, load = hops(fabric, flows), no_load(fabric) + link_counts(fabric, flows, state.choice)
+    where, counts = hops(fabric, flows), loads.link_counts(fabric, flows, state.choice)
+    load = loads.no_load(fabric) + counts
     load[state.links[f][state.links[f] >= 0]] -= 1
-    load[link] = DEAD
+    load[link] = loads.DEAD
     links = links_between(fabric, state.choice, where)
     links[f] = -1
     fixed = (_shape(fabric), where.first, np.array([f]), where.src_leaf)

@@ -364,7 +364,14 @@ def drawn_headers(flows: Flows, seed: int) -> Headers:
     draw source port and queue pair freely, no port twice between two addresses. What a flow
     draws does not depend on the flows after it.
     """
-    local, remote = _queue_pairs(flows, seed)
+    n_addresses = 1 + max(flows.src_address.max(initial=0), flows.dst_address.max(initial=0))
+    first = _stream(seed, _FIRST_PAIRS).integers(QUEUE_PAIRS, size=n_addresses)
+    free = _stream(seed, _FREE_PAIRS).integers(QUEUE_PAIRS, size=flows.n_flows)
+    ends = ((flows.src_address, 2 * flows.pair), (flows.dst_address, 2 * flows.pair + 1))
+    local, remote = (
+        np.where(flows.pair < 0, free, first[address] + number) % QUEUE_PAIRS
+        for address, number in ends
+    )
     ports = np.zeros(flows.n_flows, dtype=np.int64)
     if (flows.pair >= 0).any():
         ports = queue_pair_source_port(local, remote).astype(np.int64)
@@ -374,16 +381,6 @@ def drawn_headers(flows: Flows, seed: int) -> Headers:
     ports = np.where(flows.src_port < 0, ports, flows.src_port)
     addresses = host_address(flows.src_address), host_address(flows.dst_address)
     return rocev2_headers(*addresses, src_port=ports, queue_pair=remote)
-
-
-def _queue_pairs(flows: Flows, seed: int) -> tuple[Indices, Indices]:
-    """Numbers of each flow's queue pair at its sender and at its receiver."""
-    n_addresses = 1 + max(flows.src_address.max(initial=0), flows.dst_address.max(initial=0))
-    first = _stream(seed, _FIRST_PAIRS).integers(QUEUE_PAIRS, size=n_addresses)
-    free = _stream(seed, _FREE_PAIRS).integers(QUEUE_PAIRS, size=flows.n_flows)
-    local = np.where(flows.pair < 0, free, first[flows.src_address] + 2 * flows.pair)
-    remote = np.where(flows.pair < 0, free, first[flows.dst_address] + 2 * flows.pair + 1)
-    return local % QUEUE_PAIRS, remote % QUEUE_PAIRS
 
 
 def ecmp(fabric: Clos, flows: Flows, *, policy: Policy, where: Hops, seed: int) -> Choice:

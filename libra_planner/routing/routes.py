@@ -233,11 +233,7 @@ def spray(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     """
     if fabric.failed.size:
         return _over_live_links(fabric, flows, where)
-    return _over_bundles(fabric, flows, where)
-
-
-def _over_bundles(fabric: Clos, flows: Flows, where: Hops) -> Routing:
-    """Channels are layer by layer; one per host, per leaf or per pod."""
+    # Channels are layer by layer; one per host, per leaf or per pod.
     n_owners = [layer.n_owners for layer in fabric.layers]
     n_links = np.repeat([layer.n_links // layer.n_owners for layer in fabric.layers], n_owners)
     channel = np.repeat(np.arange(n_links.size), n_links)

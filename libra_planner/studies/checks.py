@@ -15,8 +15,7 @@ from libra_planner.check.degraded import (
     every_single_failure,
     shared_fabric,
 )
-from libra_planner.check.hotspot import Hotspot, TracedFlow, hotspot, traced_flow
-from libra_planner.check.links import link_check
+from libra_planner.check.links import Hotspot, TracedFlow, hotspot, link_check, traced_flow
 from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, Place, SpecError, located
 from libra_planner.evaluation import Evaluation, evaluated

@@ -9,8 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.check.measured import MeasuredReport
-from libra_planner.check.report import LayerReport, RoutedList, SeedReports, reports_by_seed
+from libra_planner.check.report import (
+    LayerReport,
+    MeasuredReport,
+    RoutedList,
+    SeedReports,
+    reports_by_seed,
+)
 from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.loads import are_alike, distribution

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from libra_planner.check.hotspot import Hotspot, TracedFlow
-from libra_planner.check.links import CheckReport
+from libra_planner.check.links import CheckReport, Hotspot, TracedFlow
 from libra_planner.check.traffic import MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.routing.loads import distribution

@@ -17,8 +17,7 @@ from rich.console import Console
 
 import libra_planner as lp
 from libra_planner.check.degraded import drawn_failures
-from libra_planner.check.hotspot import FlowNames, hotspot, traced_flow
-from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.links import FlowNames, LinkCheck, hotspot, link_check, traced_flow
 from libra_planner.check.rerouted import routed_optimum
 from libra_planner.fabric.parts import design_parts
 from libra_planner.routing.policy import Policy
