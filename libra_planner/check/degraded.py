@@ -12,16 +12,8 @@ from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import placed_npus
 from libra_planner.errors import Disconnected, Fault, SpecError, refuse
-from libra_planner.fabric.clos import (
-    Array,
-    Clos,
-    Flows,
-    all_flows,
-    cable_failures,
-    fail,
-    single_failures,
-    with_failed,
-)
+from libra_planner.fabric import clos
+from libra_planner.fabric.clos import Array, Clos, Flows
 from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import SwitchSettings, Topology, TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
@@ -103,7 +95,7 @@ def drawn_failures(
 
     def fabrics(seed: int) -> dict[int, Clos]:
         lost = {"n_links": n_links, "n_spines": n_spines}
-        return {dim: fail(clos, seed=seed + dim, **lost) for dim, clos in dims.items()}
+        return {dim: clos.fail(whole, seed=seed + dim, **lost) for dim, whole in dims.items()}
 
     cases = ((f"seed {seed}", seed, fabrics(seed)) for seed in listed)
     return _study(check, policy, listed, cases, n_cases=len(listed), progress=progress)
@@ -120,11 +112,13 @@ def every_single_failure(
         For a design without links between switches.
     """
     singles = [
-        (f"{check.design.dimensions[dim].label}: {name}", dim, clos, links)
-        for dim, clos in _layered(check.design).items()
-        for name, links in single_failures(clos)
+        (f"{check.design.dimensions[dim].label}: {name}", dim, whole, links)
+        for dim, whole in _layered(check.design).items()
+        for name, links in clos.single_failures(whole)
     ]
-    cases = ((name, seed, {dim: with_failed(clos, lost)}) for name, dim, clos, lost in singles)
+    cases = (
+        (name, seed, {dim: clos.with_failed(whole, lost)}) for name, dim, whole, lost in singles
+    )
     study = _study(check, policy, [seed], cases, n_cases=len(singles), progress=progress)
     return replace(study, cases=tuple(sorted(study.cases, key=lambda case: -case.step_time_s)))
 
@@ -163,7 +157,7 @@ def _layered(design: RealizedDesign) -> dict[int, Clos]:
     dims = {
         dim: built.fabric
         for dim, built in enumerate(design.dimensions)
-        if isinstance(built.fabric, Clos) and len(cable_failures(built.fabric))
+        if isinstance(built.fabric, Clos) and len(clos.cable_failures(built.fabric))
     }
     if not dims:
         got = f"got failures for {design.topology}, which has no links between switches"
@@ -229,7 +223,7 @@ class SharedFabric:
         found = []
         for i, check in enumerate(checks):
             others = [flows for j, flows in enumerate(heaviest) if j != i and flows is not None]
-            beside = replace(check, background=all_flows(*others) if others else None)
+            beside = replace(check, background=clos.all_flows(*others) if others else None)
             alone, shared = (one.report(policy, seeds=seeds) for one in (check, beside))
             problem = check.problem
             found.append(JobReport(problem.workload_name, problem.topology.n_npus, alone, shared))

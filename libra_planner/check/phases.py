@@ -11,18 +11,12 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from libra_planner.check import traffic
 from libra_planner.check.report import (
     LayerReport,
     finish_s_of,
     ideal_makespan_s,
     imbalances,
-)
-from libra_planner.check.traffic import (
-    Members,
-    algorithm_name,
-    message_flows,
-    placed_npus,
-    rounds,
 )
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.blocks import Algorithm
@@ -179,7 +173,7 @@ class CheckMemo:
 
 
 @dataclass(frozen=True)
-class LinkPhase(Members):
+class LinkPhase(traffic.Members):
     """A collective's part in one switch dimension.
 
     Parameters
@@ -252,7 +246,7 @@ class LinkPhase(Members):
         return PhaseReport(
             label=self.built.label,
             group_size=self.size,
-            algorithm=algorithm_name(self.algorithm),
+            algorithm=traffic.algorithm_name(self.algorithm),
             rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
             bandwidth_Bps=self.built.bandwidth_Bps,
         )
@@ -269,8 +263,8 @@ class LinkPhase(Members):
         An NPU sends as many bytes as it has NICs, which is a second's worth of ``unit_fabric``.
         """
         npu_at, size_bytes = self._positions(seed), float(self.built.n_nics)
-        for sent in rounds(self, self.algorithm or Algorithm.RING):
-            flows = message_flows(
+        for sent in traffic.rounds(self, self.algorithm or Algorithm.RING):
+            flows = traffic.message_flows(
                 self.built, self, sent, npu_at=npu_at, settings=self.settings, size_bytes=size_bytes
             )
             yield sent.name, sent.share, with_vias(self.fabric, flows)
@@ -278,7 +272,8 @@ class LinkPhase(Members):
     def _positions(self, seed: int) -> Indices:
         if self.npu_at is not None:
             return self.npu_at
-        return placed_npus(self.topology, self.dim, self.built, self.settings.placement, seed)
+        placement = self.settings.placement
+        return traffic.placed_npus(self.topology, self.dim, self.built, placement, seed)
 
     def _rounds(self, policy: Policy, seed: int, memo: Memo[float]) -> Iterator[RoundReport]:
         placed = (*self.key, seed if self.is_placed_at_random else 0)

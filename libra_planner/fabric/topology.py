@@ -255,15 +255,12 @@ def default_realization(topology: Topology, has_nic: Sequence[bool] | None = Non
     has_nic : of each dimension, whether its switch is reached through NICs, so that it is a
         network; one without is a scale-up switch (C14). By default all are networks.
     """
-    network = SwitchSettings()
-    return Realization(
-        tuple(
-            (network if nic else SCALE_UP) if dimension.block.is_switched else None
-            for dimension, nic in zip(
-                topology.dimensions, has_nic or [True] * topology.n_dims, strict=True
-            )
-        )
-    )
+    nics = has_nic or [True] * topology.n_dims
+    switches = [
+        (SwitchSettings() if nic else SCALE_UP) if one.block.is_switched else None
+        for one, nic in zip(topology.dimensions, nics, strict=True)
+    ]
+    return Realization(tuple(switches))
 
 
 _ROUNDING = 1e-9
@@ -420,14 +417,9 @@ def _leaf_spine(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> 
         n_leaves = leaves_per_rail * n_rails
         if n_leaves > settings.switch_radix or (best and n_leaves >= best.n_switches):
             break
-        best = _better(best, _pods(settings, hosts_per_rail, n_rails, (1, n_leaves)))
+        shape = _pods(settings, hosts_per_rail, n_rails, (1, n_leaves))
+        best = min(filter(None, (best, shape)), key=lambda one: one.n_switches, default=None)
     return best
-
-
-def _better(best: Shape | None, shape: Shape | None) -> Shape | None:
-    if best is None or shape is None:
-        return best or shape
-    return shape if shape.n_switches < best.n_switches else best
 
 
 def _three_tiers(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape | None:
@@ -443,7 +435,10 @@ def _three_tiers(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) ->
             units_per_pod = -(-n_units // n_pods)
             if unit * units_per_pod <= half and (n_pods - 1) * units_per_pod < n_units:
                 pods = n_pods, unit * units_per_pod
-                best = _better(best, _pods(settings, hosts_per_rail, n_rails, pods))
+                shape = _pods(settings, hosts_per_rail, n_rails, pods)
+                best = min(
+                    filter(None, (best, shape)), key=lambda one: one.n_switches, default=None
+                )
     return best
 
 

@@ -16,19 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import (
-    Array,
-    Choice,
-    Clos,
-    Flows,
-    Hops,
-    Indices,
-    by_tier,
-    choice_of,
-    hops,
-    links_between,
-    links_of,
-)
+from libra_planner.fabric import clos
+from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices
 from libra_planner.routing import loads
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import single_paths
@@ -104,7 +93,7 @@ def _placed(
     """
     from libra_planner.routing.kernels.assignment import place
 
-    where = hops(fabric, flows)
+    where = clos.hops(fabric, flows)
     links = np.full_like(where.first, -1) if links is None else links.copy()
     order = np.lexsort((-flows.size_bytes, links[:, 0] < 0, group))
     order = np.ascontiguousarray(order[where.leaves_leaf[order]])
@@ -113,7 +102,7 @@ def _placed(
     if lost >= 0:
         got = f"got no path for flow {lost} from host {flows.src[lost]} to host {flows.dst[lost]}"
         raise SpecError(Fault(got, "expected one over links that have not failed"))
-    return choice_of(fabric, links, where)
+    return clos.choice_of(fabric, links, where)
 
 
 _FIRST, _LAST = 4.0, 0.2
@@ -163,8 +152,8 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
 
     starts = [greedy(fabric, flows), greedy_by_bytes(fabric, flows)]
     start = min(starts, key=lambda choice: loads.rank(fabric, flows, choice))
-    where, weights = hops(fabric, flows), loads.weights_of(fabric, flows)
-    links, movable = links_between(fabric, start, where), np.flatnonzero(where.leaves_leaf)
+    where, weights = clos.hops(fabric, flows), loads.weights_of(fabric, flows)
+    links, movable = clos.links_between(fabric, start, where), np.flatnonzero(where.leaves_leaf)
     load, used = loads.no_load(fabric), links >= 0
     np.add.at(load, links[used], weights[used])
     unit = float(np.mean(weights[:, :2].astype(np.float64) ** 2)) if weights.size else 1.0
@@ -176,7 +165,7 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
         most = int(load[load < loads.DEAD].max(initial=0))
         if (most, change) < least:  # The largest load, then the sum of squares.
             best, least = links.copy(), (most, change)
-    found = choice_of(fabric, best, where)
+    found = clos.choice_of(fabric, best, where)
     return min(start, found, key=lambda choice: loads.rank(fabric, flows, choice))
 
 
@@ -218,7 +207,7 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     >>> edge_coloring(fabric, flows).uplink
     array([1, 0, 0])
     """
-    where, group = hops(fabric, flows), loads.groups(flows, per_collective=per_collective)
+    where, group = clos.hops(fabric, flows), loads.groups(flows, per_collective=per_collective)
     choice = Choice(*np.full((4, flows.n_flows), -1))
     crossing = np.flatnonzero(where.leaves_leaf)
     crossing = crossing[np.argsort(-flows.size_bytes[crossing], kind="stable")]
@@ -239,7 +228,7 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
 
 def _mended(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choice:
     """The choice with flows over failed links, or all flows, placed anew."""
-    links = links_between(fabric, choice, hops(fabric, flows))
+    links = clos.links_between(fabric, choice, clos.hops(fabric, flows))
     is_lost = np.any((links >= 0) & ~fabric.alive[links], axis=1)
     is_proven = not (fabric.failed.size and fabric.n_cores)
     if is_proven and not is_lost.any():
@@ -251,7 +240,7 @@ def _mended(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choic
 
 def _largest_count(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> int:
     """Most flows of one group on a link between switches."""
-    links = links_between(fabric, choice, hops(fabric, flows))
+    links = clos.links_between(fabric, choice, clos.hops(fabric, flows))
     keys = group[:, None] * fabric.n_links + links
     return int(np.unique(keys[links >= 0], return_counts=True)[1].max(initial=0))
 
@@ -260,7 +249,7 @@ def _live_spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices) -
     """Spine of each flow: on two tiers one that works, wherever the flow's plane has any."""
     if not fabric.failed.size or fabric.n_cores:
         return _spines(fabric, where, group, crossing, fabric.n_spines)
-    alive = by_tier(fabric, fabric.alive.astype(np.int64))
+    alive = clos.by_tier(fabric, fabric.alive.astype(np.int64))
     shape = (fabric.total_pods, fabric.n_leaves, fabric.n_spines, fabric.n_parallel)
     up, down = (x.reshape(shape).sum(axis=(1, 3)) > 0 for x in (alive.leaf_up, alive.spine_down))
     lives = up & down
@@ -337,8 +326,7 @@ def collective_speeds(fabric: Clos, flows: Flows, choice: Choice) -> Array:
     >>> collective_speeds(fabric, flows, greedy(fabric, flows))
     array([0.5, 0.5])
     """
-    rate_Bps = max_min_rates(single_paths(links_of(fabric, flows, choice)), fabric.capacity_Bps)
-    return _speeds(flows, rate_Bps, _alone_s(fabric, flows))
+    return _state(fabric, flows, choice, _alone_s(fabric, flows)).speed
 
 
 def two_level_max_min(fabric: Clos, flows: Flows, *, n_tries: int = 200) -> Choice:
@@ -399,7 +387,7 @@ class _State:
 
 
 def _state(fabric: Clos, flows: Flows, choice: Choice, alone_s: Array) -> _State:
-    links = links_of(fabric, flows, choice)
+    links = clos.links_of(fabric, flows, choice)
     rate_Bps = max_min_rates(single_paths(links), fabric.capacity_Bps)
     return _State(choice, links, rate_Bps, _speeds(flows, rate_Bps, alone_s))
 
@@ -471,12 +459,12 @@ def _moved(fabric: Clos, flows: Flows, state: _State, f: int, link: int) -> Iter
     """The choice with flow f on the greedy path without a link, if there is one."""
     from libra_planner.routing.kernels.assignment import place
 
-    where, counts = hops(fabric, flows), loads.link_counts(fabric, flows, state.choice)
+    where, counts = clos.hops(fabric, flows), loads.link_counts(fabric, flows, state.choice)
     load = loads.no_load(fabric) + counts
     load[state.links[f][state.links[f] >= 0]] -= 1
     load[link] = loads.DEAD
-    links = links_between(fabric, state.choice, where)
+    links = clos.links_between(fabric, state.choice, where)
     links[f] = -1
     fixed = (_shape(fabric), where.first, np.array([f]), where.src_leaf)
     if place(load, *fixed, links, np.zeros_like(links)) < 0:
-        yield choice_of(fabric, links, where)
+        yield clos.choice_of(fabric, links, where)

@@ -12,19 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from libra_planner.errors import Disconnected, Fault, SpecError
-from libra_planner.fabric.clos import (
-    Array,
-    Choice,
-    Clos,
-    Flows,
-    Hops,
-    Indices,
-    LiveLinks,
-    hops,
-    links_of,
-    require_connected,
-    with_host_links,
-)
+from libra_planner.fabric import clos
+from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices, LiveLinks
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 
@@ -64,7 +53,7 @@ class Routes:
         if self.start.ndim != 1 or not len(self.start) or self.start[0] != 0:
             raise ValueError("start must be one row that begins with 0")
         if np.any(np.diff(self.start) < 0) or self.start[-1] != n_hops:
-            raise ValueError(f"start must rise to the number of hops, {n_hops}")
+            raise ValueError(f"start must rise to the number of clos.hops, {n_hops}")
         if self.link.shape != (n_hops,) or self.fraction.shape != (n_hops,):
             raise ValueError(f"link and fraction must have shape ({n_hops},)")
         if n_hops and self.link.min() < 0:
@@ -237,7 +226,7 @@ def spray(fabric: Clos, flows: Flows, where: Hops) -> Routing:
     n_owners = [layer.n_owners for layer in fabric.layers]
     n_links = np.repeat([layer.n_links // layer.n_owners for layer in fabric.layers], n_owners)
     channel = np.repeat(np.arange(n_links.size), n_links)
-    links = with_host_links(fabric, flows, where.first)
+    links = clos.with_host_links(fabric, flows, where.first)
     routes = single_paths(np.where(links < 0, -1, channel[links]))
     capacity = [
         fabric.capacity_Bps[layer.links].reshape(layer.n_owners, -1).sum(axis=1)
@@ -332,9 +321,9 @@ class Router:
     policy: Policy
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_where", hops(self.fabric, self.flows))
+        object.__setattr__(self, "_where", clos.hops(self.fabric, self.flows))
         if self.fabric.failed.size:
-            require_connected(self.fabric, self.flows.src, self.flows.dst)
+            clos.require_connected(self.fabric, self.flows.src, self.flows.dst)
 
     @property
     def where(self) -> Hops:
@@ -347,7 +336,7 @@ class Router:
         found, gap = self._found(seed)
         if isinstance(found, Routing):
             return found
-        links = links_of(self.fabric, self.flows, found, self.where)
+        links = clos.links_of(self.fabric, self.flows, found, self.where)
         counts = _counts(links, self.fabric)
         return Routing(single_paths(links), self.fabric.capacity_Bps, counts, links, gap)
 
@@ -356,7 +345,7 @@ class Router:
         found, _ = self._found(seed)
         if isinstance(found, Routing):
             return found.counts
-        return _counts(links_of(self.fabric, self.flows, found, self.where), self.fabric)
+        return _counts(clos.links_of(self.fabric, self.flows, found, self.where), self.fabric)
 
     def ideal_routing(self) -> Routing:
         """The ideal: the same flows, every packet sprayed."""
@@ -417,7 +406,7 @@ def pinned(fabric: Clos, flows: Flows, where: Hops) -> Choice:
     used = (inside, between, between, inside)
     chosen = Choice(*(np.where(mask, one, -1) for mask, one in zip(used, links, strict=True)))
     if fabric.failed.size:
-        crossed = links_of(fabric, flows, chosen, where)
+        crossed = clos.links_of(fabric, flows, chosen, where)
         dead = (crossed >= 0) & ~fabric.alive[crossed]
         if dead.any():
             i, layer = (int(x[0]) for x in np.nonzero(dead))
@@ -439,7 +428,7 @@ def with_vias(fabric: Clos, flows: Flows) -> Flows:
     >>> with_vias(fabric, Flows(np.arange(4), np.array([4, 1, 5, 6]), np.ones(4))).via
     array([ 0, -1,  1,  0])
     """
-    where = hops(fabric, flows)
+    where = clos.hops(fabric, flows)
     n_vias = np.where(where.leaves_pod, fabric.n_spines * fabric.n_cores, fabric.n_spines)
     # One after the other over the spines first, so that both layers of links are used alike.
     turn = _turns(where.src_leaf, where.leaves_leaf)

@@ -68,7 +68,7 @@ def drawn_fabrics(check: LinkCheck, monkeypatch, **failures: object) -> list[Clo
         found.append(fail(fabric, **options))
         return found[-1]
 
-    monkeypatch.setattr(failures_study, "fail", spy)
+    monkeypatch.setattr(failures_study.clos, "fail", spy)
     drawn_failures(check, SPRAY, **failures)
     return found
 
