@@ -123,7 +123,7 @@ ODD_PATHS = (
 @pytest.fixture
 def odd_plan(tmp_path: Path) -> Path:
     """A plan whose names look like markup, beside a link that leads to itself."""
-    book = (bundled.folder("cost_models") / "libra-ispass24.yaml").read_text(encoding="utf-8")
+    book = (bundled.folder("cost-models") / "libra-ispass24.yaml").read_text(encoding="utf-8")
     text = PLAN.replace("libra-ispass24", "'[b].yaml'")
     for tier, name in (("chiplet", "'[/a]'"), ("node", "'[red]n[/]'"), ("pod", "'[@click=x]'")):
         text, book = text.replace(tier, name), book.replace(f"  {tier}:", f"  {name}:")

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from libra_planner.reading.bundled import example
-from libra_planner.tui import widgets
+from libra_planner.tui import screens, widgets
 from libra_planner.tui.actions import SCREENS, own_keys, pane_class
 from libra_planner.tui.dialogs import Panel
 from tests.tui.conftest import Driver, drive
@@ -70,8 +70,11 @@ def test_the_help_uses_the_width_there_is(plan_file: Path) -> None:
 
 def test_widgets_with_keys_belong_to_a_screen() -> None:
     keyed = {one for name in SCREENS for one in (pane_class(name), *pane_class(name).KEYED)}
-    for file in Path(widgets.__path__[0]).glob("*.py"):
-        module = import_module(f"{widgets.__name__}.{file.stem}")
+    names = [
+        f"{screens.__name__}.{file.stem}" for file in Path(screens.__path__[0]).glob("[!_]*.py")
+    ]
+    assert len(names) > len(SCREENS)
+    for module in map(import_module, [widgets.__name__, *names]):
         for found in vars(module).values():
             of_here = isinstance(found, type) and found.__module__ == module.__name__
             if of_here and issubclass(found, Widget) and found.__dict__.get("BINDINGS"):

@@ -108,7 +108,7 @@ def test_rules_that_are_added_in_a_burst_are_all_there(plan_file: Path) -> None:
 
 def test_an_optimum_is_that_of_the_plan_with_the_files_it_names(tmp_path: Path) -> None:
     book = tmp_path / "prices.yaml"
-    book.write_text((bundled.folder("cost_models") / "libra-ispass24.yaml").read_text())
+    book.write_text((bundled.folder("cost-models") / "libra-ispass24.yaml").read_text())
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN.replace("libra-ispass24", "prices.yaml"))
     session = opened(plan)
