@@ -123,7 +123,7 @@ def show(options: argparse.Namespace) -> None:
     if left > 0:
         print(f"{left:,} of {results.manifest['n_parts']:,} parts are missing", file=sys.stderr)
     if options.plot:
-        from libra_planner.sweeps.plots import plot
+        from libra_planner.sweeps.results import plot
 
         plot(results, options.plot, x=options.x, y=options.y)
         for file in options.plot:

@@ -11,20 +11,13 @@ from itertools import islice, product
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from libra_planner.errors import Fault, SpecError, closest, shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.fabric.topology import parse_topology
+from libra_planner.reading import models
 from libra_planner.reading.document import Document, Key, is_number, is_whole
-from libra_planner.reading.models import (
-    Count,
-    FaultCollector,
-    Model,
-    RegisteredName,
-    Text,
-    validated,
-)
 from libra_planner.routing.policy import HASHES, POLICIES, Policy
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.columns import FIGURES
@@ -53,7 +46,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-class _Range(Model):
+class _Range(models.Model):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
     start: Number = Field(alias="from")
     to: Number
@@ -105,16 +98,16 @@ class CountRange(_Range):
         return tuple(map(int, values)) if whole else values
 
 
-class FactorizationsSpec(Model):
+class FactorizationsSpec(models.Model):
     """Every topology of so many NPUs: all ordered factors as sizes, all choices of blocks."""
 
     npus: Annotated[int, Field(ge=2, le=10**9)]
     dims: Any = Field(description="Number of dimensions, such as 3 or 2..4.")
-    blocks: Annotated[list[Annotated[str, RegisteredName(BLOCKS)]], Field(min_length=1)]
+    blocks: Annotated[list[Annotated[str, models.RegisteredName(BLOCKS)]], Field(min_length=1)]
     sizes: Any = Field(default=None, description="Allowed sizes, such as 2..64 or [4, 8, 16].")
 
 
-class FactorizationsAxis(Model):
+class FactorizationsAxis(models.Model):
     """An axis of all topologies of a size."""
 
     factorizations: FactorizationsSpec
@@ -125,19 +118,14 @@ class FactorizationsAxis(Model):
     )
 
 
-class TopologiesAxis(Model):
+class TopologiesAxis(models.Model):
     """An axis of named topologies."""
 
-    topologies: Annotated[list[Text], Field(min_length=1)]
+    topologies: Annotated[list[models.Text], Field(min_length=1)]
     tiers: Any = Field(default=None, description="As for factorizations.")
 
 
-AXIS_MODELS: tuple[type[BaseModel], ...] = (
-    StepRange,
-    CountRange,
-    FactorizationsAxis,
-    TopologiesAxis,
-)
+AXIS_MODELS = (StepRange, CountRange, FactorizationsAxis, TopologiesAxis)
 
 _AXES_SCHEMA = {
     "type": "object",
@@ -152,17 +140,17 @@ _AXES_SCHEMA = {
 _BASE_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "object"}]}
 
 
-class SampleSpec(Model):
+class SampleSpec(models.Model):
     """How many designs to draw from a space too big to enumerate."""
 
     method: Literal["lhs", "random"] = "lhs"
     n: Annotated[int, Field(ge=1, le=MOST_SAMPLES)]
 
 
-class CheckSpec(Model):
+class CheckSpec(models.Model):
     """How the links of every optimum are routed: the options of ``check``."""
 
-    policy: Annotated[str, RegisteredName(POLICIES)] = Policy().name
+    policy: Annotated[str, models.RegisteredName(POLICIES)] = Policy().name
     seeds: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = None
     hash: Literal[HASHES] | None = None  # type: ignore[valid-type]
@@ -172,7 +160,7 @@ class CheckSpec(Model):
     time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
-class SweepFile(Model):
+class SweepFile(models.Model):
     """A sweep: a plan with placeholders, and the values that fill them."""
 
     base: Annotated[Any, WithJsonSchema(_BASE_SCHEMA)] = Field(
@@ -184,7 +172,7 @@ class SweepFile(Model):
     set_: dict[str, Any] = Field(
         default={}, alias="set", description="Dotted keys of the plan to values, with placeholders."
     )
-    where: Annotated[list[Text], BeforeValidator(_listed)] = Field(
+    where: Annotated[list[models.Text], BeforeValidator(_listed)] = Field(
         default=[], description="Only designs for which all of these hold, e.g. tp * dp == 4096."
     )
     objective: Annotated[
@@ -193,7 +181,7 @@ class SweepFile(Model):
         BeforeValidator(_listed),
     ] = Field(default=[], description="Objectives; without them the plan's own.")
     columns: (
-        Annotated[list[Annotated[str, RegisteredName(FIGURES)]], Field(min_length=1)] | None
+        Annotated[list[Annotated[str, models.RegisteredName(FIGURES)]], Field(min_length=1)] | None
     ) = Field(
         default=None, description="Columns of results to keep, beside axes, objective and status."
     )
@@ -202,7 +190,7 @@ class SweepFile(Model):
     )
     sample: SampleSpec | None = None
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
-    designs_per_part: Annotated[Count, Field(le=100_000)] = 1000
+    designs_per_part: Annotated[models.Count, Field(le=100_000)] = 1000
 
 
 def sweep_schema() -> dict[str, Any]:
@@ -291,44 +279,39 @@ def read_axis(document: Document, name: str) -> Axis:
     Raises
     ------
     SpecError
-        With every fault of it, each at its place.
+        With every fault of it; those without a place have a path below the axis.
     """
     key: Key = ("axes", name)
-    faults = FaultCollector(document).under(*key)
-    axis = faults.attempt((), lambda: _axis(document, key, name, document.value["axes"][name]))
-    return faults.required(axis)
-
-
-def _axis(document: Document, key: Key, name: str, raw: Any) -> Axis:
+    raw = document.at(key)
     if isinstance(raw, list):
         return Axis(name, _listed_values(document, key, raw))
     if not isinstance(raw, dict):
         fix = "write a list, or a map such as {from: 100, to: 1000, step: 25}"
         raise SpecError(Fault(f"got {shown(raw)}", "expected the values of an axis", fix))
     if "factorizations" in raw:
-        every = validated(FactorizationsAxis, document, key)
+        every = models.validated(FactorizationsAxis, document, key)
         return _with_tiers(name, _topologies(every.factorizations), every.tiers)
     if "topologies" in raw:
-        given = validated(TopologiesAxis, document, key)
+        given = models.validated(TopologiesAxis, document, key)
         for notation in given.topologies:
             parse_topology(notation)
         return _with_tiers(name, _distinct(given.topologies), given.tiers)
     if "step" in raw and "n" in raw:
         raise SpecError(Fault("got both step and n", "expected one of them", "remove one"))
     model: type[StepRange | CountRange] = StepRange if "step" in raw else CountRange
-    reader, known = FaultCollector(document), ("from", "to", *list(model.model_fields)[2:])
+    reader, known = models.FaultCollector(document), ("from", "to", *list(model.model_fields)[2:])
     for unknown in [str(part) for part in raw if part not in known]:
         expected, fix = f"expected {', '.join(known)}", closest(unknown, known)
         fault = Fault(f"got the unknown key {unknown!r}", expected, fix)
         reader.note(fault, (*key, unknown), at_key=True)
-    return Axis(name, validated(model, document, reader.required(key)).values(raw))
+    return Axis(name, models.validated(model, document, reader.required(key)).values(raw))
 
 
 def _listed_values(document: Document, key: Key, raw: list[Any]) -> tuple[Any, ...]:
     if not 1 <= len(raw) <= MOST_VALUES:
         got = f"got {len(raw):,} values"
         raise SpecError(Fault(got, f"expected 1 to {MOST_VALUES:,}", "add one" if not raw else ""))
-    reader = FaultCollector(document)
+    reader = models.FaultCollector(document)
     for i, value in enumerate(raw):
         wrong = is_number(value) and not (math.isfinite(value) and abs(value) <= _LARGEST)
         if wrong or value is None:

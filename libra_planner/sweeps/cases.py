@@ -25,14 +25,7 @@ from libra_planner.reading.rules import parse_rule, rule_names
 from libra_planner.step.expression import Array
 from libra_planner.sweeps.expressions import TEXT
 from libra_planner.sweeps.spec import Chunk, Rows, rows_by_code
-from libra_planner.sweeps.template import (
-    COST_MODEL_KEY,
-    OBJECTIVE_KEY,
-    PlanTemplate,
-    Slot,
-    Text,
-    is_numeric,
-)
+from libra_planner.sweeps.template import LIGHT_KEYS, PlanTemplate, Text, is_numeric
 
 FIXED_COST = "fixed_cost"
 _MOST_PARSED = 50_000
@@ -104,13 +97,14 @@ class Case:
             For values that are no objective or no price book; without their place.
         """
         base, slots = self.base, self.template.slots
-        if OBJECTIVE_KEY in slots:
-            objective = slots[OBJECTIVE_KEY].filled(values)
+        objectives, books = (slots.get(key) for key in LIGHT_KEYS)
+        if objectives:
+            objective = objectives.filled(values)
             if objective not in OBJECTIVES:
                 raise SpecError(Fault(f"got {objective!r}", "expected an objective"))
             base = replace(base, objective=objective)
-        if COST_MODEL_KEY in slots:
-            name = slots[COST_MODEL_KEY].filled(values)
+        if books:
+            name = books.filled(values)
             book = load_price_book(name, self.template.beside)
             price = network_price_usd_per_Bps(base.topology, book)
             parts = price_parts(base.topology, book)
@@ -139,7 +133,10 @@ class Case:
         if not self.fixed_cost_axes:
             return self.base.fixed_cost_usd
         try:
-            document = self.template.filled({**self.values, **values}, _is_no_rule)
+            document = self.template.filled(
+                {**self.values, **values},
+                lambda key, slot: key[0] == FIXED_COST or not is_numeric(key, slot),
+            )
             _pop_lines(document)
             spec = plan_spec(document)
             usd = fixed_cost(spec.fixed_cost, self.base.topology.n_npus, self.template.beside).usd
@@ -177,10 +174,6 @@ class Case:
             return ParsedLine(tuple(rule for rule in rules if isinstance(rule, Rule)), limits)
 
         return parsed
-
-
-def _is_no_rule(key: Key, slot: Slot) -> bool:
-    return key[0] == FIXED_COST or not is_numeric(key, slot)
 
 
 def _pop_lines(document: Document) -> tuple[str, ...]:

@@ -186,10 +186,6 @@ class Column:
         width = max(own, len(self.label))
         return text.ljust(width) if self.is_text else text.rjust(width)
 
-    def in_dimension(self, dim: int) -> Column:
-        """Of a column per dimension, that of dimension ``dim``, from 1."""
-        return replace(self, name=self.name.format(dim=dim), heading=f"dim{dim}")
-
     def names(self, n_dims: int) -> list[str]:
         """Its names in the results of a sweep with so many dimensions.
 
@@ -273,7 +269,7 @@ def column_named(name: str) -> Column:
             return one
         number = name.removeprefix(before).removesuffix(after)
         if per_dim and number.isdigit() and name == f"{before}{number}{after}":
-            return one.in_dimension(int(number))
+            return replace(one, name=one.name.format(dim=int(number)), heading=f"dim{int(number)}")
     return Column(name)
 
 
@@ -310,12 +306,9 @@ def on_screen(names: Sequence[str], axes: Sequence[str]) -> list[Column]:
     ['row', 'tp', 'step time', 'dim1', 'x']
     """
     varied = [name for name in (ROW, *axes) if name in names and name != OBJECTIVE]
+    first = [Column(name, heading=name, text=_as_in_file, n_cells=4) for name in varied]
     others = [column_named(name) for name in names if name not in varied]
-    return [*map(_axis, varied), *sorted(others, key=lambda one: one.screen)]
-
-
-def _axis(name: str) -> Column:
-    return Column(name, heading=name, text=_as_in_file, n_cells=4)
+    return first + sorted(others, key=lambda one: one.screen)
 
 
 _always = partial(Column, kept=ALWAYS, shown=HIDDEN)

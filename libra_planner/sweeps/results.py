@@ -1,8 +1,9 @@
-"""Questions to a run directory, answered by DuckDB over its parquet files."""
+"""Questions to a run directory: answers by DuckDB over its parquet files, and figures."""
 
 from __future__ import annotations
 
 import glob
+import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.files import is_unicode
+from libra_planner.files import is_unicode, output
+from libra_planner.plain_text import visible
 from libra_planner.step.expression import Array
-from libra_planner.sweeps.columns import (
-    CHECKED,
-    OBJECTIVE,
-    ROW,
-    WHERE_KNOWN,
-    column_named,
-    shown_first,
-)
+from libra_planner.sweeps import columns as cols
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
 
 
@@ -307,7 +302,7 @@ class Results:
         if column in self.columns:
             return column
         fix = closest(column, self.columns)
-        if column_named(column).kept == CHECKED:
+        if cols.column_named(column).kept == cols.CHECKED:
             fix = "write check: {policy: ecmp} in the sweep, and run it into a new directory"
         where = Place(place) if place else self.directory.place
         got = f"got no column {column!r}"
@@ -315,23 +310,19 @@ class Results:
 
     def top(self, n: int) -> Answer:
         """The best designs of each objective; of equals the cheaper one."""
-        places = self._places([OBJECTIVE], self._rank())
-        query = (
-            f"SELECT {self._shown()} FROM designs JOIN ({places}) ON row = ranked_row_ "
-            f"WHERE ranked_place_ <= {n} ORDER BY objective, ranked_place_"
-        )
-        return self._own(query)
+        return self._best(self._shown(), [cols.OBJECTIVE], self._rank(), n)
 
     def fastest(self, names: Sequence[str], wanted: Sequence[str]) -> Answer:
         """Columns of the fastest design at each combination of values of others."""
         keys = [sql_name(name) for name in names]
-        shown = ", ".join([*keys, *map(sql_name, wanted)])
-        places = self._places(keys, self.time_column)
-        query = (
-            f"SELECT {shown} FROM designs JOIN ({places}) ON row = ranked_row_ "
-            f"WHERE ranked_place_ = 1 ORDER BY {', '.join(keys)}"
+        return self._best(", ".join([*keys, *map(sql_name, wanted)]), keys, self.time_column, 1)
+
+    def _best(self, shown: str, among: Sequence[str], rank: str, n: int) -> Answer:
+        """The first n designs of each combination of some values."""
+        return self._own(
+            f"SELECT {shown} FROM designs JOIN ({self._places(among, rank)}) ON row = ranked_row_ "
+            f"WHERE ranked_place_ <= {n} ORDER BY {', '.join(among)}, ranked_place_"
         )
-        return self._own(query)
 
     def _places(self, among: Sequence[str], rank: str) -> str:
         """SQL for the place of every design among its like: ranked_row_, ranked_place_.
@@ -354,9 +345,7 @@ class Results:
     def pareto(self) -> Answer:
         """Designs that no other one beats in time and cost, fastest first."""
         time, cost = self.time_column, self.need("cost_usd")
-        found = self._arrays(f"{time} AS time, {cost} AS cost", self.ranked)
-        kept = found["row"][unbeaten_in_two(found["time"], found["cost"])]
-        return self._rows(kept, f"{time}, row")
+        return self._unbeaten([time, cost], self.ranked, f"{time}, row")
 
     def pareto_with_fim(self) -> Answer:
         """Designs that no other one beats in time, cost and FIM, fastest first.
@@ -368,27 +357,23 @@ class Results:
         fim = self.need("fim_percent", "--fim")
         time, cost = self.time_column, self.need("cost_usd")
         checked = f"{self.ranked} AND effective_step_time_s IS NOT NULL"
-        found = self._arrays(f"{time} AS time, {cost} AS cost, {fim} AS fim", checked)
-        percent = np.ma.filled(found["fim"].astype(np.float64), np.nan)
-        kept = found["row"][unbeaten(found["time"], found["cost"], percent)]
-        return self._rows(kept, f"{time}, {cost}, coalesce({fim}, 0), row")
+        order = f"{time}, {cost}, coalesce({fim}, 0), row"
+        return self._unbeaten([time, cost, fim], checked, order)
 
-    def _arrays(self, figures: str, which: str) -> dict[str, Any]:
-        """Row numbers and figures of designs as arrays, masked where there are nulls."""
-        query = f"SELECT row, {figures} FROM designs WHERE {which} ORDER BY row"
-        return dict(self._connection.execute(query).fetchnumpy())
-
-    def _rows(self, rows: NDArray[np.int64], order: str) -> Answer:
-        """What people want to see of some designs."""
-        listed = ", ".join(map(str, rows.tolist()))
-        which = f"row IN ({listed})" if listed else "false"
-        return self._own(f"SELECT {self._shown()} FROM designs WHERE {which} ORDER BY {order}")
+    def _unbeaten(self, figures: Sequence[str], which: str, order: str) -> Answer:
+        """What people want to see of the designs on the frontier of two or three figures."""
+        query = f"SELECT row, {', '.join(figures)} FROM designs WHERE {which} ORDER BY row"
+        found = self._connection.execute(query).fetchnumpy()
+        arrays = [np.ma.filled(found[one].astype(np.float64), np.nan) for one in figures]
+        kept = found["row"][(unbeaten if len(figures) == 3 else unbeaten_in_two)(*arrays)]
+        among = f"row IN ({', '.join(map(str, kept.tolist()))})" if len(kept) else "false"
+        return self._own(f"SELECT {self._shown()} FROM designs WHERE {among} ORDER BY {order}")
 
     def grouped(self, axis: str) -> Answer:
         """Number of designs and the best one for each value of an axis and objective."""
         name = sql_name(self.need(axis, "--group-by"))
         time = self.time_column
-        places = self._places([name, OBJECTIVE], self._rank())
+        places = self._places([name, cols.OBJECTIVE], self._rank())
         best = "FILTER (WHERE ranked_place_ = 1)"
         query = (
             f"SELECT {name}, objective, count(*) AS n_designs, "
@@ -416,15 +401,15 @@ class Results:
 
     def _shown(self) -> str:
         """Columns that people want to see of a design."""
-        axes = [name for name in self.axes if name != OBJECTIVE]
+        axes = [name for name in self.axes if name != cols.OBJECTIVE]
         others = [name for name in self.columns if name not in axes]
-        names = [ROW, *axes, OBJECTIVE, *shown_first(others, self._known)]
+        names = [cols.ROW, *axes, cols.OBJECTIVE, *cols.shown_first(others, self._known)]
         return ", ".join(map(sql_name, names))
 
     @cached_property
     def _known(self) -> list[str]:
         """Columns of which some are shown only where any design has a value, and has one."""
-        names = [name for name in self.columns if column_named(name).shown == WHERE_KNOWN]
+        names = [name for name in self.columns if cols.column_named(name).shown == cols.WHERE_KNOWN]
         if not names:
             return []
         counts = ", ".join(f"count({sql_name(name)})" for name in names)
@@ -447,3 +432,128 @@ def sql_name(name: str) -> str:
     """
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
+
+
+_DATELESS: dict[str, dict[str, None]] = {
+    ".svg": {"Date": None},
+    ".png": {},
+    ".pdf": {"CreationDate": None},
+}
+"""Formats, and what keeps the date out of them."""
+_SETTINGS: Any = {
+    "svg.hashsalt": "libra-planner",
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # A $ in a name is a $.
+    "text.usetex": False,
+}
+_PER_MILLION = 1e-6
+_MOST_TICKS = 40
+_MOST_LETTERS = 40
+
+
+def plot(results: Results, files: Sequence[str], *, x: str | None, y: str | None) -> None:
+    """Write one figure to files.
+
+    Parameters
+    ----------
+    results : what to show.
+    files : paths that end in .svg, .png or .pdf.
+    x, y : axes. Neither: time and cost of all designs and their frontier; x: bandwidths of
+        the fastest design at each of its values; both: the least time at each pair of values.
+
+    Raises
+    ------
+    SpecError
+        For other file formats, unknown axes, or paths that cannot be written.
+    """
+    for file in files:
+        if Path(file).suffix not in _DATELESS:
+            expected = f"expected a name ending in {', '.join(_DATELESS)}"
+            raise SpecError(Fault(f"got {file!r}", expected, "", "", Place("--plot")))
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.add_subplot()
+        if x and y:
+            _heat_map(results, figure, axes, x, y)
+        elif x:
+            _split(results, axes, x)
+        else:
+            _frontier(results, axes)
+        for file in files:
+            with output(Path(file)) as image:
+                kind = Path(file).suffix
+                # The same results give the same bytes: no date inside (C12).
+                figure.savefig(image, format=kind[1:], metadata=_DATELESS[kind])
+
+
+def _frontier(results: Results, axes: Any) -> None:
+    time, cost = results.time_column, results.need("cost_usd")
+    query = f"SELECT {cost}, {time} FROM designs WHERE {results.ranked} ORDER BY row"
+    front = [(row[cost], row[time]) for row in results.pareto().dicts()]
+    every, best = (
+        np.array(points, dtype=np.float64).reshape(-1, 2).T * [[_PER_MILLION], [1]]
+        for points in (results.sql(query).rows, front)
+    )
+    axes.plot(*every, ".", color="0.75", label="designs")
+    axes.plot(*best, "-o", markersize=3, drawstyle="steps-pre", label="frontier")
+    axes.set(xlabel="cost, M$", ylabel=_label(time))
+    axes.legend()
+
+
+def _fastest(results: Results, names: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """Columns of the fastest design at each combination of the values of some axes."""
+    for name in names:
+        if name not in results.axes:
+            expected, fix = "expected an axis of the sweep", closest(name, results.axes)
+            raise SpecError(Fault(f"got {name!r}", expected, fix, "", Place("--x, --y")))
+    return results.fastest(names, wanted).dicts()
+
+
+def _split(results: Results, axes: Any, x: str) -> None:
+    labels = [name for name in results.columns if name.startswith("bandwidth_dim")]
+    results.need("bandwidth_dim1_GBps")
+    rows = _fastest(results, [x], labels)
+    values = [row[x] for row in rows]
+    places = values if all(isinstance(v, int | float) for v in values) else range(len(values))
+    heights = np.array([[row[label] or 0.0 for label in labels] for row in rows], dtype=np.float64)
+    names = [label.split("_")[1] for label in labels]
+    axes.stackplot(list(places), heights.T, labels=names)
+    if places is not values:
+        axes.set_xticks(*_ticks(values), rotation=90)
+    axes.set(xlabel=visible(x), ylabel="bandwidth of the fastest design, GB/s per NPU")
+    axes.legend(loc="upper left")
+
+
+def _heat_map(results: Results, figure: Any, axes: Any, x: str, y: str) -> None:
+    time = results.time_column
+    rows = _fastest(results, [x, y], [time])
+    across, up = (list(dict.fromkeys(sorted(row[name] for row in rows))) for name in (x, y))
+    grid = np.full((len(up), len(across)), np.nan)
+    for row in rows:
+        grid[up.index(row[y]), across.index(row[x])] = row[time]
+    image = axes.imshow(grid, origin="lower", aspect="auto")
+    axes.set_xticks(*_ticks(across), rotation=90)
+    axes.set_yticks(*_ticks(up))
+    axes.set(xlabel=visible(x), ylabel=visible(y))
+    figure.colorbar(image, label=f"least {_label(time)}")
+
+
+def _ticks(values: Sequence[Any]) -> tuple[list[int], list[str]]:
+    """Places and labels of values that stand in a row: of very many, only some.
+
+    >>> _ticks([10, 20, 30])
+    ([0, 1, 2], ['10', '20', '30'])
+    """
+    places = list(range(0, len(values), -(-len(values) // _MOST_TICKS)))
+    texts = [visible(str(values[place])) for place in places]
+    cut = [f"{text[: _MOST_LETTERS - 3]}..." if text[_MOST_LETTERS:] else text for text in texts]
+    return places, cut
+
+
+def _label(time: str) -> str:
+    what = "step time, s" if time.endswith("step_time_s") else "seconds per sequence"
+    return f"effective {what}" if time.startswith("effective") else what

@@ -15,14 +15,7 @@ from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import equal_bandwidth
-from libra_planner.optimizer.optimize import (
-    ILL_POSED,
-    INFEASIBLE,
-    OPTIMAL,
-    BatchResult,
-    batch_optimize,
-    optimize_program,
-)
+from libra_planner.optimizer import optimize as optimizer
 from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
@@ -84,8 +77,8 @@ INVALID = "invalid"
 
 _REASONS = MappingProxyType(
     {
-        INFEASIBLE: "no bandwidth vector meets the rules (proven)",
-        ILL_POSED: "no optimum is attained (C8); optimize says why of the plan that "
+        optimizer.INFEASIBLE: "no bandwidth vector meets the rules (proven)",
+        optimizer.ILL_POSED: "no optimum is attained (C8); optimize says why of the plan that "
         "`sweep design` writes",
     }
 )
@@ -107,13 +100,13 @@ class SolvedChunk:
     ----------
     chunk : its designs.
     bandwidth_bytes_per_s : shape (n, n_dims), NaN beyond a smaller fabric's dimensions.
-    objective, lower_bound, step_time_s, cost_usd : as ``BatchResult``.
+    objective, lower_bound, step_time_s, cost_usd : as ``optimizer.BatchResult``.
     n_sequences : sequences per step, NaN where nobody knows.
     memory_bytes, sharded_memory_bytes : what weights, gradients and optimizer states need on an
         NPU, and the least that ZeRO can need (C19); the most of any workload.
     equal_step_time_s : step time at equal bandwidth (C9); only where a column needs it.
     fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
-    unique, resolved : as ``BatchResult``.
+    unique, resolved : as ``optimizer.BatchResult``.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
     message : why there is no optimum.
@@ -252,7 +245,7 @@ class Solver:
 
     def _check(self, settings: CheckSettings, problems: Objects, result: SolvedChunk) -> None:
         """The links of every optimum, bit by bit as ``check`` has them: rules do not matter."""
-        for row in np.flatnonzero(result.status == OPTIMAL):
+        for row in np.flatnonzero(result.status == optimizer.OPTIMAL):
             problem, n_before = problems[row], self.memo.rounds.n_made
             bandwidth = result.bandwidth_bytes_per_s[row, : problem.topology.n_dims]
             try:
@@ -321,12 +314,12 @@ class Solver:
         for row in map(int, rows):
             try:
                 problem = problems[row] = plan_of(self.job, chunk, row)
-                solved = batch_optimize([problem])
+                solved = optimizer.batch_optimize([problem])
             except SpecError as error:
                 result.message[row] = str(error)
                 continue
             equal_s = np.full(1, np.nan)
-            if solved.status[0] == OPTIMAL:
+            if solved.status[0] == optimizer.OPTIMAL:
                 bandwidth = solved.bandwidth_bytes_per_s[0]
                 fastest = fastest_alternative(problem, bandwidth)  # Of chunks left open, if any.
                 equal_s[0] = equal_bandwidth(fastest, bandwidth).step_time_s
@@ -343,7 +336,7 @@ class Solver:
             k = int(np.searchsorted(ends, i, side="right"))
             return parts[k].worded(program.problem(i), i - int(ends[k]))  # From the end.
 
-        solved = optimize_program(program, problem)
+        solved = optimizer.optimize_program(program, problem)
         equal = np.full(len(rows), np.nan)
         if "equal_step_time_s" in self.job.inputs:
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
@@ -361,13 +354,15 @@ def plan_of(job: Job, chunk: Chunk, row: int) -> Problem:
     return build_plan(job.template.filled(chunk.values(row)), job.template.beside)
 
 
-def _put(result: SolvedChunk, rows: Rows, solved: BatchResult, equal_step_time_s: Array) -> None:
+def _put(
+    result: SolvedChunk, rows: Rows, solved: optimizer.BatchResult, equal_step_time_s: Array
+) -> None:
     n_dims = solved.bandwidth_bytes_per_s.shape[1]
     result.bandwidth_bytes_per_s[rows, :n_dims] = solved.bandwidth_bytes_per_s
     names = ("objective", "lower_bound", "step_time_s", "cost_usd", "unique", "resolved", "status")
     for name in names:
         getattr(result, name)[rows] = getattr(solved, name)
     result.equal_step_time_s[rows] = equal_step_time_s
-    for i in np.flatnonzero(solved.status != OPTIMAL):
+    for i in np.flatnonzero(solved.status != optimizer.OPTIMAL):
         said = _REASONS.get(str(solved.status[i]), "not certified")
         result.message[rows[i]] = solved.messages.get(int(i), said)

@@ -100,6 +100,21 @@ def slot_values(slot: Slot, axes: Iterable[Axis]) -> Iterator[Any]:
         yield slot.filled({axis.name: one for axis, one in zip(own, values, strict=True)})
 
 
+def most_dims(template: PlanTemplate, axes: Iterable[Axis]) -> int:
+    """Most dimensions that a topology has in any design."""
+    above = [at for at in template.slots if TOPOLOGY[: len(at)] == at]
+    if not above:
+        return _n_dims(template.document.value.get("fabric"))
+    (at,) = above
+    values = slot_values(template.slots[at], axes)
+    return max(_n_dims({"topology": one} if at == TOPOLOGY else one) for one in values)
+
+
+def _n_dims(fabric: Any) -> int:
+    notation = fabric.get("topology") if isinstance(fabric, dict) else None
+    return n_dims(notation) if isinstance(notation, str) else 1
+
+
 @dataclass(frozen=True)
 class PlanTemplate:
     """A plan with slots for the values of axes.

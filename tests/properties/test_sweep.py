@@ -16,12 +16,11 @@ import libra_planner as lp
 from libra_planner.errors import IllPosed, Infeasible, SolverFailed, SpecError
 from libra_planner.reading.bundled import folder
 from libra_planner.sweeps import cases as cases_module
-from libra_planner.sweeps import space as space_module
+from libra_planner.sweeps import spec as space_module
 from libra_planner.sweeps.axes import Axis
 from libra_planner.sweeps.expressions import parse_expression
 from libra_planner.sweeps.solver import Solver, plan_of, table_of
-from libra_planner.sweeps.space import Space
-from libra_planner.sweeps.spec import chunk_between, job_of, load_sweep
+from libra_planner.sweeps.spec import Space, chunk_between, job_of, load_sweep
 
 FILTERS = (
     "a * b <= 12",
