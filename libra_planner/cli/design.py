@@ -90,7 +90,7 @@ def pareto(options: argparse.Namespace) -> None:
     """``libra-planner pareto``."""
     with uncollected():
         from libra_planner.optimizer.optimize import pareto as frontier
-    from libra_planner.views.frontier import frontier_blocks, frontier_csv, frontier_payload
+    from libra_planner.views.design import frontier_blocks, frontier_csv, frontier_payload
 
     if options.csv and options.json:
         place = f"{options.plan}: --csv"

@@ -139,11 +139,6 @@ def percent(value: float | None, digits: int = 1, expression: str = "") -> Cell:
     return Cell(value, expression, PERCENT, digits)
 
 
-def unavailable() -> Cell:
-    """In place of a figure of a run, of a workload that is part of a step."""
-    return Cell(PART_OF_A_STEP)
-
-
 def mark(text: str) -> Cell:
     """One word that is shown as a mark."""
     return Cell(text, tag=True)

@@ -1,8 +1,8 @@
-"""A design and what it buys: the JSON objects of ``optimize`` and ``evaluate``, and text."""
+"""Designs and what they buy: JSON of ``optimize``, ``evaluate`` and ``pareto``, text and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,12 @@ from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.step.expression import COMPUTE, Array, Share
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views import plan
-from libra_planner.views.cells import Block, Cell, Table, attributes, escape, table, table_of
+from libra_planner.views import cells, plan
+from libra_planner.views.cells import Block, Table, Value, attributes, escape
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.catalogue import CatalogueDesign
-    from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.design import Design, FrontierPoint
     from libra_planner.optimizer.shadow import ShadowPrice
 
 _OBJECTIVES = {
@@ -50,7 +50,7 @@ def worth_table(shadow: tuple[ShadowPrice, ...]) -> Table | None:
     rows = map(_worth_row, worth)
     headings, left = ("one more", "of", "step time", "cost"), ("one more", "of")
     title = "What one more is worth"
-    return table("", title, headings, rows, left=left, is_wrapped=True) if worth else None
+    return cells.table("", title, headings, rows, left=left, is_wrapped=True) if worth else None
 
 
 def _worth_row(price: ShadowPrice) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, An
     """The key ``catalogue`` of ``optimize --json`` for a plan with ``link_options``."""
     labels, free = problem.topology.labels, design.continuous
     continuous = free and {
-        "bandwidth_GBps": [gigabytes_per_s(value) for value in free.bandwidth_bytes_per_s],
+        "bandwidth_GBps": _vector(free.bandwidth_bytes_per_s),
         "objective": free.objective,
     }
     options = [
@@ -304,7 +304,7 @@ def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
     total, most = bandwidth.sum() or 1.0, bandwidth.max() or 1.0
     cost_usd, equal = evaluation.network_cost_usd or 1.0, evaluation.equal.bandwidth_bytes_per_s
     dimensions, labels = problem.topology.dimensions, problem.topology.labels
-    return table_of(
+    return cells.table_of(
         "Bandwidth per NPU, one direction",
         range(len(dimensions)),
         {
@@ -312,7 +312,7 @@ def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
             "": lambda i: str(dimensions[i]),
             "tier": lambda i: dimensions[i].tier,
             "bandwidth": lambda i: format_bandwidth(bandwidth[i]),
-            " ": lambda i: Cell(float(bandwidth[i] / most)),
+            " ": lambda i: cells.Cell(float(bandwidth[i] / most)),
             "share": lambda i: f"{bandwidth[i] / total:.1%}",
             "equal": lambda i: format_bandwidth(equal[i]),
             "cost": lambda i: format_usd(costs[i]),
@@ -336,7 +336,7 @@ def workload_table(evaluation: Evaluation) -> Table:
         )
         for one in evaluation.members
     ]
-    return table("", "Each workload", headings, rows, left=headings[:1], is_wrapped=True)
+    return cells.table("", "Each workload", headings, rows, left=headings[:1], is_wrapped=True)
 
 
 def time_table(
@@ -361,7 +361,7 @@ def time_table(
         for one in evaluation.shares[:most]
     ]
     title, headings = f"{mean}, all layers together", ("operation", "waits on", "time", "share")
-    return table("", title, headings, rows, left=headings[:2], is_wrapped=True)
+    return cells.table("", title, headings, rows, left=headings[:2], is_wrapped=True)
 
 
 def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
@@ -374,3 +374,69 @@ def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
     for one in evaluation.violated:
         text = f"{escape(one.rule)}{plan.line_text(one.line)}, by {plan.amount_text(one)}"
         yield f"[red]Broken:[/] {text}"
+
+
+def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[str, Any]:
+    """What ``pareto --json`` prints."""
+    return {
+        "workload": problem.workload_name,
+        "topology": str(problem.topology),
+        "fixed_cost_usd": problem.fixed_cost_usd,
+        "memory": plan.memory_payload(problem.step.memory),
+        "points": [_point_row(point) for point in points],
+    }
+
+
+def _point_row(point: FrontierPoint) -> dict[str, Any]:
+    return {
+        **attributes(point, "cost_usd", "step_time_s"),
+        "step_time_x_cost": point.step_time_s * point.cost_usd,
+        "bandwidth_GBps": _vector(point.bandwidth_bytes_per_s),
+        **attributes(point, "optimality_gap"),
+    }
+
+
+def frontier_csv(problem: Problem, points: Sequence[FrontierPoint]) -> str:
+    """Text of ``pareto --csv``."""
+    columns = [f"{label}_GBps" for label in problem.topology.labels]
+    rows = [["cost_usd", "step_time_s", "step_time_x_cost", *columns, "optimality_gap"]]
+    for row in map(_point_row, points):
+        bandwidth = row.pop("bandwidth_GBps")
+        *first, gap = row.values()
+        rows.append(list(map(repr, [*first, *bandwidth, gap])))
+    return cells.csv_of(rows)
+
+
+def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[Block]:
+    """Every design with its cost and step time, and what is proven of them."""
+    topology = escape(f"{problem.workload_name} on {problem.topology}")
+    yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
+    yield from map(escape, plan.memory_lines(problem))
+    yield from ("", _frontier_table(problem, points), "")
+    if _best_point(points) is not None:
+        yield "* least step time x cost of these; objective performance_per_cost finds the least"
+    worst = max(point.optimality_gap for point in points)
+    yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
+    yield from (escape(f"Note: {note}") for note in plan.plan_notes(problem))
+
+
+def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
+    best, fastest_s = _best_point(points), points[-1].step_time_s
+    columns: dict[str, Callable[[FrontierPoint], Value]] = {
+        "": lambda point: "*" if point is best else "",
+        "system cost" if problem.fixed_cost_usd else "cost": lambda one: format_usd(one.cost_usd),
+        "step time": lambda point: format_time(point.step_time_s),
+        "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
+    }
+    for i, label in enumerate(problem.topology.labels):
+        columns[f"{label} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
+            point.bandwidth_bytes_per_s[i]
+        ).removesuffix(" GB/s")
+    columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
+    return cells.table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
+
+
+def _best_point(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
+    """The best per dollar, unless it is where the range happens to end."""
+    best = min(points, key=lambda point: point.step_time_s * point.cost_usd)
+    return None if best is points[0] or best is points[-1] else best

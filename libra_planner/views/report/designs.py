@@ -128,7 +128,7 @@ _DAYS, _HOURS, _MINUTES = per(24 * HOUR_S, 3), per(HOUR_S, 2), per(60.0, 2)
 
 def whole_step(figure: Figure) -> Figure:
     """The figure, or why there is none where the workload is part of a step."""
-    return lambda one: cells.unavailable() if one.proposal.is_part else figure(one)
+    return lambda one: Cell(cells.PART_OF_A_STEP) if one.proposal.is_part else figure(one)
 
 
 def time_basis(comparison: Comparison) -> str:
