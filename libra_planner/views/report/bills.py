@@ -243,14 +243,11 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     label = "Total" if not one.bill.missing else "Total of the lines with a price"
     whole = percent(1.0 if total else None)
     kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
+    last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole, ""]
+    note = "What each price rests on, in full: section Prices."
+    caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
-        f"Bill of materials of design {one.letter}",
-        one.bill.lines,
-        columns,
-        key=f"bill-{one.letter.lower()}",
-        total=[label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole, ""],
-        note="What each price rests on, in full: section Prices.",
-        is_sortable=True,
+        caption, one.bill.lines, columns, key=key, total=last, note=note, is_sortable=True
     )
 
 
@@ -298,16 +295,13 @@ def _changes(base: Candidate, one: Candidate) -> Table:
             rows.append([*place[::-1], *map(cells.count, units), *map(usd, amounts, sums), change])
     # A range of no rows would hold the total itself.
     moved = cells.delta_usd(one.bill.total_usd - base.bill.total_usd, "SUM([r6])" if rows else "")
-    letters = (base.letter, one.letter)
-    return cells.table(
-        f"changes-{one.letter.lower()}",
-        f"What changes from {base.letter} to {one.letter}, spares included",
-        ["Part", "Tier", *(f"Units in {letter}" for letter in letters), *letters, "Difference"],
-        rows,
-        total=["Difference of the totals", *[""] * 5, moved],
-        note="" if rows else f"Nothing changes: the bill is that of {base.letter}.",
-        is_sortable=True,
-    )
+    letters, key = (base.letter, one.letter), f"changes-{one.letter.lower()}"
+    counted = (f"Units in {letter}" for letter in letters)
+    headings = ["Part", "Tier", *counted, *letters, "Difference"]
+    caption = f"What changes from {base.letter} to {one.letter}, spares included"
+    last: list[Value] = ["Difference of the totals", *[""] * 5, moved]
+    note = "" if rows else f"Nothing changes: the bill is that of {base.letter}."
+    return cells.table(key, caption, headings, rows, total=last, note=note, is_sortable=True)
 
 
 def _bought(one: Candidate, place: tuple[str, str]) -> tuple[int, Decimal, str]:

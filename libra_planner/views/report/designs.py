@@ -21,6 +21,7 @@ from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 
 Figure = Callable[[Candidate], Value]
+Rows = list[tuple[str, Figure]]
 _BITS = 8
 
 
@@ -69,13 +70,7 @@ def _difference(one: Cell, base: Cell, column: int, base_column: int) -> Cell:
     return cells.delta(ratio, f"[c{column}]/[c{base_column}]-1")
 
 
-def figures(
-    comparison: Comparison,
-    key: str,
-    caption: str,
-    rows: Sequence[tuple[str, Figure]],
-    note: str = "",
-) -> Table:
+def figures(comparison: Comparison, key: str, caption: str, rows: Rows, note: str = "") -> Table:
     """A table of figures by design; rows that say nothing of any design are left out."""
     listed = []
     for title, figure in rows:
@@ -162,7 +157,7 @@ def comparison_section(comparison: Comparison) -> Section:
 
 def _design_table(comparison: Comparison) -> Table:
     n_dims = max(one.proposal.problem.topology.n_dims for one in comparison.candidates)
-    rows: list[tuple[str, Figure]] = [
+    rows: Rows = [
         ("Workload", of("proposal.problem.workload_name", str)),
         ("Topology, innermost first", of("proposal.problem.topology", str)),
         ("Tiers", of("proposal.problem.topology.tiers", ", ".join)),
@@ -187,7 +182,7 @@ def _bandwidth(dim: int, *, built: bool) -> Figure:
     return figure
 
 
-def _time_rows(model: TimeModel) -> list[tuple[str, Figure]]:
+def _time_rows(model: TimeModel) -> Rows:
     own_links, sprayed = "evaluation.real_link_step_time_s", "check.spray_step_time_s"
     return [
         ("Step time by the model, ms", of("evaluation.step_time_s", milliseconds)),
@@ -231,7 +226,7 @@ def _mean_ms(samples: Array | None) -> Cell:
 
 
 def _money_table(comparison: Comparison) -> Table:
-    rows: list[tuple[str, Figure]] = [
+    rows: Rows = [
         ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
         ("of it with assumed prices", _assumed),
         ("Training fabric, bill of materials", _fabric),
@@ -395,7 +390,7 @@ def _cost_per_million_tokens(one: Candidate) -> Value:
 
 def _run_table(comparison: Comparison) -> Table:
     kinds = ("NPUs", "servers and software", "fabric switches", "fabric optics")
-    rows: list[tuple[str, Figure]] = [
+    rows: Rows = [
         ("Steps", _run("n_steps")),
         ("Work without failures, days", _run("work_s", _DAYS)),
         ("Mean time between failures, hours", _run("mtbf_s", lambda x: _HOURS(finite(x)))),
@@ -467,7 +462,7 @@ def _verdict(one: Candidate) -> str:
 
 def _facility_table(comparison: Comparison) -> Table:
     assumed = comparison.shop.assumptions
-    rows: list[tuple[str, Figure]] = [
+    rows: Rows = [
         ("Servers", of("facility.n_servers")),
         ("Power of a server with NPUs and NICs, kW", of("facility.server_w", per(1000.0, 2))),
         ("Servers per rack", of("facility.n_servers_per_rack")),
