@@ -7,14 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from libra_planner.check.degraded import (
-    FailureStudy,
-    JobReport,
-    SharedFabric,
-    drawn_failures,
-    every_single_failure,
-    shared_fabric,
-)
+from libra_planner.check import degraded
 from libra_planner.check.links import Hotspot, TracedFlow, hotspot, link_check, traced_flow
 from libra_planner.check.report import asked_seeds
 from libra_planner.errors import Fault, Place, SpecError, located
@@ -108,7 +101,7 @@ class LinkAnswer:
 
     checked: CheckedPlan
     hot: Hotspot | None = field(repr=False)
-    failures: dict[str, FailureStudy] = field(repr=False)
+    failures: dict[str, degraded.FailureStudy] = field(repr=False)
     traced: TracedFlow | None = field(repr=False)
 
 
@@ -168,7 +161,7 @@ def checked_plan(
     failures = {}
     with located(f"{plan}: --fail-links, --fail-spines, --n-1"):
         if question.fail_links or question.fail_spines:
-            failures["failures"] = drawn_failures(
+            failures["failures"] = degraded.drawn_failures(
                 links,
                 policy,
                 n_links=question.fail_links,
@@ -178,7 +171,7 @@ def checked_plan(
             )
         if question.single_failures:
             told = progress("single failures")
-            failures["single_failures"] = every_single_failure(
+            failures["single_failures"] = degraded.every_single_failure(
                 links, policy, seed=question.seed or 0, progress=told
             )
     is_optimum = question.bandwidth is None
@@ -204,7 +197,7 @@ def _traced(asked: str | None, checked: CheckedPlan, hot: Hotspot | None) -> Tra
 
 def checked_jobs(
     plans: Sequence[str], question: LinkQuestion
-) -> tuple[SharedFabric, tuple[JobReport, ...]]:
+) -> tuple[degraded.SharedFabric, tuple[degraded.JobReport, ...]]:
     """Several plans as jobs that share a fabric.
 
     Raises
@@ -217,7 +210,7 @@ def checked_jobs(
     with placed(plans[0], problems[0]):
         traffic = _one_traffic(plans, problems, question)
         seed = question.seed or 0
-        shared = shared_fabric(problems, bandwidths_Bps, traffic=traffic, seed=seed)
+        shared = degraded.shared_fabric(problems, bandwidths_Bps, traffic=traffic, seed=seed)
         return shared, shared.reports(question.policy, seeds=question.asked_seeds)
 
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from libra_planner.check.report import (
-    FlowList,
-    FlowReport,
-    RoutedList,
-    asked_seeds,
-    flow_report,
-    n_routings,
-    reports_by_seed,
-    seed_reports,
-)
+from libra_planner.check import report as reporting
 from libra_planner.errors import Disconnected, Place, SpecError, located
 from libra_planner.fabric.clos import Clos, fail
 from libra_planner.inputs.fabrics import load_fabric
@@ -54,7 +46,7 @@ def flows(
     fail_spines: int = 0,
     with_rates: bool = True,
     watchers: Watchers | None = None,
-) -> RoutedList:
+) -> reporting.RoutedList:
     """Route a list of flows over a fabric: imbalance, max-min fair rates, completion times.
 
     Parameters
@@ -84,9 +76,9 @@ def flows(
     chosen = policy or Policy("ecmp")
     built = load_fabric(str(fabric))
     listed = read_flows(flow_list, built, pinned=not chosen.kind.finds_paths)
-    runs = ListRuns(built, listed, chosen, (fail_links, fail_spines), with_rates)
-    runs = replace(runs, files=(str(fabric), str(flow_list)), watchers=watchers or Watchers())
-    return runs.routed(seeds, seed)
+    failures, files = (fail_links, fail_spines), (str(fabric), str(flow_list))
+    told = watchers or Watchers()
+    return ListRuns(built, listed, chosen, failures, with_rates, files, told).routed(seeds, seed)
 
 
 @dataclass(frozen=True)
@@ -103,27 +95,26 @@ class ListRuns:
     """
 
     whole: Clos
-    listed: FlowList
+    listed: reporting.FlowList
     policy: Policy
     failures: tuple[int, int] = (0, 0)
     with_rates: bool = True
     files: tuple[str, str] = ("", "")
     watchers: Watchers = Watchers()
 
-    def routed(self, n_seeds: int | None, seed: int | None) -> RoutedList:
+    def routed(self, n_seeds: int | None, seed: int | None) -> reporting.RoutedList:
         """The list routed with one seed or with many."""
-        usual = range(n_routings(self.listed.flows.n_flows if self.is_drawn else 0))
-        seeds = asked_seeds(n_seeds, seed) or usual
+        usual = range(reporting.n_routings(self.listed.flows.n_flows if self.is_drawn else 0))
+        seeds = reporting.asked_seeds(n_seeds, seed) or usual
         statistics = n_seeds is not None
         if len(seeds) == 1:
-            report = self._report(seeds[0], alone=True)
-            return RoutedList(
-                self._fabric(report.seed), self.listed, report, is_drawn=self.is_drawn
-            )
+            one = self._report(seeds[0], alone=True)
+            fabric = self._fabric(one.seed)
+            return reporting.RoutedList(fabric, self.listed, one, is_drawn=self.is_drawn)
         if any(self.failures):
             return self._with_failures(seeds, statistics)
-        try:
-            found = seed_reports(
+        with self._named():
+            found = reporting.seed_reports(
                 self.whole,
                 self.listed.flows,
                 self.policy,
@@ -131,10 +122,8 @@ class ListRuns:
                 with_rates=self.with_rates,
                 progress=self.watchers.seeds,
             )
-        except SpecError as error:
-            raise self._named(error) from None
-        first = found.first
-        return RoutedList(self.whole, self.listed, first, found, statistics, is_drawn=self.is_drawn)
+        kept = (self.whole, self.listed, found.first, found, statistics)
+        return reporting.RoutedList(*kept, is_drawn=self.is_drawn)
 
     @property
     def is_drawn(self) -> bool:
@@ -149,10 +138,10 @@ class ListRuns:
         with located(f"{self.files[0]}: --fail-links, --fail-spines"):
             return fail(self.whole, n_links=n_links, n_spines=n_spines, seed=seed)
 
-    def _report(self, seed: int, *, alone: bool) -> FlowReport:
+    def _report(self, seed: int, *, alone: bool) -> reporting.FlowReport:
         """One routing."""
-        try:
-            return flow_report(
+        with self._named("" if alone else f": seed {seed}"):
+            return reporting.flow_report(
                 self._fabric(seed),
                 self.listed.flows,
                 self.policy,
@@ -160,24 +149,25 @@ class ListRuns:
                 with_rates=self.with_rates,
                 progress=self.watchers.flows if alone else None,
             )
+
+    @contextmanager
+    def _named(self, drawn: str = "") -> Iterator[None]:
+        """Give faults the file, and flows their line and flow_id."""
+        try:
+            yield
         except SpecError as error:
-            raise self._named(error, "" if alone else f": seed {seed}") from None
+            file, faults = self.files[1], []
+            for fault in error.faults:
+                place, path = Place(f"{file}{drawn}"), fault.path
+                for i in fault.subject:
+                    path = f"flow {self.listed.ids[i]!r}{drawn}"
+                    place = Place(file, self.listed.lines[i])
+                faults.append(replace(fault, path=path, place=fault.place or place))
+            raise type(error)(*faults) from None
 
-    def _named(self, error: SpecError, drawn: str = "") -> SpecError:
-        """The error with the file, and flows by their line and flow_id."""
-        file, faults = self.files[1], []
-        for fault in error.faults:
-            place, path = Place(f"{file}{drawn}"), fault.path
-            if fault.subject:
-                (i,) = fault.subject
-                path = f"flow {self.listed.ids[i]!r}{drawn}"
-                place = Place(file, self.listed.lines[i])
-            faults.append(replace(fault, path=path, place=fault.place or place))
-        return type(error)(*faults)
-
-    def _with_failures(self, seeds: range, statistics: bool) -> RoutedList:
+    def _with_failures(self, seeds: range, statistics: bool) -> reporting.RoutedList:
         """All draws of failures but those that cut hosts off, which are named."""
-        reports: list[FlowReport] = []
+        reports: list[reporting.FlowReport] = []
         cut_off: list[int] = []
         for seed in seeds:
             try:
@@ -192,18 +182,18 @@ class ListRuns:
             if self.watchers.seeds is not None:
                 self.watchers.seeds(seed - seeds[0] + 1, len(seeds))
         first = reports[0]
-        return RoutedList(
+        return reporting.RoutedList(
             fabric=self._fabric(first.seed),
             flows=self.listed,
             report=first,
-            seeds=reports_by_seed(reports),
+            seeds=reporting.reports_by_seed(reports),
             statistics=statistics,
             draws=tuple(reports),
             disconnected_seeds=tuple(cut_off),
         )
 
 
-def _without_flows(report: FlowReport) -> FlowReport:
+def _without_flows(report: reporting.FlowReport) -> reporting.FlowReport:
     """A report without what it says of single flows, which a thousand of could not be kept."""
     nothing = np.zeros(0)
     return replace(report, rate_Bps=nothing, finish_s=nothing, counts=nothing, links=None)

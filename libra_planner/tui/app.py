@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
 from libra_planner.errors import PlannerError
+from libra_planner.tui import work
 from libra_planner.tui.actions import ACTIONS, SCREENS, OwnKey, commands, pane_class
 from libra_planner.tui.dialogs import Palette, Panel, Prompt, help_text
 from libra_planner.tui.files import PlanFiles, left_with
@@ -36,18 +37,6 @@ from libra_planner.tui.session import (
 )
 from libra_planner.tui.terminal import LastWords, Unheard, any_bytes_driver
 from libra_planner.tui.widgets import KeyBar, StatusLine, TabBar
-from libra_planner.tui.work import (
-    FIGURES,
-    OTHERS,
-    Finished,
-    Progress,
-    Ticket,
-    Workshop,
-    error_text,
-    get_ready,
-    load,
-    run_apart,
-)
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -109,12 +98,12 @@ class Cockpit(App[int]):
         super().__init__()
         self.session = Session(path)
         self.files = PlanFiles(self)
-        self.workshop = Workshop(self)
+        self.workshop = work.Workshop(self)
         self.evaluation: Evaluation | None = None
         self.no_figures = "reading the plan ..."
         self.animation_level = "none"
         self.error_console = LastWords(lambda: self.session.edits.settings)
-        get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
+        work.get_ready()  # Not later: Textual is about to take the terminal from sys.stderr.
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [*super().get_line_filters(), Unheard()]
@@ -143,8 +132,8 @@ class Cockpit(App[int]):
         """Read the plan as it stands, beside the interface."""
         path, settings = self.session.path, self.session.edits.settings
 
-        def call(ticket: Ticket) -> tuple[Reading, Bandwidth | None]:
-            load(FIGURES, ticket)
+        def call(ticket: work.Ticket) -> tuple[Reading, Bandwidth | None]:
+            work.load(work.FIGURES, ticket)
             return read_plan(path, settings), left_with(path) if opening else None
 
         self.workshop.start("read", "reading the plan", call=call, done=self._accept)
@@ -157,7 +146,7 @@ class Cockpit(App[int]):
         if first:
             self.pane.take_focus()
             # The other screens, and what comes back to them, while nobody waits for it.
-            warm_up = partial(self.workshop.start, "warm", "", call=partial(load, OTHERS))
+            warm_up = partial(self.workshop.start, "warm", "", call=partial(work.load, work.OTHERS))
             self.set_timer(_CALM_S, warm_up)
 
     def apply_edit(self, key: str, text: str) -> None:
@@ -286,11 +275,11 @@ class Cockpit(App[int]):
         self.design.flush()
         self.files.guard(then)
 
-    def on_progress(self, event: Progress) -> None:
+    def on_progress(self, event: work.Progress) -> None:
         if event.ticket in self.workshop.running():
             self._status.progress(event.done, event.n)
 
-    def on_finished(self, event: Finished) -> None:
+    def on_finished(self, event: work.Finished) -> None:
         if not self.screen_stack:  # The cockpit is being left.
             return
         error = self.workshop.finish(event)
@@ -301,7 +290,7 @@ class Cockpit(App[int]):
     def show_error(self, title: str, error: Exception) -> None:
         """A readable panel; work that failed changes nothing."""
         self.say(f"{title}: failed")
-        self.push_screen(Panel(f"{title}: failed", error_text(error), wide=True))
+        self.push_screen(Panel(f"{title}: failed", work.error_text(error), wide=True))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every action, keys of the screens, and Textual's own."""
@@ -332,7 +321,7 @@ class Cockpit(App[int]):
         problem = self._current_problem()
         if problem is None:
             return
-        call = partial(run_apart, partial(best_design, problem))
+        call = partial(work.run_apart, partial(best_design, problem))
         done = partial(self._optimized, self.session.fingerprint)
         self.workshop.start("optimize", "optimising", call=call, done=done)
         self.say("")

@@ -14,14 +14,7 @@ from typing import Any
 
 from libra_planner.errors import PlannerError, SpecError
 from libra_planner.files import output_file, read_json, read_text, write_files
-from libra_planner.reading import bundled
-from libra_planner.reading.document import (
-    Key,
-    apply_settings,
-    dotted_key,
-    parse_document,
-    parse_value,
-)
+from libra_planner.reading import bundled, document
 from libra_planner.tui.dialogs import OpenDialog, Prompt, Question
 from libra_planner.tui.screens.pane import Host
 from libra_planner.tui.session import Bandwidth
@@ -146,19 +139,19 @@ def edited_text(text: str, settings: tuple[str, ...], file: str) -> str:
     a: 2   # one
     b: [x, y]
     """
-    wanted = parse_document(text, file)
-    apply_settings(wanted, settings)
+    wanted = document.parse_document(text, file)
+    document.apply_settings(wanted, settings)
     if not settings:
         return text
     yaml = _round_trip(text)
     tree = yaml.load(text)
     for setting in settings:
         dotted, _, value = setting.partition("=")
-        _put(tree, dotted_key(dotted.strip()), parse_value(value, file))
+        _put(tree, document.dotted_key(dotted.strip()), document.parse_value(value, file))
     stream = io.StringIO()
     yaml.dump(tree, stream)
     written = stream.getvalue()
-    if parse_document(written, file).value != wanted.value:
+    if document.parse_document(written, file).value != wanted.value:
         got, expected = "got a file that cannot keep its comments", "expected plainer YAML"
         fix = "make this edit in an editor"
         raise SpecError.at(file, got, expected, fix)
@@ -178,7 +171,7 @@ def _round_trip(text: str) -> Any:
     return yaml
 
 
-def _put(tree: Any, key: Key, new: Any) -> None:
+def _put(tree: Any, key: document.Key, new: Any) -> None:
     last: Any
     part: Any
     *parents, last = key

@@ -447,7 +447,7 @@ def test_an_interrupt(files, run, monkeypatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("libra_planner.studies.flow_lists.seed_reports", interrupted)
+    monkeypatch.setattr("libra_planner.check.report.seed_reports", interrupted)
     assert run("flows", *files(), "--seeds", "5").code == INTERRUPTED
 
 
