@@ -57,10 +57,7 @@ def read_flows(path: str | Path, fabric: Clos, *, pinned: bool = False) -> FlowL
     if "src_port" in table.cells:
         expected = f"expected a port of 0 .. {_MOST_PORT}, or nothing"
         src_port = _whole(table, "src_port", _MOST_PORT, expected, skip=table.blank("src_port"))
-    table.faults.check()
-    if not table.n_rows:
-        place = Place(str(path))
-        raise SpecError(Fault("got no flows", "expected one row or more", "", "", place))
+    table.check("flows")
     collective, names = np.zeros(table.n_rows, dtype=np.int64), list[str]()
     if "collective" in table.cells:
         collective, names = _numbered(table.cells["collective"])
@@ -206,10 +203,7 @@ def _read_named(path: str | Path, columns: list[str], what: str) -> Table:
     table = read_table(path, required=columns, optional=["layer"], spellings=HOP_SPELLINGS)
     for column in columns:
         table.refuse(table.blank(column), column, f"expected a name of the {column}")
-    table.faults.check()
-    if not table.n_rows:
-        got, expected = f"got no {what}", "expected one row or more"
-        raise SpecError(Fault(got, expected, "", "", Place(str(path))))
+    table.check(what)
     return table
 
 

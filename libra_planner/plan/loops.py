@@ -108,7 +108,12 @@ class _LoopParser:
             operator, at = self.take().text, self.next.at
             factor = self.factor()
             if operator == "/":
-                number /= self._divisor(factor, at)
+                if not isinstance(factor, float):
+                    reason = f"{_NOT_CONVEX}: one over a time grows with bandwidth"
+                    raise self.fault("a division by a time", reason, at=at)
+                if not factor:
+                    raise self.fault("a division by 0", at=at)
+                number /= factor
             elif isinstance(factor, float):
                 number *= factor
             elif term is None:
@@ -120,14 +125,6 @@ class _LoopParser:
             raise self.fault(f"{start} without a unit or name", "expected a time", fix, start.at)
         return term if number == 1.0 else layers.Multiple(number, term)
 
-    def _divisor(self, factor: layers.LoopTerm | float, at: int) -> float:
-        if not isinstance(factor, float):
-            reason = "one over a time grows with bandwidth"
-            raise self.fault("a division by a time", f"{_NOT_CONVEX}: {reason}", at=at)
-        if not factor:
-            raise self.fault("a division by 0", at=at)
-        return factor
-
     def factor(self) -> layers.LoopTerm | float:
         token = self.take()
         if token.kind == "number":
@@ -135,17 +132,14 @@ class _LoopParser:
         if token.kind == "word":
             return self._longest(token) if self.next.text == "(" else self._named(token)
         if token.text == "(":
-            return self._group(token)
+            terms = self._bracket(token)
+            if len(terms) > 1:
+                raise self.fault("several terms in brackets", "", "write max(...)", token.at)
+            return terms[0]
         self.tokens.insert(0, token)
         if token.text == "-":
             raise self._difference()
         raise self.fault(f"{token}", "expected a quantity such as forward.tp, a number or max(")
-
-    def _group(self, opening: Token) -> layers.LoopTerm:
-        terms = self._bracket(opening)
-        if len(terms) > 1:
-            raise self.fault("several terms in brackets", "", "write max(...)", opening.at)
-        return terms[0]
 
     def _number(self, token: Token) -> layers.LoopTerm | float:
         """A number, or a duration where a unit follows."""

@@ -50,14 +50,6 @@ def speed_bytes_per_s(value: Any) -> float:
     if not unit:
         fix = f"write {number:g} GB/s or {number:g} Gbit/s"
         raise UnitError(Fault(f"got {value!r} without a unit", expected, fix))
-    speed = number * _factor(unit)
-    if not _SPEEDS[0] <= speed <= _SPEEDS[1]:
-        sizes = f"from {_SPEEDS[0]:g} to {_SPEEDS[1]:g} bytes/s"
-        raise SpecError(Fault(f"got {value!r}", f"expected a speed {sizes}"))
-    return speed
-
-
-def _factor(unit: str) -> float:
     try:
         kind, factor = unit_kind(unit)
     except UnitError as error:
@@ -66,7 +58,11 @@ def _factor(unit: str) -> float:
         raise UnitError(Fault(f"got the unit {unit!r}", "expected GB/s or Gbit/s", fix)) from None
     if kind != "bandwidth":
         raise UnitError(Fault(f"got a {kind} in {unit}", "expected GB/s or Gbit/s"))
-    return factor
+    speed = number * factor
+    if not _SPEEDS[0] <= speed <= _SPEEDS[1]:
+        sizes = f"from {_SPEEDS[0]:g} to {_SPEEDS[1]:g} bytes/s"
+        raise SpecError(Fault(f"got {value!r}", f"expected a speed {sizes}"))
+    return speed
 
 
 Speed: TypeAlias = Annotated[

@@ -12,7 +12,7 @@ import numpy as np
 from libra_planner.costs import prices as pricing
 from libra_planner.errors import Fault, SpecError, closest
 from libra_planner.fabric.blocks import Algorithm
-from libra_planner.fabric.topology import Realization, Topology, parse_topology
+from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, training
 from libra_planner.plan.loops import loop_settings
@@ -227,71 +227,70 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
         constraints=rules if isinstance(rules, list) else [],
     )
     builder = _ProblemBuilder(document, spec, beside)
-    topology = builder.faults.attempt(("fabric", "topology"), builder.topology)
+    topology = builder.attempt(("fabric", "topology"), builder.topology)
     if topology is not None:
         prices = np.ones(topology.n_dims)
         builder.rules(topology, prices)
-        builder.options(topology, prices)
-        builder.realization(topology, ())
-    return [fault for fault in builder.faults.faults if fault.path not in known]
+        builder.attempt(catalogue.KEY, catalogue.load_options, document, topology, prices)
+        nics = pricing.has_nic(topology, ())
+        builder.attempt(realization.KEY, realization.load_realization, document, topology, nics)
+    return [fault for fault in builder.faults if fault.path not in known]
 
 
 _NAMED = ("constraints", "objective", "fabric.link_options")
 """Keys that messages of the optimizer name."""
 
 
-class _ProblemBuilder:
+@dataclass
+class _ProblemBuilder(FaultCollector):
     """Turns a valid spec into a problem, collecting the faults of independent parts."""
 
-    def __init__(self, document: Document, spec: AnyPlanSpec, beside: Path) -> None:
-        self.document = document
-        self.spec = spec
-        self.beside = beside
-        self.faults = FaultCollector(document)
+    spec: AnyPlanSpec
+    beside: Path
 
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
-        faults, spec = self.faults, self.spec
-        builders = [
-            training.TrainingBuilder(entry, spec, self.beside, collector)
-            for entry, collector in training.entries(spec, faults)
-        ]
+        spec, attempt, required = self.spec, self.attempt, self.required
+        builders = training.builders(spec, self, self.beside)
         paths = [builder.path() for builder in builders]
-        faults.attempt((), training.check_group, spec)
-        fabric = faults.attempt(("fabric", "topology"), self.topology)
-        book = faults.attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
-        topology, price = faults.present(fabric), None
+        attempt((), training.check_group, spec)
+        fabric = attempt(("fabric", "topology"), self.topology)
+        book = attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
+        topology, price = self.present(fabric), None
         prices: tuple[pricing.PricePart, ...] = ()
         if book is not None:
             per_Bps = pricing.network_price_usd_per_Bps
-            price = faults.attempt(("fabric", "tiers"), per_Bps, topology, book)
+            price = attempt(("fabric", "tiers"), per_Bps, topology, book)
             prices = () if price is None else pricing.price_parts(topology, book)
-        faults.attempt(("training_loop",), training.plan_loop, spec)
-        fidelity = build_fidelity(spec, topology, faults)
+        attempt(("training_loop",), training.plan_loop, spec)
+        fidelity = build_fidelity(spec, topology, self)
         parts, key = (spec.fixed_cost, topology.n_npus, self.beside), ("fixed_cost", "catalogue")
-        fixed = faults.attempt(key, fixed_cost, *parts) or FixedCost()
+        fixed = attempt(key, fixed_cost, *parts) or FixedCost()
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules = self.rules(topology, known, fixed.usd)
-        options, realized = self.options(topology, known), self.realization(topology, prices)
+        document, nics = self.document, pricing.has_nic(topology, prices)
+        options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
+        realize = realization.load_realization
+        realized = attempt(realization.KEY, realize, document, topology, nics)
         network = fidelity.network if fidelity else plain_network(topology)
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
-        planned = [faults.required(one) for one in trainings]
-        modelled = faults.present(fidelity)
+        planned = [required(one) for one in trainings]
+        modelled = self.present(fidelity)
         steps = [
-            faults.required(faults.attempt((), training.planned_step, spec, planned, model))
+            required(attempt((), training.planned_step, spec, planned, model))
             for model in modelled.models
         ]
         base = Problem(
             network=modelled.network,
             realization=realized,
             step=steps[0],
-            prices=Prices(tuple(faults.required(price).tolist()), fixed.usd, prices, options),
+            prices=Prices(tuple(required(price).tolist()), fixed.usd, prices, options),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=spec.objective,
             group_objective=spec.group_objective,
         )
-        text = partial(self._text, planned, modelled, faults.required(book), fixed)
+        text = partial(self._text, planned, modelled, required(book), fixed)
         return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
 
     def _text(
@@ -336,19 +335,7 @@ class _ProblemBuilder:
         for i, text in texts:
             key: Key = ("constraints", i)
             place = self.document.place(key)
-            parsed = self.faults.attempt(key, parse_rule, text, names, place) or []
-            self.faults.attempt(key, training.check_rules, self.spec, parsed)
+            parsed = self.attempt(key, parse_rule, text, names, place) or []
+            self.attempt(key, training.check_rules, self.spec, parsed)
             rules += parsed
         return rules
-
-    def options(self, topology: Topology, prices: Array) -> tuple[pricing.Options | None, ...]:
-        """What can be bought."""
-        reading = catalogue.load_options
-        return self.faults.attempt(catalogue.KEY, reading, self.document, topology, prices) or ()
-
-    def realization(
-        self, topology: Topology, prices: tuple[pricing.PricePart, ...]
-    ) -> Realization | None:
-        """How the dimensions are built, where the plan says it; without prices for the faults."""
-        nics, reading = pricing.has_nic(topology, prices), realization.load_realization
-        return self.faults.attempt(realization.KEY, reading, self.document, topology, nics)

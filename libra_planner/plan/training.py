@@ -60,31 +60,30 @@ class PlannedTraining:
     settings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TrainingBuilder:
+@dataclass
+class TrainingBuilder(FaultCollector):
     """Turns what a plan says about one workload into a :class:`PlannedTraining`.
 
     Parameters
     ----------
+    document, prefix, faults : the plan, the entry's place in it, and where faults go.
     entry : the workload and how it is spread over the NPUs.
     plan : what holds for the whole plan, such as its training loop.
     beside : folder of the plan.
-    faults : where faults go; its prefix is the entry's place in the plan.
     """
 
     entry: TrainingSpec
     plan: CommonSpec
     beside: Path
-    faults: FaultCollector
 
     def path(self) -> Path | None:
         """The workload's file; a name that is none is noted as a fault."""
         name = self.entry.workload
-        return self.faults.attempt(("workload",), bundled.resolve, "workloads", name, self.beside)
+        return self.attempt(("workload",), bundled.resolve, "workloads", name, self.beside)
 
     def build(self, network: Network, path: Path | None) -> PlannedTraining | None:
         """The training, or ``None`` with its faults noted."""
-        attempt, named, npu = self.faults.attempt, self.entry.npu, None
+        attempt, named, npu = self.attempt, self.entry.npu, None
         communicators = attempt(("parallelism",), self._communicators, network.topology)
         if communicators is None or path is None:
             return None
@@ -112,7 +111,12 @@ class TrainingBuilder:
         if not expression.least_s and not len(expression.forms):
             got = f"got {workload.name}, whose step takes no time under this parallelism"
             raise SpecError(Fault(got, "expected compute or communication", "", "workload"))
-        notes = workload.notes + _coverage(network.topology, communicators, workload)
+        n_npus, notes = network.topology.n_npus, workload.notes
+        n_used = communicators.group(Phase.FORWARD, "tp").n_npus
+        n_used *= communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
+        if workload.n_sequences is not None and n_used != n_npus:
+            work = f"{n_used:,} NPUs of work on {n_npus:,} NPUs; cost counts them all"
+            notes += (f"forward x weight_grad groups make {work}",)
         if self.entry.npu and self.entry.npu.memory is not None and workload.memory is None:
             lacks = f"{workload.name} does not say what its model needs"
             notes += (f"npu.memory is not used: {lacks}",)
@@ -121,7 +125,7 @@ class TrainingBuilder:
     def _of_the_plan(self, fault: Fault) -> Fault:
         """A fault of the loop stands where the plan's loop does, not in this entry."""
         of_loop = fault.path.startswith("training_loop")
-        place = self.faults.document.place(dotted_key(fault.path))
+        place = self.document.place(dotted_key(fault.path))
         return fault.located(place) if of_loop else fault
 
     def _communicators(self, topology: Topology) -> Communicators:
@@ -181,20 +185,6 @@ def plan_loop(plan: CommonSpec) -> TrainingLoop:
         raise type(error)(*faults) from None
 
 
-def _coverage(
-    topology: Topology, communicators: Communicators, workload: Workload
-) -> tuple[str, ...]:
-    """A note where a generated workload's groups leave NPUs without work."""
-    tp = communicators.group(Phase.FORWARD, "tp").n_npus
-    n_used = tp * communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
-    if workload.n_sequences is None or n_used == topology.n_npus:
-        return ()
-    return (
-        f"forward x weight_grad groups make {n_used:,} NPUs of work on {topology.n_npus:,} "
-        f"NPUs; cost counts them all",
-    )
-
-
 def plan_spec(document: Document) -> AnyPlanSpec:
     """The plan, by the shape it has: with ``workloads`` it is a group's.
 
@@ -221,11 +211,18 @@ def plan_spec(document: Document) -> AnyPlanSpec:
         raise SpecError(*faults) from None
 
 
-def entries(spec: AnyPlanSpec, faults: FaultCollector) -> list[tuple[TrainingSpec, FaultCollector]]:
-    """Each workload of a plan, with the collector of its part of the file."""
-    if isinstance(spec, PlanSpec):
-        return [(spec, faults)]
-    return [(member, faults.under("workloads", i)) for i, member in enumerate(spec.workloads)]
+def builders(spec: AnyPlanSpec, faults: FaultCollector, beside: Path) -> list[TrainingBuilder]:
+    """What builds each workload of a plan; their faults join those of the plan."""
+    document, entries = (
+        faults.document,
+        {(): spec}
+        if isinstance(spec, PlanSpec)
+        else {("workloads", i): member for i, member in enumerate(spec.workloads)},
+    )
+    return [
+        TrainingBuilder(document, entry, spec, beside, prefix=key, faults=faults.faults)
+        for key, entry in entries.items()
+    ]
 
 
 def planned_step(

@@ -89,6 +89,13 @@ class Table:
 
         self.faults.add(self.lines[rows], fault)
 
+    def check(self, what: str) -> None:
+        """Raise the faults so far, or that there are no rows of ``what``."""
+        self.faults.check()
+        if not self.n_rows:
+            place = Place(self.faults.file)
+            raise SpecError(Fault(f"got no {what}", "expected one row or more", "", "", place))
+
     def refuse_repeated(self, column: str) -> None:
         """Note every cell of a column that an earlier row has too."""
         cells = self.cells[column]
