@@ -13,7 +13,6 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table
 from libra_planner.views.phases import algorithm_lines
 from libra_planner.views.plan import as_checked, plan_notes
-from libra_planner.views.report.bills import price_table
 from libra_planner.views.spread import mean_text
 
 _BITS = 8
@@ -117,16 +116,6 @@ def _side(side: SideNetwork) -> str:
         f"{side.n_ports_per_server} x {speed:g} Gbit/s per server, {side.switch_radix}-port "
         f"switches, {side.oversubscription:g}:1"
     )
-
-
-def price_section(comparison: Comparison) -> Section:
-    """All prices with their sources."""
-    text = (
-        "Published: a price list or paper anyone can read. Quoted: a vendor's offer. Assumed: an "
-        "estimate, to be replaced by a quote before anything is signed. In the workbook, change a "
-        "price here and every total moves."
-    )
-    return Section("prices", "Prices", "Prices", (text,), tables=(price_table(comparison),))
 
 
 def origin_section(comparison: Comparison) -> Section:

@@ -197,12 +197,12 @@ def _reason(bridge: Bridge) -> str:
 _KW = 1000.0
 
 
-def bill_section(comparison: Comparison, index: int) -> Section:
+def bill_section(comparison: Comparison, one: Candidate) -> Section:
     """The bill of one design."""
-    one = comparison.candidates[index]
     tables = [_bill_table(comparison, one), _group_table(one)]
-    if comparison.baseline is not None and comparison.baseline != index:
-        tables.append(_changes(comparison.candidates[comparison.baseline], one))
+    base = comparison.baseline
+    if base is not None and comparison.letters[base] != one.letter:
+        tables.append(_changes(comparison.candidates[base], one))
     names, sheet = ", ".join(part.name for part in one.bill.missing), f"Design {one.letter}"
     missing = f"No price is known for: {names}. The total is without them."
     texts = ((_head(one), why(one)), (missing,) if names else ())
@@ -311,8 +311,13 @@ def _bought(one: Candidate, place: tuple[str, str]) -> tuple[int, Decimal, str]:
     return sum(line.n_bought for line in lines), Bill(lines).total_usd, formula
 
 
-def price_table(comparison: Comparison) -> Table:
-    """Every part once, with its price and where that is from: what a workbook computes from."""
+def price_section(comparison: Comparison) -> Section:
+    """All prices with their sources, every part once: what a workbook computes from."""
+    text = (
+        "Published: a price list or paper anyone can read. Quoted: a vendor's offer. Assumed: an "
+        "estimate, to be replaced by a quote before anything is signed. In the workbook, change a "
+        "price here and every total moves."
+    )
     columns: dict[str, Callable[[Part], Value]] = {
         "Part": lambda part: part.name,
         "Kind": lambda part: part.kind,
@@ -324,4 +329,5 @@ def price_table(comparison: Comparison) -> Table:
         "Source of the rest": lambda part: part.source,
     }
     caption, parts = "Prices and their sources", priced_parts(comparison)
-    return cells.table_of(caption, parts, columns, key="prices", is_sortable=True)
+    table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True)
+    return Section("prices", "Prices", "Prices", (text,), tables=(table,))

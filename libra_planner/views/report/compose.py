@@ -13,7 +13,7 @@ from libra_planner.registry import Registry
 from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.report import basis
-from libra_planner.views.report.bills import bill_section, prices_moved
+from libra_planner.views.report.bills import bill_section, price_section, prices_moved
 from libra_planner.views.report.decision import decision_section
 from libra_planner.views.report.designs import comparison_section, facility_section, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
@@ -48,7 +48,7 @@ def _section(make: Callable[[Comparison], Section | None], *keys: str) -> Sectio
 
 
 def _bills(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
-    return (bill_section(comparison, i) for i in range(len(comparison.candidates)))
+    return (bill_section(comparison, one) for one in comparison.candidates)
 
 
 for _name, _make in (
@@ -60,7 +60,7 @@ for _name, _make in (
     ("facility", _section(facility_section)),
     ("checks", _section(basis.check_section)),
     ("risks", _section(basis.risk_section)),
-    ("prices", _section(basis.price_section)),
+    ("prices", _section(price_section)),
     ("origin", _section(basis.origin_section)),
 ):
     register(_name, _make)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from libra_planner.evaluation import TimeModel
@@ -164,22 +165,20 @@ def _design_table(comparison: Comparison) -> Table:
         ("NPUs", of("n_npus")),
     ]
     for dim in range(n_dims):
-        rows.append((f"dim{dim + 1}, GB/s per NPU", _bandwidth(dim, built=False)))
-        rows.append((f"dim{dim + 1}, of whole ports, GB/s", _bandwidth(dim, built=True)))
+        rows.append((f"dim{dim + 1}, GB/s per NPU", partial(_bandwidth, dim, "asked_Bps")))
+        rows.append(
+            (f"dim{dim + 1}, of whole ports, GB/s", partial(_bandwidth, dim, "bandwidth_Bps"))
+        )
     rows += _time_rows(comparison.ranking.ranked_by)
     note = f"{time_basis(comparison)} Speedup over equal bandwidth is by the plan's model."
     return figures(comparison, "designs", "Design and step time", rows, note)
 
 
-def _bandwidth(dim: int, *, built: bool) -> Figure:
-    def figure(one: Candidate) -> Value:
-        design = one.bought.design.dimensions
-        if dim >= len(design) or (built and design[dim].settings is None):
-            return Cell(None)
-        per_npu = design[dim].bandwidth_Bps if built else design[dim].asked_Bps
-        return number(gigabytes_per_s(per_npu), 2)
-
-    return figure
+def _bandwidth(dim: int, name: str, one: Candidate) -> Value:
+    design = one.bought.design.dimensions
+    if dim >= len(design) or (name == "bandwidth_Bps" and design[dim].settings is None):
+        return Cell(None)
+    return number(gigabytes_per_s(getattr(design[dim], name)), 2)
 
 
 def _time_rows(model: TimeModel) -> Rows:
@@ -199,21 +198,17 @@ def _time_rows(model: TimeModel) -> Rows:
             "Tokens per second",
             whole_step(of("token_time_s", lambda x: number(1 / x if x else None, 0))),
         ),
-        ("Weights, gradients, optimizer states, GB per NPU", _most_GB("total_bytes")),
-        ("of them if all is sharded over DP (ZeRO 3), GB", _most_GB("sharded_bytes")),
-        ("Memory of the NPU, GB", _most_GB("npu_memory_bytes")),
+        ("Weights, gradients, optimizer states, GB per NPU", partial(_most_GB, "total_bytes")),
+        ("of them if all is sharded over DP (ZeRO 3), GB", partial(_most_GB, "sharded_bytes")),
+        ("Memory of the NPU, GB", partial(_most_GB, "npu_memory_bytes")),
         ("Rules of the plan that it breaks", lambda x: cells.count(len(x.evaluation.violated))),
     ]
 
 
-def _most_GB(name: str) -> Figure:
+def _most_GB(name: str, one: Candidate) -> Value:
     """The most of any workload of the plan."""
-
-    def figure(one: Candidate) -> Value:
-        found = [getattr(states, name) for states in one.proposal.problem.step.memories.values()]
-        return per(BYTES_PER_GB)(max((b for b in found if b is not None), default=None))
-
-    return figure
+    found = [getattr(states, name) for states in one.proposal.problem.step.memories.values()]
+    return per(BYTES_PER_GB)(max((b for b in found if b is not None), default=None))
 
 
 def _mean_percent(samples: Array | None) -> Cell:
@@ -447,20 +442,6 @@ def _moved(one: Candidate, then: Run | None) -> Value:
 
 def facility_section(comparison: Comparison) -> Section:
     """Rack power and space."""
-    verdicts = tuple(map(_verdict, comparison.candidates))
-    tables = (_facility_table(comparison),)
-    return Section("facility", "Rack power and space", "Facility", verdicts, tables=tables)
-
-
-def _verdict(one: Candidate) -> str:
-    facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
-    holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
-    verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
-    draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
-    return f"{one.letter}: {draws}{verdict}."
-
-
-def _facility_table(comparison: Comparison) -> Table:
     assumed = comparison.shop.assumptions
     rows: Rows = [
         ("Servers", of("facility.n_servers")),
@@ -476,7 +457,17 @@ def _facility_table(comparison: Comparison) -> Table:
         ("Cables, all networks", _units("copper", "active_optical", "fibre")),
     ]
     note = "Optics draw their power in the switch racks; switch racks follow from power and height."
-    return figures(comparison, "facility", "Racks, floor and power", rows, note)
+    table = figures(comparison, "facility", "Racks, floor and power", rows, note)
+    verdicts = tuple(map(_verdict, comparison.candidates))
+    return Section("facility", "Rack power and space", "Facility", verdicts, tables=(table,))
+
+
+def _verdict(one: Candidate) -> str:
+    facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
+    holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
+    verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
+    draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
+    return f"{one.letter}: {draws}{verdict}."
 
 
 def _units(*kinds: str) -> Figure:
