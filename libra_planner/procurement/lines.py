@@ -61,8 +61,7 @@ def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
     for dim, settings in enumerate(links.switches):
         if settings is None or settings.one_switch or settings.port_speed_Bps is not None:
             continue
-        n_nics = settings.n_nics or 1
-        speed_Bps = parts.port_speed_Bps(float(bandwidth_Bps[dim]) / n_nics)
+        speed_Bps = parts.port_speed_Bps(float(bandwidth_Bps[dim]) / (settings.n_nics or 1))
         switches[dim] = replace(settings, port_speed_Bps=speed_Bps)
         chosen.append(topology.labels[dim])
     design = realize(topology, bandwidth_Bps, replace(links, switches=tuple(switches)))
@@ -200,8 +199,7 @@ class FabricShop:
                 lines = self.scale_out_lines if scale_out else self._priced_lines
                 made = lines(built, parts)
                 found += (included(x, server) for x in made) if holds(bought, dim, server) else made
-        n_servers = self.n_servers(bought)
-        counted = with_included_nics(found, server, n_servers, self.parts)
+        counted = with_included_nics(found, server, self.n_servers(bought), self.parts)
         return tuple(line for line in counted if line.n_units)
 
     def n_servers(self, bought: Purchase) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
@@ -110,57 +110,52 @@ def _cards(comparison: Comparison) -> Iterator[Card]:
         yield _best(comparison, ranking.best_per_usd, times)
 
 
+def _runner_up(best: int, values: Sequence[float]) -> int:
+    """The second best, of the least value; the best itself where it is the only one."""
+    return min((i for i in range(len(values)) if i != best), key=lambda i: values[i], default=best)
+
+
 def _card(
-    comparison: Comparison,
-    best: int,
+    pair: tuple[Candidate, Candidate],
     figure: str,
-    values: Sequence[float],
     alone: tuple[str, str],
     among: tuple[str, str],
-    lead: Callable[[int], str],
+    lead: str,
 ) -> Card:
     """An answer, with what it has before the runner-up, or as the only design.
 
     Parameters
     ----------
-    best, figure, values : the best design, its figure, and the values that the least is best of.
+    pair, figure : the best design and the runner-up, and the figure of the best.
     alone : title and reason of an only design.
     among : title and adjective of one of several.
-    lead : its lead over another design in words; empty for none.
+    lead : over the runner-up in words; empty for none.
     """
-    designs, one = comparison.candidates, comparison.candidates[best]
-    others = [i for i in range(len(designs)) if i != best]
-    title, reason = alone
-    if others:
-        second = min(others, key=lambda i: values[i])
+    (one, other), (title, reason) = pair, alone
+    if other is not one:
         title, adjective = among
-        tie = f"As {adjective} as {designs[second].letter}, and listed before it."
-        reason = lead(second) or tie
+        reason = lead or f"As {adjective} as {other.letter}, and listed before it."
     return Card(title, f"{one.letter}: {one.proposal.name}", figure, reason)
 
 
 def _cheapest(comparison: Comparison) -> Card:
     designs, best = comparison.candidates, comparison.ranking.cheapest
-    one, totals = designs[best], [design.bill.total_usd for design in designs]
-
-    def lead(second: int) -> str:
-        saved = totals[second] - totals[best]
-        if not saved:
-            return ""
-        return (
-            f"{format_usd(float(saved))} ({float(saved / totals[second]):.1%}) less than "
-            f"{designs[second].letter}{_main_difference(one, designs[second])}."
+    totals = [float(design.bill.total_usd) for design in designs]
+    one, other = pair = designs[best], designs[_runner_up(best, totals)]
+    saved, lead = other.bill.total_usd - one.bill.total_usd, ""
+    if saved:
+        lead = (
+            f"{format_usd(float(saved))} ({other.bill.fraction_of(saved):.1%}) less than "
+            f"{other.letter}{_main_difference(one, other)}."
         )
-
-    figure = f"{format_usd(float(totals[best]))} {comparison.without}".strip()
     largest = [
         f"{name} is {one.bill.fraction_of(amount):.0%} of the price"
         for name, amount in one.bill.usd_by_price().items()
     ]
     reason = largest[0] if largest else "nothing of it has a price"
+    figure = f"{format_usd(totals[best])} {comparison.without}".strip()
     alone = ("Price", f"The only design; {reason}.")
-    values = [float(total) for total in totals]
-    return _card(comparison, best, figure, values, alone, ("Cheapest", "dear"), lead)
+    return _card(pair, figure, alone, ("Cheapest", "dear"), lead)
 
 
 def _main_difference(one: Candidate, other: Candidate) -> str:
@@ -184,42 +179,38 @@ _PLURAL = {
 
 def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
     model, designs = comparison.ranking.ranked_by, comparison.candidates
-    step_time_s, compute_s = designs[best].step_time_by(model), designs[best].evaluation.compute_s
-
-    def lead(second: int) -> str:
-        gain, other = times[second] / times[best], designs[second]
-        waits, there = (
-            format_time(max(0.0, one.step_time_by(model) - one.evaluation.compute_s))
-            for one in (designs[best], other)
-        )
-        text = f"{gain:.3f}x as fast as {other.letter}: {waits} of a step waits on communication"
-        return f"{text}, there {there}." if gain - 1 >= _ROUNDING else ""
-
+    second = _runner_up(best, times)
+    one, other = pair = designs[best], designs[second]
+    gain, step_time_s = times[second] / times[best], one.step_time_by(model)
+    waits, there = (
+        format_time(max(0.0, x.step_time_by(model) - x.evaluation.compute_s)) for x in pair
+    )
+    text = f"{gain:.3f}x as fast as {other.letter}: {waits} of a step waits on communication"
     figure = f"{format_time(step_time_s)} per step {model}"
     if comparison.ranking.time_unit == "token":
         figure += f", {1e-6 / times[best]:,.2f} M tokens/s"
-    alone = ("Speed", f"{compute_s / step_time_s:.0%} of a step is compute.")
-    return _card(comparison, best, figure, times, alone, ("Fastest", "fast"), lead)
+    alone = ("Speed", f"{one.evaluation.compute_s / step_time_s:.0%} of a step is compute.")
+    lead = f"{text}, there {there}." if gain - 1 >= _ROUNDING else ""
+    return _card(pair, figure, alone, ("Fastest", "fast"), lead)
 
 
 def _best(comparison: Comparison, best: int, times: list[float]) -> Card:
-    totals = [float(one.bill.total_usd) for one in comparison.candidates]
+    designs = comparison.candidates
+    totals = [float(one.bill.total_usd) for one in designs]
     products = [usd * time_s for usd, time_s in zip(totals, times, strict=True)]
-
-    def lead(second: int) -> str:
-        cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
-        speed = _relative(times[second] / times[best] - 1, "faster", "slower")
-        price = _relative(cheaper, "cheaper", "dearer")
-        more = products[second] / products[best] - 1 if totals[best] else 0.0
-        text = f"{more:.2%} more work per dollar than {comparison.letters[second]}"
-        return f"{text}: {speed} and {price}." if abs(more) >= _ROUNDING else ""
-
+    second = _runner_up(best, products)
+    cheaper = 1 - totals[best] / totals[second] if totals[second] else 0.0
+    speed = _relative(times[second] / times[best] - 1, "faster", "slower")
+    price = _relative(cheaper, "cheaper", "dearer")
+    more = products[second] / products[best] - 1 if totals[best] else 0.0
+    text = f"{more:.2%} more work per dollar than {designs[second].letter}: {speed} and {price}."
     figure = f"{products[best] / 1e6:,.1f} s M$ per step"
     if comparison.ranking.time_unit == "token" and totals[best]:
         figure = f"{1e6 / times[best] / totals[best]:,.1f} tokens/s per M$"
     figure += ", incomplete" if comparison.missing else ""
-    alone = ("Performance per dollar", "The only design.")
-    return _card(comparison, best, figure, products, alone, ("Best per dollar", "good"), lead)
+    alone, pair = ("Performance per dollar", "The only design."), (designs[best], designs[second])
+    lead = text if abs(more) >= _ROUNDING else ""
+    return _card(pair, figure, alone, ("Best per dollar", "good"), lead)
 
 
 def _relative(value: float, more: str, less: str) -> str:
