@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -262,16 +261,14 @@ def _moved(one: Candidate, factor: float) -> Candidate | None:
         return None  # A reader is told that no design meets the moved budget.
 
 
-_ASSUMED: Mapping[str, str] = MappingProxyType(
-    {
-        "years of use": "amortisation_s",
-        "electricity price": "electricity",
-        "failure rates": "failures",
-        "checkpoint time": "checkpoint_s",
-        "restart time": "restart_s",
-    }
+_ASSUMED = (
+    ("years of use", "amortisation_s"),
+    ("electricity price", "electricity"),
+    ("failure rates", "failures"),
+    ("checkpoint time", "checkpoint_s"),
+    ("restart time", "restart_s"),
 )
-"""What about a run is assumed: a field, by name."""
+"""What about a run is assumed: names and fields."""
 
 
 def run_swings(one: Candidate) -> dict[str, list[Run | None]]:
@@ -282,7 +279,7 @@ def run_swings(one: Candidate) -> dict[str, list[Run | None]]:
             one.run_under(replace(assumed, **{key: _times(getattr(assumed, key), factor)}))
             for factor in (1 - SWING_FRACTION, 1 + SWING_FRACTION)
         ]
-        for name, key in _ASSUMED.items()
+        for name, key in _ASSUMED
     }
 
 
@@ -319,7 +316,7 @@ class Comparison:
     candidates : one to ten designs.
     baseline : index of the design that the others are compared with; ``None`` for none.
     ranking, swings, budgets : of the designs.
-    n_tokens : of a training run; ``is_default_tokens`` where nobody asked for it.
+    is_default_tokens : whether nobody asked for the tokens of the run.
     origin : for the last section.
     """
 
@@ -328,7 +325,6 @@ class Comparison:
     ranking: Ranking
     swings: tuple[Swing, ...] = field(repr=False)
     budgets: tuple[BudgetSwing, ...] = field(repr=False)
-    n_tokens: int
     is_default_tokens: bool
     origin: Origin = field(repr=False)
 

@@ -212,7 +212,6 @@ class _Study:
             ranking=ranking(candidates),
             swings=swings(candidates),
             budgets=budget_swings(candidates),
-            n_tokens=self.n_tokens,
             is_default_tokens=question.tokens is None,
             origin=Origin(question.command, tuple(versions.items()), hashes),
         )

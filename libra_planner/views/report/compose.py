@@ -144,7 +144,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
         "order_note": ranks.order_note or None,
         "missing_prices": [part.name for part in comparison.missing],
         "decision": {"cards": cards, "warnings": section.warnings, "text": section.paragraphs},
-        "n_tokens": comparison.n_tokens if comparison.has_run else None,
+        "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],
     }
 

@@ -310,7 +310,7 @@ def run_section(comparison: Comparison) -> Section:
     if comparison.has_run or any(one.proposal.is_part for one in designs):
         tables.append(_run_table(comparison))
     if comparison.has_run:
-        title = f"A run of {_tokens(comparison.n_tokens)} as it will really go"
+        title = f"A run of {_tokens(designs[0].n_tokens)} as it will really go"
         paragraphs.append(_how(comparison.shop.assumptions))
         tables.append(_swing_table(comparison))
     if comparison.has_run and comparison.is_default_tokens:
