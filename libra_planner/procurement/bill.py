@@ -304,7 +304,6 @@ class Line:
 
     Examples
     --------
-    >>> from libra_planner.procurement.bill import Price
     >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.25")), spare_fraction=0.02)
     >>> line = Line("network", "dim1", nic, 101)
     >>> line.n_spares, line.extended_usd
@@ -432,8 +431,6 @@ def discounted_usd(bill: Bill, discounts: Sequence[VolumeDiscount]) -> Decimal:
 
     Examples
     --------
-    >>> from libra_planner.procurement.bill import Line
-    >>> from libra_planner.procurement.bill import Part, Price
     >>> nic = Part("n", "nic", "a NIC", Price(Decimal("10.00")))
     >>> bill = Bill((Line("network", "dim1", nic, 100),))
     >>> discounted_usd(bill, [VolumeDiscount(100, 0.07), VolumeDiscount(10, 0.03)])

@@ -20,17 +20,11 @@ _ROUNDING = 1e-9
 
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
-    order_note = comparison.ranking.order_note
-    return Section(
-        key="decision",
-        title="Decision",
-        sheet="Decision",
-        paragraphs=(*filter(None, (time_basis(comparison), order_note)), _firmness(comparison)),
-        warnings=tuple(_warnings(comparison)),
-        cards=tuple(_cards(comparison)),
-        live=(verdict(comparison),) if len(comparison.candidates) > 1 else (),
-        is_static=True,
-    )
+    notes = filter(None, (time_basis(comparison), comparison.ranking.order_note))
+    paragraphs = (*notes, _firmness(comparison))
+    live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
+    title, warnings, cards = "Decision", tuple(_warnings(comparison)), tuple(_cards(comparison))
+    return Section("decision", title, title, paragraphs, warnings, cards, live=live, is_static=True)
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
