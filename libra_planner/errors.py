@@ -208,6 +208,16 @@ def closest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(close)}?"
 
 
+def closest_dimension(name: str, known: Iterable[str]) -> str:
+    """How to correct a name that no dimension has: all of them for a number, else the nearest."""
+    return f"known: {', '.join(known)}" if is_numbered(name) else closest(name, known)
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a name is that of a dimension by its number, such as dim7."""
+    return name.startswith("dim") and name[3:].isdigit()
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     """The error for a name outside ``known``, with a did-you-mean."""
     return UnknownName(Fault(f"got {name!r}", f"expected a known {kind}", closest(name, known)))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field, SkipValidation, WithJsonSchema
 
 from libra_planner.costs.prices import LinkOption, Options
-from libra_planner.errors import Fault, SpecError, UnitError, closest, shown
+from libra_planner.errors import Fault, SpecError, UnitError, closest, closest_dimension, shown
 from libra_planner.fabric.topology import Topology
 from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.reading.models import FaultCollector, Model, Price, for_models, validated
@@ -152,16 +152,6 @@ MAX_OPTIONS = 10_000
 
 KEY: Key = ("fabric", "link_options")
 """Where a plan lists what can be bought."""
-
-
-def closest_dimension(name: str, known: list[str]) -> str:
-    """How to correct a name that no dimension has: all of them for a number, else the nearest."""
-    return f"known: {', '.join(known)}" if is_numbered(name) else closest(name, known)
-
-
-def is_numbered(name: str) -> bool:
-    """Whether a name is that of a dimension by its number, such as dim7."""
-    return name.startswith("dim") and name[3:].isdigit()
 
 
 def load_options(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from libra_planner.errors import Fault, shown
+from libra_planner.errors import Fault, closest_dimension, is_numbered, shown
 from libra_planner.fabric.realization import preset
 from libra_planner.fabric.topology import (
     MAX_RADIX,
@@ -19,7 +19,7 @@ from libra_planner.fabric.topology import (
     TrafficSettings,
     default_realization,
 )
-from libra_planner.plan.options import MAX_PORTS, Speed, closest_dimension, is_numbered
+from libra_planner.plan.options import MAX_PORTS, Speed
 from libra_planner.reading.document import Document, Key, is_number, is_whole
 from libra_planner.reading.models import (
     AUTO,
