@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -160,6 +160,10 @@ class CheckSpec(models.Model):
     time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 
+_Figure: TypeAlias = Annotated[str, models.RegisteredName(FIGURES)]
+_Figures: TypeAlias = Annotated[list[_Figure], Field(min_length=1)]
+
+
 class SweepFile(models.Model):
     """A sweep: a plan with placeholders, and the values that fill them."""
 
@@ -180,9 +184,7 @@ class SweepFile(models.Model):
         Field(min_length=1),
         BeforeValidator(_listed),
     ] = Field(default=[], description="Objectives; without them the plan's own.")
-    columns: (
-        Annotated[list[Annotated[str, models.RegisteredName(FIGURES)]], Field(min_length=1)] | None
-    ) = Field(
+    columns: _Figures | None = Field(
         default=None, description="Columns of results to keep, beside axes, objective and status."
     )
     check: CheckSpec | None = Field(
@@ -266,11 +268,9 @@ def n_dims(notation: str) -> int:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return TRUTH
-    if isinstance(value, int | float):
+    if is_number(value):
         return NUMBER
-    return TEXT if isinstance(value, str) else OTHER
+    return {bool: TRUTH, str: TEXT}.get(type(value), OTHER)
 
 
 def read_axis(document: Document, name: str) -> Axis:

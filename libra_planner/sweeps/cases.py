@@ -139,10 +139,10 @@ class Case:
             )
             _pop_lines(document)
             spec = plan_spec(document)
-            usd = fixed_cost(spec.fixed_cost, self.base.topology.n_npus, self.template.beside).usd
+            n_npus, beside = self.base.topology.n_npus, self.template.beside
+            return fixed_cost(spec.fixed_cost, n_npus, beside).usd
         except SpecError as error:
             return error
-        return usd
 
     def line(
         self, i: int, values: Mapping[str, Any], fixed_cost_usd: float
@@ -214,16 +214,14 @@ class Piece:
 
     def worded(self, problem: Problem, i: int) -> Problem:
         """The problem of the piece's design i with the rules as its own plan has them."""
-        rules, limits = _joined([line[codes[i]] for line, codes in self.lines])
-        return replace(problem, rules=rules, step_time_limits=limits[:1])
+        own = _joined([line[codes[i]] for line, codes in self.lines])
+        return replace(problem, rules=own.rules, step_time_limits=own.limits[:1])
 
 
-def _joined(
-    lines: Sequence[ParsedLine],
-) -> tuple[tuple[Rule, ...], tuple[StepTimeLimit, ...]]:
+def _joined(lines: Sequence[ParsedLine]) -> ParsedLine:
     """Rules of all lines, and their bounds on step time, the tightest first."""
     limits = sorted((one for line in lines for one in line.limits), key=lambda one: one.limit_s)
-    return tuple(rule for line in lines for rule in line.rules), tuple(limits)
+    return ParsedLine(tuple(rule for line in lines for rule in line.rules), tuple(limits))
 
 
 def pieces(case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_]) -> Iterator[Piece]:
@@ -264,8 +262,8 @@ def _used(line: list[ParsedLine], codes: Rows) -> tuple[list[ParsedLine], Rows]:
 def _piece(
     case: Case, rows: Rows, fixed_usd: Array, lines: Sequence[tuple[list[ParsedLine], Rows]]
 ) -> Piece:
-    rules, limits = _joined([line[codes[0]] for line, codes in lines])
-    template = replace(case.base, rules=rules, step_time_limits=limits)
+    first = _joined([line[codes[0]] for line, codes in lines])
+    template = replace(case.base, rules=first.rules, step_time_limits=first.limits)
     n, n_dims, time_numbers = len(rows), template.topology.n_dims, template.step_time.numbers
 
     def stacked(name: str, *shape: int) -> Array:

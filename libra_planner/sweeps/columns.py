@@ -13,14 +13,8 @@ from functools import partial
 from operator import truediv
 from typing import Any, Final
 
+from libra_planner import units
 from libra_planner.registry import Registry
-from libra_planner.units import (
-    BYTES_PER_S_PER_GBPS,
-    format_bandwidth,
-    format_bytes,
-    format_time,
-    format_usd,
-)
 
 ROW, OBJECTIVE, STATUS = "row", "objective", "status"
 ALWAYS, DEFAULT, ASKED, CHECKED = "always", "default", "asked", "checked"
@@ -67,7 +61,7 @@ def _short_objective(value: str) -> str:
 
 
 def _gigabytes_per_s(value: float) -> str:
-    return format_bandwidth(value * BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
+    return units.format_bandwidth(value * units.BYTES_PER_S_PER_GBPS).removesuffix(" GB/s")
 
 
 @dataclass(frozen=True)
@@ -89,10 +83,10 @@ class Unit:
 
 
 UNITS: Final = {
-    "USD": Unit("_usd", format_usd, 8),
-    "s": Unit("_s", format_time, 10),
+    "USD": Unit("_usd", units.format_usd, 8),
+    "s": Unit("_s", units.format_time, 10),
     "GB/s": Unit("_GBps", _gigabytes_per_s, 8, " GB/s"),
-    "bytes": Unit("_bytes", format_bytes, 10),
+    "bytes": Unit("_bytes", units.format_bytes, 10),
     "%": Unit("_percent", "{:.2f}".format, 7),
     "times": Unit("_vs_equal", "{:.3f}x".format, 7),
     "": Unit("", _plain, 6),
@@ -223,7 +217,7 @@ def _text_or_null(texts: Any) -> list[str | None]:
 
 
 def _by_dimension(bandwidth_bytes_per_s: Any) -> Any:
-    return bandwidth_bytes_per_s.T / BYTES_PER_S_PER_GBPS
+    return bandwidth_bytes_per_s.T / units.BYTES_PER_S_PER_GBPS
 
 
 COLUMNS: Final = Registry[Column]("column", str.lower)

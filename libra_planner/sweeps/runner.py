@@ -115,11 +115,9 @@ def _build_s(sweep: Sweep, job: Job) -> float:
 
     The first one pays for what is loaded and compiled once: it does not count.
     """
-    n = sweep.space.n
-    chunks = [chunk_between(sweep, row, row + 1) for row in spread_rows(n, _BUILT + 1)]
     times = []
-    for chunk in chunks:
-        solver = Solver(job)
+    for row in spread_rows(sweep.space.n, _BUILT + 1):
+        solver, chunk = Solver(job), chunk_between(sweep, row, row + 1)
         start = perf_counter()
         solver.case(chunk, 0)
         times.append(perf_counter() - start)
@@ -365,7 +363,8 @@ def _recorded(slot: Slot) -> tuple[str, str | None]:
 
 def _files(sweep: Sweep) -> Iterator[tuple[str, str]]:
     """Users' own files that plans of the sweep name, with a hash of their content."""
-    for name in sorted(set(islice(filter(_is_own_file, _named(sweep)), _MOST_FILES))):
+    named = (name for name in _named(sweep) if isinstance(name, str) and bundled.is_path(name))
+    for name in sorted(set(islice(named, _MOST_FILES))):
         try:
             text = read_text(sweep.template.beside / name)
         except SpecError:  # A design that names it is invalid, and says so in its row.
@@ -382,7 +381,3 @@ def _named(sweep: Sweep) -> Iterator[Any]:
         if isinstance(slot, AxisValue):  # Maps and lists, such as the workloads of a group.
             whole = slot_values(replace(slot, tiers=None), sweep.axes)
             yield from (name for value in whole for _, name in named_files(value))
-
-
-def _is_own_file(name: Any) -> bool:
-    return isinstance(name, str) and bundled.is_path(name)

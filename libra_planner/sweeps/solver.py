@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -75,13 +74,11 @@ def total_bytes_per_s(program: BatchProgram) -> Array:
 INVALID = "invalid"
 """Status of a design that is no plan, such as a degree that does not divide."""
 
-_REASONS = MappingProxyType(
-    {
-        optimizer.INFEASIBLE: "no bandwidth vector meets the rules (proven)",
-        optimizer.ILL_POSED: "no optimum is attained (C8); optimize says why of the plan that "
-        "`sweep design` writes",
-    }
-)
+_REASONS = {
+    optimizer.INFEASIBLE: "no bandwidth vector meets the rules (proven)",
+    optimizer.ILL_POSED: "no optimum is attained (C8); optimize says why of the plan that "
+    "`sweep design` writes",
+}
 """What is said of designs that a batch settles without words."""
 
 _MOST_CASES = 64
@@ -338,7 +335,7 @@ class Solver:
 
         solved = optimizer.optimize_program(program, problem)
         equal = np.full(len(rows), np.nan)
-        if "equal_step_time_s" in self.job.inputs:
+        if any("equal_step_time_s" in one.inputs for one in self.job.columns):
             equal = equal_step_times_s(program, solved.bandwidth_bytes_per_s)
         _put(result, rows, solved, equal)
 

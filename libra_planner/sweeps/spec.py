@@ -20,16 +20,10 @@ from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.routing.policy import Policy, policy_with
 from libra_planner.step.expression import Mask
 from libra_planner.sweeps import columns as cols
+from libra_planner.sweeps import template as templates
 from libra_planner.sweeps.axes import Axis, SampleSpec, SweepFile, read_axis
 from libra_planner.sweeps.expressions import OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.store import Layout
-from libra_planner.sweeps.template import (
-    PlanTemplate,
-    apply_set,
-    base_plan,
-    most_dims,
-    plan_template,
-)
 
 Digits: TypeAlias = NDArray[np.int32]
 """Index of each axis's value, shape (n_axes, n_designs)."""
@@ -263,7 +257,7 @@ class Sweep:
 
     source: str
     file: SweepFile
-    template: PlanTemplate
+    template: templates.PlanTemplate
     space: Space
     columns: tuple[cols.Column, ...]
     check: CheckSettings | None = None
@@ -298,11 +292,11 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     spec, axes = _shape(document)
     faults = FaultCollector(document)
     axes = _with_objectives(spec, axes, faults)
-    plan = faults.attempt(("base",), base_plan, document, spec, Path(path).parent)
+    plan = faults.attempt(("base",), templates.base_plan, document, spec, Path(path).parent)
     plan_document, beside = faults.present(plan)
     _check_names(axes, faults)
-    apply_set(document, plan_document, spec, faults)
-    template = plan_template(document, plan_document, beside, axes, faults)
+    templates.apply_set(document, plan_document, spec, faults)
+    template = templates.plan_template(document, plan_document, beside, axes, faults)
     filters = _filters(spec, axes, faults)
     check = None
     if spec.check is not None:
@@ -458,18 +452,13 @@ class Job:
     sweep_hash : of the run's manifest, which its parts carry.
     """
 
-    template: PlanTemplate
+    template: templates.PlanTemplate
     axes: Mapping[str, str]
     n_dims: int
     columns: tuple[cols.Column, ...]
     check: CheckSettings | None = None
     version: str = __version__
     sweep_hash: str = ""
-
-    @cached_property
-    def inputs(self) -> frozenset[str]:
-        """What its columns are computed from."""
-        return frozenset(name for one in self.columns for name in one.inputs)
 
 
 def chunk_of(sweep: Sweep, index: int) -> Chunk:
@@ -500,6 +489,5 @@ def chunk_between(sweep: Sweep, first: int, last: int, index: int = 0) -> Chunk:
 def job_of(sweep: Sweep) -> Job:
     """What the chunks of a sweep have in common."""
     axes = {axis.name: axis.dtype for axis in sweep.axes}
-    return Job(
-        sweep.template, axes, most_dims(sweep.template, sweep.axes), sweep.columns, sweep.check
-    )
+    n_dims = templates.most_dims(sweep.template, sweep.axes)
+    return Job(sweep.template, axes, n_dims, sweep.columns, sweep.check)

@@ -21,14 +21,7 @@ import yaml
 from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
 from libra_planner.plan.models import GroupPlanSpec, PlanSpec
 from libra_planner.reading import bundled
-from libra_planner.reading.document import (
-    Document,
-    Key,
-    dotted_key,
-    put_at,
-    read_document,
-    value_at,
-)
+from libra_planner.reading.document import Document, Key, dotted_key, put_at, read_document
 from libra_planner.reading.models import FaultCollector
 from libra_planner.sweeps.axes import Axis, SweepFile, cell, n_dims
 from libra_planner.sweeps.columns import OBJECTIVE
@@ -162,7 +155,7 @@ class PlanTemplate:
         for key, slot in self.slots.items():
             if which is None or which(key, slot):
                 value = faults.attempt(key, slot.filled, values)
-                value_at(result.value, key[:-1])[key[-1]] = value
+                result.at(key[:-1])[key[-1]] = value
         refuse(faults.faults)
         return result
 
@@ -212,11 +205,8 @@ def parse_text(text: str, kinds: Mapping[str, str]) -> Slot:
         raise SpecError(Fault(f"got {text!r}", expected))
     if len(split) == 3 and not split[0] and not split[2] and kinds.get(split[1]) == OTHER:
         return AxisValue(split[1])
-    parts = [
-        parse_expression(part, kinds) if i % 2 else part
-        for i, part in enumerate(split)
-        if part or i % 2
-    ]
+    pieces = [(i % 2, piece) for i, piece in enumerate(split) if piece or i % 2]
+    parts = [parse_expression(piece, kinds) if inside else piece for inside, piece in pieces]
     whole = [part.text for part in parts if isinstance(part, Expression) and part.kind == OTHER]
     if whole:
         expected = "expected a number or text inside a text or expression"
@@ -289,9 +279,8 @@ def plan_template(
 ) -> PlanTemplate:
     """The plan with its slots: placeholders, and axes named like a key of it."""
     if not isinstance(plan.value, dict):
-        raise SpecError(
-            Fault(f"got {shown(plan.value)}", "expected a plan", "", "base", plan.place(()))
-        )
+        got = f"got {shown(plan.value)}"
+        raise SpecError(Fault(got, "expected a plan", "", "base", plan.place(())))
     own = FaultCollector(plan, faults=faults.faults)
     kinds = {name: axis.kind for name, axis in axes.items()}
     used: dict[Key, Slot] = {}
@@ -365,11 +354,11 @@ def design_plan(directory: RunDirectory, row: int) -> str:
         else:
             slots[tuple(key)] = AxisValue(axis, axes[axis].tiers if kind == "tiers" else None)
     values = _axis_values(directory, manifest, axes, row)
-    plan = replace(template, slots=slots).filled(values).value
-    for at, name in list(named_files(plan)):  # Absolute, to hold wherever the plan is put.
+    plan = replace(template, slots=slots).filled(values)
+    for at, name in list(named_files(plan.value)):  # Absolute, to hold wherever the plan is put.
         if isinstance(name, str) and bundled.is_path(name):
-            value_at(plan, at[:-1])[at[-1]] = str((beside / name).resolve())
-    text = yaml.safe_dump(plan, sort_keys=False, allow_unicode=True, width=1000)
+            plan.at(at[:-1])[at[-1]] = str((beside / name).resolve())
+    text = yaml.safe_dump(plan.value, sort_keys=False, allow_unicode=True, width=1000)
     named = "".join(char if char.isprintable() else "?" for char in str(directory.path))
     return f"# Row {row} of the sweep in {named}\n{text}"
 

@@ -21,7 +21,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import perf_counter
-from types import MappingProxyType
 from typing import Any, cast
 
 from libra_planner import __version__
@@ -81,9 +80,7 @@ def remote_part(job: Job, chunk: Chunk) -> Part:
 MOST_TRIES = 3
 """Workers that may die over one chunk."""
 
-_ONE_THREAD = MappingProxyType(
-    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-)
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _IN_FLIGHT = 2
 """Chunks that a worker has: one to solve and the next."""
 
