@@ -521,7 +521,8 @@ def traced_flow(links: LinkCheck, report: CheckReport, name: str) -> TracedFlow 
         }
         if found:
             first = phase.worst.name if phase.worst.name in found else next(iter(found))
-            return TracedFlow(phase.label, first, _routed(links, report, key, first), found[first])
+            routed = _routed_list(links, report, key, first)
+            return TracedFlow(phase.label, first, routed, found[first])
     return None
 
 
@@ -541,7 +542,7 @@ def hotspot(links: LinkCheck, report: CheckReport, *, always: bool = False) -> H
         return None
     i = int(np.argmax(lost))
     (phase, users), key = report.phases[i], report.keys[i]
-    routed = None if key[2] is None else _routed(links, report, key, phase.worst.name)
+    routed = None if key[2] is None else _routed_list(links, report, key, phase.worst.name)
     return Hotspot(phase, users, phase.worst, routed)
 
 
@@ -558,7 +559,7 @@ def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communicat
     return float(np.sum([links.bytes_of(one)[dim] * one.count for one in users]))
 
 
-def _routed(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:
+def _routed_list(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:
     seed, phase = int(report.seeds[0]), links.phase(key)
     flows = next(flows for found, _, flows in phase.flows(seed) if found == name)
     routing = flow_report(phase.fabric, flows, report.policy, seed=seed, with_rates=False)

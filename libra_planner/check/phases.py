@@ -11,13 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from libra_planner.check import traffic
-from libra_planner.check.report import (
-    LayerReport,
-    finish_s_of,
-    ideal_makespan_s,
-    imbalances,
-)
+from libra_planner.check import report, traffic
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Clos, Flows, Indices, all_flows, require_connected
@@ -85,7 +79,7 @@ class RoundReport:
     n_flows: int
     time_s: float
     ideal_s: float
-    layers: tuple[LayerReport, ...] = field(repr=False)
+    layers: tuple[report.LayerReport, ...] = field(repr=False)
     fim_percent: float
     fim_floor_percent: float
     gap: float | None = None
@@ -286,9 +280,9 @@ class LinkPhase(traffic.Members):
                 name=name,
                 share=share,
                 n_flows=own.n_flows,
-                time_s=float(finish_s_of(routing, flows)[: own.n_flows].max()),
-                ideal_s=memo.of((*placed, name), partial(ideal_makespan_s, alone)),
-                **imbalances(fabric, routing.counts, policy),
+                time_s=float(report.finish_s_of(routing, flows)[: own.n_flows].max()),
+                ideal_s=memo.of((*placed, name), partial(report.ideal_makespan_s, alone)),
+                **report.imbalances(fabric, routing.counts, policy),
                 gap=routing.gap,
             )
 
@@ -333,5 +327,5 @@ class LinkPhase(traffic.Members):
             n_flows=even.routes.n_flows,
             time_s=1 / rate,
             ideal_s=1 / best,
-            **imbalances(fabric, trees.counts, policy),
+            **report.imbalances(fabric, trees.counts, policy),
         )

@@ -14,12 +14,7 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices, Layer
-from libra_planner.routing.loads import (
-    fim_floor_percent,
-    fim_percent,
-    max_over_mean,
-    overall_fim_percent,
-)
+from libra_planner.routing import loads
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import finish_times_s, max_min_rates
 from libra_planner.routing.routes import Router, Routing
@@ -184,7 +179,7 @@ def _layer_report(fabric: Clos, layer: Layer, counts: Array, whole_flows: bool) 
     floor = None if layer.is_host else _NAN
     if whole_flows and not layer.is_host:
         n_links = np.full(layer.n_owners, layer.n_links // layer.n_owners)
-        floor = fim_floor_percent(demand, n_links, capacity=capacity)
+        floor = loads.fim_floor_percent(demand, n_links, capacity=capacity)
     found = layer_figures(layer.name, counts, capacity, floor=floor)
     return replace(found, n_flows=int(demand.sum()))
 
@@ -197,14 +192,14 @@ def layer_figures(
     Host links have no floor but what is: ``None``.
     """
     works = np.ones(len(counts), dtype=np.bool_) if capacity is None else capacity > 0
-    fim = float(fim_percent(counts, capacity))
+    fim = float(loads.fim_percent(counts, capacity))
     return LayerReport(
         name=name,
         n_links=int(works.sum()),
         n_flows=int(counts.sum()),
         fim_percent=fim,
         fim_floor_percent=fim if floor is None else floor,
-        max_over_mean=float(max_over_mean(counts, capacity)),
+        max_over_mean=float(loads.max_over_mean(counts, capacity)),
         max_flows=float(counts.max(initial=0.0)),
         n_idle=int((works & (counts == 0)).sum()),
         is_host=floor is None,
@@ -220,8 +215,8 @@ def unequal_capacity(fabric: Clos, layer: Layer) -> Array | None:
 def overall_imbalance_percent(fabric: Clos, counts: Array) -> float:
     """FIM over all links between switches; nan without any."""
     inside = [layer for layer in fabric.layers if not layer.is_host]
-    loads = [counts[layer.links] for layer in inside]
-    return float(overall_fim_percent(loads, [unequal_capacity(fabric, x) for x in inside]))
+    numbers = [counts[layer.links] for layer in inside]
+    return float(loads.overall_fim_percent(numbers, [unequal_capacity(fabric, x) for x in inside]))
 
 
 def mean_floor(layers: Iterable[LayerReport]) -> float:
@@ -307,7 +302,8 @@ def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) 
         if not layer.is_host:
             n, capacity = counts[layer.links], unequal_capacity(fabric, layer)
             n_idle = (fabric.alive[layer.links] & (n == 0)).sum()
-            by_layer[i] = fim_percent(n, capacity), max_over_mean(n, capacity), n.max(), n_idle
+            fim, most = loads.fim_percent(n, capacity), loads.max_over_mean(n, capacity)
+            by_layer[i] = fim, most, n.max(), n_idle
     ideal = first.ideal_makespan_s
     return (overall, makespan_s, makespan_s / ideal if ideal > 0 else _NAN), by_layer
 
@@ -537,7 +533,7 @@ def measured_report(trace: Trace, fabric: Clos | None = None) -> MeasuredReport:
         layer_figures(trace.layers[i], of_layer[i].astype(np.float64), floor=floors.get(i))
         for i in order
     )
-    overall = float(overall_fim_percent([of_layer[i] for i in inside]))
+    overall = float(loads.overall_fim_percent([of_layer[i] for i in inside]))
     groups = tuple(group for i in inside for group in _groups(trace, i, counts))
     known = trace.is_complete or fabric is not None
     return MeasuredReport(trace, layers, groups, overall, mean_floor(layers), known)
@@ -583,7 +579,7 @@ def _floor(trace: Trace, index: int, fabric: Clos | None, n_links: int) -> float
             return float("nan")
         demand = np.pad(demand, (0, n_groups - len(demand)))
         n_each = np.full(n_groups, n_links // n_groups)
-    return fim_floor_percent(demand, n_each)
+    return loads.fim_floor_percent(demand, n_each)
 
 
 def _groups(trace: Trace, index: int, counts: Indices) -> list[MeasuredGroup]:
@@ -597,7 +593,7 @@ def _groups(trace: Trace, index: int, counts: Indices) -> list[MeasuredGroup]:
             group=trace.switches[trace.switch[links[0]]],
             n_links=len(links),
             n_flows=int(counts[links].sum()),
-            fim_percent=float(fim_percent(counts[links])),
+            fim_percent=float(loads.fim_percent(counts[links])),
             max_flows=int(counts[links].max()),
         )
         for links in np.split(members, starts[1:])

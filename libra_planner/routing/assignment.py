@@ -52,7 +52,7 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     >>> greedy(fabric, flows).uplink
     array([ 1,  0, -1])
     """
-    return _placed(fabric, flows, loads.groups(flows, per_collective=per_collective))
+    return _greedy_choice(fabric, flows, loads.groups(flows, per_collective=per_collective))
 
 
 def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
@@ -68,14 +68,14 @@ def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
     (array([0, 0, 1]), array([0, 1, 1]))
     """
     group, weights = loads.groups(flows, per_collective=False), loads.weights_of(fabric, flows)
-    return _placed(fabric, flows, group, weights=weights)
+    return _greedy_choice(fabric, flows, group, weights=weights)
 
 
 def _shape(fabric: Clos) -> tuple[int, int, int, int]:
     return fabric.n_spines, fabric.n_parallel, fabric.n_cores, fabric.core_parallel
 
 
-def _placed(
+def _greedy_choice(
     fabric: Clos,
     flows: Flows,
     group: Indices,
@@ -223,10 +223,10 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
         if far.size:
             cores = _cores(fabric, where, group, far, spine[inter])
             choice.core_link[far], choice.core_down[far] = cores
-    return _mended(fabric, flows, group, choice)
+    return _working_choice(fabric, flows, group, choice)
 
 
-def _mended(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choice:
+def _working_choice(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choice:
     """The choice with flows over failed links, or all flows, placed anew."""
     links = clos.links_between(fabric, choice, clos.hops(fabric, flows))
     is_lost = np.any((links >= 0) & ~fabric.alive[links], axis=1)
@@ -234,7 +234,7 @@ def _mended(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choic
     if is_proven and not is_lost.any():
         return choice
     links[is_lost] = -1
-    both = [_placed(fabric, flows, group, links=links), _placed(fabric, flows, group)]
+    both = [_greedy_choice(fabric, flows, group, links=links), _greedy_choice(fabric, flows, group)]
     return min(both, key=lambda one: _largest_count(fabric, flows, group, one))
 
 

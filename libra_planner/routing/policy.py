@@ -57,13 +57,13 @@ class PolicyKind:
         return "hash" in self.options
 
     @cached_property
-    def _taken(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    def _finder_and_names(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
         found = resolve_name(self.finder)
         return found, tuple(signature(found).parameters)
 
     def found(self, fabric: Any, flows: Any, known: Mapping[str, Any]) -> Any:
         """What the finder returns for flows; ``known`` holds what it may take beside them."""
-        finder, names = self._taken
+        finder, names = self._finder_and_names
         return finder(fabric, flows, **{name: known[name] for name in names if name in known})
 
 

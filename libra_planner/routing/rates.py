@@ -50,7 +50,7 @@ def max_min_rates(routes: Routes, capacity_Bps: ArrayLike) -> NDArray[np.float64
     array([ 5.,  5., 13.])
     """
     rate_Bps: NDArray[np.float64]
-    rate_Bps = _filled(routes, capacity_Bps, np.ones(routes.n_flows)).rate_Bps
+    rate_Bps = _first_state(routes, capacity_Bps, np.ones(routes.n_flows)).rate_Bps
     return rate_Bps
 
 
@@ -92,7 +92,7 @@ def finish_times_s(
     """
     from libra_planner.routing.kernels.rates import follow
 
-    state = _filled(routes, capacity_Bps, size_bytes)
+    state = _first_state(routes, capacity_Bps, size_bytes)
     is_more = True
     while is_more:
         is_more = follow(tuple(state), _MAX_WORK)
@@ -102,7 +102,7 @@ def finish_times_s(
     return finish_s
 
 
-def _filled(routes: Routes, capacity_Bps: ArrayLike, size_bytes: ArrayLike) -> Any:
+def _first_state(routes: Routes, capacity_Bps: ArrayLike, size_bytes: ArrayLike) -> Any:
     """The kernel's state after the first filling."""
     from libra_planner.routing.kernels.rates import empty_state, start
 
