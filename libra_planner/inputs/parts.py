@@ -12,16 +12,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from libra_planner.errors import Fault, SpecError, unknown_name
+from libra_planner.plan import prices
 from libra_planner.plan.models import PlanSpec
 from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.plan.prices import (
-    BUNDLED_CATALOGUE,
-    CatalogueNpuSpec,
-    FixedCostParts,
-    NamedNpuSpec,
-    PriceBookSpec,
-    catalogue_npu,
-)
 from libra_planner.plan.training import plan_spec
 from libra_planner.procurement import bill
 from libra_planner.procurement.run import HOUR_S, YEAR_S
@@ -260,7 +253,7 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     document = read_document(path)
     reader = _PartsReader(document, validated(PartsSpec, document), path.parent, path.stem)
     parts, assumptions = reader.parts(), reader.required(reader.assumptions())
-    npus = reader.spec.assumptions.npu.catalogue or BUNDLED_CATALOGUE
+    npus = reader.spec.assumptions.npu.catalogue or prices.BUNDLED_CATALOGUE
     file = bundled.resolve("npu-catalogues", npus, path.parent)
     return Catalogue(path, file, parts, assumptions)
 
@@ -352,7 +345,7 @@ class _PartsReader(FaultCollector):
     def _npu(self, spec: AssumedNpuSpec) -> bill.Part:
         path = "assumptions.npu.name"
         try:
-            found = catalogue_npu(spec.name, spec.catalogue, self.beside, path=path)
+            found = prices.catalogue_npu(spec.name, spec.catalogue, self.beside, path=path)
         except SpecError as error:
             place = self.document.place(("assumptions", "npu"))
             raise SpecError(*error.located(place, "assumptions.npu").faults) from None
@@ -369,7 +362,7 @@ class _PartsReader(FaultCollector):
             raise unknown_name(f"{kind} of this catalogue", name, known)
 
 
-def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> bill.Part:
+def npu_part(name: str, spec: prices.CatalogueNpuSpec, spare_fraction: float) -> bill.Part:
     """An NPU of an NPU catalogue as a part."""
     given, price = spec.price, None
     if given is not None:
@@ -452,7 +445,7 @@ def plan_context(
     apply_settings(document, settings)
     spec, beside = plan_spec(document), Path(path).parent
     book = bundled.resolve("cost-models", spec.cost_model, beside)
-    read = validated(PriceBookSpec, read_document(book))
+    read = validated(prices.PriceBookSpec, read_document(book))
     files = [
         input_file("plan", shown or str(path), Path(path)),
         input_file("price book", spec.cost_model, book),
@@ -463,9 +456,9 @@ def plan_context(
     npu_name, catalogue = _npu(spec.fixed_cost, [entry.npu for entry in entries])
     npu = None
     if npu_name is not None:
-        found = catalogue_npu(npu_name, catalogue, beside, path="npu.name")
+        found = prices.catalogue_npu(npu_name, catalogue, beside, path="npu.name")
         npu = npu_part(npu_name, found, npu_spare_fraction)
-        file = catalogue or BUNDLED_CATALOGUE
+        file = catalogue or prices.BUNDLED_CATALOGUE
         resolved = bundled.resolve("npu-catalogues", file, beside)
         files.append(input_file("NPU catalogue", file, resolved))
     return PlanContext(npu, read.as_of, read.source, tuple(files))
@@ -473,9 +466,9 @@ def plan_context(
 
 def _npu(fixed_cost: object, npus: Sequence[object]) -> tuple[str | None, str | None]:
     """Name and catalogue of the NPU that a plan buys, else of the one it computes with."""
-    if isinstance(fixed_cost, FixedCostParts) and fixed_cost.npu is not None:
+    if isinstance(fixed_cost, prices.FixedCostParts) and fixed_cost.npu is not None:
         return fixed_cost.npu, fixed_cost.catalogue
-    named = [npu for npu in npus if isinstance(npu, NamedNpuSpec)]
+    named = [npu for npu in npus if isinstance(npu, prices.NamedNpuSpec)]
     if named and len({npu.name for npu in named}) == 1:
         return named[0].name, named[0].catalogue
     return None, None

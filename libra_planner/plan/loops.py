@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.errors import Fault, SpecError, UnitError, UnknownName, closest
-from libra_planner.reading.models import LOOP_NAME, LOOP_TEXT, Model
+from libra_planner.reading.models import Kind, Model
 from libra_planner.reading.tokens import Token, token_pattern, tokens
 from libra_planner.step import layers
 from libra_planner.units import UNITS
@@ -225,9 +225,11 @@ class WrittenLoopSpec(Model):
 
 
 LoopSpec: TypeAlias = Annotated[
-    Annotated[Literal["no_overlap", "tp_dp_overlap", "async_dp"], Tag(LOOP_NAME)]
-    | Annotated[WrittenLoopSpec, Tag(LOOP_TEXT)],
-    Discriminator(lambda one: LOOP_TEXT if isinstance(one, dict | WrittenLoopSpec) else LOOP_NAME),
+    Annotated[Literal["no_overlap", "tp_dp_overlap", "async_dp"], Tag(Kind.LOOP_NAME)]
+    | Annotated[WrittenLoopSpec, Tag(Kind.LOOP_TEXT)],
+    Discriminator(
+        lambda one: Kind.LOOP_TEXT if isinstance(one, dict | WrittenLoopSpec) else Kind.LOOP_NAME
+    ),
 ]
 
 

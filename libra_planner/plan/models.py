@@ -22,12 +22,11 @@ from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.realization import RealizationSpec
 from libra_planner.reading.document import is_number
 from libra_planner.reading.models import (
-    DEGREES,
-    GROUPS,
     Bytes,
     Count,
     CountOrAuto,
     Duration,
+    Kind,
     Model,
     Rate,
     Text,
@@ -128,11 +127,11 @@ def _parallelism_kind(value: Any) -> str:
     """Which kind is meant, so that faults are those of one kind."""
     given = set(value) if isinstance(value, dict) else set()
     explicit = bool(given & set(GroupsSpec.model_fields)) or isinstance(value, GroupsSpec)
-    return GROUPS if explicit else DEGREES
+    return Kind.GROUPS if explicit else Kind.DEGREES
 
 
 ParallelismSpec: TypeAlias = Annotated[
-    Annotated[DegreesSpec, Tag(DEGREES)] | Annotated[GroupsSpec, Tag(GROUPS)],
+    Annotated[DegreesSpec, Tag(Kind.DEGREES)] | Annotated[GroupsSpec, Tag(Kind.GROUPS)],
     Discriminator(_parallelism_kind),
 ]
 

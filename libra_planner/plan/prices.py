@@ -17,12 +17,8 @@ from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.reading.models import (
-    AMOUNT,
-    MEMORY,
-    NAMED,
-    PARTS,
-    RATE,
     Efficiency,
+    Kind,
     Memory,
     Model,
     Price,
@@ -134,14 +130,14 @@ class NamedNpuSpec(Model):
 def _npu_kind(value: Any) -> str:
     keys = value.keys() if isinstance(value, dict) else set()
     if keys & {"name", "data_type", "catalogue"} or isinstance(value, NamedNpuSpec):
-        return NAMED
-    return MEMORY if keys == {"memory"} or isinstance(value, NpuMemorySpec) else RATE
+        return Kind.NAMED
+    return Kind.MEMORY if keys == {"memory"} or isinstance(value, NpuMemorySpec) else Kind.RATE
 
 
 AnyNpuSpec: TypeAlias = Annotated[
-    Annotated[NpuSpec, Tag(RATE)]
-    | Annotated[NamedNpuSpec, Tag(NAMED)]
-    | Annotated[NpuMemorySpec, Tag(MEMORY)],
+    Annotated[NpuSpec, Tag(Kind.RATE)]
+    | Annotated[NamedNpuSpec, Tag(Kind.NAMED)]
+    | Annotated[NpuMemorySpec, Tag(Kind.MEMORY)],
     Discriminator(_npu_kind),
 ]
 
@@ -172,8 +168,10 @@ class FixedCostParts(Model):
 
 
 FixedCostSpec: TypeAlias = Annotated[
-    Annotated[Usd, Tag(AMOUNT)] | Annotated[FixedCostParts, Tag(PARTS)],
-    Discriminator(lambda value: PARTS if isinstance(value, dict | FixedCostParts) else AMOUNT),
+    Annotated[Usd, Tag(Kind.AMOUNT)] | Annotated[FixedCostParts, Tag(Kind.PARTS)],
+    Discriminator(
+        lambda value: Kind.PARTS if isinstance(value, dict | FixedCostParts) else Kind.AMOUNT
+    ),
 ]
 
 

@@ -18,14 +18,7 @@ from libra_planner.plan import realization, training
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
-from libra_planner.problem import (
-    PlanText,
-    Prices,
-    Problem,
-    Rule,
-    StepTimeLimit,
-    with_alternatives,
-)
+from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
 from libra_planner.reading.models import AUTO, FaultCollector
 from libra_planner.reading.rules import parse_rule, rule_names
@@ -256,12 +249,8 @@ class _ProblemBuilder(FaultCollector):
         attempt((), training.check_group, spec)
         fabric = attempt(("fabric", "topology"), self.topology)
         book = attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
-        topology, price = self.present(fabric), None
-        prices: tuple[pricing.PricePart, ...] = ()
-        if book is not None:
-            per_Bps = pricing.network_price_usd_per_Bps
-            price = attempt(("fabric", "tiers"), per_Bps, topology, book)
-            prices = () if price is None else pricing.price_parts(topology, book)
+        topology = self.present(fabric)
+        price, prices = self._prices(topology, book)
         attempt(("training_loop",), training.plan_loop, spec)
         fidelity = build_fidelity(spec, topology, self)
         parts, key = (spec.fixed_cost, topology.n_npus, self.beside), ("fixed_cost", "catalogue")
@@ -292,6 +281,16 @@ class _ProblemBuilder(FaultCollector):
         )
         text = partial(self._text, planned, modelled, required(book), fixed)
         return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
+
+    def _prices(
+        self, topology: Topology, book: pricing.PriceBook | None
+    ) -> tuple[Array | None, tuple[pricing.PricePart, ...]]:
+        """Prices by dimension and by part, where they are known."""
+        if book is None:
+            return None, ()
+        per_Bps = pricing.network_price_usd_per_Bps
+        price = self.attempt(("fabric", "tiers"), per_Bps, topology, book)
+        return price, () if price is None else pricing.price_parts(topology, book)
 
     def _text(
         self,

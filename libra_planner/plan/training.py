@@ -10,22 +10,8 @@ from pathlib import Path
 
 from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.topology import Topology
+from libra_planner.plan import models, prices
 from libra_planner.plan.loops import parse_loop
-from libra_planner.plan.models import (
-    AnyPlanSpec,
-    CommonSpec,
-    DegreesSpec,
-    GroupPlanSpec,
-    PlanSpec,
-    TrainingSpec,
-)
-from libra_planner.plan.prices import (
-    NamedNpuSpec,
-    NpuMemorySpec,
-    NpuSpec,
-    compute_rate,
-    npu_memory_bytes,
-)
 from libra_planner.plan.workloads import PlanSettings, load_workload
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading import bundled
@@ -72,8 +58,8 @@ class TrainingBuilder(FaultCollector):
     beside : folder of the plan.
     """
 
-    entry: TrainingSpec
-    plan: CommonSpec
+    entry: models.TrainingSpec
+    plan: models.CommonSpec
     beside: Path
 
     def path(self) -> Path | None:
@@ -87,8 +73,8 @@ class TrainingBuilder(FaultCollector):
         communicators = attempt(("parallelism",), self._communicators, network.topology)
         if communicators is None or path is None:
             return None
-        if named is not None and not isinstance(named, NpuMemorySpec):
-            npu = attempt(("npu", "catalogue"), compute_rate, named, self.beside)
+        if named is not None and not isinstance(named, prices.NpuMemorySpec):
+            npu = attempt(("npu", "catalogue"), prices.compute_rate, named, self.beside)
             if npu is None:
                 return None
         workload = attempt(("workload",), self._workload, path, communicators, npu)
@@ -101,7 +87,7 @@ class TrainingBuilder(FaultCollector):
         network: Network,
         communicators: Communicators,
         workload: Workload,
-        npu: NpuSpec | None,
+        npu: prices.NpuSpec | None,
     ) -> PlannedTraining:
         try:
             training = Training(workload, communicators, network, plan_loop(self.plan))
@@ -130,16 +116,18 @@ class TrainingBuilder(FaultCollector):
 
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.entry.parallelism
-        if isinstance(parallelism, DegreesSpec):
+        if isinstance(parallelism, models.DegreesSpec):
             return communicators_from_degrees(topology, parallelism.model_dump())
         sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
         return communicators_from_sizes(topology, sizes)
 
-    def _workload(self, path: Path, communicators: Communicators, npu: NpuSpec | None) -> Workload:
+    def _workload(
+        self, path: Path, communicators: Communicators, npu: prices.NpuSpec | None
+    ) -> Workload:
         tp = communicators.group(Phase.FORWARD, "tp").n_npus
         dp = communicators.group(Phase.WEIGHT_GRAD, "dp").n_npus
         try:
-            memory = npu_memory_bytes(self.entry.npu, self.plan.fixed_cost, self.beside)
+            memory = prices.npu_memory_bytes(self.entry.npu, self.plan.fixed_cost, self.beside)
         except SpecError:  # The fixed cost, which asks for the same NPU, says what is wrong.
             memory = None
         settings = PlanSettings(tp, dp, self.entry.global_batch, npu, memory)
@@ -151,9 +139,9 @@ class TrainingBuilder(FaultCollector):
             raise SpecError(Fault(got, expected, "", "parallelism.input_grad"))
         return workload
 
-    def _settings(self, workload: Workload, npu: NpuSpec | None) -> tuple[str, ...]:
+    def _settings(self, workload: Workload, npu: prices.NpuSpec | None) -> tuple[str, ...]:
         parallelism, named = self.entry.parallelism, self.entry.npu
-        if isinstance(parallelism, DegreesSpec):
+        if isinstance(parallelism, models.DegreesSpec):
             settings = [f"TP {parallelism.tp} x DP {parallelism.dp}"]
         else:
             settings = ["group sizes per phase"]
@@ -161,12 +149,16 @@ class TrainingBuilder(FaultCollector):
             settings.append(f"{workload.n_sequences:,} sequences per step")
         if npu is not None:
             share = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s"
-            what = f" ({named.name}, {named.data_type})" if isinstance(named, NamedNpuSpec) else ""
+            what = (
+                f" ({named.name}, {named.data_type})"
+                if isinstance(named, prices.NamedNpuSpec)
+                else ""
+            )
             settings.append(f"compute at {share} per NPU{what}")
         return tuple(settings)
 
 
-def plan_loop(plan: CommonSpec) -> TrainingLoop:
+def plan_loop(plan: models.CommonSpec) -> TrainingLoop:
     """The training loop that a plan asks for.
 
     Raises
@@ -185,7 +177,7 @@ def plan_loop(plan: CommonSpec) -> TrainingLoop:
         raise type(error)(*faults) from None
 
 
-def plan_spec(document: Document) -> AnyPlanSpec:
+def plan_spec(document: Document) -> models.AnyPlanSpec:
     """The plan, by the shape it has: with ``workloads`` it is a group's.
 
     Raises
@@ -195,10 +187,10 @@ def plan_spec(document: Document) -> AnyPlanSpec:
     """
     value = document.value
     if not isinstance(value, dict) or "workloads" not in value:
-        return validated(PlanSpec, document)
-    misplaced = {key for key in TrainingSpec.model_fields if key in value}
+        return validated(models.PlanSpec, document)
+    misplaced = {key for key in models.TrainingSpec.model_fields if key in value}
     try:
-        return validated(GroupPlanSpec, document)
+        return validated(models.GroupPlanSpec, document)
     except SpecError as error:
         expected = "expected it inside the entries of workloads"
         fix = "move it into each entry it is meant for, or remove workloads"
@@ -211,12 +203,14 @@ def plan_spec(document: Document) -> AnyPlanSpec:
         raise SpecError(*faults) from None
 
 
-def builders(spec: AnyPlanSpec, faults: FaultCollector, beside: Path) -> list[TrainingBuilder]:
+def builders(
+    spec: models.AnyPlanSpec, faults: FaultCollector, beside: Path
+) -> list[TrainingBuilder]:
     """What builds each workload of a plan; their faults join those of the plan."""
     document, entries = (
         faults.document,
         {(): spec}
-        if isinstance(spec, PlanSpec)
+        if isinstance(spec, models.PlanSpec)
         else {("workloads", i): member for i, member in enumerate(spec.workloads)},
     )
     return [
@@ -226,7 +220,7 @@ def builders(spec: AnyPlanSpec, faults: FaultCollector, beside: Path) -> list[Tr
 
 
 def planned_step(
-    spec: AnyPlanSpec, planned: Sequence[PlannedTraining], model: CollectiveModel
+    spec: models.AnyPlanSpec, planned: Sequence[PlannedTraining], model: CollectiveModel
 ) -> Step:
     """What a plan trains under a model of collectives, from its workloads in order.
 
@@ -236,7 +230,7 @@ def planned_step(
         For workloads of one name, or an algorithm that cannot run.
     """
     trainings = [one.training for one in planned]
-    if not isinstance(spec, GroupPlanSpec):
+    if not isinstance(spec, models.GroupPlanSpec):
         name = trainings[0].workload.name
         return Step((member(trainings[0], name, 1.0, model),), name, model=model)
     total = math.fsum(entry.weight for entry in spec.workloads)
@@ -249,10 +243,10 @@ def planned_step(
 
 
 def step_words(
-    spec: AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step
+    spec: models.AnyPlanSpec, planned: Sequence[PlannedTraining], step: Step
 ) -> tuple[list[str], list[str]]:
     """Assumptions of what is trained; and degrees, batch and compute rate, for people to read."""
-    if not isinstance(spec, GroupPlanSpec):
+    if not isinstance(spec, models.GroupPlanSpec):
         return list(planned[0].notes), list(planned[0].settings)
     pairs = list(zip(step.members, planned, strict=True))
     notes = [f"{member.name}: {note}" for member, one in pairs for note in one.notes]
@@ -264,7 +258,7 @@ def step_words(
     return notes, [f"{member.name} ({', '.join(one.settings)})" for member, one in pairs]
 
 
-def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
+def _names(spec: models.GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
     pairs = zip(spec.workloads, trainings, strict=True)
     names = [entry.name or training.workload.name for entry, training in pairs]
     counts, faults = Counter(names), []
@@ -278,7 +272,7 @@ def _names(spec: GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
     return names
 
 
-def check_group(spec: AnyPlanSpec) -> None:
+def check_group(spec: models.AnyPlanSpec) -> None:
     """Refuse what a group's objective cannot use.
 
     Raises
@@ -305,7 +299,7 @@ def check_group(spec: AnyPlanSpec) -> None:
     refuse(faults)
 
 
-def check_rules(spec: AnyPlanSpec, rules: Sequence[Rule | StepTimeLimit]) -> None:
+def check_rules(spec: models.AnyPlanSpec, rules: Sequence[Rule | StepTimeLimit]) -> None:
     """Refuse step-time rules where the plan has no step time of its own.
 
     Raises

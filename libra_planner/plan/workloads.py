@@ -10,41 +10,24 @@ from typing import Any
 
 from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.files import read_text
-from libra_planner.plan.models import (
-    CollectiveSpec,
-    OperationSpec,
-    TableSpec,
-    TransformerSpec,
-    WorkloadSpec,
-)
+from libra_planner.plan import models
 from libra_planner.plan.prices import NpuSpec
 from libra_planner.reading.document import Document, parse_document
 from libra_planner.reading.models import validated
 from libra_planner.registry import Registry
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
-from libra_planner.workload.operations import (
-    DEFAULT_GROUP,
-    Architecture,
-    Collective,
-    CollectiveKind,
-    Covers,
-    Operation,
-    Phase,
-    TrainingSettings,
-    Workload,
-    transformer_workload,
-)
+from libra_planner.workload import operations as ops
 
 _A_WHOLE_MODEL = "train a workload of a whole step, such as 'workload: gpt3'"
 
 
-def _transformer_fix(spec: TransformerSpec, file: str) -> str | None:
+def _transformer_fix(spec: models.TransformerSpec, file: str) -> str | None:
     if spec.table == "libra":
         return None
     return f"add 'vocabulary' to the architecture in {file}: embedding and logits are missing"
 
 
-def _table_fix(_: TableSpec, file: str) -> str:
+def _table_fix(_: models.TableSpec, file: str) -> str:
     return (
         f"if {file} lists a whole step, add 'covers: step' and 'tokens_per_step: N' to it, "
         f"else {_A_WHOLE_MODEL}"
@@ -62,7 +45,7 @@ class PlanSettings:
     npu_memory_bytes: float | None = None
 
 
-def load_workload(path: Path, settings: PlanSettings) -> Workload:
+def load_workload(path: Path, settings: PlanSettings) -> ops.Workload:
     """The operations of a workload file under a plan's settings.
 
     Raises
@@ -74,21 +57,21 @@ def load_workload(path: Path, settings: PlanSettings) -> Workload:
 
 
 @lru_cache(maxsize=32)
-def _workload(path: Path, text: str, settings: PlanSettings) -> Workload:
+def _workload(path: Path, text: str, settings: PlanSettings) -> ops.Workload:
     """The workload that a file holds: kept by its text, so a changed file is read anew."""
     spec = _spec(path, text)
     kind = WORKLOADS[spec.kind]
     workload = kind.build(path.stem, spec, settings)
     if spec.covers is not None:
-        workload = replace(workload, covers=Covers(spec.covers))
-    if workload.covers is Covers.STEP:
+        workload = replace(workload, covers=ops.Covers(spec.covers))
+    if workload.covers is ops.Covers.STEP:
         return workload
     fix = None if spec.covers else kind.step_fix(spec, str(path))
     return replace(workload, step_fix=fix or _A_WHOLE_MODEL)
 
 
 @lru_cache(maxsize=16)
-def _spec(path: Path, text: str) -> WorkloadSpec:
+def _spec(path: Path, text: str) -> models.WorkloadSpec:
     document = parse_document(text, str(path))
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
     if kind in list(WORKLOADS):
@@ -98,9 +81,9 @@ def _spec(path: Path, text: str) -> WorkloadSpec:
     raise SpecError(Fault(got, "expected a workload file", fix, "kind", document.place(("kind",))))
 
 
-def _transformer_spec(document: Document) -> TransformerSpec:
+def _transformer_spec(document: Document) -> models.TransformerSpec:
     """The transformer; without embedding and logits it is no whole step."""
-    spec = validated(TransformerSpec, document)
+    spec = validated(models.TransformerSpec, document)
     if spec.covers != "step" or (spec.architecture.vocabulary and spec.table != "libra"):
         return spec
     fix = "add 'vocabulary' to the architecture"
@@ -110,11 +93,11 @@ def _transformer_spec(document: Document) -> TransformerSpec:
     raise SpecError(Fault("got step", expected, f"{fix}, or remove covers", "covers", place))
 
 
-def _table_spec(document: Document) -> TableSpec:
+def _table_spec(document: Document) -> models.TableSpec:
     """The table, or its faults: a plain size on an all-gather is one in its own words."""
     faults = _plain_sizes(document)
     try:
-        spec = validated(TableSpec, document)
+        spec = validated(models.TableSpec, document)
     except SpecError as error:
         known = {*(f.path for f in faults), *(f.path.rpartition(".")[0] for f in faults)}
         others = [f for f in error.faults if f.path not in known]
@@ -141,7 +124,7 @@ def _plain_sizes(document: Document) -> list[Fault]:
     return faults
 
 
-def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Workload:
+def _transformer(name: str, spec: models.TransformerSpec, settings: PlanSettings) -> ops.Workload:
     npu, macs_per_s = settings.npu or spec.compute.npu, spec.compute.macs_per_s or 0.0
     notes = tuple(spec.assumptions)
     if npu is not None:
@@ -149,7 +132,7 @@ def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Wo
         if settings.npu is None:
             rate = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s per NPU"
             notes += (f"assumed compute rate: {rate}; set npu in the plan to change it",)
-    training = TrainingSettings(
+    training = ops.TrainingSettings(
         sequences_per_replica=_sequences_per_replica(name, spec, settings),
         tp=settings.tp,
         dp=settings.dp,
@@ -158,12 +141,12 @@ def _transformer(name: str, spec: TransformerSpec, settings: PlanSettings) -> Wo
         libra_conventions=spec.table == "libra",
         npu_memory_bytes=settings.npu_memory_bytes,
     )
-    architecture = Architecture(**spec.architecture.model_dump())
-    workload = transformer_workload(name, architecture, training)
+    architecture = ops.Architecture(**spec.architecture.model_dump())
+    workload = ops.transformer_workload(name, architecture, training)
     return replace(workload, notes=workload.notes + notes)
 
 
-def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSettings) -> int:
+def _sequences_per_replica(name: str, spec: models.TransformerSpec, settings: PlanSettings) -> int:
     if settings.global_batch is None:
         if spec.sequences_per_replica is None:
             fix = "add e.g. 'global_batch: 1536' (sequences per step)"
@@ -180,28 +163,28 @@ def _sequences_per_replica(name: str, spec: TransformerSpec, settings: PlanSetti
     return settings.global_batch // settings.dp
 
 
-def _table(name: str, spec: TableSpec, settings: PlanSettings) -> Workload:
+def _table(name: str, spec: models.TableSpec, settings: PlanSettings) -> ops.Workload:
     for key in ("global_batch", "npu"):
         if getattr(settings, key) is not None:
             expected = f"expected none: {name} lists its compute times and sizes outright"
             raise SpecError(Fault("got a value", expected, f"remove {key}", key))
     operations = tuple(_operation(operation) for operation in spec.operations)
     notes, tokens = tuple(spec.assumptions), spec.tokens_per_step
-    return Workload(name, operations, notes=notes, tokens_per_step=tokens)
+    return ops.Workload(name, operations, notes=notes, tokens_per_step=tokens)
 
 
-def _operation(spec: OperationSpec) -> Operation:
+def _operation(spec: models.OperationSpec) -> ops.Operation:
     times = {unit: getattr(spec, f"compute_{unit}") for unit in ("ns", "us", "ms", "s")}
     compute_s = sum(value * UNITS["time"][unit] for unit, value in times.items() if value)
-    phase = Phase(spec.phase)
+    phase = ops.Phase(spec.phase)
     collective = _collective(spec.collective, phase) if spec.collective else None
-    return Operation(spec.layer, phase, compute_s, collective, spec.count)
+    return ops.Operation(spec.layer, phase, compute_s, collective, spec.count)
 
 
-def _collective(spec: CollectiveSpec, phase: Phase) -> Collective:
+def _collective(spec: models.CollectiveSpec, phase: ops.Phase) -> ops.Collective:
     size = spec.size_bytes or spec.full_bytes or spec.shard_bytes or 0.0
-    group = spec.group or DEFAULT_GROUP[phase]
-    return Collective(CollectiveKind(spec.kind), size, group, spec.shard_bytes is not None)
+    group = spec.group or ops.DEFAULT_GROUP[phase]
+    return ops.Collective(ops.CollectiveKind(spec.kind), size, group, spec.shard_bytes is not None)
 
 
 @dataclass(frozen=True)
@@ -217,8 +200,8 @@ class WorkloadKind:
     """
 
     name: str
-    read: Callable[[Document], WorkloadSpec]
-    build: Callable[[str, Any, PlanSettings], Workload]
+    read: Callable[[Document], models.WorkloadSpec]
+    build: Callable[[str, Any, PlanSettings], ops.Workload]
     step_fix: Callable[[Any, str], str | None]
 
 

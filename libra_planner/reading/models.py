@@ -143,16 +143,18 @@ Efficiency: TypeAlias = Annotated[
     Field(ge=1e-6, le=1, description="Share of the peak that the compute of a step sustains."),
 ]
 
-DEGREES, GROUPS = "<degrees>", "<groups>"
-"""The two kinds of parallelism a plan can give; pydantic puts the kind into error paths."""
-AMOUNT, PARTS = "<amount>", "<parts>"
-"""The two kinds of fixed cost."""
-RATE, NAMED, MEMORY = "<rate>", "<named>", "<memory>"
-"""The kinds of NPU: its rate, its name in a catalogue, or its memory alone."""
-LOOP_NAME, LOOP_TEXT = "<loop name>", "<loop text>"
-"""The two kinds of training loop: its name, or an expression of the plan's own."""
-KINDS = frozenset({DEGREES, GROUPS, AMOUNT, PARTS, RATE, NAMED, MEMORY, LOOP_NAME, LOOP_TEXT})
-"""Parts of pydantic's error paths that are no keys of a file."""
+
+class Kind:
+    """Kinds of a value that a file can give, which pydantic puts into error paths as if they were
+    keys: of parallelism, of fixed cost, of an NPU and of a training loop."""
+
+    DEGREES, GROUPS = "<degrees>", "<groups>"
+    AMOUNT, PARTS = "<amount>", "<parts>"
+    RATE, NAMED, MEMORY = "<rate>", "<named>", "<memory>"
+    LOOP_NAME, LOOP_TEXT = "<loop name>", "<loop text>"
+
+
+_KINDS = frozenset(value for name, value in vars(Kind).items() if name.isupper())
 
 
 _KEYS = "\n\nParameters\n----------\n"
@@ -313,7 +315,7 @@ def validated(model: type[Checked], document: Document, key: Key = ()) -> Checke
 
 
 def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> Fault:
-    location = key + tuple(part for part in error["loc"] if part not in KINDS)
+    location = key + tuple(part for part in error["loc"] if part not in _KINDS)
     kind, place = error["type"], document.place(location)
     path = path_of(location)
     if kind == "extra_forbidden":
