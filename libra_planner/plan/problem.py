@@ -265,10 +265,8 @@ class _ProblemBuilder(FaultCollector):
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
         planned = [required(one) for one in trainings]
         modelled = self.present(fidelity)
-        steps = [
-            required(attempt((), training.planned_step, spec, planned, model))
-            for model in modelled.models
-        ]
+        step_of = partial(training.planned_step, spec, planned)
+        steps = [required(attempt((), step_of, model)) for model in modelled.models]
         base = Problem(
             network=modelled.network,
             realization=realized,
