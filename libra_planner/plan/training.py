@@ -149,12 +149,9 @@ class TrainingBuilder(FaultCollector):
             settings.append(f"{workload.n_sequences:,} sequences per step")
         if npu is not None:
             share = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s"
-            what = (
-                f" ({named.name}, {named.data_type})"
-                if isinstance(named, prices.NamedNpuSpec)
-                else ""
-            )
-            settings.append(f"compute at {share} per NPU{what}")
+            settings.append(f"compute at {share} per NPU")
+            if isinstance(named, prices.NamedNpuSpec):
+                settings[-1] += f" ({named.name}, {named.data_type})"
         return tuple(settings)
 
 
@@ -207,15 +204,12 @@ def builders(
     spec: models.AnyPlanSpec, faults: FaultCollector, beside: Path
 ) -> list[TrainingBuilder]:
     """What builds each workload of a plan; their faults join those of the plan."""
-    document, entries = (
-        faults.document,
-        {(): spec}
-        if isinstance(spec, models.PlanSpec)
-        else {("workloads", i): member for i, member in enumerate(spec.workloads)},
-    )
+    if isinstance(spec, models.PlanSpec):
+        return [TrainingBuilder(faults.document, spec, spec, beside, faults=faults.faults)]
+    parts = [faults.under("workloads", i) for i in range(len(spec.workloads))]
     return [
-        TrainingBuilder(document, entry, spec, beside, prefix=key, faults=faults.faults)
-        for key, entry in entries.items()
+        TrainingBuilder(one.document, entry, spec, beside, prefix=one.prefix, faults=one.faults)
+        for one, entry in zip(parts, spec.workloads, strict=True)
     ]
 
 

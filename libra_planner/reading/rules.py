@@ -17,18 +17,10 @@ from typing import NoReturn
 
 import numpy as np
 
+from libra_planner import quantities
 from libra_planner.errors import Fault, Place, SpecError, UnitError, closest, closest_dimension
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Rule, StepTimeLimit
-from libra_planner.quantities import (
-    COST,
-    QUANTITIES,
-    STEP_TIME,
-    TOTAL,
-    PricedFabric,
-    Quantity,
-    find_quantity,
-)
 from libra_planner.reading.tokens import OTHER, Token, token_pattern, tokens
 from libra_planner.step.expression import Array
 from libra_planner.units import unit_kind
@@ -49,7 +41,7 @@ _TOKEN = token_pattern(
 class Term:
     """What a name stands for: a row over the bandwidths, shape (n_dims,), and a constant, SI."""
 
-    quantity: Quantity
+    quantity: quantities.Quantity
     row: Array
     constant: float = 0.0
 
@@ -69,23 +61,25 @@ class Names:
 
     def with_fixed_cost(self, usd: float) -> Names:
         """The same with another fixed cost (C8)."""
-        cost = replace(self.terms[COST.name], constant=usd)
-        return replace(self, terms={**self.terms, COST.name: cost})
+        cost = replace(self.terms[quantities.COST.name], constant=usd)
+        return replace(self, terms={**self.terms, quantities.COST.name: cost})
 
 
 def rule_names(topology: Topology, price_usd_per_Bps: Array, fixed_cost_usd: float = 0.0) -> Names:
     """Names of a fabric: dimN, tiers that occur once, and quantities such as its cost."""
-    axes = [Term(TOTAL, row) for row in np.eye(topology.n_dims)]
+    axes = [Term(quantities.TOTAL, row) for row in np.eye(topology.n_dims)]
     tiers = topology.tiers
-    fabric = PricedFabric(topology, price_usd_per_Bps)
-    linear = [one for one in QUANTITIES.values() if one.is_linear]
-    quantities = {one.name: Term(one, one.row(fabric)) for one in linear}
-    reserved = {*quantities, STEP_TIME.name} - {TOTAL.name}
+    fabric = quantities.PricedFabric(topology, price_usd_per_Bps)
+    linear = [one for one in quantities.QUANTITIES.values() if one.is_linear]
+    sums = {one.name: Term(one, one.row(fabric)) for one in linear}
+    reserved = {*sums, quantities.STEP_TIME.name} - {quantities.TOTAL.name}
     usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in reserved]
     terms = {tier: axes[i] for i, tier in enumerate(tiers) if usable.count(tier) == 1}
     # The reserved names come last: a tier called dim1 or total never takes their meaning.
     terms |= dict(zip(topology.labels, axes, strict=True))
-    terms |= quantities | {STEP_TIME.name: Term(STEP_TIME, np.zeros(topology.n_dims))}
+    terms |= sums | {
+        quantities.STEP_TIME.name: Term(quantities.STEP_TIME, np.zeros(topology.n_dims))
+    }
     repeated = frozenset(tier for tier in usable if usable.count(tier) > 1)
     return Names(terms, repeated).with_fixed_cost(fixed_cost_usd)
 
@@ -98,7 +92,7 @@ class _Side:
     row: Array
     constant: float = 0.0
     factor: float = 0.0
-    quantity: Quantity | None = None
+    quantity: quantities.Quantity | None = None
 
 
 def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule | StepTimeLimit]:
@@ -172,7 +166,7 @@ class _RuleParser:
         return parts
 
     def _side(self, rest: list[Token]) -> _Side:
-        side = _Side(np.zeros_like(self.names.terms[TOTAL.name].row))
+        side = _Side(np.zeros_like(self.names.terms[quantities.TOTAL.name].row))
         first = True
         while rest or first:
             sign = 1.0
@@ -211,10 +205,10 @@ class _RuleParser:
             got = f"got {token.text} without a unit in {self.text!r}"
             raise UnitError(Fault(got, "expected one", f"write {ways}"))
 
-    def _likely(self) -> Quantity:
+    def _likely(self) -> quantities.Quantity:
         """The quantity that the rule is about, from the names in it."""
-        others = (one for one in QUANTITIES.values() if one is not TOTAL)
-        return next((one for one in others if one.name in self.text), TOTAL)
+        others = (one for one in quantities.QUANTITIES.values() if one is not quantities.TOTAL)
+        return next((one for one in others if one.name in self.text), quantities.TOTAL)
 
     def _check_size(self, value: float, least: float, most: float, what: str) -> None:
         if value and not least <= abs(value) <= most:
@@ -226,7 +220,7 @@ class _RuleParser:
         if unit in self.names.terms:
             expected = "expected '*' between number and name"
             raise self.fault(what, expected, f"write {abs(number):g} * {unit}")
-        quantity = find_quantity(unit) or self._no_quantity(unit)
+        quantity = quantities.find_quantity(unit) or self._no_quantity(unit)
         self._note_quantity(side, quantity)
         amount = number * quantity.units[unit]
         self._check_size(amount, quantity.least, quantity.most, what)
@@ -239,7 +233,7 @@ class _RuleParser:
             bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
             fix = error.faults[0].fix if bits else closest(unit, self._likely().units)
             raise self.fault(f"the unit {unit!r}", "expected a known unit", fix) from None
-        *others, last = [one.about for one in QUANTITIES.values()]
+        *others, last = [one.about for one in quantities.QUANTITIES.values()]
         raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}")
 
     def _add_name(self, side: _Side, name: str, factor: float) -> None:
@@ -255,25 +249,25 @@ class _RuleParser:
         side.constant += factor * terms[name].constant
         side.factor += factor
 
-    def _note_quantity(self, side: _Side, quantity: Quantity) -> None:
+    def _note_quantity(self, side: _Side, quantity: quantities.Quantity) -> None:
         side.quantity = side.quantity or quantity
         if side.quantity is not quantity:
             got = f"a {side.quantity.kind} and a {quantity.kind} in one sum"
             raise self.fault(got, "expected one kind of quantity")
 
     def _comparison(self, left: _Side, sense: str, right: _Side) -> Rule | StepTimeLimit:
-        quantity, other = left.quantity or TOTAL, right.quantity or TOTAL
+        quantity, other = left.quantity or quantities.TOTAL, right.quantity or quantities.TOTAL
         if quantity is not other:
             got = f"a {quantity.kind} compared with a {other.kind}"
             raise self.fault(got, "expected the same kind on both sides")
         row, bound = left.row - right.row, right.constant - left.constant
         factor = left.factor - right.factor
-        if quantity is STEP_TIME:
+        if quantity is quantities.STEP_TIME:
             return self._step_time_limit(factor, sense, bound)
-        if not row.any() and quantity is not COST:
+        if not row.any() and quantity is not quantities.COST:
             expected = "expected a name whose sum is not zero"
             raise self.fault("no bandwidth or cost to bound", expected)
-        cost = factor if quantity is COST else 0.0
+        cost = factor if quantity is quantities.COST else 0.0
         if bound < 0 or (bound == 0 and row.any() and row[row != 0][0] < 0):
             row, bound, sense = -row, -bound, {"<=": ">=", ">=": "<="}.get(sense, sense)
             cost = -cost
