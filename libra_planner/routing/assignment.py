@@ -23,7 +23,9 @@ from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import single_paths
 
 
-def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choice:
+def greedy(
+    fabric: Clos, flows: Flows, *, per_collective: bool = False, where: Hops | None = None
+) -> Choice:
     """Flows by size descending, then in order, each to the path of the least loaded worst link.
 
     The load of a link is the number of flows that were given it; a path costs the largest load
@@ -35,6 +37,7 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     ----------
     per_collective : whether loads start again at 0 for every collective, for collectives that
         are not active at the same time.
+    where : :func:`~libra_planner.fabric.clos.hops` of the flows, if they are known already.
 
     Returns
     -------
@@ -52,7 +55,8 @@ def greedy(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choic
     >>> greedy(fabric, flows).uplink
     array([ 1,  0, -1])
     """
-    return _greedy_choice(fabric, flows, loads.groups(flows, per_collective=per_collective))
+    group = loads.groups(flows, per_collective=per_collective)
+    return _greedy_choice(fabric, flows, group, where=where)
 
 
 def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
@@ -80,6 +84,7 @@ def _greedy_choice(
     flows: Flows,
     group: Indices,
     *,
+    where: Hops | None = None,
     links: Indices | None = None,
     weights: Indices | None = None,
 ) -> Choice:
@@ -93,7 +98,7 @@ def _greedy_choice(
     """
     from libra_planner.routing.kernels.assignment import place
 
-    where = clos.hops(fabric, flows)
+    where = where or clos.hops(fabric, flows)
     links = np.full_like(where.first, -1) if links is None else links.copy()
     order = np.lexsort((-flows.size_bytes, links[:, 0] < 0, group))
     order = np.ascontiguousarray(order[where.leaves_leaf[order]])

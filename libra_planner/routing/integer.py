@@ -8,17 +8,8 @@ import numpy as np
 from scipy import optimize, sparse
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import (
-    BETWEEN,
-    Array,
-    Choice,
-    Clos,
-    Flows,
-    Hops,
-    Indices,
-    hops,
-    links_between,
-)
+from libra_planner.fabric import clos
+from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices
 from libra_planner.routing.assignment import annealing, edge_coloring, greedy
 from libra_planner.routing.loads import Bound, are_alike, rank, ranks
 
@@ -68,7 +59,7 @@ def min_max_ilp(fabric: Clos, flows: Flows, *, time_limit_s: float = 10.0) -> tu
     >>> bound.objective, bound.optimal
     (4.0, True)
     """
-    alike, where = are_alike(fabric, flows), hops(fabric, flows)
+    alike, where = are_alike(fabric, flows), clos.hops(fabric, flows)
     known = [greedy(fabric, flows), edge_coloring(fabric, flows)]
     known += [] if alike else [annealing(fabric, flows, seed=0)]
     best = min(known, key=lambda choice: rank(fabric, flows, choice))
@@ -95,7 +86,7 @@ def _least_possible(fabric: Clos, flows: Flows, where: Hops) -> float:
     least = 0.0
     owners = (where.src_leaf, where.src_pod, where.dst_pod, where.dst_leaf)
     for layer in fabric.layers[1:-1]:
-        of_switch = owners[BETWEEN.index(layer.name)]
+        of_switch = owners[clos.BETWEEN.index(layer.name)]
         used = where.leaves_leaf if layer.tier == 1 else where.leaves_pod
         of_each = speed[layer.links].reshape(layer.n_owners, -1)
         for switch in np.unique(of_switch[used]):
@@ -173,7 +164,7 @@ def _program(fabric: Clos, flows: Flows, where: Hops) -> _Program | None:
     picks = np.concatenate([far if where.leaves_pod[f] else near for f in one])
     flow = one[kind]
     taken = Flows(flows.src[flow], flows.dst[flow], flows.size_bytes[flow])
-    links = links_between(fabric, Choice(*picks.T), hops(fabric, taken))
+    links = clos.links_between(fabric, Choice(*picks.T), clos.hops(fabric, taken))
     works = np.all((links < 0) | fabric.alive[links], axis=1)
     kind, picks, links = kind[works], picks[works], links[works]
     load = np.ones(links.shape)
@@ -250,9 +241,9 @@ def _chosen(fabric: Clos, flows: Flows, program: _Program, n_flows: Indices) -> 
     choice = Choice(*picks.T)
     if not program.counts:
         return choice
-    links = links_between(program.fabric, choice, hops(program.fabric, flows))
+    links = clos.links_between(program.fabric, choice, clos.hops(program.fabric, flows))
     for all_, own in zip(fabric.layers[1:-1], program.fabric.layers[1:-1], strict=True):
-        i = BETWEEN.index(all_.name)
+        i = clos.BETWEEN.index(all_.name)
         used = links[:, i] >= 0
         bundle = links[used, i] - own.start
         alive = fabric.alive[all_.links].reshape(own.n_links, -1)
