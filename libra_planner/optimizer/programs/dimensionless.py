@@ -19,7 +19,7 @@ last axis; one plan is a batch of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -183,10 +183,13 @@ def taken(array: NDArray[_Scalar], which: Index) -> NDArray[_Scalar]:
 
 def some_of(arrays: _Arrays, which: Index) -> _Arrays:
     """Some designs of a dataclass of arrays, copied."""
-    values = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
-    found = {name: taken(x, which) for name, x in values.items() if isinstance(x, np.ndarray)}
-    rules = {name: some_of(x, which) for name, x in values.items() if isinstance(x, RuleRows)}
-    return replace(arrays, **found, **rules)
+    found = dict(vars(arrays))
+    for name, x in found.items():
+        if isinstance(x, np.ndarray):
+            found[name] = taken(x, which)
+        elif isinstance(x, RuleRows):
+            found[name] = some_of(x, which)
+    return type(arrays)(**found)
 
 
 def put(arrays: object, which: Index, others: object) -> None:

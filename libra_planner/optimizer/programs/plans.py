@@ -317,7 +317,7 @@ def interval_bounds(rules: programs.RuleRows) -> tuple[Array, Array]:
     lower = np.zeros(rows.shape[1:])
     upper = np.full_like(lower, np.inf)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if len(rows) > 1 else 1):  # One row says all that it knows at once.
             before = lower.copy(), upper.copy()
             for row, limit in zip(rows, limits, strict=True):
                 _tighten(row, limit, lower, upper)
