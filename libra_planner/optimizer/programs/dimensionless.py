@@ -189,7 +189,8 @@ def some_of(arrays: _Arrays, which: Index) -> _Arrays:
             found[name] = taken(x, which)
         elif isinstance(x, RuleRows):
             found[name] = some_of(x, which)
-    return type(arrays)(**found)
+    cls: Callable[..., _Arrays] = type(arrays)
+    return cls(**found)
 
 
 def put(arrays: object, which: Index, others: object) -> None:
