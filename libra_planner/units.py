@@ -17,6 +17,8 @@ BYTES_PER_GB: Final = 1e9
 """1 GB in bytes (C1)."""
 NS_PER_S: Final = 1e9
 """Nanoseconds in a second."""
+GBIT_PER_S_BPS: Final = 1e9 / 8
+"""1 Gbit/s in bytes/s (C1)."""
 FLOP_PER_MAC: Final = 2.0
 """A multiply-accumulate is two floating-point operations."""
 FLOPS_PER_TFLOPS: Final = 1e12
@@ -143,3 +145,12 @@ def bare_bandwidth(bandwidth_bytes_per_s: float) -> str:
     value = gigabytes_per_s(bandwidth_bytes_per_s)
     digits = 2 if value == 0 or abs(value) >= 1 else 4
     return f"{value:,.{digits}f}"
+
+
+def format_line_rate(bandwidth_bytes_per_s: float) -> str:
+    """A bandwidth as those who build networks say it.
+
+    >>> format_line_rate(50e9), format_line_rate(12.5e9)
+    ('400 Gbit/s', '100 Gbit/s')
+    """
+    return f"{gigabytes_per_s(bandwidth_bytes_per_s) * _BITS_PER_BYTE:,.6g} Gbit/s"

@@ -160,6 +160,11 @@ def _collective() -> Arguments:
         _text("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
         _text("--algorithms", "A1,A2,...", blocks),
         _text("--csv", "CASES", "file of collectives; the other values become its defaults"),
+        _text("--system", "NPU", "instead of TOPOLOGY: as measured on its nodes, such as h100-sxm"),
+        _number("--nodes", 1, _MANY, "of a --system; default 1", default=1),
+        _number("--npus-per-node", 1, 1024, "that take part; default 8", default=8),
+        _text("--nics", "NxSPEED", "of a node of a --system, such as 8x400Gbps"),
+        _choice("--interconnect", ("infiniband", "ethernet"), default="infiniband"),
         _text("--clock-ns", "NS", clock, default="1"),
         _switch("--in-network", "switches reduce (all-reduce)"),
         _choice("--scheduler", kinds, split, default=kinds[0]),
@@ -240,6 +245,35 @@ def _flows() -> Arguments:
     )
 
 
+def _fabric() -> Arguments:
+    from libra_planner.fabric.cluster import WIRINGS
+
+    taper = (
+        "bandwidth down over bandwidth up of neighbouring tiers, from the leaf out: 1, or 1,7 for "
+        "7:1 between spine and core"
+    )
+    port_up = "of a link between switches (default: a port's)"
+    per_fibre = "transceivers of a cable: 2, or 1 for modules of two links (twin-port cages)"
+    return (
+        _number("--hosts", 1, _MANY, "servers to join", required=True),
+        _number("--npus-per-host", 1, 1024, "each with a NIC of its own; default 8", default=8),
+        _number("--nics-per-host", 1, 1024, "where NPUs share NICs, or have several"),
+        _text("--nic", "SPEED", "of one NIC over all planes, such as 400Gbps", required=True),
+        _number("--radix", 2, 4096, "ports of a switch; default 64", default=64),
+        _text("--port", "SPEED", "of a switch's port (default: a NIC's in one plane)"),
+        _text("--port-up", "SPEED", port_up),
+        _text("--taper", "T1[,T2]", taper, default="1"),
+        _choice("--wiring", WIRINGS, "how leaves serve the NICs", default=WIRINGS[0]),
+        _number("--planes", 1, 64, "equal networks that share every NIC's bandwidth", default=1),
+        _number("--reserve", 0, _MANY, "positions of hosts that stay free", default=0),
+        _number("--management-links", 0, _MANY, "links to the fabric's managers", default=0),
+        _number("--host-ports-per-leaf", 1, 4096, "at most, where racks are the limit"),
+        _number("--transceivers-per-fibre", 1, 2, per_fibre, default=2),
+        _text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
+        _JSON,
+    )
+
+
 def _list() -> Arguments:
     kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
     return _choice("kind", kinds), _JSON
@@ -301,6 +335,7 @@ _FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a r
 _COLLECTIVES = "Time of a single collective, or of a CSV file of them."
 _MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
 _FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
+_NETWORK = "Size the network of a cluster: switches, cables, transceivers, power and price."
 _DESIGNS = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
 _FORMAT = "Print the JSON Schema of a file format, for editors."
 _COCKPIT = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
@@ -312,6 +347,7 @@ COMMANDS: Commands = {
     "collective": ("collective:collective", _COLLECTIVES, _collective),
     "sweep": ("", _MANY_PLANS, lambda: _SWEEPS),
     "flows": ("flows:flows", _FLOW_LIST, _flows),
+    "fabric": ("fabric:fabric", _NETWORK, _fabric),
     "report": ("report:report", _DESIGNS, _report),
     "list": ("bundled:list_bundled", "List what is bundled.", _list),
     "schema": ("bundled:schema", _FORMAT, _schema),

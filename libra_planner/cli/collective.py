@@ -6,12 +6,20 @@ import argparse
 import csv
 import sys
 from functools import partial
+from typing import Any
 
 from libra_planner.cli.streams import answer, print_json
-from libra_planner.errors import Place, SpecError
+from libra_planner.errors import Place, SpecError, located
 from libra_planner.inputs import collectives as inputs
+from libra_planner.inputs import runs
+from libra_planner.step.collectives.measured import Ranks
 from libra_planner.studies.collectives import SolvedCollective, solved_collective
-from libra_planner.views.collective import collective_blocks, collective_payload
+from libra_planner.views.collective import (
+    collective_blocks,
+    collective_payload,
+    run_blocks,
+    run_payload,
+)
 
 _FLAGS = ("--kind", "--size", "TOPOLOGY", "--bandwidth", "--latency-ns", "--chunks", "--algorithms")
 """What gives the values that have a column of their own in a file, in its order."""
@@ -22,6 +30,12 @@ _ADDED_BALANCED = ("balanced_time_s", "balanced_gain", "aggregate_bound_s")
 
 def collective(options: argparse.Namespace) -> None:
     """``libra-planner collective``."""
+    if options.system is not None:
+        _answer_run(options)
+        return
+    if options.csv is not None and runs.is_run_file(options.csv):
+        _answer_runs(options, runs.read_run_file(options.csv))
+        return
     flags = dict(zip(inputs.COLUMNS, _FLAGS, strict=True))
     texts = {name: getattr(options, _attribute(flag)) for name, flag in flags.items()}
     given = {
@@ -45,6 +59,57 @@ def collective(options: argparse.Namespace) -> None:
     solved = solve(inputs.parse_case(given, in_network=in_network))
     found = (solved.case, solved.times, solved.schedule)
     answer(options, partial(collective_payload, *found), collective_blocks(*found))
+
+
+def _answer_run(options: argparse.Namespace) -> None:
+    """A collective on a system that is named."""
+    place = "libra-planner collective"
+    if options.topology or options.bandwidth:
+        got, fix = "got --system and a topology or its bandwidth", "leave one of them out"
+        raise SpecError.at(place, got, "expected one of them", fix)
+    if options.kind is None or options.size is None:
+        raise SpecError.at(place, "got --system without --kind and --size", "", "give both")
+    n_nics, speed = _nics(options.nics)
+    size = inputs.Given(options.size, Place("--size"), in_file=False)
+    with located("--system"):
+        links = runs.scale_up(options.system)
+    with located(place):
+        ranks = Ranks(
+            links, options.nodes, options.npus_per_node, n_nics * speed, options.interconnect
+        )
+    run = runs.Run(runs.kind_named(options.kind), inputs.size_of(size), ranks)
+    answer(options, partial(run_payload, run), run_blocks(run))
+
+
+def _nics(text: str | None) -> tuple[int, float]:
+    """How many NICs a node has, and the speed of each."""
+    if text is None:
+        return 0, 0.0
+    from libra_planner.plan.options import speed_bytes_per_s  # Plans load far more.
+
+    number, _, speed = text.partition("x")
+    if not (number.isascii() and number.isdigit() and speed):
+        expected = "expected a number of NICs and their speed"
+        raise SpecError.at("--nics", f"got {text!r}", expected, "write e.g. 8x400Gbps")
+    with located("--nics"):
+        return int(number), speed_bytes_per_s(speed)
+
+
+def _answer_runs(options: argparse.Namespace, file: runs.RunFile) -> None:
+    if options.json:
+        found = [
+            {"message": str(x)} if isinstance(x, SpecError) else run_payload(x) for x in file.runs
+        ]
+        print_json({"cases": found})
+        return
+    added = "predicted_time_s" if "time_s" in file.columns else "time_s"
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([*file.columns, added, "message"])
+    writer.writerows([*row, *found] for row, found in zip(file.rows, file.answers(), strict=True))
+
+
+def _run_case(run: runs.Run | SpecError) -> dict[str, Any]:
+    return {"message": str(run)} if isinstance(run, SpecError) else run_payload(run)
 
 
 def _attribute(flag: str) -> str:

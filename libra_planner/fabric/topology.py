@@ -166,7 +166,6 @@ class SwitchSettings:
         exactly B / NICs, the design's own speed.
     n_nics : NICs per NPU, each one host port; ``None`` for as many as B needs.
     oversubscription : host bandwidth of a leaf over its uplink bandwidth; 2 means 2:1.
-        Tiers above the leaves are not oversubscribed.
     wiring : ``rail``: a network of its own for every group of the dimension;
         ``rail_optimized``: one network for all NPUs, a leaf holds NPUs of one rail (the
         same index in the inner dimensions); ``top_of_rack``: one network for all NPUs, a
@@ -179,6 +178,10 @@ class SwitchSettings:
         that are down, drawn at random.
     one_switch : whether it is a scale-up switch (C14): one part for every group, of at most
         ``switch_radix`` ports, without leaves, spines and optics.
+    core_oversubscription : bandwidth of a spine's links down over that of its links up.
+    n_hosts_per_port : host ports that share one port of a leaf (breakout).
+    n_ports_per_uplink : ports that one link between switches takes at either end.
+    most_hosts_per_leaf : host ports of a leaf, where the room of a rack is the limit.
     """
 
     switch_radix: int = 64
@@ -194,6 +197,20 @@ class SwitchSettings:
     n_failed_spines: int = 0
     failure_seed: int = 0
     one_switch: bool = False
+    core_oversubscription: float = 1.0
+    n_hosts_per_port: int = 1
+    n_ports_per_uplink: int = 1
+    most_hosts_per_leaf: int | None = None
+
+    @property
+    def uplink_ratio(self) -> int:
+        """Bandwidth of a link between switches over that of a host port."""
+        return self.n_hosts_per_port * self.n_ports_per_uplink
+
+    @property
+    def n_link_ports(self) -> int:
+        """Links between switches that fit on one switch."""
+        return self.switch_radix // self.n_ports_per_uplink
 
 
 SCALE_UP = SwitchSettings(switch_radix=LARGEST_SCALE_UP, one_switch=True)
@@ -303,7 +320,9 @@ def ceil_ratio(numerator: float, denominator: float) -> int:
 
 
 @lru_cache(maxsize=1024)
-def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1) -> Shape:
+def plane_shape(
+    settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1, n_together: int = 1
+) -> Shape:
     """The fewest switches that join all hosts of one plane.
 
     One switch if the ports suffice, else leaves and spines, else pods of them under cores.
@@ -315,6 +334,7 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
     settings : of the dimension.
     hosts_per_rail, n_rails : host ports; those of different rails share no leaf, unless one
         switch holds all.
+    n_together : host ports that share a leaf, such as all of one server.
 
     Raises
     ------
@@ -332,13 +352,14 @@ def plane_shape(settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1)
     if settings.n_leaves or settings.n_spines:
         return _given(settings, hosts_per_rail, n_rails)
     n_hosts, radix = hosts_per_rail * n_rails, settings.switch_radix
-    if n_hosts <= radix:
+    if n_hosts <= radix * settings.n_hosts_per_port:
         return Shape(n_hosts)
-    shape = _leaf_spine(settings, hosts_per_rail, n_rails)
-    shape = shape or _three_tiers(settings, hosts_per_rail, n_rails)
+    n_sets = -(-hosts_per_rail // n_together)
+    shape = _leaf_spine(settings, n_sets, n_rails, n_together)
+    shape = shape or _three_tiers(settings, n_sets, n_rails, n_together)
     if shape is None:
         got = f"got {n_hosts:,} endpoints for switches of radix {radix}"
-        most = _most_hosts_per_leaf(settings) * (radix // 2) * radix
+        most = _most_hosts_per_leaf(settings) * _most_down(settings) * settings.n_link_ports
         at_most = f"at most {most:,} at {settings.oversubscription:g}:1" if most else "leaf uplinks"
         fix = "raise switch_radix or oversubscription, or split the dimension"
         expected = f"expected what three tiers join, {at_most}"
@@ -362,14 +383,25 @@ def _one_switch(settings: SwitchSettings, n_hosts: int) -> Shape:
 def _n_uplinks(settings: SwitchSettings, hosts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Uplinks that a leaf of so many hosts needs, in whole bundles of given parallel links."""
     bundle = settings.n_parallel or 1
-    needed = np.ceil(hosts / settings.oversubscription * (1 - _ROUNDING))
+    ratio = settings.oversubscription * settings.uplink_ratio
+    needed = np.ceil(hosts / ratio * (1 - _ROUNDING))
     return np.ceil(np.maximum(needed, 1) / bundle) * bundle
 
 
 def _most_hosts_per_leaf(settings: SwitchSettings) -> int:
     """Hosts of a leaf whose remaining ports suffice for its uplinks; 0 if none do."""
-    hosts = np.arange(1, settings.switch_radix)
-    return int(np.count_nonzero(hosts + _n_uplinks(settings, hosts) <= settings.switch_radix))
+    hosts = np.arange(1, settings.switch_radix * settings.n_hosts_per_port)
+    uplinks = _n_uplinks(settings, hosts) * settings.n_ports_per_uplink
+    ports = -(-hosts // settings.n_hosts_per_port) + uplinks
+    fitting = int(np.count_nonzero(ports <= settings.switch_radix))
+    return min(fitting, settings.most_hosts_per_leaf or fitting)
+
+
+def _most_down(settings: SwitchSettings) -> int:
+    """Links to leaves of a spine whose remaining ports suffice for its links to the cores."""
+    down = np.arange(1, settings.n_link_ports)
+    up = np.ceil(down / settings.core_oversubscription * (1 - _ROUNDING))
+    return int(np.count_nonzero(down + up <= settings.n_link_ports))
 
 
 def spread(
@@ -404,38 +436,44 @@ def spread(
     return None
 
 
-def _leaf_counts(settings: SwitchSettings, hosts_per_rail: int) -> list[int]:
-    """Leaves per rail worth trying, fewest first: one for every number of hosts per leaf."""
-    most = _most_hosts_per_leaf(settings)
-    return sorted({-(-hosts_per_rail // hosts) for hosts in range(1, most + 1)})
+def _leaf_counts(settings: SwitchSettings, n_sets: int, n_together: int) -> list[int]:
+    """Leaves per rail worth trying, fewest first: one for every number of sets of hosts."""
+    most = _most_hosts_per_leaf(settings) // n_together
+    return sorted({-(-n_sets // n) for n in range(1, most + 1)})
 
 
-def _leaf_spine(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape | None:
+def _leaf_spine(
+    settings: SwitchSettings, n_sets: int, n_rails: int, n_together: int
+) -> Shape | None:
     """The fewest switches in two tiers, and of equally many the fewest leaves."""
     best: Shape | None = None
-    for leaves_per_rail in _leaf_counts(settings, hosts_per_rail):
+    for leaves_per_rail in _leaf_counts(settings, n_sets, n_together):
         n_leaves = leaves_per_rail * n_rails
-        if n_leaves > settings.switch_radix or (best and n_leaves >= best.n_switches):
+        if n_leaves > settings.n_link_ports or (best and n_leaves >= best.n_switches):
             break
-        shape = _pods(settings, hosts_per_rail, n_rails, (1, n_leaves))
+        hosts = -(-n_sets // leaves_per_rail) * n_together
+        shape = _pods(settings, hosts, n_rails, (1, n_leaves))
         best = min(filter(None, (best, shape)), key=lambda one: one.n_switches, default=None)
     return best
 
 
-def _three_tiers(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape | None:
+def _three_tiers(
+    settings: SwitchSettings, n_sets: int, n_rails: int, n_together: int
+) -> Shape | None:
     """The fewest switches in three tiers, and of equally many the fewest leaves, then pods."""
-    half = settings.switch_radix // 2
-    unit = n_rails if n_rails <= half else 1  # A pod holds leaves of all rails where they fit.
+    most = _most_down(settings)
+    unit = n_rails if n_rails <= most else 1  # A pod holds leaves of all rails where they fit.
     best: Shape | None = None
-    for leaves_per_rail in _leaf_counts(settings, hosts_per_rail):
+    for leaves_per_rail in _leaf_counts(settings, n_sets, n_together):
         n_units = leaves_per_rail * n_rails // unit
         if best and n_units * unit >= best.n_switches:
             break
-        for n_pods in range(max(2, -(-n_units * unit // half)), settings.switch_radix + 1):
+        for n_pods in range(max(2, -(-n_units * unit // max(1, most))), settings.n_link_ports + 1):
             units_per_pod = -(-n_units // n_pods)
-            if unit * units_per_pod <= half and (n_pods - 1) * units_per_pod < n_units:
-                pods = n_pods, unit * units_per_pod
-                shape = _pods(settings, hosts_per_rail, n_rails, pods)
+            if unit * units_per_pod <= most and (n_pods - 1) * units_per_pod < n_units:
+                n_leaves = unit * units_per_pod
+                hosts = -(-n_sets // (n_pods * n_leaves // n_rails)) * n_together
+                shape = _pods(settings, hosts, n_rails, (n_pods, n_leaves))
                 best = min(
                     filter(None, (best, shape)), key=lambda one: one.n_switches, default=None
                 )
@@ -443,20 +481,20 @@ def _three_tiers(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) ->
 
 
 def _pods(
-    settings: SwitchSettings, hosts_per_rail: int, n_rails: int, pods: tuple[int, int]
+    settings: SwitchSettings, hosts: int, n_rails: int, pods: tuple[int, int]
 ) -> Shape | None:
-    """The shape with so many pods of so many leaves, if the ports suffice."""
-    n_pods, n_leaves = pods
-    radix = settings.switch_radix
-    hosts = -(-hosts_per_rail // (n_pods * n_leaves // n_rails))
-    n_ports = radix if n_pods == 1 else radix // 2
-    n_up, n_free = int(_n_uplinks(settings, np.array(hosts))), radix - hosts
-    parallel = settings.n_parallel
+    """The shape with so many pods of so many leaves of so many hosts, if the ports suffice."""
+    (n_pods, n_leaves), n_links = pods, settings.n_link_ports
+    n_ports = n_links if n_pods == 1 else _most_down(settings)
+    n_up = int(_n_uplinks(settings, np.array(hosts)))
+    free = settings.switch_radix - -(-hosts // settings.n_hosts_per_port)
+    n_free, parallel = free // settings.n_ports_per_uplink, settings.n_parallel
     spines = spread(n_leaves, n_up, n_free=n_free, n_ports=n_ports, n_parallel=parallel)
     if spines is None or n_pods == 1:
         return spines and Shape(hosts, n_leaves, *spines, n_rails=n_rails)
     down = n_leaves * spines[1]
-    cores = spread(n_pods, down, n_free=radix - down, n_ports=radix)
+    n_up = ceil_ratio(down, settings.core_oversubscription)
+    cores = spread(n_pods, n_up, n_free=n_links - down, n_ports=n_links)
     return cores and Shape(hosts, n_leaves, *spines, n_pods, *cores, n_rails=n_rails)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from libra_planner.errors import Fault, Place, SpecError, closest, refuse
+from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.reading.tables import csv_rows, repeated_columns
@@ -175,6 +175,18 @@ def parse_number(one: Given, low: float, high: float) -> float:
         return _number(one.text.strip(), low, high, "a number")
     except SpecError as error:
         raise error.located(one.place, one.path) from None
+
+
+def size_of(one: Given) -> float:
+    """A size in bytes.
+
+    Raises
+    ------
+    SpecError
+        For anything else, at the value's place.
+    """
+    with located(one.place):
+        return _size_bytes(one)
 
 
 def _size_bytes(one: Given) -> float:

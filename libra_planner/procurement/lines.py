@@ -252,9 +252,10 @@ class FabricShop:
             place, counts = f"{tier}, {one.tier}", (n_ports, n_ports - n_used)
             yield Line(bill.NETWORK, place, switch, one.n_switches, note, *counts)
         for cable in parts.cables:
-            yield from self._cables(f"{tier}, {cable.joins}", cable)
+            yield from self.cable_lines(f"{tier}, {cable.joins}", cable)
 
-    def _cables(self, tier: str, cable: CableParts) -> Iterator[Line]:
+    def cable_lines(self, tier: str, cable: CableParts) -> Iterator[Line]:
+        """Cables of one kind, with their optics where they are long."""
         lengths_m = self.assumptions.cable_lengths_m
         length_m = lengths_m[TOP_OF_RACK if cable.in_rack else cable.joins]
         medium = self.parts.medium(cable.speed_Bps, length_m)

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner import units
 from libra_planner.step.collectives.algorithms import algorithm_used, visits
-from libra_planner.units import NS_PER_S, format_bytes, format_time, gigabytes_per_s
+from libra_planner.step.collectives.measured import sent_bytes
+from libra_planner.units import (
+    NS_PER_S,
+    format_bandwidth,
+    format_bytes,
+    format_time,
+    gigabytes_per_s,
+)
 from libra_planner.views.cells import Block, Table, attributes, count, table_of
 
 if TYPE_CHECKING:
     from libra_planner.inputs.collectives import CollectiveCase
+    from libra_planner.inputs.runs import Run
     from libra_planner.step.collectives.models import BalancedSchedule, CollectiveTimes
 
 
@@ -126,3 +134,42 @@ def _table(case: CollectiveCase, times: CollectiveTimes) -> Table:
         left=("dimension", "block", "algorithm"),
         dispensable=("latency", "algorithm", "of the time", "steps"),
     )
+
+
+def run_payload(run: Run) -> dict[str, Any]:
+    """What ``collective --system --json`` prints."""
+    ranks, margin = run.ranks, 1 + run.error_fraction
+    return {
+        "kind": run.kind,
+        "size_bytes": run.size_bytes,
+        "fidelity": "calibrated",
+        "n_npus": ranks.n,
+        "nodes": ranks.n_nodes,
+        "domains": ranks.n_domains,
+        "time_s": run.time_s,
+        "time_s_low": run.time_s / margin,
+        "time_s_high": run.time_s * margin,
+        "algorithm_bandwidth_GBps": gigabytes_per_s(run.size_bytes / run.time_s),
+        "bus_bandwidth_GBps": gigabytes_per_s(_bus_Bps(run)),
+    }
+
+
+def _bus_Bps(run: Run) -> float:
+    return sent_bytes(run.kind, run.size_bytes, run.ranks.n) / run.time_s
+
+
+def run_blocks(run: Run) -> Iterator[Block]:
+    """Time with its band, and bandwidths as nccl-tests has them."""
+    ranks, margin = run.ranks, 1 + run.error_fraction
+    nodes = f"{ranks.n_nodes:,} node{'s' if ranks.n_nodes > 1 else ''}"
+    yield (
+        f"[bold]{run.kind}[/] of {format_bytes(run.size_bytes)} among {ranks.n:,} NPUs on {nodes}, "
+        "as NCCL runs it"
+    )
+    low, high = format_time(run.time_s / margin), format_time(run.time_s * margin)
+    yield (
+        f"Time [bold]{format_time(run.time_s)}[/], {low} to {high} by the mean error of measured "
+        "curves (docs/accuracy.md)"
+    )
+    algorithm, bus = map(format_bandwidth, (run.size_bytes / run.time_s, _bus_Bps(run)))
+    yield f"Algorithm bandwidth {algorithm}, bus bandwidth {bus}"

@@ -194,7 +194,9 @@ def test_own_catalogue_and_how_sure_its_prices_are(plan, tmp_path: Path) -> None
     quoted = lp.load_plan(plan(), own.format("quoted"))
     assert "quoted NPU price: $2.00k for quoted (2026-02); source: a reseller" in quoted.text.notes
     bundled = lp.load_plan(plan(), "fixed_cost={npu: h100-sxm}")
-    assert any(note.startswith("assumed NPU price: $27.50k for h100-sxm") for note in bundled.text.notes)
+    assert any(
+        note.startswith("assumed NPU price: $27.50k for h100-sxm") for note in bundled.text.notes
+    )
 
 
 def test_the_catalogue_is_no_price_book_and_says_how_sure_it_is(run) -> None:

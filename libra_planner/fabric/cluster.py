@@ -1,0 +1,237 @@
+"""A cluster's network from what is asked for: hosts, NICs, ports, taper, wiring, planes (C13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.clos import Clos
+from libra_planner.fabric.parts import HOST_LEAF, LEAF_SPINE, SPINE_CORE
+from libra_planner.fabric.topology import (
+    RAIL_OPTIMIZED,
+    TOP_OF_RACK,
+    Shape,
+    SwitchSettings,
+    plane_shape,
+)
+from libra_planner.units import format_line_rate
+
+RAIL_ONLY = "rail_only"
+WIRINGS = (RAIL_OPTIMIZED, RAIL_ONLY, TOP_OF_RACK)
+"""How hosts are cabled: a leaf serves one rail of all; a network for each rail; a leaf serves all
+NICs of its hosts."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class ClusterOrder:
+    """What a network has to join.
+
+    Parameters
+    ----------
+    n_hosts, n_nics_per_host : servers, and the NICs of each: its rails.
+    nic_Bps : of one NIC, over all planes, one direction.
+    switch_radix, port_Bps : ports of a switch and their speed; by default that of a NIC in a plane.
+    uplink_Bps : of a link between switches; by default a port's.
+    tapers : bandwidth of a leaf's links down over that of its links up, then of a spine's.
+    wiring : one of :data:`WIRINGS`.
+    n_planes : networks over which every NIC spreads its bandwidth.
+    n_reserved_hosts : positions on the leaves that stay free of hosts, such as for management.
+    n_management_links : links from leaves to managers of the fabric; they take such positions.
+    most_hosts_per_leaf : where the room of a rack, not the ports of a leaf, is the limit.
+
+    Raises
+    ------
+    SpecError
+        For counts below 1, a taper below 1, or speeds that are no multiples of one another.
+    """
+
+    n_hosts: int
+    n_nics_per_host: int = 8
+    nic_Bps: float = 50e9
+    switch_radix: int = 64
+    port_Bps: float | None = None
+    uplink_Bps: float | None = None
+    tapers: tuple[float, ...] = (1.0,)
+    wiring: str = RAIL_OPTIMIZED
+    n_planes: int = 1
+    n_reserved_hosts: int = 0
+    n_management_links: int = 0
+    most_hosts_per_leaf: int | None = None
+
+    def __post_init__(self) -> None:
+        counts = ("n_hosts", "n_nics_per_host", "switch_radix", "n_planes")
+        faults = [
+            Fault(f"got {getattr(self, name)}", "expected 1 or more", path=name)
+            for name in counts
+            if getattr(self, name) < 1
+        ]
+        if not 1 <= len(self.tapers) <= 2 or min(self.tapers, default=0.0) < 1:
+            got = f"got {', '.join(f'{taper:g}' for taper in self.tapers) or 'none'}"
+            expected = "expected one or two ratios of 1 or more, from the leaf out"
+            faults.append(Fault(got, expected, "write 1 for 1:1, or 1,7", "tapers"))
+        if self.wiring not in WIRINGS:
+            expected = f"expected {', '.join(WIRINGS)}"
+            faults.append(Fault(f"got {self.wiring}", expected, path="wiring"))
+        if faults:
+            raise SpecError(*faults)
+        _ = self.settings
+
+    @property
+    def speed_Bps(self) -> float:
+        """Of a switch's ports: by default that of a NIC in a plane."""
+        return self.nic_Bps / self.n_planes if self.port_Bps is None else self.port_Bps
+
+    @property
+    def settings(self) -> SwitchSettings:
+        """How the switches of one plane are joined."""
+        nic, port = self.nic_Bps / self.n_planes, self.speed_Bps
+        return SwitchSettings(
+            switch_radix=self.switch_radix,
+            port_speed_Bps=min(nic, port),
+            n_nics=max(1, _whole(nic, port, "nic", "port") if nic > port else 1),
+            oversubscription=self.tapers[0],
+            core_oversubscription=self.tapers[1] if len(self.tapers) > 1 else 1.0,
+            n_hosts_per_port=_whole(port, nic, "port", "NIC") if nic < port else 1,
+            n_ports_per_uplink=_whole(self.uplink_Bps or port, port, "uplink", "port"),
+            most_hosts_per_leaf=self.most_hosts_per_leaf,
+            wiring=self.wiring,
+        )
+
+    @property
+    def n_networks(self) -> int:
+        """Networks that share no switch: planes, each one per rail with ``rail_only``."""
+        return self.n_planes * (self.n_nics_per_host if self.wiring == RAIL_ONLY else 1)
+
+    @property
+    def n_links_per_host(self) -> int:
+        """Links of a host in all planes."""
+        return self.n_nics_per_host * self.n_planes * (self.settings.n_nics or 1)
+
+    @property
+    def n_positions(self) -> int:
+        """Hosts that the leaves have room for: those asked for, and free ones for managers."""
+        managers = -(-self.n_management_links // self.n_links_per_host)
+        return self.n_hosts + max(self.n_reserved_hosts, managers)
+
+
+def _whole(speed_Bps: float, unit_Bps: float, name: str, unit_name: str) -> int:
+    """How many of a unit make a speed."""
+    n = round(speed_Bps / unit_Bps)
+    if n < 1 or abs(n * unit_Bps - speed_Bps) > _ROUNDING * speed_Bps:
+        got = f"got {format_line_rate(speed_Bps)}"
+        expected = f"expected a multiple of the {unit_name}'s {format_line_rate(unit_Bps)}"
+        raise SpecError(Fault(got, expected, path=name))
+    return n
+
+
+@dataclass(frozen=True)
+class ClusterNetwork:
+    """The switches and cables that an order needs.
+
+    Parameters
+    ----------
+    order : what is asked for.
+    shape : of each of the order's networks.
+    """
+
+    order: ClusterOrder
+    shape: Shape
+
+    @cached_property
+    def clos(self) -> Clos:
+        """All networks as links, one host port for each link of a NIC."""
+        counts = {name: n for name, n in vars(self.shape).items() if name != "n_rails"}
+        settings = self.order.settings
+        host_Bps = settings.port_speed_Bps or 0.0
+        up_Bps = host_Bps * settings.uplink_ratio
+        alike = Clos(**counts, host_Bps=host_Bps, uplink_Bps=up_Bps, core_Bps=up_Bps)
+        return replace(alike, n_planes=self.order.n_networks)
+
+    @property
+    def links(self) -> dict[str, int]:
+        """Links by what they join, from the hosts up; those of managers count as a host's."""
+        clos = self.clos
+        host = self.order.n_hosts * self.order.n_links_per_host + self.order.n_management_links
+        up = clos.total_leaves * clos.n_uplinks
+        core = clos.total_pods * clos.n_spines * clos.n_core_links
+        return {HOST_LEAF: host, LEAF_SPINE: up, SPINE_CORE: core}
+
+    @property
+    def cables(self) -> dict[str, int]:
+        """Cables: links of one NIC to two planes share one where a port of a switch serves both."""
+        order = self.order
+        shared = gcd(order.n_planes, order.settings.n_hosts_per_port)
+        of_hosts = order.n_hosts * order.n_links_per_host // shared
+        return self.links | {HOST_LEAF: of_hosts + order.n_management_links}
+
+    @property
+    def tapers(self) -> tuple[float, ...]:
+        """Links down over links up in bandwidth, as built: of a full leaf, and of a spine."""
+        clos = self.clos
+        leaf = clos.hosts_per_leaf * clos.host_Bps, clos.n_uplinks * clos.uplink_Bps
+        spine = clos.n_leaves * clos.n_parallel, clos.n_core_links
+        return tuple(down / up for down, up in (leaf, spine) if up)
+
+    def transceivers(self, n_per_fibre: int = 2) -> dict[str, int]:
+        """Optical modules in switches, hosts and managers, where every cable is a fibre.
+
+        Parameters
+        ----------
+        n_per_fibre : 2 for a module at either end of every cable; 1 for modules of two links
+            (twin-port cages), of which every switch and host has what its links need.
+        """
+        order, n_managers = self.order, self.order.n_management_links
+        n_hosts = self.cables[HOST_LEAF] - n_managers
+        in_hosts, in_switches = n_hosts, 2 * sum(self.cables.values()) - n_hosts - n_managers
+        if n_per_fibre == 1:
+            in_hosts = order.n_hosts * -(-n_hosts // order.n_hosts // 2)
+            in_switches = sum(n * -(-n_ports // 2) for n, n_ports in self._ports())
+        return {"switches": in_switches, "hosts": in_hosts, "managers": n_managers}
+
+    def _ports(self) -> Iterator[tuple[int, int]]:
+        """Switches that use equally many ports, and these ports."""
+        clos, settings = self.clos, self.order.settings
+        least, n_more = divmod(self.links[HOST_LEAF], clos.total_leaves)
+        for n, n_leaves in ((least, clos.total_leaves - n_more), (least + 1, n_more)):
+            up = clos.n_uplinks * settings.n_ports_per_uplink
+            yield n_leaves, -(-n // settings.n_hosts_per_port) + up
+        of_spine = clos.n_leaves * clos.n_parallel + clos.n_core_links
+        of_core = clos.n_pods * clos.core_parallel
+        for tier, n_links in (("spine", of_spine), ("core", of_core)):
+            yield clos.n_switches.get(tier, 0), n_links * settings.n_ports_per_uplink
+
+
+def cluster_network(order: ClusterOrder) -> ClusterNetwork:
+    """The fewest switches that join all hosts.
+
+    Every leaf of a network has as many links to each spine, and every spine to each of its cores:
+    95 hosts of 8 NICs need 16 spines of 64 ports, not 12.
+
+    Raises
+    ------
+    SpecError
+        Where three tiers do not reach, or a leaf cannot hold one host.
+
+    Examples
+    --------
+    The compute fabric of a DGX H100 SuperPOD of 127 nodes (NVIDIA RA-11333-001, table 4).
+
+    >>> pod = cluster_network(ClusterOrder(127, n_management_links=4))
+    >>> pod.clos.n_switches, pod.cables
+    ({'leaf': 32, 'spine': 16}, {'host-leaf': 1020, 'leaf-spine': 1024, 'spine-core': 0})
+    >>> pod.transceivers(1)
+    {'switches': 1536, 'hosts': 508, 'managers': 4}
+    """
+    settings = order.settings
+    per_nic, rails = settings.n_nics or 1, order.n_nics_per_host
+    ports = order.n_positions * per_nic
+    if order.wiring == RAIL_OPTIMIZED:
+        return ClusterNetwork(order, plane_shape(settings, ports, rails, per_nic))
+    if order.wiring == TOP_OF_RACK:
+        ports, per_nic = ports * rails, per_nic * rails
+    return ClusterNetwork(order, plane_shape(settings, ports, 1, per_nic))

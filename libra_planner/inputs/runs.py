@@ -1,0 +1,176 @@
+"""Collectives on systems that are named: ``--system`` and files with ``gpu_type`` (C20)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from libra_planner.errors import Fault, Place, SpecError, unknown_name
+from libra_planner.reading.tables import csv_rows, repeated_columns
+from libra_planner.step.collectives.algorithms import collective_kind
+from libra_planner.step.collectives.measured import (
+    ETHERNET,
+    INFINIBAND,
+    SCALE_UPS,
+    SEND_RECV,
+    Ranks,
+    ScaleUp,
+    error_fraction,
+    measured_time_s,
+)
+from libra_planner.units import GBIT_PER_S_BPS
+
+COLUMNS = ("gpu_type", "nodes", "gpus_per_node", "collective", "message_bytes")
+"""Columns that a file needs; ``nics_per_node``, ``nic_gbps`` and ``interconnect`` are read, too."""
+
+_SENDS = re.compile(r"send.?recv|sendrecv|p2p", re.I)
+_ETHERNET = re.compile(r"ethernet|roce|efa|tcpx|ether", re.I)
+
+
+def scale_up(name: str) -> ScaleUp:
+    """The scale-up links of an NPU, however its name is written.
+
+    Raises
+    ------
+    UnknownName
+        For NPUs whose collectives were not measured, such as PCIe cards.
+
+    Examples
+    --------
+    >>> scale_up("h100-sxm") is scale_up("H100 80GB HBM3"), scale_up("GB200 NVL72").size
+    (True, 72)
+    """
+    words = re.split(r"[-\s_(]+", name.strip().casefold())
+    if "pcie" in words:
+        expected = f"expected NPUs with scale-up links: {', '.join(SCALE_UPS)}"
+        raise SpecError(Fault(f"got {name!r}", expected))
+    if words[0].upper() not in SCALE_UPS:
+        raise unknown_name("system", name, list(SCALE_UPS))
+    return SCALE_UPS[words[0].upper()]
+
+
+def kind_named(text: str) -> str:
+    """The kind of a collective, or a send from one NPU to another.
+
+    >>> kind_named("alltoall"), kind_named("sendrecv")
+    ('all-to-all', 'send_recv')
+    """
+    return SEND_RECV if _SENDS.fullmatch(text.strip()) else collective_kind(text).value
+
+
+def network_named(text: str) -> str:
+    """The network of a description; InfiniBand where it names none.
+
+    >>> network_named("NVLink4+NVSwitch; RoCE"), network_named("")
+    ('ethernet', 'infiniband')
+    """
+    return ETHERNET if _ETHERNET.search(text) else INFINIBAND
+
+
+@dataclass(frozen=True)
+class Run:
+    """One collective on a named system."""
+
+    kind: str
+    size_bytes: float
+    ranks: Ranks
+
+    @property
+    def time_s(self) -> float:
+        """Its time by the law of measured collectives."""
+        return measured_time_s(self.kind, self.size_bytes, self.ranks)
+
+    @property
+    def error_fraction(self) -> float:
+        """What to expect of its error."""
+        return error_fraction(self.size_bytes, self.ranks)
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A CSV file of collectives on named systems.
+
+    Parameters
+    ----------
+    columns, rows : its texts.
+    runs : what each row asks, or why it cannot be answered.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...] = field(repr=False)
+    runs: tuple[Run | SpecError, ...] = field(repr=False)
+
+    def answers(self) -> Iterator[tuple[str, str]]:
+        """Time and message of every row; one of them is empty."""
+        for run in self.runs:
+            yield ("", str(run)) if isinstance(run, SpecError) else (repr(run.time_s), "")
+
+
+def is_run_file(path: str | Path) -> bool:
+    """Whether the header of a file of collectives names systems, not topologies."""
+    columns = {cell.strip() for cell in next(csv_rows(path))[1]}
+    mixed = columns & {"topology", "bandwidth_GBps"}
+    if not columns & {"gpu_type", "message_bytes"}:
+        return False
+    if mixed:
+        got = f"got the columns gpu_type or message_bytes and {', '.join(sorted(mixed))}"
+        fix = "make a file of each kind"
+        raise SpecError.at(str(path), got, "expected systems or topologies", fix)
+    return True
+
+
+def read_run_file(path: str | Path) -> RunFile:
+    """Read a file of collectives on named systems; other columns are carried along.
+
+    Raises
+    ------
+    SpecError
+        For columns that are missing or repeated, and rows of another length. What the law cannot
+        answer is a message of its row.
+    """
+    (line, header), *lines = csv_rows(path, ends=True)
+    columns, place = tuple(cell.strip() for cell in header), Place(str(path), line)
+    faults = repeated_columns(columns)
+    if missing := [name for name in COLUMNS if name not in columns]:
+        faults.append(
+            Fault(f"got no column {', '.join(missing)}", f"expected {', '.join(COLUMNS)}")
+        )
+    faults = [fault.located(place) for fault in faults]
+    for at, cells in lines:
+        if len(cells) != len(columns):
+            expected = f"expected {len(columns)}, as the first line has"
+            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
+    if faults:
+        raise SpecError(*faults)
+    rows = tuple(tuple(cells) for _, cells in lines)
+    return RunFile(columns, rows, tuple(_run(dict(zip(columns, row, strict=True))) for row in rows))
+
+
+def _run(cells: Mapping[str, str]) -> Run | SpecError:
+    try:
+        nics = _number(cells, "nics_per_node", 0) * _number(cells, "nic_gbps", 0)
+        ranks = Ranks(
+            scale_up(cells["gpu_type"]),
+            int(_number(cells, "nodes")),
+            int(_number(cells, "gpus_per_node")),
+            nics * GBIT_PER_S_BPS,
+            network_named(cells.get("interconnect", "")),
+        )
+        return Run(kind_named(cells["collective"]), _number(cells, "message_bytes"), ranks)
+    except SpecError as error:
+        return error
+
+
+def _number(cells: Mapping[str, str], name: str, default: float | None = None) -> float:
+    text = cells.get(name, "").strip()
+    if not text and default is not None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e18:
+        raise SpecError(Fault(f"got {text!r}", "expected a number", path=name))
+    return value

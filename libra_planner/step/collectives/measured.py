@@ -1,0 +1,247 @@
+"""Collectives as a library runs them on real links: a law with few constants (C20).
+
+The constants are those of NCCL, fitted once to published measurements; ``docs/accuracy.md`` has the
+errors. Each has a range that physics allows, and none belongs to a single measured curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.workload.operations import CollectiveKind
+
+SEND_RECV = "send_recv"
+INFINIBAND, ETHERNET = "infiniband", "ethernet"
+
+
+@dataclass(frozen=True)
+class ScaleUp:
+    """Links between the NPUs of one domain, such as NVLink.
+
+    Parameters
+    ----------
+    npu_Bps : of one NPU, one direction, all links.
+    size : NPUs of a domain; 0 for as many as a node has.
+    generation : which of the constants of reduction in the switches hold; empty where the switches
+        cannot reduce.
+    Bps_by_ranks : of fewer NPUs than all, where there is no switch between them.
+    """
+
+    npu_Bps: float
+    size: int = 0
+    generation: str = ""
+    Bps_by_ranks: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What is fitted, each with the range that is physical (:data:`RANGES`).
+
+    Parameters
+    ----------
+    start_s : from the call to the first byte.
+    step_s : of each doubling of the ranks, and phase, inside a domain.
+    infiniband_step_s, ethernet_step_s : the same across domains.
+    link_fraction : of the line rate of scale-up links that a kernel reaches.
+    nic_fraction : of that of NICs.
+    own_fraction : bytes of its own part that a rank copies, over bytes that it sends.
+    hopper_reduction_fraction, blackwell_reduction_fraction : of the line rate that an all-reduce in
+        the switches reaches, which sends every byte once.
+    """
+
+    start_s: float = 5.62e-6
+    step_s: float = 2.11e-6
+    infiniband_step_s: float = 4.31e-6
+    ethernet_step_s: float = 14.7e-6
+    link_fraction: float = 0.863
+    nic_fraction: float = 0.984
+    own_fraction: float = 0.490
+    hopper_reduction_fraction: float = 0.654
+    blackwell_reduction_fraction: float = 0.469
+
+
+RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "start_s": (1e-6, 20e-6),
+        "step_s": (0.2e-6, 10e-6),
+        "infiniband_step_s": (0.5e-6, 20e-6),
+        "ethernet_step_s": (0.5e-6, 40e-6),
+        "link_fraction": (0.5, 1.0),
+        "nic_fraction": (0.5, 1.0),
+        "own_fraction": (0.0, 1.0),
+        "hopper_reduction_fraction": (0.25, 1.0),
+        "blackwell_reduction_fraction": (0.25, 1.0),
+    }
+)
+"""Least and most of each constant: a kernel takes microseconds, and no share exceeds the whole."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Who takes part in a collective, and over which links.
+
+    Parameters
+    ----------
+    scale_up : of the NPUs.
+    n_nodes, n_per_node : servers, and NPUs of each that take part.
+    node_nic_Bps : of all NICs of a node, one direction; 0 where it is not known.
+    network : :data:`INFINIBAND` or :data:`ETHERNET`.
+
+    Raises
+    ------
+    SpecError
+        For counts below 1, fewer than two ranks, or several domains without NICs.
+    """
+
+    scale_up: ScaleUp
+    n_nodes: int = 1
+    n_per_node: int = 8
+    node_nic_Bps: float = 0.0
+    network: str = INFINIBAND
+
+    def __post_init__(self) -> None:
+        if min(self.n_nodes, self.n_per_node) < 1 or self.n < 2:
+            got = f"got {self.n_nodes} nodes of {self.n_per_node} NPUs"
+            raise SpecError(Fault(got, "expected two NPUs or more"))
+        if self.n_domains > 1 and not self.node_nic_Bps > 0:
+            got = f"got {self.n_domains} domains without NICs"
+            raise SpecError(Fault(got, "expected the NICs that join them"))
+
+    @property
+    def n(self) -> int:
+        """All ranks."""
+        return self.n_nodes * self.n_per_node
+
+    @property
+    def n_domains(self) -> int:
+        """Domains that hold all ranks: nodes, or racks whose nodes share scale-up links."""
+        return -(-self.n // max(self.scale_up.size, self.n_per_node))
+
+    @property
+    def n_per_domain(self) -> float:
+        """Ranks of a domain; a mean where the last one is not full."""
+        return self.n / self.n_domains
+
+    @property
+    def link_Bps(self) -> float:
+        """Line rate of one rank inside its domain."""
+        return self.scale_up.Bps_by_ranks.get(self.n, self.scale_up.npu_Bps)
+
+    @property
+    def domain_nic_Bps(self) -> float:
+        """Line rate of all NICs of a domain."""
+        return self.node_nic_Bps * self.n_per_domain / self.n_per_node
+
+
+def sent_bytes(kind: str, size_bytes: float, n: int) -> float:
+    """What every rank sends around a ring: 2 m (n-1)/n of an all-reduce, m of a send, else half.
+
+    >>> sent_bytes("all-reduce", 8.0, 4), sent_bytes("all-gather", 8.0, 4)
+    (12.0, 6.0)
+    """
+    if kind == SEND_RECV:
+        return size_bytes
+    return size_bytes * (n - 1) / n * (2 if kind == CollectiveKind.ALL_REDUCE.value else 1)
+
+
+def measured_time_s(
+    kind: str, size_bytes: float, ranks: Ranks, constants: Constants | None = None
+) -> float:
+    """Time of one collective of a library.
+
+    t = start + a + z + 2 sqrt(a z): a what its steps take, z its bytes over what links carry. The
+    last term is what the best number of chunks leaves of a pipeline of a steps (a + z for none).
+    z is the larger of two: bytes in the domain over the scale-up links, bytes of a domain over
+    its NICs. In the domain a ring, or where switches reduce an all-reduce that sends every byte
+    once. Between two domains an all-reduce sends each byte once, too, by two trees.
+
+    Parameters
+    ----------
+    kind : of :class:`~libra_planner.workload.operations.CollectiveKind`, or ``send_recv``.
+    size_bytes : the full vector, byte.
+    ranks, constants : as they say.
+
+    Examples
+    --------
+    1 GiB on a node of 8 H100: 4.0 ms were measured.
+
+    >>> node = Ranks(SCALE_UPS["H100"])
+    >>> round(1e3 * measured_time_s("all-reduce", 2**30, node), 1)
+    4.1
+    """
+    found = constants or Constants()
+    z_s = max(_domain_s(kind, size_bytes, ranks, found), _between_s(kind, size_bytes, ranks, found))
+    n_phases = 2 if kind == CollectiveKind.ALL_REDUCE.value else 1
+    a_s = n_phases * math.log2(ranks.n) * _step_s(ranks, found)
+    return found.start_s + a_s + z_s + 2 * math.sqrt(a_s * z_s)
+
+
+def _step_s(ranks: Ranks, found: Constants) -> float:
+    if ranks.n_domains == 1:
+        return found.step_s
+    return found.ethernet_step_s if ranks.network == ETHERNET else found.infiniband_step_s
+
+
+def _domain_s(kind: str, size_bytes: float, ranks: Ranks, found: Constants) -> float:
+    """Bytes over scale-up links."""
+    if ranks.n_per_domain <= 1:
+        return 0.0
+    ring = sent_bytes(kind, size_bytes, ranks.n) + found.own_fraction * size_bytes / ranks.n
+    ring_s = ring / (found.link_fraction * ranks.link_Bps)
+    generation = ranks.scale_up.generation
+    if not generation or kind != CollectiveKind.ALL_REDUCE.value or ranks.n == 2:
+        return ring_s
+    share: float = getattr(found, f"{generation}_reduction_fraction")
+    return min(ring_s, size_bytes / (share * ranks.link_Bps))
+
+
+def _between_s(kind: str, size_bytes: float, ranks: Ranks, found: Constants) -> float:
+    """Bytes over the NICs of a domain."""
+    if ranks.n_domains == 1:
+        return 0.0
+    n_bytes = sent_bytes(kind, size_bytes, ranks.n)
+    if kind == CollectiveKind.ALL_REDUCE.value and ranks.n_domains == 2:
+        n_bytes = size_bytes
+    elif kind == CollectiveKind.ALL_TO_ALL.value:
+        n_inside = ranks.n_per_domain
+        n_bytes = n_inside * size_bytes * (1 - n_inside / ranks.n)
+    elif kind == SEND_RECV:
+        n_bytes = size_bytes * ranks.n_per_domain
+    return n_bytes / (found.nic_fraction * ranks.domain_nic_Bps)
+
+
+LARGE_BYTES = 2**26
+"""From this size on bandwidth decides, and the law is surer."""
+BANDS = MappingProxyType(
+    {
+        (False, True): 0.08,
+        (False, False): 0.16,
+        (True, True): 0.16,
+        (True, False): 0.32,
+    }
+)
+"""Mean absolute error of curves that were left out of the fit: across domains or not, from
+:data:`LARGE_BYTES` on or over all sizes (docs/accuracy.md)."""
+
+
+def error_fraction(size_bytes: float, ranks: Ranks) -> float:
+    """What to expect of the error of a time (C23)."""
+    return BANDS[ranks.n_domains > 1, size_bytes >= LARGE_BYTES]
+
+
+SCALE_UPS: Mapping[str, ScaleUp] = MappingProxyType(
+    {
+        "V100": ScaleUp(150e9, Bps_by_ranks=MappingProxyType({2: 25e9, 4: 100e9})),
+        "A100": ScaleUp(300e9),
+        "H100": ScaleUp(450e9, generation="hopper"),
+        "H200": ScaleUp(450e9, generation="hopper"),
+        "B200": ScaleUp(900e9, generation="blackwell"),
+        "GB200": ScaleUp(900e9, size=72, generation="blackwell"),
+    }
+)
+"""By NPU: NVLink 2 to 5, of 6, 12, 18 and 18 links of 25, 25, 25 and 50 GB/s. V100 are joined as
+a mesh of cubes: two have a link, four have four."""

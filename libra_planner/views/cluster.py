@@ -1,0 +1,139 @@
+"""A cluster's network that is sized without a plan: the JSON of ``fabric --json``, and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from libra_planner.errors import SpecError
+from libra_planner.fabric.cluster import ClusterNetwork
+from libra_planner.procurement.bill import Bill, Line
+from libra_planner.units import format_line_rate, format_usd
+from libra_planner.views.cells import Block, Table, Value, count, table, usd
+
+_TIERS = ("leaf", "spine", "core")
+
+
+def cluster_payload(
+    network: ClusterNetwork, bill: Bill, n_per_fibre: int, grown: ClusterNetwork | SpecError
+) -> dict[str, Any]:
+    """What ``fabric --json`` prints.
+
+    Parameters
+    ----------
+    network, bill : what is built, and what it costs.
+    n_per_fibre : how transceivers are counted.
+    grown : the same for one more host, or why there is none.
+    """
+    order, clos = network.order, network.clos
+    modules = network.transceivers(n_per_fibre)
+    return {
+        "hosts": order.n_hosts,
+        "nics": order.n_hosts * order.n_nics_per_host,
+        "wiring": order.wiring,
+        "networks": order.n_networks,
+        **_counts(network),
+        "pods": clos.total_pods,
+        "host_ports_per_leaf": clos.hosts_per_leaf,
+        "uplinks_per_leaf": clos.n_uplinks,
+        "taper": list(network.tapers),
+        "transceivers": sum(modules.values()),
+        **{f"transceivers_{place}": n for place, n in modules.items()},
+        "power_W": bill.power_w,
+        "cost_usd": None if bill.missing else float(bill.total_usd),
+        "missing_prices": [part.name for part in bill.missing],
+        "assumed_usd": float(bill.assumed_usd),
+        "one_more_host": _change(network, grown),
+    }
+
+
+def _counts(network: ClusterNetwork) -> dict[str, int]:
+    """Switches, links and cables by tier and layer, and of all."""
+    switches = {tier: network.clos.n_switches.get(tier, 0) for tier in _TIERS}
+    counts = switches | {"switches": sum(switches.values())}
+    for what, layers in (("links", network.links), ("cables", network.cables)):
+        counts |= {f"{what}_{joins.replace('-', '_')}": n for joins, n in layers.items()}
+        counts[what] = sum(layers.values())
+    return counts
+
+
+def _change(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> dict[str, Any] | None:
+    """What more there is; ``None`` where it cannot be built."""
+    if isinstance(grown, SpecError):
+        return None
+    before = _counts(network)
+    return {name: n - before[name] for name, n in _counts(grown).items() if n != before[name]}
+
+
+def cluster_blocks(
+    network: ClusterNetwork, bill: Bill, n_per_fibre: int, grown: ClusterNetwork | SpecError
+) -> Iterator[Block]:
+    """The network as a picture from the cores down, what it is made of, and how it grows."""
+    order = network.order
+    n_nics = order.n_hosts * order.n_nics_per_host
+    planes = f", {order.n_planes} planes" if order.n_planes > 1 else ""
+    yield (
+        f"[bold]{order.n_hosts:,} hosts[/], {n_nics:,} NICs of {format_line_rate(order.nic_Bps)}"
+        f"{planes}, {order.wiring}, switches of {order.switch_radix} ports"
+    )
+    yield ""
+    yield from _picture(network)
+    modules = network.transceivers(n_per_fibre)
+    places = ", ".join(f"{n:,} in {place}" for place, n in modules.items() if n)
+    yield f"Transceivers, all cables fibres: [bold]{sum(modules.values()):,}[/] ({places})"
+    yield ""
+    yield _bill_table(bill)
+    yield ""
+    assumed = bill.assumed_usd / bill.total_usd if bill.total_usd else 1
+    lacks = "; it lacks what has no price in the catalogue" if bill.missing else ""
+    yield (
+        f"[bold]{format_usd(float(bill.total_usd))}[/] with spares, {assumed:.0%} of it at assumed "
+        f"prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
+    )
+    yield _growth(network, grown)
+
+
+def _picture(network: ClusterNetwork) -> Iterator[str]:
+    """Tiers from the cores down, and the links between them."""
+    clos, order = network.clos, network.order
+    pods = f"{clos.total_pods:,} pods of " if clos.n_cores else ""
+    per_pod = {"leaf": clos.n_leaves, "spine": clos.n_spines}
+    names = {"leaf": "leaves", "spine": "spines", "core": "cores"}
+    layers = list(zip(network.links.items(), (clos.host_Bps, *[clos.uplink_Bps] * 2), strict=True))
+    tapers = [None, *network.tapers]
+    shares = f", {order.n_networks} separate networks" if order.n_networks > 1 else ""
+    for i, (tier, n) in reversed(list(enumerate(clos.n_switches.items()))):
+        inside = f" ({pods}{per_pod[tier]:,})" if pods and tier in per_pod else ""
+        yield f"  [bold]{n:>8,} {names[tier] if n > 1 else tier}[/]{inside}{shares}"
+        shares = ""
+        (joins, n_links), speed_Bps = layers[i]
+        taper = tapers[i] if i < len(tapers) else None
+        ratio = "" if taper is None else f", {taper:.4g}:1"
+        cables = network.cables[joins]
+        joined = "" if cables == n_links else f" in {cables:,} cables"
+        yield f"           │ {n_links:,} links of {format_line_rate(speed_Bps)}{joined}{ratio}"
+    yield f"  [bold]{order.n_hosts:>8,} hosts[/] of {order.n_nics_per_host} NICs"
+    yield ""
+
+
+def _bill_table(bill: Bill) -> Table:
+    rows = (
+        (line.tier, line.part.name, count(line.n_units), count(line.n_spares), _usd(line))
+        for line in bill.lines
+    )
+    headings = ("where", "part", "units", "spares", "cost")
+    return table("", "Bill of materials", headings, rows, left=headings[:2])
+
+
+def _usd(line: Line) -> Value:
+    return "no price" if line.extended_usd is None else usd(line.extended_usd)
+
+
+def _growth(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> str:
+    if isinstance(grown, SpecError):
+        return f"One more host does not fit: {grown.faults[0].got}"
+    change = _change(network, grown) or {}
+    words = {"leaf": "leaves", "spine": "spines", "core": "cores", "cables": "cables"}
+    more = ", ".join(f"{change[name]:+,} {what}" for name, what in words.items() if name in change)
+    equal = ", as all pods are equal" if grown.clos.n_cores and "leaf" in change else ""
+    return f"One more host: {more}{equal}"

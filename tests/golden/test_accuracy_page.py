@@ -1,0 +1,24 @@
+"""docs/accuracy.md is what its script writes, as far as no fit is repeated."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("accuracy", ROOT / "docs" / "accuracy.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for fit in ("halves_errors", "held_out_errors"):
+        monkeypatch.setattr(script, fit, lambda runs, *_: [(run, 0.0) for run in runs])
+    written = (ROOT / "docs" / "accuracy.md").read_text().splitlines()
+    expected = script.page().splitlines()
+    assert len(written) == len(expected)
+    for line, wanted in zip(written, expected, strict=True):
+        held_out = "| the other half" in line or "| other " in line
+        assert line == wanted or (held_out and line.split("|")[:3] == wanted.split("|")[:3])

@@ -1,0 +1,181 @@
+"""``libra-planner fabric``: a cluster's network by the port, what it prints, and wrong input."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from libra_planner.cli.main import main
+from libra_planner.errors import SpecError
+from libra_planner.fabric.cluster import WIRINGS, ClusterNetwork, ClusterOrder, cluster_network
+
+ONE = ("fabric", "--hosts", "64", "--nic", "400Gbps")
+
+
+def ports_by_switch(network: ClusterNetwork) -> dict[str, Counter[str]]:
+    """Ports that links use at either end, link by link: ``down`` and ``up`` of every switch."""
+    clos, settings = network.clos, network.order.settings
+    ports: dict[str, Counter[str]] = {}
+    for layer in clos.layers:
+        if not layer.name.endswith("_up"):
+            continue
+        for link in range(layer.start, layer.start + layer.n_links):
+            lower, upper = (end.split(" (")[0] for end in clos.link_name(link).split(" -> "))
+            taken = settings.n_ports_per_uplink if lower.startswith(("leaf", "spine")) else 1
+            ports.setdefault(lower, Counter())["up"] += taken
+            ports.setdefault(upper, Counter())["down"] += taken
+    return ports
+
+
+def random_order(draw: random.Random) -> ClusterOrder:
+    n_planes = draw.choice([1, 1, 2])
+    nic_Bps = draw.choice([25e9, 50e9, 100e9])
+    port_Bps = nic_Bps / n_planes * draw.choice([1, 1, 2, 0.5])
+    return ClusterOrder(
+        n_hosts=draw.randint(1, 60),
+        n_nics_per_host=draw.choice([1, 2, 4, 8]),
+        nic_Bps=nic_Bps,
+        switch_radix=draw.choice([8, 12, 16, 20]),
+        port_Bps=port_Bps,
+        uplink_Bps=port_Bps * draw.choice([1, 1, 2]),
+        tapers=draw.choice([(1.0,), (2.0,), (1.0, 3.0), (1.5, 7.0)]),
+        wiring=draw.choice(WIRINGS),
+        n_planes=n_planes,
+        n_management_links=draw.choice([0, 3]),
+    )
+
+
+def test_every_switch_of_random_networks_keeps_its_radix_and_its_taper() -> None:
+    draw, n_built = random.Random(5), Counter[str]()
+    for _ in range(400):
+        order = random_order(draw)
+        try:
+            network = cluster_network(order)
+        except SpecError:
+            n_built["too many"] += 1
+            continue
+        clos, settings = network.clos, order.settings
+        n_built["three tiers" if clos.n_cores else "two" if clos.n_spines else "one"] += 1
+        for name, used in ports_by_switch(network).items():
+            if name.startswith("host"):
+                continue
+            down, up = used["down"], used["up"]
+            if name.startswith("leaf"):
+                down_Bps = down * clos.host_Bps
+                down = -(-down // settings.n_hosts_per_port)
+                taper = order.tapers[0]
+            else:
+                down_Bps, taper = (
+                    down * order.speed_Bps,
+                    order.tapers[-1] if order.tapers[1:] else 1,
+                )
+            assert down + up <= order.switch_radix, (order, name, used)
+            assert not up or down_Bps <= up * order.speed_Bps * taper * (1 + 1e-9), (order, name)
+        n_ports = order.n_hosts * order.n_links_per_host + order.n_management_links
+        assert network.links["host-leaf"] == n_ports <= clos.n_hosts
+    assert min(n_built[kind] for kind in ("one", "two", "three tiers", "too many")) > 20, n_built
+
+
+def test_ninety_five_hosts_need_sixteen_spines() -> None:
+    """32 uplinks of a leaf do not divide over 12 spines, whose ports would suffice."""
+    network = cluster_network(ClusterOrder(95))
+    assert network.clos.n_switches == {"leaf": 24, "spine": 16}
+    assert network.clos.n_parallel == 2
+
+
+def test_a_core_of_seven_to_one() -> None:
+    """56 leaves below and 8 links above every spine of 64 ports, at most."""
+    network = cluster_network(ClusterOrder(2048, tapers=(1.0, 7.0)))
+    assert network.tapers == (1.0, 7.0)
+    assert network.clos.n_leaves <= 56
+    assert network.links["leaf-spine"] == 7 * network.links["spine-core"]
+
+
+def test_hosts_of_top_of_rack_leaves_are_whole() -> None:
+    network = cluster_network(ClusterOrder(100, n_nics_per_host=6, wiring="top_of_rack"))
+    assert network.clos.hosts_per_leaf % 6 == 0
+
+
+def test_breakout_shares_a_port_but_no_cable() -> None:
+    """64 hosts of 200 Gbit/s on 32 ports of 400 Gbit/s (MegaScale's leaf)."""
+    network = cluster_network(ClusterOrder(64, nic_Bps=25e9, port_Bps=50e9))
+    assert (network.clos.hosts_per_leaf, network.clos.n_uplinks) == (64, 32)
+    assert network.cables["host-leaf"] == network.links["host-leaf"] == 512
+
+
+def test_managers_take_a_position_of_a_host() -> None:
+    """128 hosts fill the leaves: four more links need new ones."""
+    full = cluster_network(ClusterOrder(128))
+    managed = cluster_network(ClusterOrder(128, n_management_links=4))
+    assert full.clos.total_leaves == 32 < managed.clos.total_leaves
+    assert cluster_network(ClusterOrder(127, n_management_links=4)).clos.total_leaves == 32
+
+
+def test_text_and_json_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fabric", "--hosts", "512", "--nic", "400Gbps", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main(["fabric", "--hosts", "512", "--nic", "400Gbps"]) == 0
+    text = capsys.readouterr().out
+    for name in ("leaf", "spine", "core", "transceivers"):
+        assert f"{found[name]:,}" in text
+    assert found["cost_usd"] > 0 < found["power_W"]
+    assert "1:1" in text
+    assert f"{found['one_more_host']['leaf']:+,} leaves" in text
+
+
+def test_the_bill_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """By hand: 32 NICs and 1 spare, 1 switch and 1, 64 optics and 2, 32 fibres and 1."""
+    from libra_planner.inputs.parts import load_parts
+
+    parts = load_parts().parts.by_name
+    counts = {"nic-400g": 33, "switch-64x400g": 2, "optic-400g-sr4": 66, "fibre-om4": 33}
+    by_hand = sum(n * float(parts[name].price.usd) for name, n in counts.items())
+    assert main(["fabric", "--hosts", "4", "--nic", "400Gbps", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cost_usd"] == pytest.approx(by_hand, abs=0.01)
+
+
+def test_what_is_not_sold_has_no_total(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*ONE[:3], "--nic", "6400Gbps", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cost_usd"] is None
+    assert found["missing_prices"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--nic", "400"), ("--nic", "without a unit")),
+        (("--port", "300Gbps"), ("--nic", "multiple of the port's 300 Gbit/s")),
+        (("--port-up", "600Gbps"), ("--port-up", "multiple of the port's 400 Gbit/s")),
+        (("--taper", "x"), ("--taper", "expected numbers")),
+        (("--taper", "0.5"), ("--taper", "1 or more")),
+        (("--taper", "1,2,3"), ("--taper", "one or two")),
+        (("--hosts", "100000"), ("65,536", "raise --radix or --taper")),
+        (("--hosts", "0"), ("--hosts", "from 1")),
+        (("--wiring", "ring"), ("--wiring", "rail_only")),
+    ],
+)
+def test_wrong_input_is_one_message(
+    more: tuple[str, ...], words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main([*ONE, *more])
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words), said
+
+
+def test_the_example_of_the_documentation_is_what_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text()
+    [example] = re.findall(r"```console\n\$ libra-planner (.*?)\n(.*?)```", page, re.DOTALL)
+    assert main(example[0].split()) == 0
+    assert capsys.readouterr().out.startswith(example[1])
