@@ -8,11 +8,12 @@ import sys
 from functools import partial
 from typing import Any
 
+from libra_planner.cli.arguments import flag_of
 from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.inputs import collectives as inputs
 from libra_planner.inputs import runs
-from libra_planner.step.collectives.measured import Ranks
+from libra_planner.step.collectives.measured import INFINIBAND, Ranks
 from libra_planner.studies.collectives import SolvedCollective, solved_collective
 from libra_planner.views.collective import (
     collective_blocks,
@@ -31,11 +32,14 @@ _ADDED_BALANCED = ("balanced_time_s", "balanced_gain", "aggregate_bound_s")
 def collective(options: argparse.Namespace) -> None:
     """``libra-planner collective``."""
     if options.system is not None:
+        _refuse(options, "--system", *_OF_TOPOLOGIES, "csv")
         _answer_run(options)
         return
     if options.csv is not None and runs.is_run_file(options.csv):
+        _refuse(options, "a file of systems", *_OF_TOPOLOGIES, *_OF_SYSTEMS, "kind", "size")
         _answer_runs(options, runs.read_run_file(options.csv))
         return
+    _refuse(options, "a topology", *_OF_SYSTEMS)
     flags = dict(zip(inputs.COLUMNS, _FLAGS, strict=True))
     texts = {name: getattr(options, _attribute(flag)) for name, flag in flags.items()}
     given = {
@@ -61,12 +65,26 @@ def collective(options: argparse.Namespace) -> None:
     answer(options, partial(collective_payload, *found), collective_blocks(*found))
 
 
+_OF_TOPOLOGIES = (
+    *("topology", "bandwidth", "latency_ns", "chunks", "algorithms"),
+    *("clock_ns", "in_network", "scheduler"),
+)
+_OF_SYSTEMS = ("nodes", "npus_per_node", "nics", "interconnect")
+
+
+def _refuse(options: argparse.Namespace, subject: str, *names: str) -> None:
+    """Refuse options that mean nothing beside a subject."""
+    usual = {"clock_ns": "1", "scheduler": "hierarchical"}
+    given = [x for x in names if getattr(options, x) not in (None, False, usual.get(x))]
+    if given:
+        flags = ", ".join("TOPOLOGY" if name == "topology" else flag_of(name) for name in given)
+        got = f"got {flags} beside {subject}, which has no use for it"
+        raise SpecError.at("libra-planner collective", got, "", "leave one of them out")
+
+
 def _answer_run(options: argparse.Namespace) -> None:
     """A collective on a system that is named."""
     place = "libra-planner collective"
-    if options.topology or options.bandwidth:
-        got, fix = "got --system and a topology or its bandwidth", "leave one of them out"
-        raise SpecError.at(place, got, "expected one of them", fix)
     if options.kind is None or options.size is None:
         raise SpecError.at(place, "got --system without --kind and --size", "", "give both")
     n_nics, speed = _nics(options.nics)
@@ -74,9 +92,9 @@ def _answer_run(options: argparse.Namespace) -> None:
     with located("--system"):
         links = runs.scale_up(options.system)
     with located(place):
-        ranks = Ranks(
-            links, options.nodes, options.npus_per_node, n_nics * speed, options.interconnect
-        )
+        per_node = options.npus_per_node or links.n_per_node
+        network = options.interconnect or INFINIBAND
+        ranks = Ranks(links, options.nodes or 1, per_node, n_nics * speed, network)
     run = runs.Run(runs.kind_named(options.kind), inputs.size_of(size), ranks)
     answer(options, partial(run_payload, run), run_blocks(run))
 
@@ -87,7 +105,7 @@ def _nics(text: str | None) -> tuple[int, float]:
         return 0, 0.0
     from libra_planner.plan.options import speed_bytes_per_s  # Plans load far more.
 
-    number, _, speed = text.partition("x")
+    number, _, speed = text.replace("X", "x", 1).partition("x")
     if not (number.isascii() and number.isdigit() and speed):
         expected = "expected a number of NICs and their speed"
         raise SpecError.at("--nics", f"got {text!r}", expected, "write e.g. 8x400Gbps")
@@ -106,6 +124,9 @@ def _answer_runs(options: argparse.Namespace, file: runs.RunFile) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*file.columns, added, "message"])
     writer.writerows([*row, *found] for row, found in zip(file.rows, file.answers(), strict=True))
+    if n_without := sum(isinstance(run, SpecError) for run in file.runs):
+        said = f"{n_without:,} of {len(file.runs):,} rows have no time; the column message says why"
+        print(said, file=sys.stderr)
 
 
 def _run_case(run: runs.Run | SpecError) -> dict[str, Any]:

@@ -24,6 +24,9 @@ WIRINGS = (RAIL_OPTIMIZED, RAIL_ONLY, TOP_OF_RACK)
 """How hosts are cabled: a leaf serves one rail of all; a network for each rail; a leaf serves all
 NICs of its hosts."""
 
+MOST_TAPER = 1000
+"""Beyond it a taper is a slip of the keyboard."""
+
 _ROUNDING = 1e-9
 
 
@@ -70,9 +73,9 @@ class ClusterOrder:
             for name in counts
             if getattr(self, name) < 1
         ]
-        if not 1 <= len(self.tapers) <= 2 or min(self.tapers, default=0.0) < 1:
+        if not 1 <= len(self.tapers) <= 2 or not all(1 <= x <= MOST_TAPER for x in self.tapers):
             got = f"got {', '.join(f'{taper:g}' for taper in self.tapers) or 'none'}"
-            expected = "expected one or two ratios of 1 or more, from the leaf out"
+            expected = f"expected one or two ratios of 1 to {MOST_TAPER:,}, from the leaf out"
             faults.append(Fault(got, expected, "write 1 for 1:1, or 1,7", "tapers"))
         if self.wiring not in WIRINGS:
             expected = f"expected {', '.join(WIRINGS)}"

@@ -352,7 +352,7 @@ def plane_shape(
     if settings.n_leaves or settings.n_spines:
         return _given(settings, hosts_per_rail, n_rails)
     n_hosts, radix = hosts_per_rail * n_rails, settings.switch_radix
-    if n_hosts <= radix * settings.n_hosts_per_port:
+    if n_hosts <= min(radix * settings.n_hosts_per_port, settings.most_hosts_per_leaf or n_hosts):
         return Shape(n_hosts)
     n_sets = -(-hosts_per_rail // n_together)
     shape = _leaf_spine(settings, n_sets, n_rails, n_together)

@@ -26,6 +26,7 @@ COLUMNS = ("gpu_type", "nodes", "gpus_per_node", "collective", "message_bytes")
 """Columns that a file needs; ``nics_per_node``, ``nic_gbps`` and ``interconnect`` are read, too."""
 
 _SENDS = re.compile(r"send.?recv|sendrecv|p2p", re.I)
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _ETHERNET = re.compile(r"ethernet|roce|efa|tcpx|ether", re.I)
 
 
@@ -42,8 +43,8 @@ def scale_up(name: str) -> ScaleUp:
     >>> scale_up("h100-sxm") is scale_up("H100 80GB HBM3"), scale_up("GB200 NVL72").size
     (True, 72)
     """
-    words = re.split(r"[-\s_(]+", name.strip().casefold())
-    if "pcie" in words:
+    words = re.split(r"[-\s_(]+", name.strip().casefold().removeprefix("nvidia").lstrip(" -_"))
+    if {"pcie", "nvl"} & set(words):
         expected = f"expected NPUs with scale-up links: {', '.join(SCALE_UPS)}"
         raise SpecError(Fault(f"got {name!r}", expected))
     if words[0].upper() not in SCALE_UPS:
@@ -153,8 +154,8 @@ def _run(cells: Mapping[str, str]) -> Run | SpecError:
         nics = _number(cells, "nics_per_node", 0) * _number(cells, "nic_gbps", 0)
         ranks = Ranks(
             scale_up(cells["gpu_type"]),
-            int(_number(cells, "nodes")),
-            int(_number(cells, "gpus_per_node")),
+            int(_number(cells, "nodes", whole=10**6)),
+            int(_number(cells, "gpus_per_node", whole=1024)),
             nics * GBIT_PER_S_BPS,
             network_named(cells.get("interconnect", "")),
         )
@@ -163,14 +164,16 @@ def _run(cells: Mapping[str, str]) -> Run | SpecError:
         return error
 
 
-def _number(cells: Mapping[str, str], name: str, default: float | None = None) -> float:
+def _number(
+    cells: Mapping[str, str], name: str, default: float | None = None, whole: int = 0
+) -> float:
+    """A cell; ``whole`` is the most of a whole number."""
     text = cells.get(name, "").strip()
     if not text and default is not None:
         return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1e18:
-        raise SpecError(Fault(f"got {text!r}", "expected a number", path=name))
+    value = float(text) if _NUMBER.fullmatch(text) else -1.0
+    fits = 1 <= value <= whole and value == int(value) if whole else 0 < value < 1e18
+    if not fits and not (default is not None and value == 0):
+        expected = f"a whole number from 1 to {whole:,}" if whole else "a plain number above 0"
+        raise SpecError(Fault(f"got {text!r}", f"expected {expected}", path=name))
     return value

@@ -30,16 +30,19 @@ def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Itera
     for tier in switch_parts(clos, radix, network.links[HOST_LEAF]):
         yield Line(NETWORK, tier.tier, switch, tier.n_switches)
     speeds = (clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
-    cables = zip(network.cables.items(), speeds, strict=True)
+    n_managers = order.n_management_links
+    cables = network.cables | {HOST_LEAF: network.cables[HOST_LEAF] - n_managers}
+    links = network.links | {HOST_LEAF: network.links[HOST_LEAF] - n_managers}
     if n_per_fibre == 2:
-        for (joins, n_cables), speed_Bps in cables:
-            n_links = network.links[joins]
-            whole_Bps = speed_Bps * max(1, n_links // max(1, n_cables))
+        for (joins, n_cables), speed_Bps in zip(cables.items(), speeds, strict=True):
+            whole_Bps = speed_Bps * max(1, links[joins] // max(1, n_cables))
             yield from shop.cable_lines(joins, CableParts(joins, n_cables, whole_Bps, 2 * n_cables))
+        own = CableParts(HOST_LEAF, n_managers, clos.host_Bps, 2 * n_managers)
+        yield from shop.cable_lines("managers", own)
         return
     longest_m = max(shop.assumptions.cable_lengths_m[joins] for joins in network.cables)
     twin = shop.parts.medium(2 * max(speeds), longest_m)
     for place, n in network.transceivers(1).items():
         yield Line(NETWORK, place, twin, n, "modules of two links")
-    for (joins, n_cables), _ in cables:
+    for joins, n_cables in network.cables.items():
         yield Line(NETWORK, joins, shop.parts.named(twin.cable, FIBRE), n_cables)

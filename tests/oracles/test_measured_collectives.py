@@ -146,6 +146,14 @@ def test_a_file_gets_its_times(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         (["--system", "h100", "--nodes", "2", "--kind", "ar", "--size", "1GiB"], "without NICs"),
         (["--system", "h100", "--nics", "400", "--kind", "ar", "--size", "1GiB"], "8x400Gbps"),
         (["RI(4)", "--system", "h100", "--kind", "ar", "--size", "1GiB"], "leave one"),
+        (["--system", "h100", "--kind", "ar", "--size", "1GiB", "--chunks", "4"], "--chunks"),
+        (["--system", "h100", "--kind", "ar", "--size", "1GiB", "--csv", "x.csv"], "--csv"),
+        (["RI(4)", "--kind=ar", "--size=1MB", "--bandwidth=1", "--nodes", "4"], "--nodes"),
+        (["--system", "H100 NVL", "--kind", "ar", "--size", "1GiB"], "scale-up links"),
+        (
+            ["--system", "gb200", "--npus-per-node", "100", "--kind", "ar", "--size", "1GiB"],
+            "at most 72",
+        ),
     ],
 )
 def test_wrong_input_is_one_message(
@@ -162,3 +170,36 @@ def test_files_of_systems_and_topologies_are_not_mixed(
     path.write_text("gpu_type,topology,message_bytes\nH100,RI(4),1\n")
     assert main(["collective", "--csv", str(path)]) == 2
     assert "a file of each kind" in capsys.readouterr().err
+
+
+def test_one_npu_of_a_node_has_its_own_nic_only() -> None:
+    """One of 8 NPUs on 8 NICs of 400 Gbit/s: 50 GB/s."""
+    alone = Ranks(SCALE_UPS["H100"], 2, 1, 400e9)
+    assert alone.domain_nic_Bps == pytest.approx(50e9)
+    assert Ranks(SCALE_UPS["H100"], 2, 8, 400e9).domain_nic_Bps == pytest.approx(400e9)
+    assert Ranks(SCALE_UPS["GB200"], 36, 4, 200e9).domain_nic_Bps == pytest.approx(18 * 200e9)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ("H100,2.5,8,8,400,all_reduce,100", "a whole number"),
+        ("H100,1_0,8,8,400,all_reduce,100", "a whole number"),
+        ("H100,2,8,8,400,all_reduce,0", "above 0"),
+        ("H100,2,8,8,nan,all_reduce,100", "above 0"),
+        ("H100,1,1000,8,400,all_reduce,100", "at most 8"),
+        ("TPU,2,8,8,400,all_reduce,100", "H100"),
+    ],
+)
+def test_rows_without_a_time_say_why(
+    cells: str, words: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.csv"
+    names = "gpu_type,nodes,gpus_per_node,nics_per_node,nic_gbps,collective,message_bytes"
+    path.write_text(f"{names}\n{cells}\n")
+    assert main(["collective", "--csv", str(path)]) == 0
+    out = capsys.readouterr()
+    [row] = csv.DictReader(io.StringIO(out.out))
+    assert not row["time_s"]
+    assert words in row["message"]
+    assert "1 of 1 rows have no time" in out.err

@@ -153,7 +153,7 @@ def test_what_is_not_sold_has_no_total(capsys: pytest.CaptureFixture[str]) -> No
         (("--port", "300Gbps"), ("--nic", "multiple of the port's 300 Gbit/s")),
         (("--port-up", "600Gbps"), ("--port-up", "multiple of the port's 400 Gbit/s")),
         (("--taper", "x"), ("--taper", "expected numbers")),
-        (("--taper", "0.5"), ("--taper", "1 or more")),
+        (("--taper", "0.5"), ("--taper", "ratios of 1 to 1,000")),
         (("--taper", "1,2,3"), ("--taper", "one or two")),
         (("--hosts", "100000"), ("65,536", "raise --radix or --taper")),
         (("--hosts", "0"), ("--hosts", "from 1")),
@@ -179,3 +179,24 @@ def test_the_example_of_the_documentation_is_what_is_printed(
     [example] = re.findall(r"```console\n\$ libra-planner (.*?)\n(.*?)```", page, re.DOTALL)
     assert main(example[0].split()) == 0
     assert capsys.readouterr().out.startswith(example[1])
+
+
+def test_a_rack_limits_the_host_ports_of_a_single_leaf_too() -> None:
+    network = cluster_network(ClusterOrder(8, most_hosts_per_leaf=10))
+    assert network.clos.hosts_per_leaf <= 10
+    assert network.clos.total_leaves == 8
+
+
+def test_managers_do_not_change_the_cables_of_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    planes = ("fabric", "--hosts", "200", "--nic", "800Gbps", "--planes", "2", "--port", "800Gbps")
+    costs = []
+    for more in ((), ("--reserve", "1"), ("--management-links", "4")):
+        assert main([*planes, *more, "--json"]) == 0
+        costs.append(json.loads(capsys.readouterr().out)["cost_usd"])
+    assert costs[1] <= costs[2] < costs[1] + 20_000
+
+
+@pytest.mark.parametrize("taper", ["nan", "inf", "1,nan", "1e9"])
+def test_tapers_are_numbers(taper: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*ONE, "--taper", taper]) == 2
+    assert "--taper: got" in capsys.readouterr().err

@@ -26,6 +26,7 @@ class ScaleUp:
     ----------
     npu_Bps : of one NPU, one direction, all links.
     size : NPUs of a domain; 0 for as many as a node has.
+    n_per_node, most_per_node : NPUs that share the NICs of a node, and the most that a node has.
     generation : which of the constants of reduction in the switches hold; empty where the switches
         cannot reduce.
     Bps_by_ranks : of fewer NPUs than all, where there is no switch between them.
@@ -33,6 +34,8 @@ class ScaleUp:
 
     npu_Bps: float
     size: int = 0
+    n_per_node: int = 8
+    most_per_node: int = 8
     generation: str = ""
     Bps_by_ranks: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -107,9 +110,14 @@ class Ranks:
         if min(self.n_nodes, self.n_per_node) < 1 or self.n < 2:
             got = f"got {self.n_nodes} nodes of {self.n_per_node} NPUs"
             raise SpecError(Fault(got, "expected two NPUs or more"))
+        if self.n_per_node > self.scale_up.most_per_node:
+            expected = f"expected at most {self.scale_up.most_per_node}"
+            fix = "write more nodes, and their NICs"
+            raise SpecError(Fault(f"got {self.n_per_node} NPUs in a node", expected, fix))
         if self.n_domains > 1 and not self.node_nic_Bps > 0:
-            got = f"got {self.n_domains} domains without NICs"
-            raise SpecError(Fault(got, "expected the NICs that join them"))
+            got, expected = f"got {self.n_domains} domains without NICs", "expected what joins them"
+            fix = "write --nics 8x400Gbps, or nics_per_node and nic_gbps in a file"
+            raise SpecError(Fault(got, expected, fix))
 
     @property
     def n(self) -> int:
@@ -133,8 +141,9 @@ class Ranks:
 
     @property
     def domain_nic_Bps(self) -> float:
-        """Line rate of all NICs of a domain."""
-        return self.node_nic_Bps * self.n_per_domain / self.n_per_node
+        """Line rate of the NICs of a domain that are near an NPU that takes part."""
+        near = min(1.0, self.n_per_node / self.scale_up.n_per_node)
+        return near * self.node_nic_Bps * self.n_per_domain / self.n_per_node
 
 
 def sent_bytes(kind: str, size_bytes: float, n: int) -> float:
@@ -235,12 +244,14 @@ def error_fraction(size_bytes: float, ranks: Ranks) -> float:
 
 SCALE_UPS: Mapping[str, ScaleUp] = MappingProxyType(
     {
-        "V100": ScaleUp(150e9, Bps_by_ranks=MappingProxyType({2: 25e9, 4: 100e9})),
-        "A100": ScaleUp(300e9),
+        "V100": ScaleUp(
+            150e9, most_per_node=16, Bps_by_ranks=MappingProxyType({2: 25e9, 4: 100e9})
+        ),
+        "A100": ScaleUp(300e9, most_per_node=16),
         "H100": ScaleUp(450e9, generation="hopper"),
         "H200": ScaleUp(450e9, generation="hopper"),
         "B200": ScaleUp(900e9, generation="blackwell"),
-        "GB200": ScaleUp(900e9, size=72, generation="blackwell"),
+        "GB200": ScaleUp(900e9, size=72, n_per_node=4, most_per_node=72, generation="blackwell"),
     }
 )
 """By NPU: NVLink 2 to 5, of 6, 12, 18 and 18 links of 25, 25, 25 and 50 GB/s. V100 are joined as
