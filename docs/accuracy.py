@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from libra_planner.step.collectives.measured import LARGE_BYTES, RANGES, SCALE_UPS, Constants
-from libra_planner.studies.calibration import Run, halves_errors, held_out_errors
+from libra_planner.studies.calibration import MeasuredRun, halves_errors, held_out_errors
 from tests.oracles.test_measured_collectives import RUNS
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -106,12 +106,12 @@ def _error_rows(used: Constants) -> Iterator[str]:
                 yield f"| {where}, {sizes} | {constants} | {_figures(kept)} |"
 
 
-def _system(run: Run) -> str:
+def _system(run: MeasuredRun) -> str:
     """The NPU of a run."""
     return next(name for name, links in SCALE_UPS.items() if links is run.ranks.scale_up)
 
 
-def _of(errors: Sequence[tuple[Run, float]], *, across: bool, large: bool) -> np.ndarray:
+def _of(errors: Sequence[tuple[MeasuredRun, float]], *, across: bool, large: bool) -> np.ndarray:
     return np.array(
         [
             error

@@ -25,6 +25,9 @@ from libra_planner.units import GBIT_PER_S_BPS
 COLUMNS = ("gpu_type", "nodes", "gpus_per_node", "collective", "message_bytes")
 """Columns that a file needs; ``nics_per_node``, ``nic_gbps`` and ``interconnect`` are read, too."""
 
+RESERVED = ("message", "predicted_time_s")
+"""Columns that an answer adds."""
+
 _SENDS = re.compile(r"send.?recv|sendrecv|p2p", re.I)
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _ETHERNET = re.compile(r"ethernet|roce|efa|tcpx|ether", re.I)
@@ -138,6 +141,11 @@ def read_run_file(path: str | Path) -> RunFile:
         faults.append(
             Fault(f"got no column {', '.join(missing)}", f"expected {', '.join(COLUMNS)}")
         )
+    faults += [
+        Fault(f"got the column {name!r}, which this command adds", "", "rename it")
+        for name in RESERVED
+        if name in columns
+    ]
     faults = [fault.located(place) for fault in faults]
     for at, cells in lines:
         if len(cells) != len(columns):

@@ -12,7 +12,7 @@ from libra_planner.step.collectives.measured import RANGES, Constants, Ranks, me
 
 
 @dataclass(frozen=True)
-class Run:
+class MeasuredRun:
     """One measured collective.
 
     Parameters
@@ -34,7 +34,7 @@ class Run:
         return measured_time_s(self.kind, self.size_bytes, self.ranks, constants) / self.time_s - 1
 
 
-def fitted(runs: Sequence[Run], start: Constants | None = None) -> Constants:
+def fitted(runs: Sequence[MeasuredRun], start: Constants | None = None) -> Constants:
     """The constants that miss the logarithms of the times least; a few wild runs move them little.
 
     Parameters
@@ -56,7 +56,9 @@ def fitted(runs: Sequence[Run], start: Constants | None = None) -> Constants:
     return Constants(*np.exp(found.x).tolist())
 
 
-def held_out_errors(runs: Sequence[Run], group: Callable[[Run], str]) -> list[tuple[Run, float]]:
+def held_out_errors(
+    runs: Sequence[MeasuredRun], group: Callable[[MeasuredRun], str]
+) -> list[tuple[MeasuredRun, float]]:
     """Errors of runs whose group was left out of the fit, group by group."""
     found = []
     for name in sorted({group(run) for run in runs}):
@@ -66,8 +68,8 @@ def held_out_errors(runs: Sequence[Run], group: Callable[[Run], str]) -> list[tu
 
 
 def halves_errors(
-    runs: Sequence[Run], group: Callable[[Run], str], seed: int
-) -> list[tuple[Run, float]]:
+    runs: Sequence[MeasuredRun], group: Callable[[MeasuredRun], str], seed: int
+) -> list[tuple[MeasuredRun, float]]:
     """Errors of either half of the groups under constants of the other half."""
     names = np.random.default_rng(seed).permutation(sorted({group(run) for run in runs}))
     half = set(names[: len(names) // 2].tolist())

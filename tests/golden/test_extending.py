@@ -12,26 +12,9 @@ from pathlib import Path
 import pytest
 
 from libra_planner.registry import PLUGINS
+from tests.unit.test_extensions import WALK
 
 ROOT = Path(__file__).parents[2]
-WALK = """
-import sys
-from pathlib import Path
-
-from tests.tui.conftest import drive
-
-
-async def walk(driver):
-    await driver.press("4")
-    await driver.idle()
-    select = driver.app.pane.query_one("#policy")
-    await driver.press(*["y"] * 6)
-    await driver.idle()
-    print(select.value, driver.text("#fabric-dimensions"), driver.text("#fabric-times"))
-
-
-drive(Path(sys.argv[1]), walk)
-"""
 
 
 @pytest.fixture(scope="module")

@@ -23,12 +23,12 @@ from libra_planner.step.collectives.measured import (
     Ranks,
     measured_time_s,
 )
-from libra_planner.studies.calibration import Run, fitted, halves_errors, mean_absolute
+from libra_planner.studies.calibration import MeasuredRun, fitted, halves_errors, mean_absolute
 
 FILE = Path(__file__).with_name("measured_collectives.csv")
 
 
-def measured_runs() -> list[Run]:
+def measured_runs() -> list[MeasuredRun]:
     """Rows whose NPUs have scale-up links, and whose NICs are known where they matter."""
     file = read_run_file(FILE)
     found = []
@@ -38,7 +38,9 @@ def measured_runs() -> list[Run]:
             publisher = cells["source"].split("/")[0]
             time_s = float(cells["time_s"])
             found.append(
-                Run(run.kind, run.size_bytes, run.ranks, time_s, cells["curve_id"], publisher)
+                MeasuredRun(
+                    run.kind, run.size_bytes, run.ranks, time_s, cells["curve_id"], publisher
+                )
             )
     return found
 
@@ -46,7 +48,7 @@ def measured_runs() -> list[Run]:
 RUNS = measured_runs()
 
 
-def mean_error(errors: list[tuple[Run, float]], *, across: bool, large: bool) -> float:
+def mean_error(errors: list[tuple[MeasuredRun, float]], *, across: bool, large: bool) -> float:
     return mean_absolute(
         error
         for run, error in errors
