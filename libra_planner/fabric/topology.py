@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import BLOCKS, Block
+
+Array = NDArray[np.float64]
 
 MAX_NPUS = 10**9
 """Largest fabric accepted; beyond it a size is taken to be a slip of the keyboard."""
@@ -30,6 +33,8 @@ class Dimension:
     block : how its NPUs are joined.
     size : NPUs per group of this dimension, 2 or more.
     tier : name of the price tier (chiplet, package, node, pod or the user's own).
+    shares_port : whether it is a further tier of the network of the dimension inside it, behind
+        the same port of an NPU (C13).
 
     Examples
     --------
@@ -42,6 +47,7 @@ class Dimension:
     block: Block
     size: int
     tier: str = ""
+    shares_port: bool = False
 
     @property
     def n_links_per_npu(self) -> int:
@@ -65,6 +71,12 @@ class Topology:
     >>> fabric = parse_topology("RI(4)_FC(8)_Switch(32)", ["package", "node", "pod"])
     >>> str(fabric), fabric.n_npus, fabric.sizes
     ('RI(4)_FC(8)_SW(32)', 1024, (4, 8, 32))
+
+    A scale-up switch of 8, then a network of two tiers behind one port (C13):
+
+    >>> cluster = parse_topology("SW(8)_[SW(32)_SW(8)]")
+    >>> str(cluster), cluster.ports, cluster.stacks
+    ('SW(8)_[SW(32)_SW(8)]', (0, 1, 1), (range(1, 3),))
     """
 
     dimensions: tuple[Dimension, ...]
@@ -94,8 +106,47 @@ class Topology:
         """``dim1`` ... ``dimD``, the names rules and reports use."""
         return tuple(f"dim{i}" for i in range(1, self.n_dims + 1))
 
+    @cached_property
+    def ports(self) -> tuple[int, ...]:
+        """The dimension whose port each dimension is reached by: the innermost of its stack."""
+        ports: list[int] = []
+        for i, dimension in enumerate(self.dimensions):
+            ports.append(ports[-1] if dimension.shares_port else i)
+        return tuple(ports)
+
+    @cached_property
+    def stacks(self) -> tuple[range, ...]:
+        """The dimensions of every network of several tiers (C13), innermost first."""
+        counts = Counter(self.ports)
+        return tuple(range(i, i + n) for i, n in counts.items() if n > 1)
+
+    def loads(self, own: Array) -> Array:
+        """What crosses every tier: a tier's own, and all that goes on to tiers beyond it (C13).
+
+        Parameters
+        ----------
+        own : what each dimension's groups exchange, any unit, shape (..., n_dims).
+
+        Examples
+        --------
+        >>> parse_topology("SW(8)_[SW(32)_SW(8)]").loads(np.array([7.0, 4.0, 1.0]))
+        array([7., 5., 1.])
+        """
+        if not self.stacks:
+            return own
+        crossing = np.array(own, dtype=np.float64)
+        for tiers in self.stacks:
+            part = crossing[..., tiers.start : tiers.stop]
+            part[...] = np.cumsum(part[..., ::-1], axis=-1)[..., ::-1]
+        return crossing
+
     def __str__(self) -> str:
-        return "_".join(str(dimension) for dimension in self.dimensions)
+        stacks = {tiers.start: tiers.stop - 1 for tiers in self.stacks}
+        opens, closes = set(stacks), set(stacks.values())
+        return "_".join(
+            "[" * (i in opens) + str(dimension) + "]" * (i in closes)
+            for i, dimension in enumerate(self.dimensions)
+        )
 
 
 def parse_topology(notation: str, tiers: list[str] | tuple[str, ...] = ()) -> Topology:
@@ -103,7 +154,8 @@ def parse_topology(notation: str, tiers: list[str] | tuple[str, ...] = ()) -> To
 
     Parameters
     ----------
-    notation : such as ``RI(16)_FC(8)_SW(32)`` or ``Ring(16)_Switch(8)``.
+    notation : such as ``RI(16)_FC(8)_SW(32)`` or ``Ring(16)_Switch(8)``; switches in square
+        brackets are tiers of one network behind one port (C13).
     tiers : one price tier per dimension; empty for a topology without prices.
 
     Raises
@@ -112,9 +164,11 @@ def parse_topology(notation: str, tiers: list[str] | tuple[str, ...] = ()) -> To
         For a block that does not exist.
     SpecError
         For a size that is not a whole number of at least 2, text that is not the
-        notation, a wrong number of tiers, or more than a billion NPUs.
+        notation, a wrong number of tiers, or more than a billion NPUs; for brackets that
+        do not close, or that hold anything but switches.
     """
-    dimensions = tuple(_parse_dimension(part) for part in notation.split("_"))
+    parts, shared = _without_brackets(notation)
+    dimensions = tuple(_parse_dimension(part) for part in parts)
     if math.prod(size for _, size in dimensions) > MAX_NPUS:
         raise SpecError(Fault(f"got {notation!r}", f"expected at most {MAX_NPUS:,} NPUs"))
     if tiers and len(tiers) != len(dimensions):
@@ -122,8 +176,43 @@ def parse_topology(notation: str, tiers: list[str] | tuple[str, ...] = ()) -> To
         fix = f"name the price tier of each dimension of {notation}, innermost first"
         raise SpecError(Fault(got, f"expected {len(dimensions)}", fix, path="fabric.tiers"))
     names = tiers or ("",) * len(dimensions)
-    pairs = zip(dimensions, names, strict=True)
-    return Topology(tuple(Dimension(block, size, tier) for (block, size), tier in pairs))
+    _check_stacks(notation, dimensions, shared)
+    rows = zip(dimensions, names, shared, strict=True)
+    return Topology(
+        tuple(Dimension(block, size, tier, bool(inner)) for (block, size), tier, inner in rows)
+    )
+
+
+def _without_brackets(notation: str) -> tuple[list[str], list[int]]:
+    """The text of every dimension, and how many tiers of its brackets stand before it."""
+    parts, places, place = [], [], -1
+    for text in notation.split("_"):
+        part = text.strip()
+        opens, closes = part.startswith("["), part.endswith("]")
+        if opens == (place >= 0) and (opens or closes) or (closes and place < 0 and not opens):
+            fix = "write the tiers of one network as [SW(32)_SW(16)], innermost first"
+            raise SpecError(
+                Fault(f"got {notation!r}", "expected brackets that open and close", fix)
+            )
+        place = 0 if opens else place + (place >= 0)
+        parts.append(part.removeprefix("[").removesuffix("]"))
+        places.append(max(place, 0))
+        place = -1 if closes else place
+    if place >= 0:
+        raise SpecError(Fault(f"got {notation!r}", "expected ] after the last tier", "add it"))
+    return parts, places
+
+
+def _check_stacks(
+    notation: str, dimensions: Sequence[tuple[Block, int]], shared: Sequence[int]
+) -> None:
+    """Refuse stacks of anything but switches: only switches have links up to others."""
+    for i, place in enumerate(shared):
+        for block, _ in dimensions[i - place : i + 1] if place else ():
+            if not block.is_switched:
+                got = f"got a {block.about} in the brackets of {notation!r}"
+                fix = "brackets hold the tiers of one network; write it before them"
+                raise SpecError(Fault(got, "expected switches", fix))
 
 
 def _parse_dimension(text: str) -> tuple[Block, int]:

@@ -317,6 +317,8 @@ class _ProblemBuilder(FaultCollector):
         """The fabric's topology, with its tiers."""
         fabric = self.spec.fabric
         topology = parse_topology(fabric.topology, fabric.tiers or ())
+        if topology.stacks:  # Until traffic, prices and links know them.
+            raise SpecError(Fault(f"got the stack {topology}", "expected dimensions of their own"))
         if not fabric.tiers:
             got, fix = "got no tiers", "name the price tier of each dimension"
             raise SpecError(Fault(got, "expected one per dimension", fix, "fabric.tiers"))
