@@ -189,12 +189,11 @@ def _without_brackets(notation: str) -> tuple[list[str], list[int]]:
     for text in notation.split("_"):
         part = text.strip()
         opens, closes = part.startswith("["), part.endswith("]")
-        if opens == (place >= 0) and (opens or closes) or (closes and place < 0 and not opens):
-            fix = "write the tiers of one network as [SW(32)_SW(16)], innermost first"
-            raise SpecError(
-                Fault(f"got {notation!r}", "expected brackets that open and close", fix)
-            )
-        place = 0 if opens else place + (place >= 0)
+        inside = place >= 0
+        if (opens and inside) or (closes and not (opens or inside)):
+            expected, fix = "expected brackets that open and close", "write [SW(32)_SW(16)]"
+            raise SpecError(Fault(f"got {notation!r}", expected, fix))
+        place = 0 if opens else place + inside
         parts.append(part.removeprefix("[").removesuffix("]"))
         places.append(max(place, 0))
         place = -1 if closes else place
