@@ -10,13 +10,8 @@ from math import gcd
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import HOST_LEAF, LEAF_SPINE, SPINE_CORE
-from libra_planner.fabric.topology import (
-    RAIL_OPTIMIZED,
-    TOP_OF_RACK,
-    Shape,
-    SwitchSettings,
-    plane_shape,
-)
+from libra_planner.fabric.sizing import Shape, plane_shape
+from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK, SwitchSettings
 from libra_planner.units import format_line_rate
 
 RAIL_ONLY = "rail_only"

@@ -12,17 +12,15 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import DirectBlock
 from libra_planner.fabric.clos import Array, Clos, Indices, Layer, fail
+from libra_planner.fabric.sizing import Shape, ceil_ratio, plane_shape
 from libra_planner.fabric.topology import (
     RAIL,
     RAIL_OPTIMIZED,
     Realization,
-    Shape,
     SwitchSettings,
     Topology,
-    ceil_ratio,
     default_realization,
     parse_topology,
-    plane_shape,
 )
 from libra_planner.units import gigabytes_per_s
 

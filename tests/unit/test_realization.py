@@ -38,14 +38,8 @@ from libra_planner.fabric.realization import (
     preset_fabric,
     realize,
 )
-from libra_planner.fabric.topology import (
-    WIRINGS,
-    Realization,
-    Shape,
-    SwitchSettings,
-    parse_topology,
-    plane_shape,
-)
+from libra_planner.fabric.sizing import Shape, plane_shape
+from libra_planner.fabric.topology import WIRINGS, Realization, SwitchSettings, parse_topology
 from tests.conftest import PLAN
 from tests.direct_paths import NEXT, PREVIOUS, SHORTER, direct_links_of
 

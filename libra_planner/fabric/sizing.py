@@ -1,0 +1,272 @@
+"""How many switches join the hosts of one network: the counts of a folded Clos in one plane."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.topology import SwitchSettings
+
+_ROUNDING = 1e-9
+"""Relative excess that is rounding of a division, not a reason for one more link."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Counts of one plane, as :class:`~libra_planner.fabric.clos.Clos` has them.
+
+    Parameters
+    ----------
+    n_rails : sets of hosts that share no leaf; leaves alternate between them.
+    """
+
+    hosts_per_leaf: int
+    n_leaves: int = 1
+    n_spines: int = 0
+    n_parallel: int = 1
+    n_pods: int = 1
+    n_cores: int = 0
+    core_parallel: int = 1
+    n_rails: int = 1
+
+    @property
+    def n_switches(self) -> int:
+        """Switches of all tiers."""
+        per_pod = self.n_leaves + self.n_spines
+        return self.n_pods * per_pod + self.n_spines * self.n_cores
+
+    @property
+    def leaves_per_rail(self) -> int:
+        """Leaves that hold hosts of one rail."""
+        return self.n_pods * self.n_leaves // self.n_rails
+
+
+def ceil_ratio(numerator: float, denominator: float) -> int:
+    """The quotient rounded up, unless only rounding puts it above a whole number."""
+    return max(1, math.ceil(numerator / denominator * (1 - _ROUNDING)))
+
+
+@lru_cache(maxsize=1024)
+def plane_shape(
+    settings: SwitchSettings, hosts_per_rail: int, n_rails: int = 1, n_together: int = 1
+) -> Shape:
+    """The fewest switches that join all hosts of one plane.
+
+    One switch if the ports suffice, else leaves and spines, else pods of them under cores.
+    Of equally many switches those with the fullest leaves, all equally full. Every leaf is
+    joined to every spine by the same number of links; a spine to every core.
+
+    Parameters
+    ----------
+    settings : of the dimension.
+    hosts_per_rail, n_rails : host ports; those of different rails share no leaf, unless one
+        switch holds all.
+    n_together : host ports that share a leaf, such as all of one server.
+
+    Raises
+    ------
+    SpecError
+        Where three tiers do not reach, or the given counts do not fit the radix.
+
+    Examples
+    --------
+    >>> shape = plane_shape(SwitchSettings(switch_radix=8), 16)
+    >>> shape.hosts_per_leaf, shape.n_leaves, shape.n_spines, shape.n_parallel
+    (4, 4, 2, 2)
+    """
+    if settings.one_switch:
+        return _one_switch(settings, hosts_per_rail * n_rails)
+    if settings.n_leaves or settings.n_spines:
+        return _given(settings, hosts_per_rail, n_rails)
+    n_hosts, radix = hosts_per_rail * n_rails, settings.switch_radix
+    if n_hosts <= min(radix * settings.n_hosts_per_port, settings.most_hosts_per_leaf or n_hosts):
+        return Shape(n_hosts)
+    n_sets = -(-hosts_per_rail // n_together)
+    shape = _leaf_spine(settings, n_sets, n_rails, n_together)
+    shape = shape or _three_tiers(settings, n_sets, n_rails, n_together)
+    if shape is None:
+        got = f"got {n_hosts:,} endpoints for switches of radix {radix}"
+        most = _most_hosts_per_leaf(settings) * _most_down(settings) * settings.n_link_ports
+        at_most = f"at most {most:,} at {settings.oversubscription:g}:1" if most else "leaf uplinks"
+        fix = "raise switch_radix or oversubscription, or split the dimension"
+        expected = f"expected what three tiers join, {at_most}"
+        raise SpecError(Fault(got, expected, fix, "switch_radix"))
+    return shape
+
+
+def _one_switch(settings: SwitchSettings, n_hosts: int) -> Shape:
+    """One scale-up switch for a group, if its ports suffice (C14)."""
+    if n_hosts > settings.switch_radix:
+        got = f"got a group of {n_hosts:,} ports on one scale-up switch: its tier has no NIC"
+        fix = (
+            "make the group smaller, or write the ports of a larger switch under the tier's name; "
+            "for leaves and spines write its wiring there, or give the tier a NIC price"
+        )
+        expected = f"expected at most {settings.switch_radix:,} ports"
+        raise SpecError(Fault(got, expected, fix, "switch_radix"))
+    return Shape(n_hosts)
+
+
+def _n_uplinks(settings: SwitchSettings, hosts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Uplinks that a leaf of so many hosts needs, in whole bundles of given parallel links."""
+    bundle = settings.n_parallel or 1
+    ratio = settings.oversubscription * settings.uplink_ratio
+    needed = np.ceil(hosts / ratio * (1 - _ROUNDING))
+    return np.ceil(np.maximum(needed, 1) / bundle) * bundle
+
+
+def _most_hosts_per_leaf(settings: SwitchSettings) -> int:
+    """Hosts of a leaf whose remaining ports suffice for its uplinks; 0 if none do."""
+    hosts = np.arange(1, settings.switch_radix * settings.n_hosts_per_port)
+    uplinks = _n_uplinks(settings, hosts) * settings.n_ports_per_uplink
+    ports = -(-hosts // settings.n_hosts_per_port) + uplinks
+    fitting = int(np.count_nonzero(ports <= settings.switch_radix))
+    return min(fitting, settings.most_hosts_per_leaf or fitting)
+
+
+def _most_down(settings: SwitchSettings) -> int:
+    """Links to leaves of a spine whose remaining ports suffice for its links to the cores."""
+    down = np.arange(1, settings.n_link_ports)
+    up = np.ceil(down / settings.core_oversubscription * (1 - _ROUNDING))
+    return int(np.count_nonzero(down + up <= settings.n_link_ports))
+
+
+def spread(
+    n_lower: int, n_up: int, *, n_free: int, n_ports: int, n_parallel: int | None = None
+) -> tuple[int, int] | None:
+    """Fewest upper switches that take equally many links from each lower switch.
+
+    Parameters
+    ----------
+    n_lower : switches below, all joined to all above.
+    n_up : links that each needs at least.
+    n_free : ports that each has for them.
+    n_ports : ports of an upper switch that face down.
+    n_parallel : links between two switches, where given.
+
+    Returns
+    -------
+    Upper switches and links between two switches; ``None`` if the ports do not suffice.
+
+    Examples
+    --------
+    >>> spread(4, 4, n_free=4, n_ports=8), spread(9, 4, n_free=4, n_ports=8)
+    ((2, 2), None)
+    """
+    most_parallel = n_ports // n_lower
+    if most_parallel < (n_parallel or 1):
+        return None
+    for n_upper in range(-(-n_up // (n_parallel or most_parallel)), n_up + 1):
+        parallel = n_parallel or -(-n_up // n_upper)
+        if n_upper * parallel <= n_free:
+            return n_upper, parallel
+    return None
+
+
+def _leaf_counts(settings: SwitchSettings, n_sets: int, n_together: int) -> list[int]:
+    """Leaves per rail worth trying, fewest first: one for every number of sets of hosts."""
+    most = _most_hosts_per_leaf(settings) // n_together
+    return sorted({-(-n_sets // n) for n in range(1, most + 1)})
+
+
+def _leaf_spine(
+    settings: SwitchSettings, n_sets: int, n_rails: int, n_together: int
+) -> Shape | None:
+    """The fewest switches in two tiers, and of equally many the fewest leaves."""
+    best: Shape | None = None
+    for leaves_per_rail in _leaf_counts(settings, n_sets, n_together):
+        n_leaves = leaves_per_rail * n_rails
+        if n_leaves > settings.n_link_ports or (best and n_leaves >= best.n_switches):
+            break
+        hosts = -(-n_sets // leaves_per_rail) * n_together
+        shape = _pods(settings, hosts, n_rails, (1, n_leaves))
+        best = min(filter(None, (best, shape)), key=lambda one: one.n_switches, default=None)
+    return best
+
+
+def _three_tiers(
+    settings: SwitchSettings, n_sets: int, n_rails: int, n_together: int
+) -> Shape | None:
+    """The fewest switches in three tiers, and of equally many the fewest leaves, then pods."""
+    most = _most_down(settings)
+    unit = n_rails if n_rails <= most else 1  # A pod holds leaves of all rails where they fit.
+    best: Shape | None = None
+    for leaves_per_rail in _leaf_counts(settings, n_sets, n_together):
+        n_units = leaves_per_rail * n_rails // unit
+        if best and n_units * unit >= best.n_switches:
+            break
+        for n_pods in range(max(2, -(-n_units * unit // max(1, most))), settings.n_link_ports + 1):
+            units_per_pod = -(-n_units // n_pods)
+            if unit * units_per_pod <= most and (n_pods - 1) * units_per_pod < n_units:
+                n_leaves = unit * units_per_pod
+                hosts = -(-n_sets // (n_pods * n_leaves // n_rails)) * n_together
+                shape = _pods(settings, hosts, n_rails, (n_pods, n_leaves))
+                best = min(
+                    filter(None, (best, shape)), key=lambda one: one.n_switches, default=None
+                )
+    return best
+
+
+def _pods(
+    settings: SwitchSettings, hosts: int, n_rails: int, pods: tuple[int, int]
+) -> Shape | None:
+    """The shape with so many pods of so many leaves of so many hosts, if the ports suffice."""
+    (n_pods, n_leaves), n_links = pods, settings.n_link_ports
+    n_ports = n_links if n_pods == 1 else _most_down(settings)
+    n_up = int(_n_uplinks(settings, np.array(hosts)))
+    free = settings.switch_radix - -(-hosts // settings.n_hosts_per_port)
+    n_free, parallel = free // settings.n_ports_per_uplink, settings.n_parallel
+    spines = spread(n_leaves, n_up, n_free=n_free, n_ports=n_ports, n_parallel=parallel)
+    if spines is None or n_pods == 1:
+        return spines and Shape(hosts, n_leaves, *spines, n_rails=n_rails)
+    down = n_leaves * spines[1]
+    n_up = ceil_ratio(down, settings.core_oversubscription)
+    cores = spread(n_pods, n_up, n_free=n_links - down, n_ports=n_links)
+    return cores and Shape(hosts, n_leaves, *spines, n_pods, *cores, n_rails=n_rails)
+
+
+def _given(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape:
+    """The shape with the leaves, spines and parallel links that the settings name."""
+    radix = settings.switch_radix
+    leaves = settings.n_leaves or _leaves_under(settings, hosts_per_rail, n_rails)
+    if leaves % n_rails:
+        got = f"got {leaves} leaves for {n_rails} rails"
+        raise SpecError(Fault(got, "expected a multiple of the rails", "", "leaves"))
+    hosts = -(-hosts_per_rail // (leaves // n_rails))
+    if leaves == 1:  # Spines would join nothing.
+        _check_ports(settings, f"a switch with {hosts:,} endpoints", hosts)
+        return Shape(hosts)
+    n_up, parallel = int(_n_uplinks(settings, np.array(hosts))), settings.n_parallel
+    n_spines = settings.n_spines
+    if n_spines is None:
+        free, found = radix - hosts, None
+        if free > 0:
+            found = spread(leaves, n_up, n_free=free, n_ports=radix, n_parallel=parallel)
+        n_spines, parallel = found or (-(-n_up // (parallel or 1)), parallel or 1)
+    parallel = parallel or -(-n_up // n_spines)
+    up = f"{n_spines} spines x {parallel} links"
+    _check_ports(settings, f"a leaf with {hosts:,} endpoints and {up}", hosts + n_spines * parallel)
+    _check_ports(settings, f"a spine with {leaves} leaves x {parallel} links", leaves * parallel)
+    return Shape(hosts, leaves, n_spines, parallel, n_rails=n_rails)
+
+
+def _leaves_under(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> int:
+    """Fewest leaves whose ports suffice for the given number of spines."""
+    n_spines, radix = settings.n_spines or 1, settings.switch_radix
+    hosts = np.arange(1, radix)
+    parallel = np.ceil(hosts / settings.oversubscription * (1 - _ROUNDING) / n_spines)
+    n_up = n_spines * (settings.n_parallel or parallel)
+    most = max(1, int(np.count_nonzero(hosts + n_up <= radix)))
+    return n_rails * -(-hosts_per_rail // most)
+
+
+def _check_ports(settings: SwitchSettings, what: str, n_ports: int) -> None:
+    if n_ports > settings.switch_radix:
+        got = f"got {what}, {n_ports:,} ports"
+        expected = f"expected at most the radix, {settings.switch_radix}"
+        raise SpecError(Fault(got, expected, "change leaves, spines or parallel_links"))
