@@ -28,8 +28,19 @@ def _files(kind: str) -> tuple[Mapping[str, object], Mapping[str, str]]:
     named = {name: str(path) for name, path in paths.items()}
     if kind in ("examples", "sweeps"):
         return named, named
-    lines = {name: path.read_text(encoding="utf-8").splitlines() for name, path in paths.items()}
-    return named, {name: first.lstrip("# ") for name, (first, *_) in lines.items()}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+    about = {name: text.splitlines()[0].lstrip("# ") for name, text in texts.items()}
+    if kind == "cost-models":
+        about = {name: f"{text} {_confidence(name)}" for name, text in about.items()}
+    return named, about
+
+
+def _confidence(name: str) -> str:
+    """Date of a price book, and how sure its prices are."""
+    from libra_planner.plan.prices import load_price_book
+
+    book = load_price_book(name)
+    return f"({book.as_of}, {book.confidence(book.tiers)})"
 
 
 def _fabrics() -> tuple[Mapping[str, object], Mapping[str, str]]:

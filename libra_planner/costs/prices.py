@@ -6,7 +6,7 @@ A dimension with options is bought as whole ports: its bandwidth B_d per NPU (C2
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,14 +17,23 @@ from libra_planner.errors import Fault, closest, refuse
 from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
+ASSUMED = "assumed"
+"""How sure a price is that is an estimate; others are ``published`` or ``quoted`` (C22)."""
+
 
 @dataclass(frozen=True)
 class TierPrice:
-    """Prices of one tier in USD per GB/s; ``None`` where the tier sells no such part."""
+    """Prices of one tier in USD per GB/s; ``None`` where the tier sells no such part.
+
+    Parameters
+    ----------
+    confidence : ``published``, ``quoted`` or ``assumed`` (C22).
+    """
 
     link_usd_per_GBps: float | None = None
     switch_usd_per_GBps: float | None = None
     nic_usd_per_GBps: float | None = None
+    confidence: str = ASSUMED
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,23 @@ class PriceBook:
     tiers: Mapping[str, TierPrice]
     as_of: str = "unknown"
 
+    def confidence(self, tiers: Iterable[str]) -> str:
+        """How sure the prices of some tiers are, in words.
+
+        Examples
+        --------
+        >>> sure, guess = TierPrice(4.0, confidence="published"), TierPrice(7.8)
+        >>> book = PriceBook("b", {"node": sure, "pod": guess, "core": guess})
+        >>> book.confidence(["node"]), book.confidence(["node", "pod", "core"])
+        ('published', 'node published; pod, core assumed')
+        """
+        of: dict[str, list[str]] = {}
+        for tier in dict.fromkeys(tiers):
+            of.setdefault(self.tiers[tier].confidence, []).append(tier)
+        if len(of) == 1:
+            return next(iter(of))
+        return "; ".join(f"{', '.join(names)} {confidence}" for confidence, names in of.items())
+
 
 @dataclass(frozen=True)
 class PricePart:
@@ -53,12 +79,14 @@ class PricePart:
     usd_per_GBps : the price.
     usd_per_Bps_per_price : network price per byte/s of each dimension that one USD per GB/s
         of it makes, shape (n_dims,).
+    confidence : ``published``, ``quoted`` or ``assumed`` (C22).
     """
 
     tier: str
     part: str
     usd_per_GBps: float
     usd_per_Bps_per_price: tuple[float, ...]
+    confidence: str = ASSUMED
 
 
 def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
@@ -78,7 +106,10 @@ def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
             row = rows.setdefault((dimension.tier, part), [0.0] * topology.n_dims)
             row[i] = topology.n_npus / BYTES_PER_S_PER_GBPS
             prices[dimension.tier, part] = price or 0.0
-    return tuple(PricePart(*key, prices[key], tuple(row)) for key, row in rows.items())
+    return tuple(
+        PricePart(*key, prices[key], tuple(row), book.tiers[key[0]].confidence)
+        for key, row in rows.items()
+    )
 
 
 def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]:

@@ -35,7 +35,6 @@ Power = Annotated[float, Field(ge=0, le=1e9)]
 Rate = Annotated[float, Field(ge=0, le=1e6)]
 Length = Annotated[float, Field(ge=0, le=1e6)]
 Ratio = Annotated[float, Field(ge=1, le=1e3)]
-Confidence = Literal["published", "quoted", "assumed"]
 
 
 class PartPriceSpec(Model):
@@ -48,7 +47,7 @@ class PartPriceSpec(Model):
 
     amount: Annotated[Price, Field(gt=0)]
     currency: Text = "USD"
-    confidence: Confidence
+    confidence: prices.Confidence
     as_of: Text
     source: Text
 
@@ -146,7 +145,7 @@ class ElectricitySpec(Model):
     """Price of energy."""
 
     usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = Field(alias="usd_per_kWh")
-    confidence: Confidence
+    confidence: prices.Confidence
     source: Text
 
 

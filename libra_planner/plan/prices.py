@@ -29,6 +29,9 @@ from libra_planner.reading.models import (
 )
 from libra_planner.units import BYTES_PER_GB, format_usd
 
+Confidence: TypeAlias = Literal["published", "quoted", "assumed"]
+"""How sure a price is: a price list or paper that anyone can read, an offer, an estimate."""
+
 
 class TierSpec(Model):
     """Prices of one tier, USD per GB/s.
@@ -36,12 +39,14 @@ class TierSpec(Model):
     Parameters
     ----------
     nic_reason : Why a switch needs no NIC price.
+    confidence : How sure they are; by default as sure as the book.
     """
 
     link: Price | None = None
     switch: Price | None = None
     nic: Price | None = None
     nic_reason: Text | None = None
+    confidence: Confidence | None = None
 
     @model_validator(mode="after")
     def _free_nic_says_why(self) -> TierSpec:
@@ -51,10 +56,16 @@ class TierSpec(Model):
 
 
 class PriceBookSpec(Model):
-    """A price book: USD per GB/s by tier, with source and date."""
+    """A price book: USD per GB/s by tier, with source and date.
+
+    Parameters
+    ----------
+    confidence : published, quoted or assumed: how sure the prices are.
+    """
 
     kind: Literal["price_book"]
     source: Text
+    confidence: Confidence = "assumed"
     as_of: Text
     unit: Literal["USD per GB/s"]
     tiers: Annotated[dict[str, TierSpec], Field(min_length=1)]
@@ -76,7 +87,10 @@ def load_price_book(name: str, beside: Path | None = None) -> PriceBook:
 def _price_book(path: Path, text: str) -> PriceBook:
     """The price book that a file holds: kept by its text, so a changed file is read anew."""
     spec = validated(PriceBookSpec, parse_document(text, str(path)))
-    tiers = {name: TierPrice(tier.link, tier.switch, tier.nic) for name, tier in spec.tiers.items()}
+    tiers = {
+        name: TierPrice(tier.link, tier.switch, tier.nic, tier.confidence or spec.confidence)
+        for name, tier in spec.tiers.items()
+    }
     return PriceBook(path.stem, MappingProxyType(tiers), spec.as_of)
 
 
@@ -179,7 +193,7 @@ class NpuPriceSpec(Model):
     """Price of one NPU, and how sure it is."""
 
     usd: Annotated[Price, Field(gt=0)]
-    confidence: Literal["published", "quoted", "assumed"]
+    confidence: Confidence
     as_of: Text
     source: Text
 

@@ -302,7 +302,8 @@ class _ProblemBuilder(FaultCollector):
         notes, settings = training.step_words(self.spec, planned, step)
         settings += fidelity.settings(step.model.n_chunks)
         settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
-        settings.append(f"prices {book.name} ({book.as_of})")
+        sure = book.confidence(fidelity.network.topology.tiers)
+        settings.append(f"prices {book.name} ({book.as_of}, {sure})")
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(

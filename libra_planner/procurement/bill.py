@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
+from libra_planner.costs.prices import ASSUMED
 from libra_planner.units import gigabytes_per_s
 
 NPU, SERVER, NIC, SWITCH, OPTIC = "npu", "server", "nic", "switch", "optic"
@@ -14,7 +15,6 @@ COPPER, ACTIVE_OPTICAL, FIBRE, RACK, LINK = "copper", "active_optical", "fibre",
 """Kinds of parts; an NPU comes from its own catalogue, a link from the price book."""
 
 CENT = Decimal("0.01")
-ASSUMED = "assumed"
 
 _ROUNDING = 1e-9
 """Relative difference of speeds that is rounding."""

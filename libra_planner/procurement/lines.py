@@ -169,17 +169,17 @@ class Book:
     Parameters
     ----------
     prices : those that the fabric uses.
-    as_of, source : of the file; a book does not say how sure it is, so it counts as assumed.
+    as_of, source : of the file.
     """
 
     prices: tuple[PricePart, ...]
     as_of: str = "unknown"
     source: str = "the plan's price book"
 
-    def usd_per_GBps(self, tier: str, part: str) -> float:
-        """A price of the book; 0 where the tier has no such part."""
-        found = (p.usd_per_GBps for p in self.prices if (p.tier, p.part) == (tier, part))
-        return next(found, 0.0)
+    def price(self, tier: str, part: str) -> PricePart:
+        """A price of the book; of $0 where the tier has no such part."""
+        found = (p for p in self.prices if (p.tier, p.part) == (tier, part))
+        return next(found, PricePart(tier, part, 0.0, ()))
 
 
 @dataclass(frozen=True)
@@ -222,14 +222,15 @@ class FabricShop:
             yield Line(bill.NETWORK, tier, priced, parts.n_ports_used, note)
 
     def _priced(self, tier: str, part: str, speed_Bps: float, *, n_ends: int = 1) -> Part:
-        per_GBps = self.book.usd_per_GBps(tier, part)
+        found = self.book.price(tier, part)
+        per_GBps = found.usd_per_GBps
         usd = bill.to_cents(n_ends * gigabytes_per_s(speed_Bps) * per_GBps)
         what = f"{tier} {'link' if part == 'link' else 'switch port'}"
         description = (
             f"{what}, {format_bandwidth(speed_Bps)} each way, at ${per_GBps:g} per GB/s"
             f"{' and end' if n_ends > 1 else ''}"
         )
-        price = Price(usd, bill.ASSUMED, self.book.as_of, self.book.source)
+        price = Price(usd, found.confidence, self.book.as_of, self.book.source)
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 

@@ -36,7 +36,7 @@ def test_settings_name_what_the_figures_rest_on(plan) -> None:
         "8,192 sequences per step",
         "compute at 50% of 312 TFLOP/s per NPU",
         "loop no_overlap",
-        "prices libra-ispass24 (2024-05)",
+        "prices libra-ispass24 (2024-05, published)",
     )
     assert any("2 layers" in note for note in problem.text.notes)
 

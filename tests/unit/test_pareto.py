@@ -94,7 +94,7 @@ def test_the_table_names_the_best_per_dollar(plan, run) -> None:
     assert out.count("\n * ") == 1
     assert "* least step time x cost of these" in out
     assert "Note: LIBRA's published table" in out
-    assert "prices libra-ispass24 (2024-05)" in out
+    assert "prices libra-ispass24 (2024-05, published)" in out
     assert out.startswith("gpt3-libra on RI(4)_FC(8)_RI(4)_SW(32): the fastest design at each cost")
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from libra_planner.check.links import DimensionReport
-from libra_planner.procurement.bill import ASSUMED, NIC, NPU, OPTIC, SERVER, SWITCH, SideNetwork
+from libra_planner.costs.prices import ASSUMED
+from libra_planner.procurement.bill import NIC, NPU, OPTIC, SERVER, SWITCH, SideNetwork
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
