@@ -236,11 +236,14 @@ def objective_value(problem: Problem, bandwidth_bytes_per_s: Array) -> float | N
 
 def violations(problem: Problem, bandwidth_bytes_per_s: Array) -> tuple[Violation, ...]:
     """Rules broken by more than 1e-9 relative (C9), in plan order."""
+    rules = (
+        rule.in_units(bandwidth_bytes_per_s) for rule in problem.rules_at(bandwidth_bytes_per_s)
+    )
     broken = [
         Violation(
             rule.text, rule.line, rule.excess(bandwidth_bytes_per_s) / rule.unit_factor, rule.unit
         )
-        for rule in problem.rules_at(bandwidth_bytes_per_s)
+        for rule in rules
         if rule.relative_excess(bandwidth_bytes_per_s) > RULE_TOLERANCE
     ]
     step_time_s = float(problem.step_time.seconds(bandwidth_bytes_per_s))

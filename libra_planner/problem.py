@@ -12,7 +12,7 @@ from libra_planner.costs.prices import Options, PricePart, distinct_options, fin
 from libra_planner.errors import Place
 from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.frozen import Frozen
-from libra_planner.quantities import TOTAL
+from libra_planner.quantities import TAPER, TOTAL
 from libra_planner.step.collectives.algorithms import Network, plain_network
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.step.expression import Array, TimeExpression
@@ -42,6 +42,8 @@ class Rule:
     column : column there.
     cost_factor : multiple of the network cost on the left side of a rule over cost; its
         ``coefficients`` are this times the price book's prices.
+    tier : of a bound on a taper, the dimension (from 0) whose bandwidth divides that of the tier
+        inside; the row is ``B_(tier-1) - bound B_tier (sense) 0`` (C13).
     """
 
     text: str
@@ -53,6 +55,19 @@ class Rule:
     line: int | None = None
     column: int | None = None
     cost_factor: float = 0.0
+    tier: int | None = None
+
+    def in_units(self, bandwidth_bytes_per_s: Array) -> Rule:
+        """The rule with the unit that it is told in at a vector: a taper where it bounds one."""
+        bandwidth = 0.0 if self.tier is None else float(bandwidth_bytes_per_s[self.tier])
+        return replace(self, unit=TAPER.unit, unit_factor=bandwidth) if bandwidth else self
+
+    @property
+    def bound_text(self) -> str:
+        """Sense and bound, such as ``>= 25 GB/s``."""
+        if self.tier is not None:
+            return f"{self.sense} {-self.coefficients[self.tier]:g} {TAPER.unit}"
+        return f"{self.sense} {self.bound / self.unit_factor:g} {self.unit}"
 
     def excess(self, bandwidth_bytes_per_s: Array) -> float:
         """How far the rule is from being met, SI; 0 where it is met."""

@@ -89,6 +89,17 @@ class _Cost(Quantity):
         return format_usd(amount)
 
 
+class _Taper(Quantity):
+    """Bandwidth of the tier inside over that of a tier of a stack (C13): a ratio, no sum."""
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    def text(self, amount: float) -> str:
+        return f"{amount:,.6g}:1"
+
+
 class _StepTime(Quantity):
     """The time of a step, of which a rule can be an upper bound only."""
 
@@ -109,6 +120,7 @@ COST: Final = _Cost(
 STEP_TIME: Final = _StepTime(
     "step_time", "time", "s", UNITS["time"], ("ms", "s"), "ms", "a time", most=1e12
 )
+TAPER: Final = _Taper("taper", "taper", "taper", {"taper": 1.0}, (), "", "a taper")
 
 QUANTITIES: Final[Registry[Quantity]] = Registry("quantity")
 """Quantities by the name that rules give them."""
@@ -132,7 +144,7 @@ def register(quantity: Quantity) -> Quantity:
     return quantity
 
 
-for _quantity in (TOTAL, COST, STEP_TIME):
+for _quantity in (TOTAL, COST, STEP_TIME, TAPER):
     register(_quantity)
 
 

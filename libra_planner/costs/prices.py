@@ -90,7 +90,7 @@ class PricePart:
 
 
 def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
-    """The prices that make up a fabric's network price (C7), in the order of its dimensions.
+    """The prices that make up a fabric's network price (C7, C13), in the order of its dimensions.
 
     Examples
     --------
@@ -98,14 +98,20 @@ def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
     >>> book = PriceBook("b", {"pod": TierPrice(7.8, 18.0, 31.6)})
     >>> [(p.part, p.usd_per_GBps) for p in price_parts(parse_topology("SW(32)", ["pod"]), book)]
     [('link', 7.8), ('switch', 18.0), ('nic', 31.6)]
+
+    A second tier of a stack costs a link and two ports of switches:
+
+    >>> stack = parse_topology("[SW(32)_SW(4)]", ["pod", "pod"])
+    >>> [(p.part, p.usd_per_Bps_per_price[1] * 1e9) for p in price_parts(stack, book)]
+    [('link', 128.0), ('switch', 256.0), ('nic', 0.0)]
     """
     rows: dict[tuple[str, str], list[float]] = {}
     prices: dict[tuple[str, str], float] = {}
     for i, dimension in enumerate(topology.dimensions):
-        for part, price in _parts(dimension, book.tiers[dimension.tier]).items():
+        for part, n_parts in _part_counts(dimension).items():
             row = rows.setdefault((dimension.tier, part), [0.0] * topology.n_dims)
-            row[i] = topology.n_npus / BYTES_PER_S_PER_GBPS
-            prices[dimension.tier, part] = price or 0.0
+            row[i] = n_parts * topology.n_npus / BYTES_PER_S_PER_GBPS
+            prices[dimension.tier, part] = _price(book.tiers[dimension.tier], part) or 0.0
     return tuple(
         PricePart(*key, prices[key], tuple(row), book.tiers[key[0]].confidence)
         for key, row in rows.items()
@@ -114,6 +120,8 @@ def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
 
 def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]:
     """Whether each dimension is a switch that is reached through NICs that cost something (C14).
+
+    A stack is what its innermost tier is (C13).
 
     A switch whose prices are not known counts as one with NICs.
 
@@ -126,10 +134,8 @@ def has_nic(topology: Topology, prices: Sequence[PricePart]) -> tuple[bool, ...]
     (False, True)
     """
     without = tiers_without_nic(prices)
-    return tuple(
-        "nic" in dimension.block.price_parts and dimension.tier not in without
-        for dimension in topology.dimensions
-    )
+    ports = [topology.dimensions[i] for i in topology.ports]
+    return tuple("nic" in one.block.price_parts and one.tier not in without for one in ports)
 
 
 def tiers_without_nic(prices: Sequence[PricePart]) -> set[str]:
@@ -137,16 +143,25 @@ def tiers_without_nic(prices: Sequence[PricePart]) -> set[str]:
     return {price.tier for price in prices if price.part == "nic" and not price.usd_per_GBps}
 
 
-def _parts(dimension: Dimension, tier: TierPrice) -> dict[str, float | None]:
-    """Prices that a dimension pays for, by part."""
-    return {part: getattr(tier, f"{part}_usd_per_GBps") for part in dimension.block.price_parts}
+def _part_counts(dimension: Dimension) -> dict[str, int]:
+    """How many of each part an NPU pays for: one, but two ports and no NIC behind a port (C13)."""
+    if not dimension.shares_port:
+        return dict.fromkeys(dimension.block.price_parts, 1)
+    counts = {"link": 1, "switch": 2}
+    return {part: counts[part] for part in dimension.block.price_parts if part in counts}
+
+
+def _price(tier: TierPrice, part: str) -> float | None:
+    price: float | None = getattr(tier, f"{part}_usd_per_GBps")
+    return price
 
 
 def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np.float64]:
     """Network cost of the whole fabric per byte/s of each dimension (C7).
 
     Every NPU pays for what it injects: the link price for ring and fully connected
-    dimensions, link + NIC + switch for a switch. Source: LIBRA (ISPASS'24), Table I.
+    dimensions, link + NIC + switch for a switch. Source: LIBRA (ISPASS'24), Table I. A further
+    tier of a stack costs a link and two ports of switches (C13).
 
     Returns
     -------
@@ -155,7 +170,8 @@ def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np
     Raises
     ------
     SpecError
-        For a tier the book does not know or a part it gives no price for.
+        For a tier the book does not know or a part it gives no price for; for a stack whose
+        innermost tier has no NIC.
 
     Examples
     --------
@@ -172,9 +188,14 @@ def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np
             fix = closest(dimension.tier, book.tiers)
             faults.append(Fault(f"got {dimension.tier!r}", expected, fix, f"fabric.tiers.{i}"))
             continue
-        parts = _parts(dimension, book.tiers[dimension.tier])
-        prices.append(sum(price or 0.0 for price in parts.values()))
-        for part in (name for name, price in parts.items() if price is None):
+        tier, counts = book.tiers[dimension.tier], _part_counts(dimension)
+        prices.append(sum(n * (_price(tier, part) or 0.0) for part, n in counts.items()))
+        if i in {tiers.start for tiers in topology.stacks} and tier.nic_usd_per_GBps == 0:
+            got = f"got nic: 0 for tier {dimension.tier!r}, the innermost of a stack"
+            expected = "expected the price of a NIC: a stack is what NICs share (C13)"
+            fix = "give it the tier of the NICs, or take the brackets away"
+            faults.append(Fault(got, expected, fix, f"fabric.tiers.{i}"))
+        for part in (name for name in counts if _price(tier, name) is None):
             got = f"got no {part} price for tier {dimension.tier!r} in price book {book.name}"
             expected = f"expected one: dim{i + 1} is {dimension} there (C7)"
             fix = f"add '{part}: <USD per GB/s>' to the tier, 0 with a reason if it needs none"

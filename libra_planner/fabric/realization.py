@@ -237,6 +237,10 @@ def realize(
     >>> design.dimensions[1].fabric.n_switches, design.dimensions[1].port_of_npu.shape
     ({'leaf': 4}, (128, 1))
     """
+    if topology.stacks:  # Until links know them.
+        got, expected = f"got the stack {topology}", "expected dimensions of their own"
+        fix = "links, bills and checks of stacks are not built yet"
+        raise SpecError(Fault(got, expected, fix, "fabric.topology"))
     chosen = realization or default_realization(topology)
     built, faults = [], []
     for dim, asked_Bps in enumerate(np.asarray(bandwidth_Bps, dtype=np.float64)):

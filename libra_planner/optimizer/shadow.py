@@ -123,14 +123,9 @@ def _walked(
 def _worth(problem: Problem, design: Design, walker: _Walker) -> Iterator[ShadowPrice]:
     """Entries of rules, dimensions and a dollar."""
     base, bandwidth = walker.nearby.amounts, design.bandwidth_bytes_per_s
-    for i, rule in enumerate(problem.rules):
-        subject = ShadowPrice(
-            "rule",
-            rule.text,
-            rule.unit,
-            rule.line,
-            f"{rule.sense} {rule.bound / rule.unit_factor:g} {rule.unit}",
-        )
+    for i, one in enumerate(problem.rules):
+        rule = one.in_units(bandwidth)
+        subject = ShadowPrice("rule", rule.text, rule.unit, rule.line, rule.bound_text)
         if _room(rule, bandwidth) > _LOOSE:
             yield subject
         else:

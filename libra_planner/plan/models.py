@@ -56,6 +56,28 @@ Latencies: TypeAlias = Annotated[
 """Latency of a hop in ns, for all dimensions or for each."""
 
 
+def _underscored(value: Any) -> Any:
+    """Keys with - as keys with _: kinds of collectives are written either way."""
+    if not isinstance(value, dict):
+        return value
+    return {key.replace("-", "_") if isinstance(key, str) else key: v for key, v in value.items()}
+
+
+class SchedulesSpec(Model):
+    """Who sends to whom in collectives that span several dimensions (C13).
+
+    Parameters
+    ----------
+    all_reduce : hierarchical (default): one dimension after the other; ring: one ring over all
+        ranks. Reduce-scatters and all-gathers follow it.
+    all_to_all : hierarchical: one dimension after the other; direct: every rank to every other at
+        once, the default where the fabric has a stack.
+    """
+
+    all_reduce: Literal["hierarchical", "ring"] = "hierarchical"
+    all_to_all: Literal["hierarchical", "direct"] | None = None
+
+
 class FidelitySpec(Model):
     """How closely collectives are modelled (C4); part of every plan.
 
@@ -69,6 +91,7 @@ class FidelitySpec(Model):
     in_network_reduction : Switches that reduce, by dimension (dim4) or tier.
     scheduler : hierarchical: dimensions in order; balanced: also what the best split over orders of
         the dimensions would give (ideal only).
+    schedules : Who sends to whom in collectives over several dimensions.
     """
 
     fidelity: Literal["ideal", "pipelined"] = "ideal"
@@ -76,6 +99,7 @@ class FidelitySpec(Model):
     algorithms: list[Text] | None = None
     in_network_reduction: list[Text] = Field([])
     scheduler: Literal["hierarchical", "balanced"] = "hierarchical"
+    schedules: Annotated[SchedulesSpec, BeforeValidator(_underscored)] = SchedulesSpec()
 
 
 class FabricSpec(Model):

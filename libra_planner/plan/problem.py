@@ -1,168 +1,31 @@
-"""A plan file into a :class:`~libra_planner.problem.Problem`; how it models collectives (C4)."""
+"""A plan file into a :class:`~libra_planner.problem.Problem`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from libra_planner.costs import prices as pricing
-from libra_planner.errors import Fault, SpecError, closest
-from libra_planner.fabric.blocks import Algorithm
+from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, training
+from libra_planner.plan.fidelity import Fidelity, build_fidelity
 from libra_planner.plan.loops import loop_settings
-from libra_planner.plan.models import AnyPlanSpec, CommonSpec, FabricSpec, PlanSpec
+from libra_planner.plan.models import AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
-from libra_planner.reading.models import AUTO, FaultCollector
+from libra_planner.reading.models import FaultCollector
 from libra_planner.reading.rules import parse_rule, rule_names
-from libra_planner.step.collectives.algorithms import (
-    AUTO_CHUNKS,
-    Network,
-    algorithm_fault,
-    algorithm_named,
-    plain_network,
-)
-from libra_planner.step.collectives.models import (
-    MAX_DIMS,
-    Balanced,
-    CollectiveModel,
-    Ideal,
-    Pipelined,
-)
+from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
 from libra_planner.step.training import Step
-from libra_planner.units import NS_PER_S, format_usd
-from libra_planner.workload.operations import CollectiveKind
-
-PIPELINED, BALANCED = "pipelined", "balanced"
-
-
-@dataclass(frozen=True)
-class Fidelity:
-    """How closely a plan models collectives.
-
-    Parameters
-    ----------
-    network : topology, latency, algorithms, in-network reduction.
-    models : one, or as many as the plan leaves numbers of chunks open.
-    unused_keys : keys of the plan that its fidelity does not use.
-    """
-
-    network: Network
-    models: tuple[CollectiveModel, ...]
-    unused_keys: tuple[str, ...] = field(default=())
-
-    def settings(self, n_chunks: int | None) -> tuple[str, ...]:
-        """The fidelity, for people to read."""
-        reducing = [self.network.topology.labels[i] for i in sorted(self.network.in_network)]
-        inside = (f"in-network reduction on {', '.join(reducing)}",) if reducing else ()
-        if n_chunks is None:
-            return inside
-        plural = "" if n_chunks == 1 else "s"
-        latency_ns = [f"{value * NS_PER_S:g}" for value in self.network.latency_s]
-        shown = latency_ns[:1] if len(set(latency_ns)) == 1 else latency_ns
-        return (f"{n_chunks} chunk{plural}, latency {'/'.join(shown)} ns", *inside)
-
-
-def build_fidelity(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> Fidelity | None:
-    """The fidelity of a plan; nothing where it has faults, which are noted."""
-    n_known, pipelined = len(faults.faults), spec.fidelity == PIPELINED
-    given = (0.0,) if spec.fabric.latency_ns is None else spec.fabric.latency_ns
-    latency_ns = given * topology.n_dims if len(given) == 1 else given
-    _check_length(latency_ns, topology, faults, ("fabric", "latency_ns"))
-    latency_s = tuple(value / NS_PER_S for value in latency_ns)
-    algorithms = _algorithms(spec, topology, faults)
-    network = Network(topology, latency_s, algorithms, _in_network(spec, topology, faults))
-    if spec.scheduler == BALANCED and pipelined:
-        got = "got balanced with fidelity: pipelined"
-        fix = "write fidelity: ideal, or remove it"
-        expected = "expected hierarchical: orders are balanced by bytes alone"
-        faults.note(Fault(got, expected, fix), ("scheduler",))
-    elif spec.scheduler == BALANCED and topology.n_dims > MAX_DIMS:
-        got, expected = f"got balanced for {topology.n_dims} dimensions", f"at most {MAX_DIMS}"
-        faults.note(Fault(got, f"expected {expected}", "remove it"), ("scheduler",))
-    if len(faults.faults) > n_known:
-        return None
-    if not pipelined:
-        model = Balanced() if spec.scheduler == BALANCED else Ideal()
-        keys = {
-            "chunks": spec.chunks,
-            "fabric.latency_ns": spec.fabric.latency_ns,
-            "algorithms": spec.algorithms,
-        }
-        return Fidelity(network, (model,), tuple(key for key in keys if keys[key] is not None))
-    # Without latency more chunks are always faster.
-    n_chunks = AUTO_CHUNKS if any(latency_s) else AUTO_CHUNKS[-1:]
-    if spec.chunks not in (None, AUTO):
-        n_chunks = (int(spec.chunks),)
-    return Fidelity(network, tuple(map(Pipelined, n_chunks)))
-
-
-_LISTS = {
-    "latency_ns": ("latencies", "write one number for all, or a list"),
-    "algorithms": ("algorithms", "write default where the usual one is meant"),
-}
-
-
-def _check_length(
-    values: Sequence[object], topology: Topology, faults: FaultCollector, key: Key
-) -> bool:
-    """Whether there is one value for each dimension; else a fault is noted."""
-    if len(values) != topology.n_dims:
-        what, fix = _LISTS[str(key[-1])]
-        expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
-        faults.note(Fault(f"got {len(values)} {what}", expected, fix), key)
-    return len(values) == topology.n_dims
-
-
-def _algorithms(
-    spec: CommonSpec, topology: Topology, faults: FaultCollector
-) -> tuple[Algorithm | None, ...]:
-    chosen: list[Algorithm | None] = [None] * topology.n_dims
-    names = spec.algorithms
-    if names is None or not _check_length(names, topology, faults, ("algorithms",)):
-        return tuple(chosen)
-    for i, (name, dimension) in enumerate(zip(names, topology.dimensions, strict=True)):
-        key = ("algorithms", i)
-        found = None if name == "default" else faults.attempt(key, algorithm_named, name)
-        # Powers of two are a matter of the groups, seen later: 2 is always one.
-        fault = found and algorithm_fault(CollectiveKind.ALL_REDUCE, dimension, 2, found)
-        if fault:
-            faults.note(fault, key)
-        chosen[i] = found
-    return tuple(chosen)
-
-
-def _in_network(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> frozenset[int]:
-    """The switches that reduce, each by its label or its tier."""
-    labels, tiers = topology.labels, topology.tiers
-    chosen: set[int] = set()
-    for position, name in enumerate(spec.in_network_reduction):
-        names = labels if name in labels else tiers
-        dims = [i for i, own in enumerate(names) if own == name]
-        fault = None
-        if not dims:
-            near = closest(name, dict.fromkeys((*labels, *tiers)))
-            fault = Fault(f"got {name!r}", "expected a dimension or its tier", near)
-        elif len(dims) > 1:
-            got = f"got {name!r}, the tier of {len(dims)} dimensions"
-            fault = Fault(got, "expected one", f"write {' or '.join(labels[i] for i in dims)}")
-        elif not topology.dimensions[dims[0]].block.is_switched:
-            got = f"got {name}, which is {topology.dimensions[dims[0]]}"
-            fault = Fault(got, "expected a switch", "only switches reduce")
-        elif dims[0] in chosen:
-            fault = Fault(f"got {labels[dims[0]]} twice", "expected it once")
-        if fault is not None:
-            faults.note(fault, ("in_network_reduction", position))
-        chosen |= set(dims)
-    return frozenset(chosen)
+from libra_planner.units import format_usd
 
 
 def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
@@ -318,8 +181,6 @@ class _ProblemBuilder(FaultCollector):
         """The fabric's topology, with its tiers."""
         fabric = self.spec.fabric
         topology = parse_topology(fabric.topology, fabric.tiers or ())
-        if topology.stacks:  # Until traffic, prices and links know them.
-            raise SpecError(Fault(f"got the stack {topology}", "expected dimensions of their own"))
         if not fabric.tiers:
             got, fix = "got no tiers", "name the price tier of each dimension"
             raise SpecError(Fault(got, "expected one per dimension", fix, "fabric.tiers"))

@@ -2,10 +2,14 @@
 
 Grammar (DESIGN section 4)::
 
-    rule    = sum (COMPARE sum)+              COMPARE = "<=" | ">=" | "=="
+    rule    = side (COMPARE side)+            COMPARE = "<=" | ">=" | "=="
+    side    = sum | "taper" "(" name ")" | number
     sum     = ["-"|"+"] term (("+"|"-") term)*
-    term    = [number "*"] name | number unit
+    term    = ([number "*"] name | number unit) ("/" number)*
     name    = "dim1" ... "dimD" | a tier that occurs once | "total" | "cost" | "step_time"
+    number  = digits ("/" digits)*
+
+Beside a taper (C13) stand numbers only.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
@@ -33,7 +38,7 @@ _MONEY_FIRST = re.compile(r"\$\s*\d")
 _TOKEN = token_pattern(
     compare="<=|>=|==|=<|=>|<|>|=|!=",
     word=r"[A-Za-z_]*\$|[A-Za-z_][A-Za-z_0-9]*(?:/s\b)?",
-    sign="[-+*]",
+    sign="[-+*/()]",
 )
 
 
@@ -54,9 +59,13 @@ class Names:
     ----------
     terms : what each name stands for.
     ambiguous : tier names that occur more than once.
+    dimensions : the dimension (from 0) of each name of one.
+    topology : the fabric.
     """
 
     terms: Mapping[str, Term]
+    topology: Topology
+    dimensions: Mapping[str, int]
     ambiguous: frozenset[str] = frozenset()
 
     def with_fixed_cost(self, usd: float) -> Names:
@@ -74,14 +83,28 @@ def rule_names(topology: Topology, price_usd_per_Bps: Array, fixed_cost_usd: flo
     sums = {one.name: Term(one, one.row(fabric)) for one in linear}
     reserved = {*sums, quantities.STEP_TIME.name} - {quantities.TOTAL.name}
     usable = [tier for tier in tiers if _NAME.fullmatch(tier) and tier not in reserved]
-    terms = {tier: axes[i] for i, tier in enumerate(tiers) if usable.count(tier) == 1}
+    dimensions = {tier: i for i, tier in enumerate(tiers) if usable.count(tier) == 1}
     # The reserved names come last: a tier called dim1 or total never takes their meaning.
-    terms |= dict(zip(topology.labels, axes, strict=True))
+    dimensions |= {label: i for i, label in enumerate(topology.labels)}
+    terms = {name: axes[i] for name, i in dimensions.items()}
     terms |= sums | {
         quantities.STEP_TIME.name: Term(quantities.STEP_TIME, np.zeros(topology.n_dims))
     }
     repeated = frozenset(tier for tier in usable if usable.count(tier) > 1)
-    return Names(terms, repeated).with_fixed_cost(fixed_cost_usd)
+    return Names(terms, topology, dimensions, repeated).with_fixed_cost(fixed_cost_usd)
+
+
+_TURNED = {"<=": ">=", ">=": "<="}
+
+
+def _has_taper(side: list[Token]) -> bool:
+    """Whether a side speaks of a taper: a tier may have that name, too."""
+    texts = [token.text for token in side]
+    return (quantities.TAPER.name, "(") in pairwise(texts)
+
+
+def _is_number(rest: list[Token]) -> bool:
+    return bool(rest) and rest[0].kind == "number"
 
 
 @dataclass
@@ -118,6 +141,9 @@ def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule
     ((0.0, 1.0), '>=', 25000000000.0)
     >>> second.coefficients, second.sense, second.bound
     ((-2.0, 1.0), '<=', 100000000000.0)
+    >>> tapered = rule_names(parse_topology("[SW(32)_SW(8)]", ["leaf", "spine"]), np.ones(2))
+    >>> parse_rule("taper(spine) <= 7", tapered)[0].coefficients
+    (1.0, -7.0)
     """
     rules = list(_RuleParser(text, names).rules())
     if place is None:
@@ -133,9 +159,59 @@ class _RuleParser:
     def rules(self) -> Iterator[Rule | StepTimeLimit]:
         """A rule for every comparison."""
         parts = self._parts()
+        if any(map(_has_taper, parts)):
+            for one, (compare,), other in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+                yield self._taper_rule(one, compare.text, other)
+            return
         sides = [self._side(part) for part in parts[::2]]
         for left, (compare,), right in zip(sides, parts[1::2], sides[1:], strict=False):
             yield self._comparison(left, compare.text, right)
+
+    def _taper_rule(self, left: list[Token], sense: str, right: list[Token]) -> Rule:
+        """A bound r on a taper: the row B_(d-1) - r B_d (C13)."""
+        if not _has_taper(left):
+            left, right, sense = right, left, _TURNED.get(sense, sense)
+        if _has_taper(right):
+            raise self.fault("a taper compared with a taper", "expected a number beside it")
+        tier, row = self._tier(left), np.zeros(self.names.topology.n_dims)
+        row[tier - 1], row[tier] = 1.0, -self._ratio(right)
+        return Rule(self.text, tuple(row.tolist()), sense, 0.0, tier=tier)
+
+    def _tier(self, side: list[Token]) -> int:
+        """The dimension (from 0) of a taper, which stands alone on its side."""
+        texts = [token.text for token in side]
+        if [*texts[:2], *texts[3:]] != [quantities.TAPER.name, "(", ")"]:
+            got = f"'{' '.join(texts)}'"
+            raise self.fault(got, "expected taper(TIER) alone on its side", "write taper(dim3)")
+        name, dimensions = texts[2], self.names.dimensions
+        if name in self.names.ambiguous and name not in dimensions:
+            raise self._shared(name)
+        if name not in dimensions:
+            fix = closest_dimension(name, dimensions)
+            raise self.fault(f"the taper of {name!r}", "expected a tier of this fabric", fix)
+        self._check_tier(name, dimensions[name])
+        return dimensions[name]
+
+    def _check_tier(self, name: str, tier: int) -> None:
+        topology, got = self.names.topology, f"the taper of {name!r}"
+        stack = next((one for one in topology.stacks if tier in one), None)
+        if stack is None:
+            fix = "write the tiers of one network in brackets: [SW(32)_SW(16)]"
+            raise self.fault(f"{got}, which is in no stack of {topology}", "expected a tier", fix)
+        if tier == stack.start:
+            others = " or ".join(f"taper({topology.labels[i]})" for i in stack[1:])
+            got = f"{got}, the innermost tier of {topology}"
+            raise self.fault(got, "expected a tier with another one inside", f"write {others}")
+
+    def _ratio(self, side: list[Token]) -> float:
+        """The number on the other side of a taper."""
+        rest = list(side)
+        value = self._divided(rest, float(rest.pop(0).text)) if _is_number(rest) else 0.0
+        if rest or not value:
+            got = f"'{' '.join(token.text for token in side)}' beside a taper"
+            raise self.fault(got, "expected a number above 0", "write e.g. 7 for 7:1")
+        self._check_size(value, *_FACTORS, f"the taper {value:g}")
+        return value
 
     def fault(self, got: str, expected: str = "", fix: str = "") -> SpecError:
         """What is wrong."""
@@ -149,8 +225,9 @@ class _RuleParser:
         found = list(tokens(self.text, _TOKEN))[:-1]
         for token in found:
             if token.kind == OTHER:
-                expected = "expected names, numbers with units, + - * <= >= =="
-                raise self.fault(repr(token.text), expected)
+                expected = "expected names, numbers with units, + - * / <= >= =="
+                fix = "write 7 for a taper of 7:1" if token.text == ":" else ""
+                raise self.fault(repr(token.text), expected, fix)
         parts: list[list[Token]] = [[]]
         for token in found:
             if token.kind != "compare":
@@ -185,25 +262,46 @@ class _RuleParser:
         """Take one term off ``rest`` and add it to the side."""
         token = rest.pop(0)
         if token.kind == "word":
-            self._add_name(side, token.text, sign)
+            self._add_name(side, token.text, self._factor(rest, sign, token))
             return
         if token.kind != "number":
             raise self.fault(repr(token.text), "expected a name or a number with a unit")
-        number = float(token.text)
+        number = self._divided(rest, float(token.text))
         if rest and rest[0].text == "*":
             rest.pop(0)
             if not rest or rest[0].kind == "number":
                 raise self.fault(f"no name after '{token.text} *'", "expected e.g. 2 * dim1")
-            if rest[0].text in ("+", "-", "*"):
+            if rest[0].kind == "sign":
                 raise self.fault(repr(rest[0].text), "expected a name after '*'")
-            self._check_size(number, *_FACTORS, f"the factor {token.text}")
-            self._add_name(side, rest.pop(0).text, sign * number)
+            name = rest.pop(0)
+            self._add_name(side, name.text, self._factor(rest, sign * number, token))
         elif rest and rest[0].kind == "word":
-            self._add_quantity(side, sign * number, rest.pop(0).text)
+            unit = rest.pop(0).text
+            self._add_quantity(side, self._divided(rest, sign * number), unit)
         else:
             ways = " or ".join(f"{token.text} {unit}" for unit in self._likely().suggested)
             got = f"got {token.text} without a unit in {self.text!r}"
             raise UnitError(Fault(got, "expected one", f"write {ways}"))
+
+    def _factor(self, rest: list[Token], factor: float, token: Token) -> float:
+        """The factor of a name, divided by the numbers that follow it."""
+        found = self._divided(rest, factor)
+        shown = token.text if token.kind == "number" and found == factor else f"{abs(found):g}"
+        self._check_size(found, *_FACTORS, f"the factor {shown}")
+        return found
+
+    def _divided(self, rest: list[Token], value: float) -> float:
+        """A value over the numbers that follow it after "/", which are taken off ``rest``."""
+        while rest and rest[0].text == "/":
+            rest.pop(0)
+            if not _is_number(rest):
+                got = f"a division by {rest[0].text!r}" if rest else "nothing after '/'"
+                raise self.fault(got, "expected a number after '/'", "write e.g. dim2 / 7")
+            divisor = float(rest.pop(0).text)
+            if not divisor:
+                raise self.fault("a division by 0", "expected another number")
+            value /= divisor
+        return value
 
     def _likely(self) -> quantities.Quantity:
         """The quantity that the rule is about, from the names in it."""
@@ -233,21 +331,25 @@ class _RuleParser:
             bits = unit == "Gb/s"  # Bits or bytes? That hint beats a similar unit's name.
             fix = error.faults[0].fix if bits else closest(unit, self._likely().units)
             raise self.fault(f"the unit {unit!r}", "expected a known unit", fix) from None
-        *others, last = [one.about for one in quantities.QUANTITIES.values()]
+        *others, last = [one.about for one in quantities.QUANTITIES.values() if one.suggested]
         raise self.fault(f"a {kind}", f"expected {', '.join(others)} or {last}")
 
     def _add_name(self, side: _Side, name: str, factor: float) -> None:
         terms = self.names.terms
         if name in self.names.ambiguous and name not in terms:
-            fix = "use dim1, dim2, ... instead"
-            raise self.fault(f"the tier {name!r}, which several dimensions share", "", fix)
+            raise self._shared(name)
         if name not in terms:
             fix = closest_dimension(name, terms)
+            fix = "write taper(TIER)" if name == quantities.TAPER.name else fix
             raise self.fault(f"the name {name!r}", "expected one of this fabric", fix)
         self._note_quantity(side, terms[name].quantity)
         side.row = side.row + factor * terms[name].row
         side.constant += factor * terms[name].constant
         side.factor += factor
+
+    def _shared(self, name: str) -> SpecError:
+        fix = "use dim1, dim2, ... instead"
+        return self.fault(f"the tier {name!r}, which several dimensions share", "", fix)
 
     def _note_quantity(self, side: _Side, quantity: quantities.Quantity) -> None:
         side.quantity = side.quantity or quantity
@@ -269,7 +371,7 @@ class _RuleParser:
             raise self.fault("no bandwidth or cost to bound", expected)
         cost = factor if quantity is quantities.COST else 0.0
         if bound < 0 or (bound == 0 and row.any() and row[row != 0][0] < 0):
-            row, bound, sense = -row, -bound, {"<=": ">=", ">=": "<="}.get(sense, sense)
+            row, bound, sense = -row, -bound, _TURNED.get(sense, sense)
             cost = -cost
         coefficients = tuple(float(x) + 0.0 for x in row)
         unit, scale = quantity.unit, quantity.unit_factor

@@ -19,7 +19,7 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
-from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
+from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel
 from libra_planner.step.expression import Array
 from libra_planner.workload import operations as work
@@ -358,7 +358,7 @@ class Training(Frozen):
         # TP and DP of given degrees have links of their own in a fully connected dimension.
         dimensions = self.network.topology.dimensions
         own = np.array([one.block.groups_have_own_links for one in dimensions])
-        return np.where(own, traffic_bytes(collective, group), sent)
+        return np.where(own, self.network.own_bytes(collective, group), sent)
 
 
 def _part(one: work.Communication, *, explicit: bool) -> Activity:

@@ -101,5 +101,5 @@ def solved_collective(case: CollectiveCase, *, clock_ns: float, balanced: bool) 
     if not balanced:
         return SolvedCollective(case, times)
     bandwidth = np.array(case.bandwidth_bytes_per_s)
-    schedule = balanced_schedule(case.collective, case.group, bandwidth, case.network.in_network)
+    schedule = balanced_schedule(case.collective, case.group, bandwidth, case.network)
     return SolvedCollective(case, times, schedule)

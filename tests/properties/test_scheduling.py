@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libra_planner.errors import SpecError
-from libra_planner.step.collectives.algorithms import traffic_bytes
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.step.collectives.algorithms import Network, plain_network, traffic_bytes
 from libra_planner.step.collectives.models import MAX_DIMS, balanced_schedule
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
@@ -21,7 +23,12 @@ REDUCE = CollectiveKind.ALL_REDUCE
 
 def _schedule(kind: CollectiveKind, sizes: list[int], bandwidth: list[float], inside: tuple = ()):
     group = Group(tuple(sizes), (1,) * len(sizes))
-    return balanced_schedule(Collective(kind, 1e6, "dp"), group, np.array(bandwidth), inside)
+    network = replace(_network(sizes), in_network=frozenset(inside))
+    return balanced_schedule(Collective(kind, 1e6, "dp"), group, np.array(bandwidth), network)
+
+
+def _network(sizes: list[int]) -> Network:
+    return plain_network(parse_topology("_".join(f"SW({max(size, 2)})" for size in sizes)))
 
 
 def _fewest_bytes_last(kind: CollectiveKind, sizes: list[int], bandwidth: list[float]) -> float:
@@ -128,7 +135,7 @@ def test_the_fixed_order_is_c4s_ideal() -> None:
     sizes, bandwidth = [4, 1, 8], np.array([3.0, 1.0, 2.0])
     group = Group(tuple(sizes), (1, 1, 1))
     collective = Collective(REDUCE, 1e6, "dp")
-    best = balanced_schedule(collective, group, bandwidth)
+    best = balanced_schedule(collective, group, bandwidth, _network(sizes))
     ideal = traffic_bytes(collective, group) / bandwidth
     assert best.hierarchical_time_s == ideal.max()
     assert {i for share in best.split for i in share.order} == {0, 2}

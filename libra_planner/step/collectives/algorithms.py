@@ -35,6 +35,13 @@ from numpy.typing import NDArray
 from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import Algorithm, DirectBlock, Span
 from libra_planner.fabric.topology import Dimension, Topology
+from libra_planner.step.collectives.schedules import (
+    Schedule,
+    Schedules,
+    direct_bytes,
+    ring_bytes,
+    tree_bytes,
+)
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
@@ -135,12 +142,52 @@ class Network:
         switch is two hops.
     algorithms : by dimension; ``None`` stands for the block's usual one.
     in_network : dimensions (from 0) whose switches reduce.
+    schedules : who sends to whom in collectives over several dimensions (C13).
     """
 
     topology: Topology
     latency_s: tuple[float, ...]
     algorithms: tuple[Algorithm | None, ...]
     in_network: frozenset[int] = frozenset()
+    schedules: Schedules = field(default_factory=Schedules)
+
+    def schedule(self, kind: CollectiveKind) -> Schedule:
+        """The schedule of a kind of collectives."""
+        return self.schedules.of_kind(kind, has_stack=bool(self.topology.stacks))
+
+    def own_bytes(self, collective: Collective, group: Group) -> NDArray[np.float64]:
+        """What the groups of every dimension exchange themselves, per NPU (C3, C13).
+
+        Returns
+        -------
+        Bytes, shape (n_dims,); ``topology.loads`` of it is what crosses the tiers of stacks.
+
+        Examples
+        --------
+        >>> from libra_planner.fabric.topology import parse_topology
+        >>> pods = plain_network(parse_topology("SW(2)_[SW(4)_SW(2)]"))
+        >>> whole = Group((2, 4, 2), (1, 1, 1))
+        >>> own = pods.own_bytes(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), whole)
+        >>> own, pods.topology.loads(own)
+        (array([16., 12.,  2.]), array([16., 14.,  2.]))
+        >>> pods.own_bytes(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "dp"), whole)
+        array([1., 6., 8.])
+        """
+        full, schedule = full_bytes(collective, group), self.schedule(collective.kind)
+        reduces = collective.kind is CollectiveKind.ALL_REDUCE
+        if schedule is Schedule.RING:
+            return (1 + reduces) * ring_bytes(full, group.sizes)
+        if schedule is Schedule.DIRECT:
+            return direct_bytes(full, group.sizes)
+        own = traffic_bytes(collective, group, self.in_network)
+        trees = [one for one in self.topology.stacks if reduces and one.start in self.in_network]
+        for tiers in trees:
+            own[tiers.start : tiers.stop] = tree_bytes(full, group.sizes, tiers)
+        return own
+
+    def loads(self, collective: Collective, group: Group) -> NDArray[np.float64]:
+        """What crosses every tier, per NPU (C13): C3's bytes where nothing is stacked."""
+        return self.topology.loads(self.own_bytes(collective, group))
 
     def for_kind(self, kind: CollectiveKind) -> Network:
         """The network of a kind: an all-to-all has no halving-doubling, and runs the usual one."""

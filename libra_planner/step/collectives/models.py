@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import permutations
@@ -31,6 +31,7 @@ from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import algorithms as messages
 from libra_planner.step.collectives.algorithms import Network, traffic_bytes
+from libra_planner.step.collectives.schedules import Schedule
 from libra_planner.step.expression import Array, scale
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
@@ -83,21 +84,21 @@ def balanced_schedule(
     collective: Collective,
     group: Group,
     bandwidth_bytes_per_s: NDArray[np.float64],
-    in_network: Collection[int] = (),
+    network: Network,
 ) -> BalancedSchedule:
     """The split over orders with the least time, under C4's ideal model.
 
     With x_o the share of order o, which sends a_od bytes in dimension d: minimise
-    max_d sum_o x_o a_od / B_d over x >= 0, sum x = 1. An all-gather in the reverse order
-    sends the same bytes as its reduce-scatter. Letting an all-reduce choose the two
-    halves' orders apart would gain nothing: both choose from the same convex set of
-    loads, and twice its best point is the best sum. An all-to-all sends the same in any
-    order.
+    max_d sum_o x_o a_od / B_d over x >= 0, sum x = 1. In a stack a_od is all that crosses tier d
+    (C13). An all-gather in the reverse order sends the same bytes as its reduce-scatter. Letting
+    an all-reduce choose the two halves' orders apart would gain nothing: both choose from the same
+    convex set of loads, and twice its best point is the best sum. An all-to-all sends the same in
+    any order.
 
     Bound: the time is at least the mean of the busy times weighted by bandwidth, which
     is the bytes sent over the sum of bandwidths: m (N - 1)/N for a reduce-scatter or
     all-gather, twice that for an all-reduce, whatever the split. With in-network
-    reduction the bytes depend on the order, and the order with the fewest counts.
+    reduction or a stack the bytes depend on the order, and the order with the fewest counts.
 
     Raises
     ------
@@ -111,8 +112,11 @@ def balanced_schedule(
     12 of 16 bytes leave over dim1 and 3 over dim2 in the fixed order; at equal bandwidth
     7.5 each is best.
 
-    >>> reduce = Collective(CollectiveKind.REDUCE_SCATTER, 16.0, "dp")
-    >>> best = balanced_schedule(reduce, Group((4, 4), (1, 1)), np.array([1.0, 1.0]))
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.step.collectives.algorithms import plain_network
+    >>> reduce, group = Collective(CollectiveKind.REDUCE_SCATTER, 16.0, "dp"), Group((4, 4), (1, 1))
+    >>> network = plain_network(parse_topology("SW(4)_SW(4)"))
+    >>> best = balanced_schedule(reduce, group, np.array([1.0, 1.0]), network)
     >>> best.time_s, best.hierarchical_time_s, best.aggregate_bound_s
     (7.5, 12.0, 7.5)
     >>> [(share.order, share.fraction) for share in best.split]
@@ -124,9 +128,10 @@ def balanced_schedule(
     if not used:
         return BalancedSchedule(0.0, 0.0, 0.0, (), (0.0,) * len(group.sizes))
     orders = list(permutations(used))
-    if collective.kind is CollectiveKind.ALL_TO_ALL:
+    in_order = network.schedule(collective.kind) is Schedule.HIERARCHICAL
+    if collective.kind is CollectiveKind.ALL_TO_ALL or not in_order:
         orders = orders[:1]
-    loads = np.array([_order_bytes(collective, group, order, in_network) for order in orders])
+    loads = np.array([_order_bytes(collective, group, order, network) for order in orders])
     busy = loads[:, used] / bandwidth
     hierarchical_s = float(busy[0].max())
     shares = _best_shares(busy / hierarchical_s)
@@ -147,28 +152,35 @@ def aggregate_bound_s(
     collective: Collective,
     group: Group,
     bandwidth_bytes_per_s: NDArray[np.float64],
-    in_network: Collection[int] = (),
+    network: Network,
 ) -> float | None:
     """Bytes that must be sent over the bandwidth of all dimensions the group spans.
 
     No order of dimensions and no split over orders is faster (:func:`balanced_schedule`
-    says why). ``None`` where in-network reduction makes the bytes depend on the order
-    and there are too many orders to go through.
+    says why). ``None`` where in-network reduction or a stack makes the bytes depend on the
+    order and there are too many orders to go through.
 
     Examples
     --------
-    >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp")
-    >>> aggregate_bound_s(reduce, Group((4, 4), (1, 1)), np.array([1.0, 1.0]))
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.step.collectives.algorithms import plain_network
+    >>> reduce, network = (
+    ...     Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"),
+    ...     plain_network(parse_topology("SW(4)_SW(4)")),
+    ... )
+    >>> aggregate_bound_s(reduce, Group((4, 4), (1, 1)), np.array([1.0, 1.0]), network)
     15.0
     """
     used = [i for i, size in enumerate(group.sizes) if size > 1]
-    reducing = collective.kind is CollectiveKind.ALL_REDUCE and set(in_network) & set(used)
+    reducing = collective.kind is CollectiveKind.ALL_REDUCE and network.in_network & set(used)
+    ordered = network.schedule(collective.kind) is Schedule.HIERARCHICAL
+    varies = bool(reducing or network.topology.stacks) and ordered
     if not used:
         return 0.0
-    if reducing and len(used) > MAX_DIMS:
+    if varies and len(used) > MAX_DIMS:
         return None
-    orders = permutations(used) if reducing else [tuple(used)]
-    loads = [_order_bytes(collective, group, order, in_network).sum() for order in orders]
+    orders = permutations(used) if varies else [tuple(used)]
+    loads = [_order_bytes(collective, group, order, network).sum() for order in orders]
     return float(min(loads) / np.asarray(bandwidth_bytes_per_s)[used].sum())
 
 
@@ -184,15 +196,17 @@ def _check(used: list[int], bandwidth: NDArray[np.float64]) -> None:
 
 
 def _order_bytes(
-    collective: Collective, group: Group, order: tuple[int, ...], in_network: Collection[int]
+    collective: Collective, group: Group, order: tuple[int, ...], network: Network
 ) -> NDArray[np.float64]:
-    """Bytes per dimension when visited in this order, shape (n_dims,)."""
+    """Bytes across each dimension when visited in this order, shape (n_dims,)."""
+    if network.schedule(collective.kind) is not Schedule.HIERARCHICAL:
+        return network.loads(collective, group)
     whole = Collective(collective.kind, messages.full_bytes(collective, group), collective.group)
     sizes = tuple(group.sizes[i] for i in order)
-    inside = {position for position, i in enumerate(order) if i in in_network}
-    load = np.zeros(len(group.sizes))
-    load[list(order)] = traffic_bytes(whole, Group(sizes, (1,) * len(sizes)), inside)
-    return load
+    inside = {position for position, i in enumerate(order) if i in network.in_network}
+    own = np.zeros(len(group.sizes))
+    own[list(order)] = traffic_bytes(whole, Group(sizes, (1,) * len(sizes)), inside)
+    return network.topology.loads(own)
 
 
 def _best_shares(busy: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -262,8 +276,12 @@ class Ideal(CollectiveModel):
         return tree.transfers(self.traffic(collective, group, network))
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
-        """C3's bytes."""
-        return traffic_bytes(collective, group, network.in_network)
+        """C3's bytes; of a stack, all that crosses a tier (C13)."""
+        return network.topology.loads(self.own_bytes(collective, group, network))
+
+    def own_bytes(self, collective: Collective, group: Group, network: Network) -> Array:
+        """What the groups of every dimension exchange themselves, shape (n_dims,)."""
+        return network.own_bytes(collective, group)
 
 
 @dataclass(frozen=True)
@@ -277,10 +295,10 @@ class OwnLinks(Ideal):
 
     has_own_links = True
 
-    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+    def own_bytes(self, collective: Collective, group: Group, network: Network) -> Array:
         """C3's bytes, and as many more as the links that a group lacks would carry."""
         slowdown = messages.real_link_slowdown(collective, group, network.topology)
-        return super().traffic(collective, group, network) * slowdown
+        return super().own_bytes(collective, group, network) * slowdown
 
 
 @dataclass(frozen=True)
@@ -395,10 +413,10 @@ class SlowedIdeal(Ideal):
     slowdown: Slowdown = field(repr=False)
     has_own_links = is_slowed = True
 
-    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
-        """Factors times C3's bytes."""
+    def own_bytes(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Factors times C3's bytes: of each dimension's own, before tiers beyond add theirs."""
         factors = self.slowdown.factors_of(collective, group)
-        return super().traffic(collective, group, network) * factors
+        return super().own_bytes(collective, group, network) * factors
 
 
 @dataclass(frozen=True)
@@ -487,8 +505,7 @@ class BestSplit(Ideal):
         self, collective: Collective, group: Group, network: Network
     ) -> BalancedSchedule:
         """The split, which is the same for every size."""
-        bandwidth, inside = self.bandwidth_bytes_per_s, network.in_network
-        return _split(collective.kind, group.sizes, bandwidth, inside)
+        return _split(collective.kind, group.sizes, self.bandwidth_bytes_per_s, network)
 
 
 @dataclass(frozen=True)
@@ -510,11 +527,11 @@ def _split(
     kind: CollectiveKind,
     sizes: tuple[int, ...],
     bandwidth_bytes_per_s: tuple[float, ...],
-    in_network: frozenset[int],
+    network: Network,
 ) -> BalancedSchedule:
     """The best split of one byte; one linear program serves every size."""
     whole, byte = Group(sizes, (1,) * len(sizes)), Collective(kind, 1.0, "")
-    return balanced_schedule(byte, whole, np.array(bandwidth_bytes_per_s), in_network)
+    return balanced_schedule(byte, whole, np.array(bandwidth_bytes_per_s), network)
 
 
 @dataclass(frozen=True)
@@ -577,14 +594,14 @@ def collective_times(
     run = exact(n_chunks=n_chunks, clock_ns=clock_ns)
     continuous = exact(n_chunks=run.n_chunks) if clock_ns else run
     model = Pipelined(run.n_chunks).time(collective, group, network)
-    traffic = traffic_bytes(collective, group, network.in_network)
+    traffic = network.loads(collective, group)
     used = traffic > 0
     return CollectiveTimes(
         time_s=run.time_s,
         continuous_time_s=continuous.time_s,
         model_time_s=float(tree.TimeExpression(model, len(bandwidth)).seconds(bandwidth)),
         ideal_time_s=float((traffic[used] / bandwidth[used]).max(initial=0.0)),
-        aggregate_bound_s=aggregate_bound_s(collective, group, bandwidth, network.in_network),
+        aggregate_bound_s=aggregate_bound_s(collective, group, bandwidth, network),
         n_chunks=run.n_chunks,
         traffic_bytes=tuple(traffic.tolist()),
         busy_s=run.busy_s,

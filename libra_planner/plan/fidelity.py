@@ -1,0 +1,214 @@
+"""How closely a plan models collectives (C4), and by which schedules they run (C13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from libra_planner.errors import Fault, closest
+from libra_planner.fabric.blocks import Algorithm
+from libra_planner.fabric.topology import Topology
+from libra_planner.plan.models import CommonSpec
+from libra_planner.reading.document import Key
+from libra_planner.reading.models import AUTO, FaultCollector
+from libra_planner.step.collectives.algorithms import (
+    AUTO_CHUNKS,
+    Network,
+    algorithm_fault,
+    algorithm_named,
+)
+from libra_planner.step.collectives.models import (
+    MAX_DIMS,
+    Balanced,
+    CollectiveModel,
+    Ideal,
+    Pipelined,
+)
+from libra_planner.step.collectives.schedules import Schedule, Schedules
+from libra_planner.units import NS_PER_S
+from libra_planner.workload.operations import CollectiveKind
+
+PIPELINED, BALANCED = "pipelined", "balanced"
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How closely a plan models collectives.
+
+    Parameters
+    ----------
+    network : topology, latency, algorithms, in-network reduction.
+    models : one, or as many as the plan leaves numbers of chunks open.
+    unused_keys : keys of the plan that its fidelity does not use.
+    """
+
+    network: Network
+    models: tuple[CollectiveModel, ...]
+    unused_keys: tuple[str, ...] = field(default=())
+
+    def settings(self, n_chunks: int | None) -> tuple[str, ...]:
+        """The fidelity, for people to read."""
+        reducing = [self.network.topology.labels[i] for i in sorted(self.network.in_network)]
+        inside = _schedule_words(self.network)
+        if reducing:
+            inside = (f"in-network reduction on {', '.join(reducing)}", *inside)
+        if n_chunks is None:
+            return inside
+        plural = "" if n_chunks == 1 else "s"
+        latency_ns = [f"{value * NS_PER_S:g}" for value in self.network.latency_s]
+        shown = latency_ns[:1] if len(set(latency_ns)) == 1 else latency_ns
+        return (f"{n_chunks} chunk{plural}, latency {'/'.join(shown)} ns", *inside)
+
+
+def build_fidelity(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> Fidelity | None:
+    """The fidelity of a plan; nothing where it has faults, which are noted."""
+    n_known, pipelined = len(faults.faults), spec.fidelity == PIPELINED
+    given = (0.0,) if spec.fabric.latency_ns is None else spec.fabric.latency_ns
+    latency_ns = given * topology.n_dims if len(given) == 1 else given
+    _check_length(latency_ns, topology, faults, ("fabric", "latency_ns"))
+    latency_s = tuple(value / NS_PER_S for value in latency_ns)
+    algorithms = _algorithms(spec, topology, faults)
+    network = Network(topology, latency_s, algorithms, _in_network(spec, topology, faults))
+    network = replace(network, schedules=_schedules(spec, network, faults))
+    if spec.scheduler == BALANCED and pipelined:
+        got = "got balanced with fidelity: pipelined"
+        fix = "write fidelity: ideal, or remove it"
+        expected = "expected hierarchical: orders are balanced by bytes alone"
+        faults.note(Fault(got, expected, fix), ("scheduler",))
+    elif spec.scheduler == BALANCED and topology.n_dims > MAX_DIMS:
+        got, expected = f"got balanced for {topology.n_dims} dimensions", f"at most {MAX_DIMS}"
+        faults.note(Fault(got, f"expected {expected}", "remove it"), ("scheduler",))
+    if len(faults.faults) > n_known:
+        return None
+    if not pipelined:
+        model = Balanced() if spec.scheduler == BALANCED else Ideal()
+        keys = {
+            "chunks": spec.chunks,
+            "fabric.latency_ns": spec.fabric.latency_ns,
+            "algorithms": spec.algorithms,
+        }
+        return Fidelity(network, (model,), tuple(key for key in keys if keys[key] is not None))
+    # Without latency more chunks are always faster.
+    n_chunks = AUTO_CHUNKS if any(latency_s) else AUTO_CHUNKS[-1:]
+    if spec.chunks not in (None, AUTO):
+        n_chunks = (int(spec.chunks),)
+    return Fidelity(network, tuple(map(Pipelined, n_chunks)))
+
+
+def _schedule_words(network: Network) -> tuple[str, ...]:
+    """The schedules, where they are a question: of stacks, or where a plan asks for others."""
+    if network.schedules == Schedules() and not network.topology.stacks:
+        return ()
+    kinds = (CollectiveKind.ALL_REDUCE, CollectiveKind.ALL_TO_ALL)
+    return tuple(f"{kind} {network.schedule(kind)}" for kind in kinds)
+
+
+def _schedules(spec: CommonSpec, network: Network, faults: FaultCollector) -> Schedules:
+    """The schedules of a plan; what cannot be combined with them is noted."""
+    given = spec.schedules
+    direct = Schedule(given.all_to_all) if given.all_to_all else None
+    chosen = Schedules(Schedule(given.all_reduce), direct)
+    for fault, key in _schedule_faults(spec, replace(network, schedules=chosen)):
+        faults.note(fault, key)
+    return chosen
+
+
+def _schedule_faults(spec: CommonSpec, network: Network) -> Iterator[tuple[Fault, Key]]:
+    """What does not go together with a stack, or with a schedule."""
+    chosen, topology = network.schedules, network.topology
+    is_ring = chosen.all_reduce is Schedule.RING
+    if spec.fidelity == PIPELINED and topology.stacks:
+        got = f"got pipelined for the stack {topology}"
+        expected = "expected dimensions that serve chunks on networks of their own"
+        fix = "write fidelity: ideal, or take the brackets away"
+        yield Fault(got, expected, fix), ("fidelity",)
+    elif spec.fidelity == PIPELINED and chosen != Schedules():
+        got, fix = "got schedules with fidelity: pipelined", "remove them"
+        expected = "expected none: chunks go through one dimension after the other"
+        yield Fault(got, expected, fix), ("schedules",)
+    if spec.scheduler == BALANCED and is_ring:
+        got, fix = "got a ring with scheduler: balanced", "remove one of them"
+        yield Fault(got, "expected dimensions in an order", fix), ("schedules", "all_reduce")
+    if spec.scheduler == BALANCED and any(
+        one.start in network.in_network for one in topology.stacks
+    ):
+        got, fix = "got balanced with in-network reduction in a stack", "remove one of them"
+        yield Fault(got, "expected tiers in an order", fix), ("scheduler",)
+    if is_ring and network.in_network:
+        got, fix = "got a ring with in_network_reduction", "remove one of them"
+        expected = "expected sums in switches or in NPUs"
+        yield Fault(got, expected, fix), ("schedules", "all_reduce")
+    if chosen.all_to_all is Schedule.DIRECT and not topology.stacks:
+        got = f"got direct all-to-alls on {topology}"
+        expected = (
+            "expected a stack: separate networks have no direct way from any NPU to any other"
+        )
+        fix = "write all_to_all: hierarchical, or brackets around the tiers of one network"
+        yield Fault(got, expected, fix), ("schedules", "all_to_all")
+
+
+_LISTS = {
+    "latency_ns": ("latencies", "write one number for all, or a list"),
+    "algorithms": ("algorithms", "write default where the usual one is meant"),
+}
+
+
+def _check_length(
+    values: Sequence[object], topology: Topology, faults: FaultCollector, key: Key
+) -> bool:
+    """Whether there is one value for each dimension; else a fault is noted."""
+    if len(values) != topology.n_dims:
+        what, fix = _LISTS[str(key[-1])]
+        expected = f"expected {topology.n_dims}, one for each dimension of {topology}"
+        faults.note(Fault(f"got {len(values)} {what}", expected, fix), key)
+    return len(values) == topology.n_dims
+
+
+def _algorithms(
+    spec: CommonSpec, topology: Topology, faults: FaultCollector
+) -> tuple[Algorithm | None, ...]:
+    chosen: list[Algorithm | None] = [None] * topology.n_dims
+    names = spec.algorithms
+    if names is None or not _check_length(names, topology, faults, ("algorithms",)):
+        return tuple(chosen)
+    for i, (name, dimension) in enumerate(zip(names, topology.dimensions, strict=True)):
+        key = ("algorithms", i)
+        found = None if name == "default" else faults.attempt(key, algorithm_named, name)
+        # Powers of two are a matter of the groups, seen later: 2 is always one.
+        fault = found and algorithm_fault(CollectiveKind.ALL_REDUCE, dimension, 2, found)
+        if fault:
+            faults.note(fault, key)
+        chosen[i] = found
+    return tuple(chosen)
+
+
+def _in_network(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> frozenset[int]:
+    """The switches that reduce, each by its label or its tier."""
+    labels, tiers = topology.labels, topology.tiers
+    chosen: set[int] = set()
+    for position, name in enumerate(spec.in_network_reduction):
+        names = labels if name in labels else tiers
+        dims = [i for i, own in enumerate(names) if own == name]
+        fault = None
+        if not dims:
+            near = closest(name, dict.fromkeys((*labels, *tiers)))
+            fault = Fault(f"got {name!r}", "expected a dimension or its tier", near)
+        elif len(dims) > 1:
+            got = f"got {name!r}, the tier of {len(dims)} dimensions"
+            fault = Fault(got, "expected one", f"write {' or '.join(labels[i] for i in dims)}")
+        elif not topology.dimensions[dims[0]].block.is_switched:
+            got = f"got {name}, which is {topology.dimensions[dims[0]]}"
+            fault = Fault(got, "expected a switch", "only switches reduce")
+        elif dims[0] in chosen:
+            fault = Fault(f"got {labels[dims[0]]} twice", "expected it once")
+        if fault is not None:
+            faults.note(fault, ("in_network_reduction", position))
+        chosen |= set(dims)
+    for stack in topology.stacks:
+        missing = [labels[i] for i in stack if i not in chosen]
+        if 0 < len(missing) < len(stack):
+            named = ", ".join(labels[i] for i in stack if i in chosen)
+            expected = "expected all tiers of a stack: one tree of switches spans them"
+            fault = Fault(f"got {named} alone", expected, f"add {', '.join(missing)}")
+            faults.note(fault, ("in_network_reduction",))
+    return frozenset(chosen)
