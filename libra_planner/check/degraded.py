@@ -308,6 +308,9 @@ _KEYS = {
     "failure_seed": "failed_links",
     "port_speed_Bps": "port_speed",
     "n_parallel": "parallel_links",
+    "switch_port_Bps": "port",
+    "uplink_Bps": "port_up",
+    "n_reserved": "reserve",
 }
 """Keys of a plan for settings of other names; others lose ``n_``."""
 

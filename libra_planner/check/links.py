@@ -569,6 +569,6 @@ def _routed_list(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str
 
 
 def _names(phase: LinkPhase, flows: Flows) -> FlowNames:
-    npu_of_port, n_nics = phase.built.npu_of_port, phase.built.n_nics
+    npu_of_port, n_nics = phase.built.npu_of_port, phase.built.n_ports
     n_pairs = -(-phase.settings.n_queue_pairs // n_nics) * n_nics
     return FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)

@@ -208,7 +208,7 @@ class LinkPhase(traffic.Members):
         """
         fabric = self.unit_fabric
         counts = tuple(getattr(fabric, one.name) for one in fields(fabric) if one.compare)
-        links = self.built.settings, self.built.n_nics, counts, fabric.failed.tobytes()
+        links = self.built.settings, self.built.n_ports, counts, fabric.failed.tobytes()
         place = None if self.npu_at is None else sha256(self.npu_at.tobytes()).digest()
         return (self.topology, self.dim, self.group, self.algorithm, *links, self.settings, place)
 
@@ -225,7 +225,7 @@ class LinkPhase(traffic.Members):
     @property
     def n_flows(self) -> int:
         """Flows of all rounds."""
-        size, n_nics = self.size, self.built.n_nics
+        size, n_nics = self.size, self.built.n_ports
         if self.algorithm is None:
             return self.topology.n_npus // size * n_nics
         n_rounds = {Algorithm.RING: 1, Algorithm.HALVING_DOUBLING: size.bit_length() - 1}
@@ -256,7 +256,7 @@ class LinkPhase(traffic.Members):
 
         An NPU sends as many bytes as it has NICs, which is a second's worth of ``unit_fabric``.
         """
-        npu_at, size_bytes = self._positions(seed), float(self.built.n_nics)
+        npu_at, size_bytes = self._positions(seed), float(self.built.n_ports)
         for sent in traffic.rounds(self, self.algorithm or Algorithm.RING):
             flows = traffic.message_flows(
                 self.built, self, sent, npu_at=npu_at, settings=self.settings, size_bytes=size_bytes
@@ -307,7 +307,7 @@ class LinkPhase(traffic.Members):
 
     def _trees(self, policy: Policy, seed: int) -> RoundReport:
         """Trees of all groups at once, one per NIC."""
-        n_nics, fabric = self.built.n_nics, self.unit_fabric
+        n_nics, fabric = self.built.n_ports, self.unit_fabric
         host = self.built.port_of_npu[self._positions(seed)].ravel()
         group = (self.instance[:, None] * n_nics + np.arange(n_nics)).ravel()
         trees = even = reduction_trees(fabric, host, group)

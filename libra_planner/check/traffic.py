@@ -222,10 +222,10 @@ def message_flows(
     >>> flows.src, flows.dst, flows.size_bytes
     (array([0, 0, 1, 1]), array([1, 1, 0, 0]), array([4., 4., 4., 4.]))
     """
-    n_pairs = -(-settings.n_queue_pairs // built.n_nics) * built.n_nics
+    n_pairs = -(-settings.n_queue_pairs // built.n_ports) * built.n_ports
     pair = np.tile(np.arange(n_pairs), len(sent.src))
     src, dst = npu_at[np.repeat(sent.src, n_pairs)], npu_at[np.repeat(sent.dst, n_pairs)]
-    nic = pair % built.n_nics
+    nic = pair % built.n_ports
     per_address = settings.npus_per_address
     # Which of the NPUs behind the two addresses talk: each connection has its own queue pairs.
     connection = src % per_address * per_address + dst % per_address
@@ -233,8 +233,8 @@ def message_flows(
         src=built.port_of_npu[src, nic],
         dst=built.port_of_npu[dst, nic],
         size_bytes=np.full(len(src), size_bytes * sent.share / n_pairs),
-        src_address=src // per_address * built.n_nics + nic,
-        dst_address=dst // per_address * built.n_nics + nic,
+        src_address=src // per_address * built.n_ports + nic,
+        dst_address=dst // per_address * built.n_ports + nic,
         collective=np.repeat(members.instance[sent.src], n_pairs),
         pair=pair + n_pairs * connection,
     )

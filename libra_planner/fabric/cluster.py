@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.parts import HOST_LEAF, LEAF_SPINE, SPINE_CORE
-from libra_planner.fabric.sizing import Shape, plane_shape
+from libra_planner.fabric.parts import (
+    HOST_LEAF,
+    LEAF_SPINE,
+    SPINE_CORE,
+    links_per_host_cable,
+)
+from libra_planner.fabric.sizing import Shape, plane_settings, plane_shape
 from libra_planner.fabric.topology import RAIL_OPTIMIZED, TOP_OF_RACK, SwitchSettings
-from libra_planner.units import format_line_rate
 
 RAIL_ONLY = "rail_only"
 WIRINGS = (RAIL_OPTIMIZED, RAIL_ONLY, TOP_OF_RACK)
@@ -21,8 +24,6 @@ NICs of its hosts."""
 
 MOST_TAPER = 1000
 """Beyond it a taper is a slip of the keyboard."""
-
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -87,18 +88,17 @@ class ClusterOrder:
     @property
     def settings(self) -> SwitchSettings:
         """How the switches of one plane are joined."""
-        nic, port = self.nic_Bps / self.n_planes, self.speed_Bps
-        return SwitchSettings(
+        asked = SwitchSettings(
             switch_radix=self.switch_radix,
-            port_speed_Bps=min(nic, port),
-            n_nics=max(1, _whole(nic, port, "nic", "port") if nic > port else 1),
             oversubscription=self.tapers[0],
             core_oversubscription=self.tapers[1] if len(self.tapers) > 1 else 1.0,
-            n_hosts_per_port=_whole(port, nic, "port", "NIC") if nic < port else 1,
-            n_ports_per_uplink=_whole(self.uplink_Bps or port, port, "uplink", "port"),
             most_hosts_per_leaf=self.most_hosts_per_leaf,
             wiring=self.wiring,
+            n_planes=self.n_planes,
+            switch_port_Bps=self.port_Bps,
+            uplink_Bps=self.uplink_Bps,
         )
+        return plane_settings(asked, self.nic_Bps)
 
     @property
     def n_networks(self) -> int:
@@ -115,16 +115,6 @@ class ClusterOrder:
         """Hosts that the leaves have room for: those asked for, and free ones for managers."""
         managers = -(-self.n_management_links // self.n_links_per_host)
         return self.n_hosts + max(self.n_reserved_hosts, managers)
-
-
-def _whole(speed_Bps: float, unit_Bps: float, name: str, unit_name: str) -> int:
-    """How many of a unit make a speed."""
-    n = round(speed_Bps / unit_Bps)
-    if n < 1 or abs(n * unit_Bps - speed_Bps) > _ROUNDING * speed_Bps:
-        got = f"got {format_line_rate(speed_Bps)}"
-        expected = f"expected a multiple of the {unit_name}'s {format_line_rate(unit_Bps)}"
-        raise SpecError(Fault(got, expected, path=name))
-    return n
 
 
 @dataclass(frozen=True)
@@ -163,7 +153,7 @@ class ClusterNetwork:
     def cables(self) -> dict[str, int]:
         """Cables: links of one NIC to two planes share one where a port of a switch serves both."""
         order = self.order
-        shared = gcd(order.n_planes, order.settings.n_hosts_per_port)
+        shared = links_per_host_cable(order.settings)
         of_hosts = order.n_hosts * order.n_links_per_host // shared
         return self.links | {HOST_LEAF: of_hosts + order.n_management_links}
 

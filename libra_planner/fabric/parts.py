@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from math import gcd
 
 import numpy as np
 
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension
-from libra_planner.fabric.topology import TOP_OF_RACK
+from libra_planner.fabric.sizing import plane_settings
+from libra_planner.fabric.topology import TOP_OF_RACK, SwitchSettings
 
 NPU_NPU, HOST_LEAF, LEAF_SPINE, SPINE_CORE = "npu-npu", "host-leaf", "leaf-spine", "spine-core"
 NPU_SWITCH = "npu-switch"
@@ -58,7 +60,7 @@ class DimensionParts:
     Parameters
     ----------
     label, tier : such as dim2 and pod.
-    n_nics : host ports of all NPUs; 0 for direct links and scale-up switches.
+    n_nics : of all NPUs; 0 for direct links, scale-up switches, and further tiers of a stack.
     switches, cables : from the NPUs up.
     """
 
@@ -113,6 +115,9 @@ class DesignParts:
 def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> DesignParts:
     """Switches, ports, cables and optics of a design.
 
+    A stack is one network (C13): its innermost tier has the NICs, leaves and cables to them, every
+    further tier its switches and the cables below.
+
     Parameters
     ----------
     design : realised, so that every count is whole.
@@ -128,7 +133,17 @@ def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> Design
     >>> parts.total("n_switches"), parts.total("n_cables"), parts.total("n_optics")
     (4, 128, 0)
     """
-    return DesignParts(tuple(_dimension_parts(one, copper) for one in design.dimensions))
+    own = [_dimension_parts(one, copper) for one in design.dimensions]
+    for dim in (dim for tiers in design.topology.stacks for dim in tiers):
+        own[dim] = _tier_parts(own[dim], design.dimensions[dim].place)
+    return DesignParts(tuple(own))
+
+
+def _tier_parts(parts: DimensionParts, place: int) -> DimensionParts:
+    """What a tier adds to the network of a stack: its switches, and the cables below them."""
+    n_nics = 0 if place else parts.n_nics
+    tier = slice(place, place + 1)
+    return replace(parts, n_nics=n_nics, switches=parts.switches[tier], cables=parts.cables[tier])
 
 
 def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> DimensionParts:
@@ -138,19 +153,29 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
         return DimensionParts(built.label, built.tier, cables=(cables,))
     if fabric is None or built.settings is None:
         return DimensionParts(built.label, built.tier)
-    n_nics = int(built.port_of_npu.size)
+    n_ports = int(built.port_of_npu.size)
     if built.settings.one_switch:
         # One switch for each group, reached from the NPUs' own ports without optics (C14).
-        switch = SwitchParts("switch", fabric.total_leaves, n_nics, 0)
-        cables = CableParts(NPU_SWITCH, n_nics, fabric.host_Bps, 0)
+        switch = SwitchParts("switch", fabric.total_leaves, n_ports, 0)
+        cables = CableParts(NPU_SWITCH, n_ports, fabric.host_Bps, 0)
         return DimensionParts(built.label, built.tier, 0, (switch,), (cables,))
     no_optics = {built.label, built.tier} & set(copper)
     kinds = (HOST_LEAF, LEAF_SPINE, SPINE_CORE) if no_optics else copper
-    cabled = cable_parts(fabric, n_nics, kinds)
+    settings = plane_settings(built.settings, built.nic_Bps)
+    cabled = cable_parts(fabric, n_ports, kinds, n_shared=links_per_host_cable(settings))
     if leaves_in_racks(built):
         cabled = (replace(cabled[0], n_optics=0, in_rack=True), *cabled[1:])
-    switches = switch_parts(fabric, built.settings.switch_radix, n_nics)
+    n_nics, switches = n_ports // built.ports_per_nic, switch_parts(fabric, settings, n_ports)
     return DimensionParts(built.label, built.tier, n_nics, switches, cabled)
+
+
+def links_per_host_cable(settings: SwitchSettings) -> int:
+    """Links of a NIC to several planes that share a cable: a port of a switch serves as many.
+
+    >>> links_per_host_cable(SwitchSettings(n_planes=2, n_hosts_per_port=2))
+    2
+    """
+    return gcd(settings.n_planes, settings.n_hosts_per_port)
 
 
 def leaves_in_racks(built: RealizedDimension) -> bool:
@@ -179,24 +204,32 @@ def leaves_in_racks(built: RealizedDimension) -> bool:
     return pairs.size == np.unique(leaf).size
 
 
-def switch_parts(fabric: Clos, switch_radix: int, n_hosts: int) -> tuple[SwitchParts, ...]:
+def switch_parts(fabric: Clos, settings: SwitchSettings, n_hosts: int) -> tuple[SwitchParts, ...]:
     """Switches and their ports, from the leaves up; ``n_hosts`` host ports have a cable.
 
-    >>> switch_parts(Clos(4, 4, 2, 1e9, 1e9, n_parallel=2), 8, 15)[0]
+    >>> switch_parts(Clos(4, 4, 2, 1e9, 1e9, n_parallel=2), SwitchSettings(8), 15)[0]
     SwitchParts(tier='leaf', n_switches=4, n_ports_used=31, n_ports_free=1)
     """
-    cables = [n_hosts, *_cables_between(fabric)]
+    n_leaves, per_port = fabric.total_leaves, settings.n_hosts_per_port
+    least, n_more = divmod(n_hosts, n_leaves)
+    down = n_more * -(-(least + 1) // per_port) + (n_leaves - n_more) * -(-least // per_port)
+    ports = [down, *(n * settings.n_ports_per_uplink for n in _cables_between(fabric))]
     parts = []
     for i, (tier, n_switches) in enumerate(fabric.n_switches.items()):
-        used = sum(cables[i : i + 2])
-        parts.append(SwitchParts(tier, n_switches, used, n_switches * switch_radix - used))
+        used = sum(ports[i : i + 2])
+        parts.append(SwitchParts(tier, n_switches, used, n_switches * settings.switch_radix - used))
     return tuple(parts)
 
 
-def cable_parts(fabric: Clos, n_hosts: int, copper: Collection[str] = ()) -> tuple[CableParts, ...]:
-    """Cables by what they join, from the hosts up; ``n_hosts`` host ports have a cable."""
-    counts = [n_hosts, *_cables_between(fabric)]
-    speeds = (fabric.host_Bps, fabric.uplink_Bps, fabric.core_Bps)
+def cable_parts(
+    fabric: Clos, n_hosts: int, copper: Collection[str] = (), *, n_shared: int = 1
+) -> tuple[CableParts, ...]:
+    """Cables by what they join, from the hosts up; ``n_hosts`` host ports have a link.
+
+    ``n_shared`` links to hosts share a cable.
+    """
+    counts = [n_hosts // n_shared, *_cables_between(fabric)]
+    speeds = (fabric.host_Bps * n_shared, fabric.uplink_Bps, fabric.core_Bps)
     return tuple(
         CableParts(joins, n_cables, speed_Bps, 0 if joins in copper else 2 * n_cables)
         for joins, n_cables, speed_Bps in zip(

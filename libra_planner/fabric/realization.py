@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,10 +11,9 @@ import numpy as np
 
 from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import DirectBlock
-from libra_planner.fabric.clos import Array, Clos, Indices, Layer, fail
-from libra_planner.fabric.sizing import Shape, ceil_ratio, plane_shape
+from libra_planner.fabric.clos import Array, Clos, Indices, Layer
+from libra_planner.fabric.networks import check_size, group_of_npu, stack_fabric, switch_fabric
 from libra_planner.fabric.topology import (
-    RAIL,
     RAIL_OPTIMIZED,
     Realization,
     SwitchSettings,
@@ -22,7 +21,6 @@ from libra_planner.fabric.topology import (
     default_realization,
     parse_topology,
 )
-from libra_planner.units import gigabytes_per_s
 
 
 @dataclass(frozen=True)
@@ -117,10 +115,6 @@ class Direct:
         return f"NPU {source} -> NPU {target}"
 
 
-MAX_LINKS = 100_000_000
-"""Most directed links of a dimension that are listed one by one."""
-
-
 @dataclass(frozen=True)
 class RealizedDimension:
     """One dimension built from whole links.
@@ -134,6 +128,8 @@ class RealizedDimension:
     port_of_npu : host ports of each NPU, shape (n_npus, n_nics); an NPU's number itself
         where the links are direct.
     settings : of a switch.
+    ports_per_nic : host ports of each NIC, one in every plane.
+    place : among the tiers of a stack, from 0; they have the same links and ports (C13).
     """
 
     label: str
@@ -143,11 +139,25 @@ class RealizedDimension:
     fabric: Clos | Direct | None
     port_of_npu: Indices
     settings: SwitchSettings | None = None
+    ports_per_nic: int = 1
+    place: int = 0
+
+    @property
+    def n_ports(self) -> int:
+        """Host ports per NPU."""
+        return int(self.port_of_npu.shape[1])
 
     @property
     def n_nics(self) -> int:
-        """Host ports per NPU."""
-        return int(self.port_of_npu.shape[1])
+        """NICs per NPU."""
+        return self.n_ports // self.ports_per_nic
+
+    @property
+    def nic_Bps(self) -> float:
+        """Bandwidth of one NIC over all its ports; of a direct link's NPU all of it."""
+        fabric = self.fabric
+        port_Bps = fabric.host_Bps if isinstance(fabric, Clos) else self.bandwidth_Bps
+        return port_Bps * self.ports_per_nic
 
     @property
     def is_network(self) -> bool:
@@ -170,15 +180,16 @@ class RealizedDimension:
 
     @property
     def oversubscription(self) -> float | None:
-        """Host bandwidth of a full leaf over that of its uplinks; ``None`` without spines.
+        """Bandwidth down over that up: of a full leaf; of a spine in a stack's second tier.
 
-        As built: leaves hold whole hosts, and failed links count.
+        ``None`` where nothing is above. As built: leaves hold whole hosts, and failed links count.
         """
         fabric = self.fabric
-        if not self.is_network or not isinstance(fabric, Clos) or not fabric.n_spines:
+        if not self.is_network or not isinstance(fabric, Clos):
             return None
-        uplinks_Bps = fabric.n_uplinks * fabric.uplink_Bps
-        return fabric.hosts_per_leaf * fabric.host_Bps / uplinks_Bps
+        down_Bps = (fabric.hosts_per_leaf * fabric.host_Bps, fabric.n_leaves * fabric.n_parallel, 0)
+        up_Bps = (fabric.n_uplinks * fabric.uplink_Bps, fabric.n_core_links, 0)
+        return down_Bps[self.place] / up_Bps[self.place] if up_Bps[self.place] else None
 
     @property
     def npu_of_port(self) -> Indices:
@@ -204,6 +215,11 @@ class RealizedDesign:
     topology: Topology
     realization: Realization
     dimensions: tuple[RealizedDimension, ...]
+
+    @property
+    def networks(self) -> tuple[RealizedDimension, ...]:
+        """Dimensions with links of their own: of a stack, the innermost stands for all tiers."""
+        return tuple(one for one in self.dimensions if not one.place)
 
     @property
     def bandwidth_Bps(self) -> Array:
@@ -237,15 +253,18 @@ def realize(
     >>> design.dimensions[1].fabric.n_switches, design.dimensions[1].port_of_npu.shape
     ({'leaf': 4}, (128, 1))
     """
-    if topology.stacks:  # Until links know them.
-        got, expected = f"got the stack {topology}", "expected dimensions of their own"
-        fix = "links, bills and checks of stacks are not built yet"
-        raise SpecError(Fault(got, expected, fix, "fabric.topology"))
     chosen = realization or default_realization(topology)
-    built, faults = [], []
-    for dim, asked_Bps in enumerate(np.asarray(bandwidth_Bps, dtype=np.float64)):
+    asked_Bps = np.asarray(bandwidth_Bps, dtype=np.float64)
+    stacks = {tiers.start: tiers for tiers in topology.stacks}
+    built: list[RealizedDimension] = []
+    faults: list[Fault] = []
+    for dim in sorted(set(topology.ports)):
         try:
-            built.append(_dimension(topology, dim, float(asked_Bps), chosen.switches[dim]))
+            _check_bandwidth(topology, asked_Bps, stacks.get(dim, range(dim, dim + 1)))
+            if dim in stacks:
+                built += _stack(topology, stacks[dim], asked_Bps, chosen.switches[dim])
+            else:
+                built.append(_dimension(topology, dim, float(asked_Bps[dim]), chosen.switches[dim]))
         except SpecError as error:
             faults += [_of_dimension(fault, topology, dim) for fault in error.faults]
     refuse(faults)
@@ -257,14 +276,25 @@ def _of_dimension(fault: Fault, topology: Topology, dim: int) -> Fault:
     return replace(fault, path=path, subject=(dim, fault.path))
 
 
+def _check_bandwidth(topology: Topology, asked_Bps: Array, tiers: range) -> None:
+    for dim in tiers:
+        if not (math.isfinite(asked_Bps[dim]) and asked_Bps[dim] >= 0):
+            got = f"got {asked_Bps[dim]:g} byte/s"
+            raise SpecError(Fault(got, "expected a bandwidth of 0 or more"))
+    used = [dim for dim in tiers if asked_Bps[dim] > 0]
+    missing = [dim for dim in tiers if used and dim < used[-1] and not asked_Bps[dim]]
+    if missing:
+        names = topology.labels[missing[0]], topology.labels[used[-1]]
+        got = f"got 0 GB/s in {names[0]} and more in {names[1]}, which is reached through it"
+        raise SpecError(Fault(got, "expected bandwidth in every tier on the way"))
+
+
 def _dimension(
     topology: Topology, dim: int, asked_Bps: float, settings: SwitchSettings | None
 ) -> RealizedDimension:
     label, tier = topology.labels[dim], topology.tiers[dim]
     n_npus = topology.n_npus
-    if not (math.isfinite(asked_Bps) and asked_Bps >= 0):
-        raise SpecError(Fault(f"got {asked_Bps:g} byte/s", "expected a bandwidth of 0 or more"))
-    _check_size(n_npus * max(2, topology.dimensions[dim].n_links_per_npu))
+    check_size(n_npus * max(2, topology.dimensions[dim].n_links_per_npu))
     everyone = np.arange(n_npus)[:, None]
     if asked_Bps == 0:
         return RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings)
@@ -274,107 +304,34 @@ def _dimension(
             raise SpecError(Fault("got no settings", f"expected those of a {block.about}"))
         direct = Direct(block, topology.sizes[dim], n_npus, n_inner, asked_Bps)
         return RealizedDimension(label, tier, asked_Bps, asked_Bps, direct, everyone)
-    clos, port_of_npu = switch_fabric(topology, dim, asked_Bps, settings)
-    realised_Bps = port_of_npu.shape[1] * clos.host_Bps
-    return RealizedDimension(label, tier, asked_Bps, realised_Bps, clos, port_of_npu, settings)
-
-
-def _check_size(n_links: int) -> None:
-    if n_links > MAX_LINKS:
-        fix = "check a smaller cluster"
-        raise SpecError(Fault(f"got {n_links:,} links", f"expected at most {MAX_LINKS:,}", fix))
-
-
-def nics(bandwidth_Bps: float, settings: SwitchSettings) -> tuple[int, float]:
-    """NICs of an NPU and the speed of each, which realise at least the bandwidth.
-
-    Raises
-    ------
-    SpecError
-        For fewer NICs than the bandwidth needs.
-
-    Examples
-    --------
-    >>> nics(120e9, SwitchSettings(port_speed_Bps=50e9)), nics(120e9, SwitchSettings(n_nics=2))
-    ((3, 50000000000.0), (2, 60000000000.0))
-    """
-    speed_Bps = settings.port_speed_Bps
-    if speed_Bps is None:
-        n_nics = settings.n_nics or 1
-        return n_nics, bandwidth_Bps / n_nics
-    needed = ceil_ratio(bandwidth_Bps, speed_Bps)
-    if settings.n_nics is not None and settings.n_nics < needed:
-        got = f"got {settings.n_nics} NICs of {gigabytes_per_s(speed_Bps):g} GB/s"
-        expected = f"expected {needed} for {gigabytes_per_s(bandwidth_Bps):.6g} GB/s per NPU"
-        fix = f"write nics: auto, or bound the dimension to {settings.n_nics} NICs in constraints"
-        raise SpecError(Fault(got, expected, fix, "nics"))
-    return settings.n_nics or needed, speed_Bps
-
-
-def switch_fabric(
-    topology: Topology, dim: int, bandwidth_Bps: float, settings: SwitchSettings
-) -> tuple[Clos, Indices]:
-    """The network of a switch dimension and the host ports of each NPU, (n_npus, n_nics).
-
-    Where the NPUs do not fill all leaves, every leaf has as many as any other, or one
-    fewer; the ports left over are links of the fabric that nothing is plugged into.
-
-    Raises
-    ------
-    SpecError
-        As :func:`realize`.
-    """
-    n_nics, speed_Bps = nics(bandwidth_Bps, settings)
-    n_inner, n_npus = math.prod(topology.sizes[:dim]), topology.n_npus
-    _check_size(2 * n_npus * n_nics)
-    n_planes = n_npus // topology.sizes[dim] if settings.wiring == RAIL else 1
-    n_rails = n_inner if settings.wiring == RAIL_OPTIMIZED else 1
-    hosts_per_rail = n_npus * n_nics // (n_planes * n_rails)
-    shape = plane_shape(settings, hosts_per_rail, n_rails)
-    npu = np.arange(n_npus)
-    rail, place, plane = np.zeros_like(npu), npu, np.zeros_like(npu)
-    if settings.wiring == RAIL:
-        plane, place = group_of_npu(topology, dim), npu // n_inner % topology.sizes[dim]
-    elif settings.wiring == RAIL_OPTIMIZED:
-        place, rail = npu // n_inner, npu % n_inner
-    if shape.n_rails == 1 and n_rails > 1:  # One switch holds all rails.
-        place, rail = rail * (n_npus // n_inner) + place, np.zeros_like(rail)
-        hosts_per_rail *= n_rails
-    host = place[:, None] * n_nics + np.arange(n_nics)
-    port = _port(shape, hosts_per_rail, rail[:, None], host)
-    per_plane = shape.hosts_per_leaf * shape.n_leaves * shape.n_pods
-    counts = {name: n for name, n in vars(shape).items() if name != "n_rails"}
-    clos = Clos(
-        **counts, host_Bps=speed_Bps, uplink_Bps=speed_Bps, core_Bps=speed_Bps, n_planes=n_planes
+    found = switch_fabric(topology, dim, asked_Bps, settings)
+    (realised_Bps,), links = found.bandwidth_Bps, (found.clos, found.port_of_npu)
+    return RealizedDimension(
+        label, tier, asked_Bps, realised_Bps, *links, settings, found.ports_per_nic
     )
-    _check_size(clos.n_links)
-    n_links, n_spines = settings.n_failed_links, settings.n_failed_spines
-    if n_links or n_spines:
-        clos = fail(clos, n_links=n_links, n_spines=n_spines, seed=settings.failure_seed + dim)
-    return clos, plane[:, None] * per_plane + port
 
 
-def group_of_npu(topology: Topology, dim: int) -> Indices:
-    """Which group of a dimension each NPU is in, shape (n_npus,).
-
-    >>> from libra_planner.fabric.topology import parse_topology
-    >>> group_of_npu(parse_topology("RI(2)_SW(3)"), 1)
-    array([0, 1, 0, 1, 0, 1])
-    """
-    npu = np.arange(topology.n_npus)
-    n_inner, size = math.prod(topology.sizes[:dim]), topology.sizes[dim]
-    return npu // (n_inner * size) * n_inner + npu % n_inner
-
-
-def _port(shape: Shape, hosts_per_rail: int, rail: Indices, host: Indices) -> Indices:
-    """Host port in its plane of each rail's hosts, spread evenly over the rail's leaves.
-
-    Leaves alternate between the rails, so that a pod holds leaves of all of them.
-    """
-    n_leaves = shape.leaves_per_rail
-    leaf = host * n_leaves // hosts_per_rail
-    first = -(-leaf * hosts_per_rail // n_leaves)
-    return (leaf * shape.n_rails + rail) * shape.hosts_per_leaf + host - first
+def _stack(
+    topology: Topology, tiers: range, asked_Bps: Array, settings: SwitchSettings | None
+) -> Iterator[RealizedDimension]:
+    """The tiers of one network, which share its links and ports (C13)."""
+    check_size(2 * topology.n_npus)
+    used = [dim for dim in tiers if asked_Bps[dim] > 0]
+    found = None
+    if used and settings is not None:
+        joined = range(tiers.start, used[-1] + 1)
+        own_Bps = asked_Bps[joined.start : joined.stop]
+        found = stack_fabric(topology, joined, own_Bps, settings)
+    for place, dim in enumerate(tiers):
+        label, tier, own = topology.labels[dim], topology.tiers[dim], float(asked_Bps[dim])
+        if found is None or not own:
+            everyone = np.arange(topology.n_npus)[:, None]
+            yield RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings, place=place)
+            continue
+        realised_Bps, links = found.bandwidth_Bps[place], (found.clos, found.port_of_npu)
+        yield RealizedDimension(
+            label, tier, own, realised_Bps, *links, settings, found.ports_per_nic, place
+        )
 
 
 LEAF, POD = "leaf", "pod"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.topology import SwitchSettings
+from libra_planner.fabric.topology import TOP_OF_RACK, SwitchSettings
+from libra_planner.units import format_line_rate
 
 _ROUNDING = 1e-9
 """Relative excess that is rounding of a division, not a reason for one more link."""
@@ -213,21 +214,44 @@ def _three_tiers(
 
 
 def _pods(
-    settings: SwitchSettings, hosts: int, n_rails: int, pods: tuple[int, int]
+    settings: SwitchSettings,
+    hosts: int,
+    n_rails: int,
+    pods: tuple[int, int],
+    links: tuple[float, float] | None = None,
 ) -> Shape | None:
-    """The shape with so many pods of so many leaves of so many hosts, if the ports suffice."""
-    (n_pods, n_leaves), n_links = pods, settings.n_link_ports
-    n_ports = n_links if n_pods == 1 else _most_down(settings)
-    n_up = int(_n_uplinks(settings, np.array(hosts)))
+    """The fewest switches with so many pods of so many leaves, if the ports suffice.
+
+    ``links`` are those that a leaf and a pod need up; by default as the tapers say.
+    """
+    (n_pods, n_leaves), given = pods, settings.n_parallel
+    of_leaf = links[0] if links else float(_n_uplinks(settings, np.array(hosts)))
+    n_up = -(-ceil_ratio(of_leaf, 1) // (given or 1)) * (given or 1)
+    n_free = _n_free(settings, hosts)
+    best: Shape | None = None
+    # Fewer parallel links are more spines, each with fewer links up to cores.
+    for most in [given] if given else range(settings.n_link_ports // n_leaves, 0, -1):
+        n_spines = -(-n_up // most)
+        parallel = given or -(-n_up // n_spines)
+        if n_spines * parallel > n_free or n_leaves * parallel > settings.n_link_ports:
+            continue
+        shape = Shape(hosts, n_leaves, n_spines, parallel, n_rails=n_rails)
+        if n_pods == 1:
+            return shape
+        down = n_leaves * parallel
+        of_spine = links[1] / n_spines if links else down / settings.core_oversubscription
+        free = settings.n_link_ports - down
+        cores = spread(n_pods, ceil_ratio(of_spine, 1), n_free=free, n_ports=settings.n_link_ports)
+        if cores:
+            shape = replace(shape, n_pods=n_pods, n_cores=cores[0], core_parallel=cores[1])
+            best = min(filter(None, (best, shape)), key=lambda one: one.n_switches)
+    return best
+
+
+def _n_free(settings: SwitchSettings, hosts: int) -> int:
+    """Links up for which a leaf of so many hosts has ports."""
     free = settings.switch_radix - -(-hosts // settings.n_hosts_per_port)
-    n_free, parallel = free // settings.n_ports_per_uplink, settings.n_parallel
-    spines = spread(n_leaves, n_up, n_free=n_free, n_ports=n_ports, n_parallel=parallel)
-    if spines is None or n_pods == 1:
-        return spines and Shape(hosts, n_leaves, *spines, n_rails=n_rails)
-    down = n_leaves * spines[1]
-    n_up = ceil_ratio(down, settings.core_oversubscription)
-    cores = spread(n_pods, n_up, n_free=n_links - down, n_ports=n_links)
-    return cores and Shape(hosts, n_leaves, *spines, n_pods, *cores, n_rails=n_rails)
+    return max(0, free // settings.n_ports_per_uplink)
 
 
 def _given(settings: SwitchSettings, hosts_per_rail: int, n_rails: int) -> Shape:
@@ -270,3 +294,165 @@ def _check_ports(settings: SwitchSettings, what: str, n_ports: int) -> None:
         got = f"got {what}, {n_ports:,} ports"
         expected = f"expected at most the radix, {settings.switch_radix}"
         raise SpecError(Fault(got, expected, "change leaves, spines or parallel_links"))
+
+
+def plane_settings(settings: SwitchSettings, nic_Bps: float) -> SwitchSettings:
+    """How one plane is built for NICs of a speed.
+
+    ``port_speed_Bps`` is then the speed of a host port, ``n_nics`` the host ports that a NIC has
+    in a plane; several host ports may share a port of a switch (breakout), and a link between
+    switches may take several.
+
+    Raises
+    ------
+    SpecError
+        For speeds that are no multiples of one another.
+
+    Examples
+    --------
+    A NIC of 800 Gbit/s on two planes, two of its kind on every port of 800 Gbit/s:
+
+    >>> halves = SwitchSettings(n_planes=2, switch_port_Bps=100e9)
+    >>> found = plane_settings(halves, 100e9)
+    >>> found.port_speed_Bps, found.n_hosts_per_port, found.n_nics
+    (50000000000.0, 2, 1)
+    """
+    port_Bps = switch_port_Bps(settings, nic_Bps)
+    nic_Bps /= settings.n_planes
+    up_Bps = port_Bps if settings.uplink_Bps is None else settings.uplink_Bps
+    return replace(
+        settings,
+        port_speed_Bps=min(nic_Bps, port_Bps),
+        n_nics=max(1, _whole(nic_Bps, port_Bps, "nic", "port") if nic_Bps > port_Bps else 1),
+        n_hosts_per_port=_whole(port_Bps, nic_Bps, "port", "NIC") if nic_Bps < port_Bps else 1,
+        n_ports_per_uplink=_whole(up_Bps, port_Bps, "uplink", "port"),
+    )
+
+
+def switch_port_Bps(settings: SwitchSettings, nic_Bps: float) -> float:
+    """Speed of a switch's ports: by default that of a NIC in one plane.
+
+    >>> switch_port_Bps(SwitchSettings(n_planes=2), 100e9)
+    50000000000.0
+    """
+    own_Bps = settings.switch_port_Bps
+    return nic_Bps / settings.n_planes if own_Bps is None else own_Bps
+
+
+def _whole(speed_Bps: float, unit_Bps: float, name: str, unit_name: str) -> int:
+    """How many of a unit make a speed."""
+    n = round(speed_Bps / unit_Bps)
+    if n < 1 or abs(n * unit_Bps - speed_Bps) > _ROUNDING * speed_Bps:
+        got = f"got {format_line_rate(speed_Bps)}"
+        expected = f"expected a multiple of the {unit_name}'s {format_line_rate(unit_Bps)}"
+        raise SpecError(Fault(got, expected, path=name))
+    return n
+
+
+@dataclass(frozen=True)
+class TierOrder:
+    """What a network has to join where its tiers are given (C13).
+
+    Parameters
+    ----------
+    sizes : positions of a leaf, leaves of one rail in a pod, and pods: as many as tiers.
+    ports_per_position : host ports of a position on a leaf, such as of one NPU.
+    links : that a leaf, and a pod with all its rails, need up at least; not rounded.
+    n_rails : sets of leaves that every spine joins where its ports suffice.
+    n_free : positions of a leaf that stay free, beside those of ``sizes``.
+    """
+
+    sizes: tuple[int, ...]
+    ports_per_position: int
+    links: tuple[float, ...]
+    n_rails: int = 1
+    n_free: int = 0
+
+    @property
+    def hosts_per_leaf(self) -> int:
+        """Host ports of a leaf."""
+        return (self.sizes[0] + self.n_free) * self.ports_per_position
+
+
+def stack_shape(settings: SwitchSettings, order: TierOrder) -> Shape:
+    """The fewest switches of one network whose leaves, pods and links up are given.
+
+    Every leaf has as many links to each of its spines, every spine to each of its cores, so more
+    may be built than is needed. Under cores the spines of a pod serve one rail each where their
+    ports do not suffice for all of them; rails then meet at the cores.
+
+    Parameters
+    ----------
+    settings : as :func:`plane_settings` has them.
+    order : one to three tiers; leaves of a single one are joined by nothing.
+
+    Raises
+    ------
+    SpecError
+        For leaves or spines with more ports than the radix, with what fits.
+
+    Examples
+    --------
+    32 NPUs at 2:1 on every leaf, 8 leaves of each of 8 rails.
+
+    >>> found = stack_shape(SwitchSettings(), TierOrder((32, 8), 1, (16.0,), n_rails=8))
+    >>> found.n_leaves, found.n_spines, found.n_parallel
+    (64, 16, 1)
+    """
+    if _n_ports_of_leaf(settings, order, order.sizes[0]) > settings.switch_radix:
+        raise SpecError(_leaf_fault(settings, order))
+    if not order.links:
+        return Shape(order.hosts_per_leaf)
+    _, n_leaves, n_pods = (*order.sizes, 1)[:3]
+    hosts, n_rails, (of_leaf, of_pod) = order.hosts_per_leaf, order.n_rails, (*order.links, 0.0)[:2]
+    shape = _pods(settings, hosts, n_rails, (n_pods, n_leaves * n_rails), (of_leaf, of_pod))
+    if shape is None and n_pods > 1:
+        pods, links = (n_pods * n_rails, n_leaves), (of_leaf, of_pod / n_rails)
+        shape = _pods(settings, hosts, n_rails, pods, links)
+    if shape is None:
+        raise SpecError(_spine_fault(settings, order))
+    return shape
+
+
+def _n_ports_of_leaf(settings: SwitchSettings, order: TierOrder, n_positions: int) -> int:
+    """Ports of a leaf that so many positions, and their share of the links up, take."""
+    n_hosts = (n_positions + order.n_free) * order.ports_per_position
+    of_leaf = order.links[0] * n_positions / order.sizes[0] if order.links else 0.0
+    n_up = ceil_ratio(of_leaf, 1) if of_leaf else 0
+    bundle = settings.n_parallel or 1
+    n_ports = -(-n_up // bundle) * bundle * settings.n_ports_per_uplink
+    return n_ports - (-n_hosts // settings.n_hosts_per_port)
+
+
+def _leaf_fault(settings: SwitchSettings, order: TierOrder) -> Fault:
+    """Too many ports for a leaf, and the sizes that fit."""
+    n, radix = order.sizes[0], settings.switch_radix
+    n_hosts, n_up = order.hosts_per_leaf, ceil_ratio(order.links[0], 1) if order.links else 0
+    got = (
+        f"got a leaf of {n:,} positions with {n_hosts:,} links to NPUs and {n_up:,} up, "
+        f"{_n_ports_of_leaf(settings, order, n):,} ports"
+    )
+    fits = [k for k in range(1, n) if _n_ports_of_leaf(settings, order, k) <= radix]
+    if not fits:
+        fix = "raise switch_radix, or give each rail its own leaves: wiring: rail_optimized"
+        return Fault(got, f"expected at most the radix, {radix}; one position is too many", fix)
+    pairs = math.prod(order.sizes[:2])
+    best = max(k for k in fits if pairs % k == 0)
+    fix = f"write SW({best})_SW({pairs // best}) there, raise switch_radix or the taper"
+    if order.ports_per_position > 1 and order.n_rails == 1 and settings.wiring == TOP_OF_RACK:
+        fix += ", or give each rail its own leaves: wiring: rail_optimized"
+    return Fault(got, f"expected at most the radix, {radix}: {max(fits):,} positions fit", fix)
+
+
+def _spine_fault(settings: SwitchSettings, order: TierOrder) -> Fault:
+    """Too many leaves, or pods, for the ports of a switch above them."""
+    n_leaves, n_rails = order.sizes[1], order.n_rails
+    is_deep = len(order.sizes) > 2
+    rails = f" of {n_rails} rails" * (n_rails > 1)
+    pods = f" in each of {order.sizes[2]:,} pods" if is_deep else ""
+    got = f"got {n_leaves * n_rails:,} leaves{rails}{pods}"
+    joins = f"each with links to {settings.n_link_ports} leaves" + " and to cores" * is_deep
+    expected = f"expected leaves that spines can join, {joins}"
+    fixes = ["make this tier smaller and the next larger" if is_deep else "add a tier beyond it"]
+    fixes += ["give each rail a network of its own: wiring: rail_only"] * (n_rails > 1)
+    return Fault(got, expected, ", or ".join([*fixes, "raise switch_radix"]), "switch_radix")

@@ -270,6 +270,10 @@ class SwitchSettings:
     n_hosts_per_port : host ports that share one port of a leaf (breakout).
     n_ports_per_uplink : ports that one link between switches takes at either end.
     most_hosts_per_leaf : host ports of a leaf, where the room of a rack is the limit.
+    n_planes : networks over which every NIC spreads its bandwidth.
+    switch_port_Bps : speed of a switch's ports; ``None`` for that of a NIC in one plane.
+    uplink_Bps : of a link between switches; ``None`` for that of a switch's ports.
+    n_reserved : positions on the leaves that stay free of NPUs, such as for management.
     """
 
     switch_radix: int = 64
@@ -289,6 +293,10 @@ class SwitchSettings:
     n_hosts_per_port: int = 1
     n_ports_per_uplink: int = 1
     most_hosts_per_leaf: int | None = None
+    n_planes: int = 1
+    switch_port_Bps: float | None = None
+    uplink_Bps: float | None = None
+    n_reserved: int = 0
 
     @property
     def uplink_ratio(self) -> int:
@@ -303,6 +311,10 @@ class SwitchSettings:
 
 SCALE_UP = SwitchSettings(switch_radix=LARGEST_SCALE_UP, one_switch=True)
 """A switch dimension without a NIC, of which a plan says nothing (C14)."""
+
+
+STACKED = SwitchSettings(wiring=RAIL_OPTIMIZED)
+"""The network of a stack, of which a plan says nothing (C13)."""
 
 
 @dataclass(frozen=True)
@@ -358,11 +370,14 @@ def default_realization(topology: Topology, has_nic: Sequence[bool] | None = Non
     ----------
     topology : the dimensions.
     has_nic : of each dimension, whether its switch is reached through NICs, so that it is a
-        network; one without is a scale-up switch (C14). By default all are networks.
+        network; one without is a scale-up switch (C14). By default all are networks, and tiers
+        of a stack always are (C13).
     """
     nics = has_nic or [True] * topology.n_dims
     switches = [
         (SwitchSettings() if nic else SCALE_UP) if one.block.is_switched else None
         for one, nic in zip(topology.dimensions, nics, strict=True)
     ]
+    for dim in (dim for tiers in topology.stacks for dim in tiers):
+        switches[dim] = STACKED
     return Realization(tuple(switches))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -12,7 +12,9 @@ from libra_planner.errors import Fault, closest_dimension, is_numbered, shown
 from libra_planner.fabric.realization import preset
 from libra_planner.fabric.topology import (
     MAX_RADIX,
+    RAIL,
     SCALE_UP,
+    STACKED,
     Realization,
     SwitchSettings,
     Topology,
@@ -83,6 +85,17 @@ AnyFailures: TypeAlias = Annotated[
 ]
 
 
+_RAIL_ONLY = "rail_only"
+
+Wiring: TypeAlias = Annotated[
+    Literal["rail", "rail_optimized", "top_of_rack"],
+    BeforeValidator(
+        lambda value: RAIL if value == _RAIL_ONLY else value,
+        json_schema_input_type=Literal["rail", "rail_only", "rail_optimized", "top_of_rack"],
+    ),
+]
+
+
 class SwitchSpec(Model):
     """How a switch dimension is built; what is not given keeps its default.
 
@@ -94,14 +107,20 @@ class SwitchSpec(Model):
         needs.
     n_nics : NICs per NPU, one port each; auto (default): as many as needed.
     oversubscription : Host bandwidth of a leaf over its uplink bandwidth; 2 is 2:1.
-    wiring : rail: a network per group of the dimension; rail_optimized: one network, leaves of NPUs
-        with the same inner index; top_of_rack: one network, leaves of neighbours.
+    wiring : rail (or rail_only): a network per group of the dimension; rail_optimized (default of
+        a stack): one network, leaves of NPUs with the same inner index; top_of_rack: one network,
+        leaves of neighbours.
     npus_per_rack : NPUs that stand in one rack. With top_of_rack, cables to hosts have no optics
         where the NPUs of every leaf stand in one rack; without this key none do.
     n_parallel : Links between a leaf and a spine; auto: the fewest spines.
     n_leaves : Leaves of a network; auto: the fewest.
     n_spines : Spines of a network; auto: the fewest.
     failed_links : Cables between switches that are down, or {links, spines, seed}.
+    n_planes : Networks over which every NIC spreads its bandwidth.
+    switch_port_Bps : Speed of a switch's ports, where it is not that of a NIC in one plane; a port
+        of 800 Gbit/s then takes two NICs of 400.
+    uplink_Bps : Speed of a link between switches, where it is not that of a switch's port.
+    n_reserved : Positions on the leaves that stay free of NPUs, such as for management.
     """
 
     preset: Text | None = None
@@ -109,12 +128,16 @@ class SwitchSpec(Model):
     port_speed_Bps: Speed | None = Field(default=None, alias="port_speed")
     n_nics: AutoCount = Field(default=None, alias="nics")
     oversubscription: Ratio = 1.0
-    wiring: Literal["rail", "rail_optimized", "top_of_rack"] = "rail"
+    wiring: Wiring = "rail"
     npus_per_rack: Annotated[int, Field(ge=1)] | None = None
     n_parallel: AutoCount = Field(default=None, alias="parallel_links")
     n_leaves: AutoCount = Field(default=None, alias="leaves")
     n_spines: AutoCount = Field(default=None, alias="spines")
     failed_links: AnyFailures = FailuresSpec()
+    n_planes: Annotated[int, Field(ge=1, le=MAX_PORTS)] = Field(default=1, alias="planes")
+    switch_port_Bps: Speed | None = Field(default=None, alias="port")
+    uplink_Bps: Speed | None = Field(default=None, alias="port_up")
+    n_reserved: Annotated[int, Field(ge=0, le=_MOST_FAILED)] = Field(default=0, alias="reserve")
 
 
 def _with_overrides(schema: dict[str, Any]) -> None:
@@ -196,23 +219,68 @@ class _RealizationReader(FaultCollector):
         spec = self.attempt(KEY, validated, RealizationSpec, others, KEY) or RealizationSpec()
         common = self._settings(SwitchSettings(), spec, KEY)
         for dim in [dim for dim, nic in enumerate(self.has_nic) if nic]:
-            switches[dim] = common
+            switches[dim] = self._shared(common, spec) if dim in self.stacks else common
         first: dict[int, str] = {}
         for name in names:
             dims, key = self._switches(name), (*KEY, name)
             switch = self.attempt(key, validated, SwitchSpec, self.document, key) or SwitchSpec()
-            for dim in dims:
+            for dim in self._ports_of(name, dims):
                 if first.setdefault(dim, name) != name:
                     got = f"got {shown(name)} beside {shown(first[dim])}, which name one dimension"
                     self.note(Fault(got, "expected it once", "remove one"), key, at_key=True)
                 one_switch = not self.has_nic[dim] and switch.model_fields_set <= _PORT_KEYS
                 base, start = (SCALE_UP, None) if one_switch else (common, spec.preset)
+                if dim in self.stacks:
+                    base = self._shared(base, spec)
                 switches[dim] = self._settings(base, switch, key, start=start)
+        for dim, port in enumerate(self.topology.ports):
+            switches[dim] = switches[port]
+        self._check_stacks(switches, first)
         return Realization(
             switches=tuple(switches),
             traffic=TrafficSettings(**core_fields(spec, TrafficSettings)),
             notes=tuple(self.notes),
         )
+
+    @property
+    def stacks(self) -> set[int]:
+        """The innermost dimension of every stack."""
+        return {tiers.start for tiers in self.topology.stacks}
+
+    def _shared(self, settings: SwitchSettings, spec: SwitchSpec) -> SwitchSettings:
+        """What is said for all switches, for a stack: rail-optimised where no wiring is given."""
+        given = spec.preset or "wiring" in spec.model_fields_set
+        return settings if given else replace(settings, wiring=STACKED.wiring)
+
+    def _ports_of(self, name: str, dims: list[int]) -> list[int]:
+        """The dimensions that a name is about: the tiers of a stack are one network."""
+        ports = [dim for dim in dims if not self.topology.dimensions[dim].shares_port]
+        if dims and not ports:
+            inner = self.topology.ports[dims[0]]
+            found = self.topology.tiers[inner] or self.topology.labels[inner]
+            got = f"got {name}, a further tier of the network of {self.topology.labels[inner]}"
+            fix = f"write its keys under {found}"
+            expected = "expected its innermost tier, which stands for all of it"
+            self.note(Fault(got, expected, fix), (*KEY, name), at_key=True)
+        return ports
+
+    def _check_stacks(
+        self, switches: Sequence[SwitchSettings | None], names: Mapping[int, str]
+    ) -> None:
+        """Refuse what the sizes and bandwidths of a stack decide."""
+        for tiers in self.topology.stacks:
+            settings, label = switches[tiers.start], self.topology.labels[tiers.start]
+            outer = self.topology.tiers[tiers.start + 1] or self.topology.labels[tiers.start + 1]
+            for name, key, fix in (
+                ("oversubscription", "oversubscription", f"write taper({outer}) in constraints"),
+                ("n_leaves", "leaves", "write the tiers in fabric.topology"),
+                ("n_spines", "spines", "leave it out"),
+            ):
+                if getattr(settings, name) != getattr(STACKED, name):
+                    got = f"got {key} for the stack of {label}"
+                    expected = "expected none: its sizes and bandwidths decide"
+                    place = (*KEY, names[tiers.start]) if tiers.start in names else KEY
+                    self.note(Fault(got, expected, fix), place, at_key=True)
 
     def _settings(
         self, base: SwitchSettings, spec: SwitchSpec, key: Key, *, start: str | None = None

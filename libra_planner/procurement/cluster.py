@@ -27,7 +27,7 @@ def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Itera
     nic = shop.parts.port(NIC, order.nic_Bps)
     yield Line(NETWORK, "host", nic, order.n_hosts * order.n_nics_per_host)
     switch = shop.parts.port(SWITCH, order.speed_Bps, n_ports=radix)
-    for tier in switch_parts(clos, radix, network.links[HOST_LEAF]):
+    for tier in switch_parts(clos, order.settings, network.links[HOST_LEAF]):
         yield Line(NETWORK, tier.tier, switch, tier.n_switches)
     speeds = (clos.host_Bps, clos.uplink_Bps, clos.core_Bps)
     n_managers = order.n_management_links

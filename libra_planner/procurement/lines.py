@@ -11,6 +11,7 @@ from libra_planner.costs.prices import PricePart, tiers_without_nic
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
+from libra_planner.fabric.sizing import switch_port_Bps
 from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettings, parse_topology
 from libra_planner.problem import Problem
 from libra_planner.procurement import bill
@@ -59,7 +60,8 @@ def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
     topology, links = problem.topology, problem.links
     switches, chosen = list(links.switches), []
     for dim, settings in enumerate(links.switches):
-        if settings is None or settings.one_switch or settings.port_speed_Bps is not None:
+        is_tier = topology.dimensions[dim].shares_port
+        if settings is None or settings.one_switch or is_tier or settings.port_speed_Bps:
             continue
         speed_Bps = parts.port_speed_Bps(float(bandwidth_Bps[dim]) / (settings.n_nics or 1))
         switches[dim] = replace(settings, port_speed_Bps=speed_Bps)
@@ -73,7 +75,8 @@ def bisection_Bps(design: RealizedDesign) -> float:
 
     A group of n is cut into floor(n/2) and the rest: 2 links of a ring of more than 2 (2 of
     its links join a ring of 2, too), floor(n/2) * ceil(n/2) links of a fully connected group;
-    under switches floor(n/2) NPUs send all they inject, over the oversubscription of the leaves.
+    under switches floor(n/2) NPUs send all they inject, over the oversubscription of the leaves;
+    what NPUs inject into the last tier of a stack is their share of its links up.
 
     Examples
     --------
@@ -86,7 +89,7 @@ def bisection_Bps(design: RealizedDesign) -> float:
     last, dimension = design.dimensions[-1], design.topology.dimensions[-1]
     n_groups = design.topology.n_npus // dimension.size
     link_Bps = dimension.link_bandwidth_bytes_per_s(last.bandwidth_Bps)
-    several = isinstance(last.fabric, Clos) and last.fabric.n_spines > 0
+    several = isinstance(last.fabric, Clos) and last.fabric.n_spines > 0 and not last.place
     ratio = last.settings.oversubscription if last.settings is not None and several else 1.0
     return n_groups * dimension.block.n_cut_links(dimension.size) * link_Bps / max(1.0, ratio)
 
@@ -239,11 +242,12 @@ class FabricShop:
         settings = built.settings
         if settings is None:
             return
-        tier, speed_Bps = _tier(built.label, built.tier), built.bandwidth_Bps / built.n_nics
-        if built.tier not in tiers_without_nic(self.book.prices):
-            nic = self.parts.port(bill.NIC, speed_Bps)
+        tier, nic_Bps = _tier(built.label, built.tier), built.nic_Bps
+        if parts.n_nics and built.tier not in tiers_without_nic(self.book.prices):
+            nic = self.parts.port(bill.NIC, nic_Bps)
             yield Line(bill.NETWORK, f"{tier}, host", nic, parts.n_nics)
-        switch = self.parts.port(bill.SWITCH, speed_Bps, n_ports=settings.switch_radix)
+        port_Bps = switch_port_Bps(settings, nic_Bps)
+        switch = self.parts.port(bill.SWITCH, port_Bps, n_ports=settings.switch_radix)
         for one in parts.switches:
             # A part may have more ports than the design counts on.
             n_used = one.n_ports_used
