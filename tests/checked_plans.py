@@ -10,6 +10,7 @@ import yaml
 
 import libra_planner as lp
 from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.traffic import Selection
 from libra_planner.problem import Problem
 
 TIERS = ["chiplet", "package", "node", "pod"]
@@ -53,6 +54,6 @@ def loaded(
     return lp.load_plan(path)
 
 
-def checked(problem: Problem, *bandwidth_GBps: float) -> LinkCheck:
+def checked(problem: Problem, *bandwidth_GBps: float, selection: str = "library") -> LinkCheck:
     """The check of a design."""
-    return link_check(problem, np.array(bandwidth_GBps) * 1e9)
+    return link_check(problem, np.array(bandwidth_GBps) * 1e9, selection=Selection(selection))

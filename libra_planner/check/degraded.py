@@ -10,7 +10,7 @@ import numpy as np
 
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.traffic import placed_npus
+from libra_planner.check.traffic import Selection, placed_npus
 from libra_planner.errors import Disconnected, Fault, SpecError, refuse
 from libra_planner.fabric import clos
 from libra_planner.fabric.clos import Array, Clos, Flows
@@ -235,6 +235,7 @@ def shared_fabric(
     bandwidths_Bps: Sequence[Array],
     *,
     traffic: TrafficSettings,
+    selection: Selection = Selection.LIBRARY,
     seed: int = 0,
 ) -> SharedFabric:
     """One network in the outermost dimension for several jobs.
@@ -245,6 +246,7 @@ def shared_fabric(
     bandwidths_Bps : of each, shape (n_dims,), byte/s; the outermost must be the same.
     traffic : ``placement`` says which positions of the fabric the jobs get: one job after
         the other, in turn over the leaves, or at random.
+    selection : what runs where the plans name no algorithm.
     seed : of a random placement.
 
     Raises
@@ -271,7 +273,8 @@ def shared_fabric(
         placed = replace(own, dimensions=(*own.dimensions[:-1], built))
         npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
         chosen = fastest_alternative(problem, bandwidth)
-        checks.append(LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at))
+        check = LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at, selection=selection)
+        checks.append(check)
     for check in checks:  # Trees of in-network reduction are not flows that others could meet.
         if any(key[0] == dim and key[2] is None for key in check.keys):
             got = f"got in-network reduction in {topology.labels[dim]}"

@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, RoundReport, known_mean
-from libra_planner.check.report import FlowList, Progress, RoutedList, flow_report, n_routings
+from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
+from libra_planner.check.report import Progress, n_routings
 from libra_planner.check.traffic import (
     Decision,
     PhaseKey,
     Schedule,
+    Selection,
     Stage,
     busy_s,
     fastest,
@@ -136,6 +137,7 @@ class LinkCheck:
     traffic : placement, queue pairs, addresses; those of the plan by default.
     npu_at, background : where the outermost dimension runs the job on a fabric that it
         shares, and the others' flows there; see :class:`~libra_planner.check.phases.LinkPhase`.
+    selection : what runs where the plan names no algorithm.
     schedule : the algorithms of an earlier decision; by default each check decides.
     memo : what other checks have found out, and what they can use of this one.
 
@@ -151,6 +153,7 @@ class LinkCheck:
     traffic: TrafficSettings
     npu_at: Indices | None = field(default=None, repr=False)
     background: Flows | None = field(default=None, repr=False)
+    selection: Selection = Selection.LIBRARY
     schedule: Schedule | None = field(default=None, repr=False)
     memo: CheckMemo = field(default_factory=CheckMemo, repr=False, compare=False)
 
@@ -170,23 +173,33 @@ class LinkCheck:
         found: dict[Stage, tuple[Communication, ...]] = {}
         for one in self.problem.step.communications:
             for dim in self.switched(one.group):
-                at = stage(one.collective, one.group, self.network, dim)
+                at = self._stage(one.collective, one.group, dim)
                 found[at] = (*found.get(at, ()), one)
         return found
 
     @property
     def keys(self) -> tuple[PhaseKey, ...]:
-        """The distinct phases on switches: those that run, or before a decision all that can."""
+        """The distinct phases on switches: those that run, or before a decision all routed ones."""
         if self.schedule is None:
             return tuple(key for one in self.stages for key in one.keys)
         return tuple((one.dim, one.group, self.schedule[one]) for one in self.stages)
+
+    @property
+    def _deciding(self) -> tuple[PhaseKey, ...]:
+        """The phases that may run: those that are only compared are left out."""
+        if self.schedule is not None:
+            return self.keys
+        return tuple((at.dim, at.group, one) for at in self.stages for one in at.decided)
 
     def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
         """What decides how a collective fares in a switch dimension, algorithms being decided."""
         if self.schedule is None:
             raise ValueError("no algorithms are decided on: see with_schedule()")
-        at = stage(collective, group, self.network, dim)
+        at = self._stage(collective, group, dim)
         return at.dim, at.group, self.schedule[at]
+
+    def _stage(self, collective: Collective, group: Group, dim: int) -> Stage:
+        return stage(collective, group, self.network, dim, self.selection)
 
     def switched(self, group: Group) -> list[int]:
         """Switch dimensions with bandwidth that a group spans."""
@@ -207,7 +220,15 @@ class LinkCheck:
 
     def users(self, key: PhaseKey) -> tuple[Communication, ...]:
         """The collectives that a phase serves."""
-        return next(users for at, users in self.stages.items() if key in at.keys)
+        runs = {
+            at: at.decided if self.schedule is None else (self.schedule[at],) for at in self.stages
+        }
+        dim, group, algorithm = key
+        return next(
+            users
+            for at, users in self.stages.items()
+            if (at.dim, at.group) == (dim, group) and algorithm in runs[at]
+        )
 
     def bytes_of(self, one: Communication) -> Array:
         """What an NPU sends for a collective by dimension (C3)."""
@@ -218,8 +239,11 @@ class LinkCheck:
         return list(range(n_routings(self.n_drawn_flows(policy))) if asked is None else asked)
 
     def n_drawn_flows(self, policy: Policy) -> int:
-        """Flows of one routing that another seed would route in another way."""
-        phases = [self.phase(key) for key in self.keys]
+        """Flows of one routing that another seed would route in another way.
+
+        Of algorithms that are only compared none count, so that a comparison changes no figure.
+        """
+        phases = [self.phase(key) for key in self._deciding]
         return sum(phase.n_flows for phase in phases if phase.is_drawn(policy))
 
     def is_drawn(self, policy: Policy) -> bool:
@@ -227,44 +251,61 @@ class LinkCheck:
         return any(self.phase(key).is_drawn(policy) for key in self.keys)
 
     def with_schedule(self, policy: Policy, seeds: Iterable[int] | None = None) -> Self:
-        """The check that keeps to the algorithms which are the fastest here, mean over the seeds.
+        """The check that keeps to its algorithms: those that run here, mean over the seeds.
 
         What other flows or failures make of the links then changes times, and no algorithm.
         """
-        if self.schedule is not None:
-            return self
-        return self._with_fastest(self.runs(policy, self.seeds(policy, seeds)))
+        if self.schedule is not None or all(len(at.decided) == 1 for at in self.stages):
+            return self._scheduled(())
+        return self._scheduled(self.runs(policy, self.seeds(policy, seeds)))
 
-    def _with_fastest(self, runs: Sequence[Run]) -> Self:
+    def _scheduled(self, runs: Sequence[Run]) -> Self:
+        """The check with its algorithms decided on, by their times where times decide."""
         if self.schedule is not None:
             return self
-        return replace(self, schedule={at: self.choice(at, runs).taken for at in self.stages})
+        return replace(self, schedule={at: self._taken(at, runs) for at in self.stages})
+
+    def _taken(self, at: Stage, runs: Sequence[Run]) -> Algorithm | None:
+        if len(at.decided) == 1:
+            return at.decided[0]
+        return fastest(self._times(at, runs))
 
     def choice(self, at: Stage, runs: Sequence[Run]) -> Decision:
         """What a stage runs, and the times of all that was routed there."""
+        times = self._times(at, runs)
+        taken = self._taken(at, runs) if self.schedule is None else self.schedule[at]
+        return Decision(at, self.stages[at], times, taken)
+
+    def _times(self, at: Stage, runs: Sequence[Run]) -> dict[Algorithm | None, float]:
+        """For how long each algorithm that was routed keeps a stage's dimension busy, s."""
         users, bandwidth_Bps = self.stages[at], self.design.bandwidth_Bps[at.dim]
         times: dict[Algorithm | None, float] = {}
         for key in at.keys:
             if key in runs[0]:
-                factor = float(np.mean([run[key].time_factor for run in runs]))
+                factor = float(np.mean([run[key].time_factor for run in runs if key in run]))
                 times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
-        taken = fastest(times) if self.schedule is None else self.schedule[at]
-        return Decision(at, users, times, taken)
+        return times
 
     def runs(
         self, policy: Policy, seeds: Iterable[int], progress: Progress | None = None
     ) -> list[Run]:
         """The phases' reports for each seed; one for all where nothing is drawn.
 
-        Before algorithms are decided on, of all that can run.
+        Before algorithms are decided on, of all candidates: those that are only compared have as
+        many seeds as the number of their own flows says, at most.
         """
         listed = [int(seed) for seed in seeds]
         phases, memo = {key: self.phase(key) for key in self.keys}, self.memo
-        drawn = self.is_drawn(policy)
+        compared = set(self.keys) - set(self._deciding)
+        listed = listed if self.is_drawn(policy) else listed[:1]
         runs: list[Run] = []
-        listed = listed if drawn else listed[:1]
         for seed in listed:
-            runs.append({key: one.report(policy, seed, memo) for key, one in phases.items()})
+            now = [
+                key
+                for key, one in phases.items()
+                if key not in compared or len(runs) < n_routings(one.n_flows)
+            ]
+            runs.append({key: phases[key].report(policy, seed, memo) for key in now})
             if progress is not None:
                 progress(len(runs), len(listed))
         return runs
@@ -287,7 +328,7 @@ class LinkCheck:
         """
         listed = np.array(self.seeds(policy, seeds), np.int64)
         runs = self.runs(policy, listed, progress)
-        return self._with_fastest(runs)._report(policy, listed, runs)
+        return self._scheduled(runs)._report(policy, listed, runs)
 
     def _report(self, policy: Policy, listed: Indices, runs: list[Run]) -> CheckReport:
         n_same = len(listed) // len(runs)
@@ -327,7 +368,7 @@ class LinkCheck:
         rounding up to whole ports gives it.
         """
         runs = self.runs(policy, self.seeds(policy, seeds))
-        links = self._with_fastest(runs)
+        links = self._scheduled(runs)
         slowdowns = [links._slowdown(run, "time_factor") for run in runs]
         mean = np.mean([one.factors for one in slowdowns], axis=0)
         return replace(slowdowns[0], factors=tuple(map(tuple, mean.tolist())))
@@ -401,6 +442,7 @@ def link_check(
     bandwidth_Bps: Array,
     *,
     traffic: TrafficSettings | None = None,
+    selection: Selection = Selection.LIBRARY,
     memo: CheckMemo | None = None,
 ) -> LinkCheck:
     """The check of a design on the links that its plan asks for.
@@ -410,6 +452,7 @@ def link_check(
     problem : from a plan.
     bandwidth_Bps : shape (n_dims,), byte/s.
     traffic : placement, queue pairs, addresses; those of the plan by default.
+    selection : what runs where the plan names no algorithm.
     memo : of checks of other designs; by default one of its own.
 
     Raises
@@ -421,154 +464,5 @@ def link_check(
     chosen = fastest_alternative(problem, bandwidth)
     design = realize(problem.topology, bandwidth, problem.links)
     settings = traffic or design.realization.traffic
-    return LinkCheck(chosen, bandwidth, design, settings, memo=memo or CheckMemo())
-
-
-_NEGLIGIBLE = 1e-9
-"""Share of a phase's time below which nothing is lost."""
-
-
-@dataclass(frozen=True)
-class FlowNames(Sequence[str]):
-    """Names of a round's flows, made when they are asked for: ``3-67``, from NPU to NPU.
-
-    Parameters
-    ----------
-    src, dst : NPU of the fabric at each end, shape (n_flows,).
-    n_pairs : queue pairs per message; with several the name ends with the pair's number.
-
-    Examples
-    --------
-    >>> FlowNames(np.array([3, 3]), np.array([67, 67]), n_pairs=2)[1]
-    '3-67.1'
-    """
-
-    src: Indices
-    dst: Indices
-    n_pairs: int = 1
-
-    def __len__(self) -> int:
-        return len(self.src)
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self[j] for j in range(len(self))[i]]
-        pair = f".{i % self.n_pairs}" if self.n_pairs > 1 else ""
-        return f"{self.src[i]}-{self.dst[i]}{pair}"
-
-    def number_of(self, name: str) -> int | None:
-        """The first flow of a name, whole or without its queue pair."""
-        ends, _, pair = name.partition(".")
-        src, _, dst = ends.partition("-")
-        if not (src.isdecimal() and dst.isdecimal() and (pair.isdecimal() or not pair)):
-            return None
-        found = np.flatnonzero((self.src == int(src)) & (self.dst == int(dst)))
-        place = int(pair or 0)
-        return int(found[place]) if place < len(found) else None
-
-
-@dataclass(frozen=True)
-class Hotspot:
-    """The phase that loses most time, and its worst round.
-
-    Parameters
-    ----------
-    phase, users : of the first seed, and the collectives that it serves.
-    worst : its round that loses most.
-    routed : that round's flows on their links; ``None`` where switches reduce.
-    """
-
-    phase: PhaseReport
-    users: tuple[Communication, ...]
-    worst: RoundReport
-    routed: RoutedList | None = field(repr=False)
-
-
-@dataclass(frozen=True)
-class TracedFlow:
-    """A flow to be shown hop by hop.
-
-    Parameters
-    ----------
-    label, round_name : the dimension and the round that it is in.
-    routed, number : the round's flows on their links, and which of them it is.
-    """
-
-    label: str
-    round_name: str
-    routed: RoutedList = field(repr=False)
-    number: int
-
-
-def traced_flow(links: LinkCheck, report: CheckReport, name: str) -> TracedFlow | None:
-    """The first flow of a name: in the round that loses most, else in any that has it.
-
-    Parameters
-    ----------
-    links, report : the check and what came of it.
-    name : as in :class:`FlowNames`.
-    """
-    losses = [_lost_s(links, phase, users) for phase, users in report.phases]
-    for i in np.argsort(-np.array(losses), kind="stable").tolist():
-        phase, key = report.phases[i][0], report.keys[i]
-        if key[2] is None:
-            continue
-        at = links.phase(key)
-        found = {
-            round_name: number
-            for round_name, _, flows in at.flows(int(report.seeds[0]))
-            if (number := _names(at, flows).number_of(name)) is not None
-        }
-        if found:
-            first = phase.worst.name if phase.worst.name in found else next(iter(found))
-            routed = _routed_list(links, report, key, first)
-            return TracedFlow(phase.label, first, routed, found[first])
-    return None
-
-
-def hotspot(links: LinkCheck, report: CheckReport, *, always: bool = False) -> Hotspot | None:
-    """What loses most against sprayed packets; ``None`` where nothing does.
-
-    Parameters
-    ----------
-    links, report : the check and what came of it.
-    always : where nothing is lost, take the phase that moves most bytes; ``None`` is then left for
-        a design without switches.
-    """
-    lost = [_lost_s(links, phase, users) for phase, users in report.phases]
-    if max(lost, default=0.0) <= 0:
-        lost = [_sent_bytes(links, phase, users) for phase, users in report.phases] * always
-    if not lost:
-        return None
-    i = int(np.argmax(lost))
-    (phase, users), key = report.phases[i], report.keys[i]
-    routed = None if key[2] is None else _routed_list(links, report, key, phase.worst.name)
-    return Hotspot(phase, users, phase.worst, routed)
-
-
-def _lost_s(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
-    """Time of the phase's collectives beyond that of sprayed packets, overlap aside."""
-    if phase.slowdown <= 1 + _NEGLIGIBLE:
-        return 0.0
-    ideal_s = _sent_bytes(links, phase, users) / phase.bandwidth_Bps
-    return ideal_s * (phase.time_factor - phase.ideal_factor)
-
-
-def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
-    dim = links.problem.topology.labels.index(phase.label)
-    return float(np.sum([links.bytes_of(one)[dim] * one.count for one in users]))
-
-
-def _routed_list(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:
-    seed, phase = int(report.seeds[0]), links.phase(key)
-    flows = next(flows for found, _, flows in phase.flows(seed) if found == name)
-    routing = flow_report(phase.fabric, flows, report.policy, seed=seed, with_rates=False)
-    groups = tuple(f"group {i}" for i in range(int(flows.collective.max(initial=0)) + 1))
-    listed = FlowList(flows, _names(phase, flows), groups, np.arange(flows.n_flows))
-    return RoutedList(phase.fabric, listed, routing)
-
-
-def _names(phase: LinkPhase, flows: Flows) -> FlowNames:
-    npu_of_port, n_nics = phase.built.npu_of_port, phase.built.n_ports
-    n_pairs = -(-phase.settings.n_queue_pairs // n_nics) * n_nics
-    return FlowNames(npu_of_port[flows.src], npu_of_port[flows.dst], n_pairs)
+    shared = memo or CheckMemo()
+    return LinkCheck(chosen, bandwidth, design, settings, selection=selection, memo=shared)

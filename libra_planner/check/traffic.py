@@ -4,8 +4,9 @@ Every group of a communicator runs the collective at the same time, and all NPUs
 round together. Sizes are shares of what an NPU sends in the dimension: times of flows
 are proportional to sizes, so that one answer serves collectives of every size.
 
-A plan names it, or the faster one runs: all that can run are routed on the real links, and the
-one with the least time, mean over the seeds, is taken. All-to-alls send to all peers at once.
+A plan names it, or what the library runs is taken: NCCL sends large vectors around rings, and
+all-to-alls to all peers at once. The fastest can be asked for instead: those that can run are
+routed on the real links, and the one with the least time, mean over the seeds, is taken.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 import numpy as np
 
@@ -23,7 +25,13 @@ from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import Topology, TrafficSettings
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import ranks
-from libra_planner.step.collectives.algorithms import Network, algorithm_used, traffic_bytes, visits
+from libra_planner.step.collectives.algorithms import (
+    Network,
+    algorithm_fault,
+    algorithm_used,
+    traffic_bytes,
+    visits,
+)
 from libra_planner.workload.operations import Collective, CollectiveKind, Communication, Group
 
 MOST_MESSAGES = 4_000_000
@@ -250,6 +258,22 @@ PhaseKey = tuple[int, Group, Algorithm | None]
 """Dimension, communicator and algorithm: what decides about a phase's factor."""
 
 
+class Selection(StrEnum):
+    """What runs where the plan names no algorithm, and what else is routed.
+
+    ``library``: what NCCL runs. ``fastest``: the faster of ring and halving-doubling. ``compare``:
+    what NCCL runs; all others that can run are routed, too, and their times are told.
+    """
+
+    LIBRARY = "library"
+    FASTEST = "fastest"
+    COMPARE = "compare"
+
+
+LIBRARY = "NCCL"
+"""Whose algorithms run where nothing else is asked for."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """Where an algorithm is decided: a communicator's part in one switch dimension.
@@ -257,14 +281,20 @@ class Stage:
     Parameters
     ----------
     dim, group : the dimension and the group's part in it.
-    candidates : algorithms that can run, the usual one first; ``None`` where switches reduce.
-    is_named : whether the plan names it.
+    candidates : algorithms that are routed, the usual one first; ``None`` where switches reduce.
+    reason : why that one runs: ``named`` by the plan, of the ``library``, the ``only`` one, or
+        ``faster``, where times decide which of the candidates it is.
     """
 
     dim: int
     group: Group
     candidates: tuple[Algorithm | None, ...]
-    is_named: bool = False
+    reason: str = "library"
+
+    @property
+    def decided(self) -> tuple[Algorithm | None, ...]:
+        """The candidates that may run: one, unless times decide."""
+        return self.candidates if self.reason == "faster" else self.candidates[:1]
 
     @property
     def keys(self) -> tuple[PhaseKey, ...]:
@@ -276,7 +306,13 @@ Schedule = Mapping[Stage, Algorithm | None]
 """What runs at each stage."""
 
 
-def stage(collective: Collective, group: Group, network: Network, dim: int) -> Stage:
+def stage(
+    collective: Collective,
+    group: Group,
+    network: Network,
+    dim: int,
+    selection: Selection = Selection.LIBRARY,
+) -> Stage:
     """The stage of a collective in a switch dimension.
 
     Parameters
@@ -284,6 +320,7 @@ def stage(collective: Collective, group: Group, network: Network, dim: int) -> S
     collective, group : what, and among whom.
     network : with the algorithms that the plan names.
     dim : the dimension, from 0.
+    selection : what runs where the plan names nothing.
 
     Raises
     ------
@@ -295,27 +332,47 @@ def stage(collective: Collective, group: Group, network: Network, dim: int) -> S
     >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
     >>> reduce = Collective(CollectiveKind.ALL_REDUCE, 1e9, "dp")
-    >>> found = stage(reduce, Group((8,), (1,)), plain_network(parse_topology("SW(8)")), 0)
-    >>> [str(one) for one in found.candidates]
+    >>> where = Group((8,), (1,)), plain_network(parse_topology("SW(8)")), 0
+    >>> for selection in Selection:
+    ...     print([str(one) for one in stage(reduce, *where, selection).candidates])
+    ['ring']
     ['halving_doubling', 'ring']
+    ['ring', 'direct', 'direct1', 'halving_doubling']
     """
     # Only the part of the group in this dimension matters for its flows.
     sizes = tuple(size if i == dim else 1 for i, size in enumerate(group.sizes))
     strides = tuple(stride if i == dim else 1 for i, stride in enumerate(group.strides))
     part = Group(sizes, strides)
-    if dim in network.in_network and collective.kind is CollectiveKind.ALL_REDUCE:
-        return Stage(dim, part, (None,))
-    exchanges = collective.kind is CollectiveKind.ALL_TO_ALL
-    named = network.algorithms[dim]
-    if named is not None and not (exchanges and named is Algorithm.HALVING_DOUBLING):
-        return Stage(dim, part, (algorithm_used(collective, group, network, dim),), is_named=True)
-    size = sizes[dim]
-    if exchanges:
-        fits = network.topology.n_npus * (size - 1) <= MOST_MESSAGES
-        return Stage(dim, part, (Algorithm.DIRECT if fits else Algorithm.DIRECT1,))
-    # Of two NPUs both algorithms send the same.
-    usual = (Algorithm.HALVING_DOUBLING, Algorithm.RING)[: 1 if size == 2 else 2]
-    return Stage(dim, part, (Algorithm.RING,) if size & (size - 1) else usual)
+    kind, named = collective.kind, network.for_kind(collective.kind).algorithms[dim]
+    if dim in network.in_network and kind is CollectiveKind.ALL_REDUCE:
+        return Stage(dim, part, (None,), "only")
+    runs = _runnable(kind, network.topology, dim, sizes[dim])
+    usual: tuple[Algorithm, ...] = (Algorithm.RING,)
+    reason = "library"
+    if named is not None:
+        usual, reason = (algorithm_used(collective, group, network, dim),), "named"
+    elif kind is CollectiveKind.ALL_TO_ALL:
+        fits = Algorithm.DIRECT in runs
+        usual = (Algorithm.DIRECT if fits else Algorithm.DIRECT1,)
+        reason = "library" if fits else "only"
+    elif selection is Selection.FASTEST:
+        both = (Algorithm.HALVING_DOUBLING, Algorithm.RING)
+        usual = tuple(one for one in both if one in runs)
+        reason = "faster" if len(usual) > 1 else "only"
+    others = runs if selection is Selection.COMPARE else ()
+    return Stage(dim, part, tuple(dict.fromkeys((*usual, *others))), reason)
+
+
+def _runnable(
+    kind: CollectiveKind, topology: Topology, dim: int, size: int
+) -> tuple[Algorithm, ...]:
+    """What can run in a dimension, without those of too many messages."""
+    if size == 2:  # All send the same.
+        return (Algorithm.DIRECT if kind is CollectiveKind.ALL_TO_ALL else Algorithm.RING,)
+    fits = topology.n_npus * (size - 1) <= MOST_MESSAGES
+    found = [one for one in Algorithm if fits or one not in (Algorithm.DIRECT, Algorithm.DIRECT1)]
+    where = topology.dimensions[dim]
+    return tuple(one for one in found if algorithm_fault(kind, where, size, one) is None)
 
 
 @dataclass(frozen=True)

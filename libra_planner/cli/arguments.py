@@ -124,12 +124,17 @@ def _evaluate() -> Arguments:
 def _check() -> Arguments:
     what = "plan file (YAML); several are jobs that share the outermost dimension"
     once = "also every single cable and spine failed, worst first"
+    algorithms = (
+        "where the plan names none: what NCCL runs (default), the faster of ring and "
+        "halving-doubling, or what NCCL runs beside the times of all others"
+    )
     return (
         _text("plans", "PLAN", what, nargs="+"),
         *_settings(),
         _text("--bandwidth", "B1,B2,...", f"{_BANDWIDTH}; without it the plan's optimum"),
         *_policy("--policy", after="; default ecmp", default="ecmp"),
         *_TRAFFIC,
+        _choice("--algorithms", ("library", "fastest", "compare"), algorithms, default="library"),
         *_failures("drawn for every seed", _MANY),
         _switch("--n-1", once, dest="single_failures"),
         _text("--trace", "SRC-DST", "show one flow hop by hop"),

@@ -46,6 +46,10 @@ def check(options: argparse.Namespace) -> None:
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:
     """Refuse what is told of one plan only."""
+    if options.algorithms == "compare":
+        got = f"got --algorithms compare with {len(options.plans)} plans"
+        fix = "leave it out, or check one plan at a time"
+        raise SpecError.at(options.plan, got, "expected library or fastest", fix)
     for name in ("fail_links", "fail_spines", "single_failures", "trace", "groups"):
         if getattr(options, name):
             flag = "--n-1" if name == "single_failures" else flag_of(name)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from libra_planner.check import degraded
-from libra_planner.check.links import Hotspot, TracedFlow, hotspot, link_check, traced_flow
+from libra_planner.check.hotspots import Hotspot, TracedFlow, hotspot, traced_flow
+from libra_planner.check.links import link_check
 from libra_planner.check.report import asked_seeds
-from libra_planner.errors import Fault, Place, SpecError, located
+from libra_planner.check.traffic import Selection
+from libra_planner.errors import Fault, Place, SpecError, located, unknown_name
 from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.plan.problem import load_plan
@@ -48,6 +50,8 @@ class LinkQuestion:
     seeds, seed : number of routings, and seed of the first.
     placement, queue_pairs, npus_per_address : how NPUs use their NICs; ``None``: as the plan says.
     fail_links, fail_spines : that fail, drawn for every seed.
+    algorithms : what runs where a plan names nothing, by the name of a
+        :class:`~libra_planner.check.traffic.Selection`.
     single_failures : whether every cable and spine also fails alone.
     trace : a flow to follow.
     """
@@ -62,6 +66,7 @@ class LinkQuestion:
     npus_per_address: int | None = None
     fail_links: int = 0
     fail_spines: int = 0
+    algorithms: str = "library"
     single_failures: bool = False
     trace: str | None = None
 
@@ -80,6 +85,19 @@ class LinkQuestion:
         asked = {name: getattr(self, option) for option, name in _OF_TRAFFIC.items()}
         given = {name: value for name, value in asked.items() if value is not None}
         return replace(problem.links.traffic, **given)
+
+    @property
+    def selection(self) -> Selection:
+        """What runs where a plan names no algorithm.
+
+        Raises
+        ------
+        UnknownName
+            For a name that is none.
+        """
+        if self.algorithms not in list(Selection):
+            raise unknown_name("algorithms", self.algorithms, list(Selection))
+        return Selection(self.algorithms)
 
     def design(self, plan: str) -> tuple[Problem, Array]:
         """A plan with its chunks chosen, and the design: as given, or the plan's optimum."""
@@ -155,7 +173,8 @@ def checked_plan(
     with placed(plan, problem):
         with located(f"{plan}: --bandwidth"):
             violated = evaluated(problem, bandwidth_Bps).violated
-        links = link_check(problem, bandwidth_Bps, traffic=question.traffic(problem))
+        traffic, selection = question.traffic(problem), question.selection
+        links = link_check(problem, bandwidth_Bps, traffic=traffic, selection=selection)
         report = links.report(policy, seeds=seeds, progress=progress("seeds"))
         hot = hotspot(links, report)
     failures = {}
@@ -208,9 +227,13 @@ def checked_jobs(
     pairs = [question.design(plan) for plan in plans]
     problems, bandwidths_Bps = [one for one, _ in pairs], [vector for _, vector in pairs]
     with placed(plans[0], problems[0]):
-        traffic = _one_traffic(plans, problems, question)
-        seed = question.seed or 0
-        shared = degraded.shared_fabric(problems, bandwidths_Bps, traffic=traffic, seed=seed)
+        shared = degraded.shared_fabric(
+            problems,
+            bandwidths_Bps,
+            traffic=_one_traffic(plans, problems, question),
+            selection=question.selection,
+            seed=question.seed or 0,
+        )
         return shared, shared.reports(question.policy, seeds=question.asked_seeds)
 
 

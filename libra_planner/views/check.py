@@ -23,6 +23,7 @@ from libra_planner.views.links import built_notes, link_notes, parts_blocks, par
 from libra_planner.views.phases import (
     algorithm_lines,
     algorithms_payload,
+    comparison_blocks,
     phase_table,
     phases_payload,
 )
@@ -180,6 +181,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     if report.phases:
         yield from ("", phase_table(report))
         yield from map(escape, algorithm_lines(report))
+        yield from comparison_blocks(report)
     yield from hot
     yield from plan.note_lines(check_notes(checked))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from libra_planner.check.links import CheckReport, Hotspot, TracedFlow
-from libra_planner.check.traffic import MOST_MESSAGES, Decision
+from libra_planner.check.hotspots import Hotspot, TracedFlow
+from libra_planner.check.links import CheckReport
+from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time
@@ -36,9 +38,8 @@ def algorithms_payload(report: CheckReport) -> list[dict[str, Any]]:
 
 def choice_payload(choice: Decision) -> dict[str, Any]:
     """Why an algorithm runs, the time that it takes in a step, and that of what else could."""
-    unnamed = "faster" if choice.others else "only"
     return {
-        "chosen": "named" if choice.stage.is_named else unnamed,
+        "chosen": choice.stage.reason,
         "time_s": choice.time_s,
         "others": [{"algorithm": name, "time_s": s} for name, s in choice.others.items()],
     }
@@ -54,12 +55,37 @@ def algorithm_lines(report: CheckReport) -> Iterator[str]:
 
 
 def _else(choice: Decision) -> str:
-    if choice.stage.is_named:
-        return " (the plan names it)"
+    reason = choice.stage.reason
+    if reason in _REASONS:
+        return f" ({_REASONS[reason]})"
     if choice.taken is Algorithm.DIRECT1:
         return f" (direct would send more than {MOST_MESSAGES:,} messages at once)"
     others = [f"{name} would take {format_time(s)}" for name, s in choice.others.items()]
     return f" ({', '.join(others)})" if others else ""
+
+
+_REASONS = MappingProxyType({"named": "the plan names it", "library": f"what {LIBRARY} runs"})
+
+
+def comparison_blocks(report: CheckReport) -> Iterator[Block]:
+    """The times of all algorithms that can run, beside those that do; none without others."""
+    compared = [one for one in report.choices if one.others and one.stage.reason != "faster"]
+    if not compared:
+        return
+    rows = [
+        figure_cells(
+            report.design.dimensions[choice.stage.dim].label,
+            "; ".join(labels(choice.users)),
+            name,
+            format_time(time_s),
+            f"{time_s / choice.time_s:.3f}x" if choice.time_s else "-",
+        )
+        for choice in compared
+        for name, time_s in {choice.algorithm: choice.time_s, **choice.others}.items()
+    ]
+    names = ("dim", "collective", "algorithm", "time a step", "vs what runs")
+    title = "Algorithms compared, the one that runs first"
+    yield from ("", table("", title, names, rows, left=("dim", "collective", "algorithm")))
 
 
 def phases_payload(report: CheckReport) -> list[dict[str, Any]]:

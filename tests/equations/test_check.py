@@ -315,12 +315,14 @@ def test_a_ring_all_to_all_on_a_switch_carries_its_hops(tmp_path) -> None:
 # Algorithms ---------------------------------------------------------------------------------------
 
 
-def step_s(folder, algorithm, policy=ECMP, *, kind="all-reduce", realization, **keys) -> float:
+def step_s(
+    folder, algorithm, policy=ECMP, *, kind="all-reduce", realization, selection="library", **keys
+) -> float:
     """Mean step time of one collective on SW(32) that a plan names the algorithm of."""
     steps = [operation("weight_grad", kind, 9e8, compute_ms=1)]
     named = {} if algorithm is None else {"algorithms": [algorithm]}
     problem = loaded(folder, "SW(32)", steps, realization=realization, **named, **keys)
-    report = checked(problem, 50).report(policy, seeds=range(3))
+    report = checked(problem, 50, selection=selection).report(policy, seeds=range(3))
     return float(report.effective_step_time_s.mean())
 
 
@@ -342,8 +344,10 @@ def test_the_faster_of_two_algorithms_runs(placement, fastest, kind, keys, tmp_p
     }
     assert min(named, key=named.__getitem__) == fastest
     assert max(named.values()) > 1.01 * min(named.values())
-    found = step_s(tmp_path, None, kind=kind, realization=links, **keys)
-    assert found == named[fastest]
+    fast = {"selection": "fastest", **keys}
+    assert step_s(tmp_path, None, kind=kind, realization=links, **fast) == named[fastest]
+    # Without being asked for the fastest, what NCCL runs.
+    assert step_s(tmp_path, None, kind=kind, realization=links, **keys) == named["ring"]
 
 
 def test_latency_counts_where_the_model_has_it(tmp_path) -> None:
@@ -352,7 +356,8 @@ def test_latency_counts_where_the_model_has_it(tmp_path) -> None:
     slow = {"fidelity": "pipelined", "chunks": 1, "latency_ns": 1e6}
     assert step_s(tmp_path, None, realization=links) == step_s(tmp_path, "ring", realization=links)
     found, halving = (
-        step_s(tmp_path, one, realization=links, **slow) for one in (None, "halving_doubling")
+        step_s(tmp_path, one, realization=links, selection="fastest", **slow)
+        for one in (None, "halving_doubling")
     )
     assert found == halving
     assert step_s(tmp_path, "ring", realization=links, **slow) > found + 0.020
@@ -372,7 +377,7 @@ def test_all_to_alls_go_to_all_peers_at_once(keys, tmp_path) -> None:
 def test_a_choice_says_what_else_could_run(tmp_path) -> None:
     steps = [operation("weight_grad", "all-reduce", 9e8, compute_ms=1)]
     problem = loaded(tmp_path, "SW(32)", steps, realization={"switch_radix": 8})
-    report = checked(problem, 50).report(ECMP, seeds=range(3))
+    report = checked(problem, 50, selection="fastest").report(ECMP, seeds=range(3))
     [choice] = report.choices
     assert (choice.algorithm, list(choice.others)) == ("ring", ["halving_doubling"])
     assert choice.time_s == pytest.approx(report.effective_step_time_s.mean() - 0.001)
@@ -385,12 +390,42 @@ def test_failures_change_no_algorithm(tmp_path) -> None:
     steps = [operation("weight_grad", "all-reduce", 9e8, compute_ms=1)]
     links = {"switch_radix": 8, "oversubscription": 2, "placement": "rail"}
     problem = loaded(tmp_path, "SW(32)", steps, realization=links)
-    check = checked(problem, 50)
+    check = checked(problem, 50, selection="fastest")
     report = check.report(SPRAY)
     assert [one.algorithm for one in report.choices] == ["halving_doubling"]
     kept = replace(check.with_schedule(SPRAY), design=checked(problem, 60).design).report(SPRAY)
     assert [one.algorithm for one in kept.choices] == ["halving_doubling"]
     assert kept.choices[0].others == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_comparison_changes_no_figure_and_has_all_times(kind, tmp_path) -> None:
+    """Each time is that of the plan that names the algorithm."""
+    links = {"switch_radix": 8, "oversubscription": 2}
+    steps = [operation("weight_grad", kind, 9e8, compute_ms=1)]
+    problem = loaded(tmp_path, "SW(32)", steps, realization=links)
+    plain = checked(problem, 50).report(ECMP, seeds=range(3))
+    report = checked(problem, 50, selection="compare").report(ECMP, seeds=range(3))
+    np.testing.assert_array_equal(report.effective_step_time_s, plain.effective_step_time_s)
+    [choice], [usual] = report.choices, plain.choices
+    assert (choice.algorithm, choice.stage.reason) == (usual.algorithm, "library")
+    assert choice.algorithm == ("direct" if kind == "all-to-all" else "ring")
+    halving = ["halving_doubling"] * (kind != "all-to-all")
+    assert {choice.algorithm, *choice.others} == {"ring", "direct", "direct1", *halving}
+    for name, time_s in choice.others.items():
+        named = step_s(tmp_path, name, kind=kind, realization=links)
+        assert named == pytest.approx(time_s + 0.001)
+
+
+def test_only_what_runs_decides_how_many_routings_there_are(tmp_path) -> None:
+    """Nor do reduction and exchange of one group take each other's algorithm."""
+    steps = [operation("weight_grad", kind, 9e8) for kind in ("all-reduce", "all-to-all")]
+    problem = loaded(tmp_path, "SW(32)", steps, realization={"switch_radix": 8})
+    plain, compared = (checked(problem, 50, selection=one) for one in ("library", "compare"))
+    assert plain.n_drawn_flows(ECMP) == compared.n_drawn_flows(ECMP) == 32 + 32 * 31
+    found = [one.report(ECMP, seeds=[1]) for one in (plain, compared)]
+    kinds = [[[one.collective.kind for one in users] for _, users in x.phases] for x in found]
+    assert kinds[0] == kinds[1] == [["all-reduce"], ["all-to-all"]]
 
 
 # Direct links -------------------------------------------------------------------------------------

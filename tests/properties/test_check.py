@@ -73,7 +73,8 @@ def test_what_draws_nothing_runs_once_and_counts_for_every_seed(tmp_path) -> Non
 def test_spraying_has_a_mean_of_its_own_for_every_placement(tmp_path) -> None:
     """Slowdown against spraying compares like with like: the same placement."""
     steps = [operation("weight_grad", "all-reduce", 9e8)]
-    problem = loaded(tmp_path, "SW(32)", steps, realization=OVERSUBSCRIBED)
+    halving = {"algorithms": ["halving_doubling"]}
+    problem = loaded(tmp_path, "SW(32)", steps, realization=OVERSUBSCRIBED, **halving)
     report = checked(problem, 50).report(SPRAY, seeds=range(5))
     assert np.ptp(report.effective_step_time_s) > 0
     assert report.spray_step_time_s == pytest.approx(report.effective_step_time_s.mean())

@@ -101,7 +101,7 @@ def test_fabric_shows_what_is_asked_for_and_the_notes_of_check(plan_file: Path) 
         realised, asked = next(line for line in lines if line.startswith("dim4")).split()[2:4]
         assert (realised, asked) == ("150.00", "125.00")
         assert (
-            max(len(line.rstrip()) for line in lines[:5]) <= 76 - 6
+            max(len(line.rstrip()) for line in lines[:5]) <= 76 - 5
         )  # Room for millions of cables.
         assert not any("…" in line for line in lines)
         shown = words(driver.text("#fabric-notes"))

@@ -11,7 +11,8 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from libra_planner.check.links import FlowNames, Hotspot, hotspot, link_check
+from libra_planner.check.hotspots import FlowNames, Hotspot, hotspot
+from libra_planner.check.links import link_check
 from libra_planner.check.report import RoutedList, asked_seeds
 from libra_planner.evaluation import evaluated
 from libra_planner.fabric.clos import Array, Layer
