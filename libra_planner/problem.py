@@ -10,6 +10,7 @@ import numpy as np
 
 from libra_planner.costs.prices import Options, PricePart, distinct_options, find_options, has_nic
 from libra_planner.errors import Place
+from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Realization, Topology, default_realization
 from libra_planner.frozen import Frozen
 from libra_planner.quantities import TAPER, TOTAL
@@ -168,6 +169,7 @@ class Problem(Frozen):
         open, this one's first; empty where it leaves none.
     realization : how the dimensions are built from whole links; ``None`` where the plan does not
         say.
+    scale_up : the part that the innermost dimensions are (C14), where the plan names one.
     text : what the plan says, for people.
     """
 
@@ -181,6 +183,7 @@ class Problem(Frozen):
     own_optima_s: tuple[float, ...] = ()
     alternatives: tuple[Problem, ...] = field(default=(), repr=False)
     realization: Realization | None = None
+    scale_up: ScaleUpDomain | None = None
     text: PlanText = PlanText()
 
     @property
@@ -249,6 +252,17 @@ class Problem(Frozen):
         return relative_time(self.members, self.own_optima_s, self.group_objective)
 
     @property
+    def n_npus_bought(self) -> int:
+        """NPUs that are paid for: those of whole scale-up domains, used or not (C13)."""
+        domain, topology = self.scale_up, self.topology
+        return domain.n_npus_bought(topology) if domain else topology.n_npus
+
+    @property
+    def included_dims(self) -> Sequence[int]:
+        """Dimensions that the price of the servers holds (C22)."""
+        return self.scale_up.included_dims(self.topology) if self.scale_up else ()
+
+    @property
     def links(self) -> Realization:
         """How the dimensions are built from whole links: as the plan says, else by default.
 
@@ -256,6 +270,8 @@ class Problem(Frozen):
         switch for each group (C14).
         """
         has = has_nic(self.topology, self.prices.parts)
+        if self.scale_up is not None:
+            has = self.scale_up.outside(self.topology, has)
         return self.realization or default_realization(self.topology, has)
 
     @property

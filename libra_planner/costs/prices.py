@@ -6,7 +6,7 @@ A dimension with options is bought as whole ports: its bandwidth B_d per NPU (C2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -89,8 +89,15 @@ class PricePart:
     confidence: str = ASSUMED
 
 
-def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
+def price_parts(
+    topology: Topology, book: PriceBook, included: Collection[int] = ()
+) -> tuple[PricePart, ...]:
     """The prices that make up a fabric's network price (C7, C13), in the order of its dimensions.
+
+    Parameters
+    ----------
+    topology, book : dimensions, and prices by tier.
+    included : dimensions that other prices hold, such as those of servers (C22).
 
     Examples
     --------
@@ -107,7 +114,8 @@ def price_parts(topology: Topology, book: PriceBook) -> tuple[PricePart, ...]:
     """
     rows: dict[tuple[str, str], list[float]] = {}
     prices: dict[tuple[str, str], float] = {}
-    for i, dimension in enumerate(topology.dimensions):
+    paid = (x for x in enumerate(topology.dimensions) if x[0] not in included)
+    for i, dimension in paid:
         for part, n_parts in _part_counts(dimension).items():
             row = rows.setdefault((dimension.tier, part), [0.0] * topology.n_dims)
             row[i] = n_parts * topology.n_npus / BYTES_PER_S_PER_GBPS
@@ -156,12 +164,15 @@ def _price(tier: TierPrice, part: str) -> float | None:
     return price
 
 
-def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np.float64]:
+def network_price_usd_per_Bps(
+    topology: Topology, book: PriceBook, included: Collection[int] = ()
+) -> NDArray[np.float64]:
     """Network cost of the whole fabric per byte/s of each dimension (C7).
 
     Every NPU pays for what it injects: the link price for ring and fully connected
-    dimensions, link + NIC + switch for a switch. Source: LIBRA (ISPASS'24), Table I. A further
-    tier of a stack costs a link and two ports of switches (C13).
+    dimensions, link + NIC + switch for a switch; nothing for ``included`` dimensions, which
+    other prices hold (C22). Source: LIBRA (ISPASS'24), Table I. A further tier of a stack costs a
+    link and two ports of switches (C13).
 
     Returns
     -------
@@ -183,6 +194,9 @@ def network_price_usd_per_Bps(topology: Topology, book: PriceBook) -> NDArray[np
     """
     faults, prices = [], []
     for i, dimension in enumerate(topology.dimensions):
+        if i in included:
+            prices.append(0.0)
+            continue
         if dimension.tier not in book.tiers:
             expected = f"expected a tier of the price book {book.name}"
             fix = closest(dimension.tier, book.tiers)

@@ -14,6 +14,12 @@ from pydantic import Field, model_validator
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.plan import prices
 from libra_planner.plan.models import PlanSpec
+from libra_planner.plan.npus import (
+    BUNDLED_CATALOGUE,
+    CatalogueNpuSpec,
+    canonical_name,
+    catalogue_npu,
+)
 from libra_planner.plan.options import speed_bytes_per_s
 from libra_planner.plan.training import plan_spec
 from libra_planner.procurement import bill
@@ -21,6 +27,7 @@ from libra_planner.procurement.run import HOUR_S, YEAR_S
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Key, apply_settings, read_document
 from libra_planner.reading.models import (
+    Confidence,
     Count,
     FaultCollector,
     Model,
@@ -47,7 +54,7 @@ class PartPriceSpec(Model):
 
     amount: Annotated[Price, Field(gt=0)]
     currency: Text = "USD"
-    confidence: prices.Confidence
+    confidence: Confidence
     as_of: Text
     source: Text
 
@@ -60,10 +67,12 @@ class IncludesSpec(Model):
     scale_up : Bandwidth per NPU, one direction, of the links and switches between its NPUs, such as
         450 GB/s; without it they are not in its price.
     nics : NICs by the name of their part, and how many a server has.
+    racks : Racks that it comes with; 0 for a server that goes into a rack.
     """
 
     scale_up: Text | None = None
     nics: dict[Text, Count] = Field({})
+    n_racks: Annotated[int, Field(ge=0, le=100)] = Field(0, alias="racks")
 
 
 class PartSpec(Model):
@@ -73,6 +82,7 @@ class PartSpec(Model):
     ----------
     port_speed : Such as 400 Gbps, one direction.
     cable : Name of the fibre that an optic needs.
+    n_hosts : Computers of a server, each with links to the side networks; 1 by default.
     includes : Of a server.
     """
 
@@ -81,6 +91,7 @@ class PartSpec(Model):
     port_speed: Text | None = None
     n_ports: Count | None = None
     n_npus: Count | None = None
+    n_hosts: Count = 1
     reach_m: Length | None = None
     cable: Text | None = None
     power_w: Power = Field(default=0.0, alias="power_W")
@@ -145,7 +156,7 @@ class ElectricitySpec(Model):
     """Price of energy."""
 
     usd_per_kwh: Annotated[float, Field(ge=0, le=100)] = Field(alias="usd_per_kWh")
-    confidence: prices.Confidence
+    confidence: Confidence
     source: Text
 
 
@@ -252,7 +263,7 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     document = read_document(path)
     reader = _PartsReader(document, validated(PartsSpec, document), path.parent, path.stem)
     parts, assumptions = reader.parts(), reader.required(reader.assumptions())
-    npus = reader.spec.assumptions.npu.catalogue or prices.BUNDLED_CATALOGUE
+    npus = reader.spec.assumptions.npu.catalogue or BUNDLED_CATALOGUE
     file = bundled.resolve("npu-catalogues", npus, path.parent)
     return Catalogue(path, file, parts, assumptions)
 
@@ -279,7 +290,8 @@ class _PartsReader(FaultCollector):
         speed_Bps = self._speed((*key, "port_speed"), spec.port_speed)
         if spec.includes is not None:
             scale_up_Bps = self._speed((*key, "includes", "scale_up"), spec.includes.scale_up)
-            includes = bill.Includes(scale_up_Bps, tuple(spec.includes.nics.items()))
+            nics, n_racks = tuple(spec.includes.nics.items()), spec.includes.n_racks
+            includes = bill.Includes(scale_up_Bps, nics, n_racks)
         own = {"price": price, "port_speed_Bps": speed_Bps, "includes": includes}
         return bill.Part(name, **core_fields(spec, bill.Part) | own)
 
@@ -344,7 +356,7 @@ class _PartsReader(FaultCollector):
     def _npu(self, spec: AssumedNpuSpec) -> bill.Part:
         path = "assumptions.npu.name"
         try:
-            found = prices.catalogue_npu(spec.name, spec.catalogue, self.beside, path=path)
+            found = catalogue_npu(spec.name, spec.catalogue, self.beside, path=path)
         except SpecError as error:
             place = self.document.place(("assumptions", "npu"))
             raise SpecError(*error.located(place, "assumptions.npu").faults) from None
@@ -361,7 +373,7 @@ class _PartsReader(FaultCollector):
             raise unknown_name(f"{kind} of this catalogue", name, known)
 
 
-def npu_part(name: str, spec: prices.CatalogueNpuSpec, spare_fraction: float) -> bill.Part:
+def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> bill.Part:
     """An NPU of an NPU catalogue as a part."""
     given, price = spec.price, None
     if given is not None:
@@ -455,9 +467,10 @@ def plan_context(
     npu_name, catalogue = _npu(spec.fixed_cost, [entry.npu for entry in entries])
     npu = None
     if npu_name is not None:
-        found = prices.catalogue_npu(npu_name, catalogue, beside, path="npu.name")
-        npu = npu_part(npu_name, found, npu_spare_fraction)
-        file = catalogue or prices.BUNDLED_CATALOGUE
+        found = catalogue_npu(npu_name, catalogue, beside, path="npu.name")
+        name = canonical_name(npu_name, catalogue, beside)
+        npu = npu_part(name, found, npu_spare_fraction)
+        file = catalogue or BUNDLED_CATALOGUE
         resolved = bundled.resolve("npu-catalogues", file, beside)
         files.append(input_file("NPU catalogue", file, resolved))
     return PlanContext(npu, read.as_of, read.source, tuple(files))

@@ -14,7 +14,8 @@ from libra_planner.plan.models import (
     TrainingSpec,
     TransformerSpec,
 )
-from libra_planner.plan.prices import NpuCatalogueSpec, PriceBookSpec
+from libra_planner.plan.npus import NpuCatalogueSpec
+from libra_planner.plan.prices import PriceBookSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),

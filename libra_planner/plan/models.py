@@ -20,6 +20,7 @@ from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.realization import RealizationSpec
+from libra_planner.plan.scale_up import AnyScaleUp
 from libra_planner.reading.document import is_number
 from libra_planner.reading.models import (
     Bytes,
@@ -108,6 +109,7 @@ class FabricSpec(Model):
     Parameters
     ----------
     tiers : Price tier of each dimension, innermost first.
+    scale_up : The part that the innermost dimensions are, such as nvlink4-8 or nvl72.
     link_options : Purchasable speeds by dimension (dimN, or a tier that occurs once); a dimension
         that is not listed may have any bandwidth.
     latency_ns : Latency of a hop, for all dimensions or for each; a switch is 2.
@@ -120,6 +122,7 @@ class FabricSpec(Model):
         + " (or the long names), with NPUs per group."
     )
     tiers: list[Text]
+    scale_up: AnyScaleUp | None = None
     link_options: LinkOptionsSpec | None = None
     latency_ns: Latencies | None = None
     # Read in plan.realization, which knows the names of the dimensions.

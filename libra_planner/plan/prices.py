@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,9 +13,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from libra_planner.costs.prices import PriceBook, TierPrice
 from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
 from libra_planner.files import read_text
+from libra_planner.plan.npus import catalogue_npu
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.reading.models import (
+    Confidence,
     Efficiency,
     Kind,
     Memory,
@@ -28,9 +29,6 @@ from libra_planner.reading.models import (
     validated,
 )
 from libra_planner.units import BYTES_PER_GB, format_usd
-
-Confidence: TypeAlias = Literal["published", "quoted", "assumed"]
-"""How sure a price is: a price list or paper that anyone can read, an offer, an estimate."""
 
 
 class TierSpec(Model):
@@ -189,47 +187,6 @@ FixedCostSpec: TypeAlias = Annotated[
 ]
 
 
-class NpuPriceSpec(Model):
-    """Price of one NPU, and how sure it is."""
-
-    usd: Annotated[Price, Field(gt=0)]
-    confidence: Confidence
-    as_of: Text
-    source: Text
-
-
-class CatalogueNpuSpec(Model):
-    """One NPU; peak rates are dense (without structured sparsity).
-
-    Parameters
-    ----------
-    peak_TFLOPps : Peak 10^12 floating-point operations per second, by data type.
-    memory_GB : Usable memory, 1e9 bytes.
-    memory_source : Where memory_GB is from.
-    """
-
-    vendor_name: Text
-    peak_TFLOPps: Annotated[dict[Text, Rate], Field(min_length=1)]
-    memory_GB: Rate
-    memory_source: Text | None = None
-    tdp_W: Rate | None = None
-    source: Text
-    price: NpuPriceSpec | None = None
-
-
-class NpuCatalogueSpec(Model):
-    """NPUs by name, with their sources."""
-
-    kind: Literal["npu_catalogue"]
-    source: Text
-    as_of: Text
-    npus: Annotated[dict[Text, CatalogueNpuSpec], Field(min_length=1)]
-
-
-BUNDLED_CATALOGUE = "npus"
-"""The NPU catalogue that a plan means when it names none."""
-
-
 @dataclass(frozen=True)
 class FixedCost:
     """Cost of the NPUs and the rest of the system.
@@ -280,45 +237,6 @@ def fixed_cost(
             what = f"{price.confidence} NPU price: {format_usd(price.usd)} for {spec.npu}"
             notes = (f"{what} ({price.as_of}); source: {price.source}",)
     return FixedCost(n_npus * price_usd + (spec.rest or 0.0), notes)
-
-
-def catalogue_npu(
-    name: str, catalogue: str | None, beside: Path | None, *, path: str
-) -> CatalogueNpuSpec:
-    """An NPU of a catalogue.
-
-    Parameters
-    ----------
-    name : the NPU.
-    catalogue : path of the catalogue; ``None`` for the bundled one.
-    beside : folder that a path is relative to.
-    path : dotted path of the NPU's name in the plan, for errors.
-
-    Raises
-    ------
-    SpecError
-        For a name that is not in the catalogue, or a file that is none.
-
-    Examples
-    --------
-    >>> catalogue_npu("h100-sxm", None, None, path="npu.name").peak_TFLOPps["bf16"]
-    989.4
-    """
-    file = bundled.resolve("npu-catalogues", catalogue or BUNDLED_CATALOGUE, beside)
-    npus = _npus(file, read_text(file))
-    if name in npus:
-        return npus[name].model_copy(deep=True)
-    if bundled.is_path(name):
-        fix = f"write 'catalogue: {name}' and the name of one of its NPUs"
-        raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, path))
-    (fault,) = unknown_name(f"NPU of the catalogue {file.stem}", name, npus).faults
-    raise UnknownName(replace(fault, path=path))
-
-
-@lru_cache(maxsize=16)
-def _npus(path: Path, text: str) -> Mapping[str, CatalogueNpuSpec]:
-    """The NPUs that a file holds: kept by its text, so a changed file is read anew."""
-    return validated(NpuCatalogueSpec, parse_document(text, str(path))).npus
 
 
 def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:

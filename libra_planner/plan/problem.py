@@ -11,12 +11,14 @@ import numpy as np
 
 from libra_planner.costs import prices as pricing
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.plan import options as catalogue
-from libra_planner.plan import realization, training
+from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import AnyPlanSpec, FabricSpec, PlanSpec
+from libra_planner.plan.npus import name_notes
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
@@ -113,15 +115,17 @@ class _ProblemBuilder(FaultCollector):
         fabric = attempt(("fabric", "topology"), self.topology)
         book = attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
         topology = self.present(fabric)
-        price, prices = self._prices(topology, book)
+        domain = attempt(scale_up.KEY, self._domain, topology)
+        price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         fidelity = build_fidelity(spec, topology, self)
-        parts, key = (spec.fixed_cost, topology.n_npus, self.beside), ("fixed_cost", "catalogue")
-        fixed = attempt(key, fixed_cost, *parts) or FixedCost()
+        fixed = self._fixed_cost(topology, domain)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules = self.rules(topology, known, fixed.usd)
         document, nics = self.document, pricing.has_nic(topology, prices)
         options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
+        rules += self._scale_up_rules(domain, topology, rules, options)
+        nics = domain.outside(topology, nics) if domain else nics
         realize = realization.load_realization
         realized = attempt(realization.KEY, realize, document, topology, nics)
         network = fidelity.network if fidelity else plain_network(topology)
@@ -133,6 +137,7 @@ class _ProblemBuilder(FaultCollector):
         base = Problem(
             network=modelled.network,
             realization=realized,
+            scale_up=domain,
             step=steps[0],
             prices=Prices(tuple(required(price).tolist()), fixed.usd, prices, options),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
@@ -140,18 +145,49 @@ class _ProblemBuilder(FaultCollector):
             objective=spec.objective,
             group_objective=spec.group_objective,
         )
-        text = partial(self._text, planned, modelled, required(book), fixed)
+        text = partial(self._text, planned, modelled, required(book), fixed, base)
         return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
 
     def _prices(
-        self, topology: Topology, book: pricing.PriceBook | None
+        self, topology: Topology, book: pricing.PriceBook | None, domain: ScaleUpDomain | None
     ) -> tuple[Array | None, tuple[pricing.PricePart, ...]]:
         """Prices by dimension and by part, where they are known."""
         if book is None:
             return None, ()
+        included = domain.included_dims(topology) if domain else ()
         per_Bps = pricing.network_price_usd_per_Bps
-        price = self.attempt(("fabric", "tiers"), per_Bps, topology, book)
-        return price, () if price is None else pricing.price_parts(topology, book)
+        price = self.attempt(("fabric", "tiers"), per_Bps, topology, book, included)
+        return price, () if price is None else pricing.price_parts(topology, book, included)
+
+    def _domain(self, topology: Topology) -> ScaleUpDomain | None:
+        """The scale-up domain that the fabric names."""
+        choice, npus = self.spec.fabric.scale_up, training.npu_names(self.spec)
+        return scale_up.plan_domain(choice, topology, npus, self.beside)
+
+    def _fixed_cost(self, topology: Topology, domain: ScaleUpDomain | None) -> FixedCost:
+        """Of all NPUs that are paid for, used or not."""
+        n_npus = domain.n_npus_bought(topology) if domain else topology.n_npus
+        parts, key = (self.spec.fixed_cost, n_npus, self.beside), ("fixed_cost", "catalogue")
+        return self.attempt(key, fixed_cost, *parts) or FixedCost()
+
+    def _scale_up_rules(
+        self,
+        domain: ScaleUpDomain | None,
+        topology: Topology,
+        rules: Sequence[Rule | StepTimeLimit],
+        options: Sequence[pricing.Options | None],
+    ) -> list[Rule]:
+        """What a scale-up domain fixes; what the plan says against it is noted."""
+        if domain is None:
+            return []
+        for fault in scale_up.option_faults(domain, topology, options):
+            self.note(fault, catalogue.KEY)
+        for name, fault in scale_up.realization_faults(domain, topology, self.document):
+            self.note(fault, (*realization.KEY, name), at_key=True)
+        linear = [rule for rule in rules if isinstance(rule, Rule)]
+        place = self.document.place(scale_up.KEY)
+        found = self.attempt(scale_up.KEY, scale_up.fixed_rules, domain, topology, linear, place)
+        return found or []
 
     def _text(
         self,
@@ -159,14 +195,19 @@ class _ProblemBuilder(FaultCollector):
         fidelity: Fidelity,
         book: pricing.PriceBook,
         fixed: FixedCost,
+        base: Problem,
         step: Step,
     ) -> PlanText:
         """What the plan says for people."""
         notes, settings = training.step_words(self.spec, planned, step)
+        npus = training.npu_names(self.spec)
+        more, words = scale_up.domain_words(base, npus)
+        notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
         settings += fidelity.settings(step.model.n_chunks)
         settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
-        sure = book.confidence(fidelity.network.topology.tiers)
-        settings.append(f"prices {book.name} ({book.as_of}, {sure})")
+        tiers = [x for i, x in enumerate(base.topology.tiers) if i not in base.included_dims]
+        sure = f", {book.confidence(tiers)}" if tiers else ""
+        settings.append(f"prices {book.name} ({book.as_of}{sure})")
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(

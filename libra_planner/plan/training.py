@@ -213,6 +213,15 @@ def builders(
     ]
 
 
+def npu_names(spec: models.AnyPlanSpec) -> list[str]:
+    """Names of the NPUs that a plan computes with and buys, as it writes them."""
+    entries = [spec] if isinstance(spec, models.PlanSpec) else spec.workloads
+    named = [one.npu.name for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
+    bought = spec.fixed_cost
+    own = bought.npu if isinstance(bought, prices.FixedCostParts) else None
+    return list(dict.fromkeys([*named, *([own] if own else [])]))
+
+
 def planned_step(
     spec: models.AnyPlanSpec, planned: Sequence[PlannedTraining], model: CollectiveModel
 ) -> Step:

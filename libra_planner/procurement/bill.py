@@ -56,10 +56,12 @@ class Includes:
     scale_up_Bps : per NPU, one direction: what the links and switches between its NPUs carry;
         0 where they are not in its price.
     nics : names of NICs of the catalogue, and how many of each a server has.
+    n_racks : that it stands in and comes with; 0 for a server that goes into a rack.
     """
 
     scale_up_Bps: float = 0.0
     nics: tuple[tuple[str, int], ...] = ()
+    n_racks: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Part:
     port_speed_Bps : of each port, or of the whole cable or optic, one direction.
     n_ports : of a switch.
     n_npus : of a server.
+    n_hosts : computers of a server, each with links to the side networks: 18 of a GB200 NVL72.
     reach_m : longest distance of a cable or optic.
     cable : name of the fibre that an optic needs.
     n_rack_units : height.
@@ -93,6 +96,7 @@ class Part:
     port_speed_Bps: float = 0.0
     n_ports: int = 0
     n_npus: int = 0
+    n_hosts: int = 1
     reach_m: float = 0.0
     cable: str = ""
     n_rack_units: int = 0
@@ -146,7 +150,7 @@ class Parts:
     def named(self, name: str, kind: str) -> Part:
         """A part of this name and kind; one without a price where there is none."""
         found = self.by_name.get(name)
-        return found if found is not None and found.kind == kind else _missing(kind, name)
+        return found if found is not None and found.kind == kind else missing(kind, name)
 
     def port(self, kind: str, speed_Bps: float, *, n_ports: int = 0) -> Part:
         """The part with the slowest port that suffices, then of the fewest ports.
@@ -172,7 +176,7 @@ class Parts:
         speed = f"{8 * gigabytes_per_s(speed_Bps):.6g} Gbit/s"
         ports = f" of {n_ports} ports" if n_ports else ""
         reach = f" over {reach_m:g} m" if reach_m else ""
-        return _missing(kinds[-1], f"{kinds[-1]}{ports} at {speed}{reach}")
+        return missing(kinds[-1], f"{kinds[-1]}{ports} at {speed}{reach}")
 
     def port_speed_Bps(self, bandwidth_Bps: float) -> float | None:
         """Speed of the slowest NIC that suffices, else of the fastest; ``None`` without NICs."""
@@ -182,8 +186,9 @@ class Parts:
         return chosen.port_speed_Bps if chosen else None
 
 
-def _missing(kind: str, wanted: str) -> Part:
-    return Part(wanted, kind, f"{wanted}: not in the parts catalogue")
+def missing(kind: str, wanted: str, *, n_npus: int = 0) -> Part:
+    """A part that a catalogue lacks, without a price."""
+    return Part(wanted, kind, f"{wanted}: not in the parts catalogue", n_npus=n_npus)
 
 
 @dataclass(frozen=True)

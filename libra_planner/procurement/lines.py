@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -11,11 +11,13 @@ from libra_planner.costs.prices import PricePart, tiers_without_nic
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
+from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.sizing import switch_port_Bps
 from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettings, parse_topology
 from libra_planner.problem import Problem
 from libra_planner.procurement import bill
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Line, Part, Parts, Price
+from libra_planner.procurement.scale_up import domain_line
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
 
@@ -30,12 +32,25 @@ class Purchase:
     scale_out : the dimensions whose NICs, switches and cables are parts of a catalogue; the
         others, scale-up switches (C14) and direct links, are priced per GB/s by the price book.
     chosen_speeds : labels of the dimensions whose port speed the plan leaves open.
+    scale_up : the part that the innermost dimensions are (C14), where the plan names one.
     """
 
     design: RealizedDesign
     parts: tuple[DimensionParts, ...]
     scale_out: tuple[bool, ...]
     chosen_speeds: tuple[str, ...] = ()
+    scale_up: ScaleUpDomain | None = None
+
+    @property
+    def n_npus(self) -> int:
+        """NPUs to buy: those of whole scale-up domains, used or not (C13)."""
+        topology = self.design.topology
+        return self.scale_up.n_npus_bought(topology) if self.scale_up else topology.n_npus
+
+    @property
+    def domain_dims(self) -> Collection[int]:
+        """The dimensions that the scale-up domain is."""
+        return self.scale_up.dims(self.design.topology) if self.scale_up else ()
 
     @property
     def dimensions(self) -> list[tuple[RealizedDimension, DimensionParts, bool]]:
@@ -67,7 +82,8 @@ def purchase(problem: Problem, bandwidth_Bps: Array, parts: Parts) -> Purchase:
         switches[dim] = replace(settings, port_speed_Bps=speed_Bps)
         chosen.append(topology.labels[dim])
     design = realize(topology, bandwidth_Bps, replace(links, switches=tuple(switches)))
-    return Purchase(design, design_parts(design).dimensions, links.networks, tuple(chosen))
+    parts_of = design_parts(design).dimensions
+    return Purchase(design, parts_of, links.networks, tuple(chosen), problem.scale_up)
 
 
 def bisection_Bps(design: RealizedDesign) -> float:
@@ -97,11 +113,20 @@ def bisection_Bps(design: RealizedDesign) -> float:
 _ROUNDING = 1e-9
 
 
+def included_domain(bought: Purchase) -> ScaleUpDomain | None:
+    """The scale-up domain of a plan, where the price of a server holds it."""
+    domain = bought.scale_up
+    return domain if domain is not None and domain.server else None
+
+
 def holds(bought: Purchase, dim: int, server: Part) -> bool:
     """Whether the price of a server holds the links and switches of a dimension.
 
-    Its groups, with all that is inside them, must fill whole servers.
+    Its groups, with all that is inside them, must fill whole servers. A part that the plan names
+    says so itself.
     """
+    if dim in bought.domain_dims:
+        return included_domain(bought) is not None
     is_scale_up = not bought.scale_out[dim] and server.includes.scale_up_Bps > 0
     n_inside = math.prod(bought.design.topology.sizes[: dim + 1])
     return is_scale_up and server.n_npus % n_inside == 0
@@ -145,7 +170,11 @@ def with_included_nics(
 
 def included_faults(bought: Purchase, whole: Bill, server: Part) -> Iterator[str]:
     """Where a design and what its servers include do not fit together, in words."""
-    dims = [i for i in range(bought.design.topology.n_dims) if holds(bought, i, server)]
+    dims = [
+        dim
+        for dim in range(bought.design.topology.n_dims)
+        if dim not in bought.domain_dims and holds(bought, dim, server)
+    ]
     built = [bought.design.dimensions[i] for i in dims]
     asked_Bps = sum(one.bandwidth_Bps for one in built)
     most_Bps = server.includes.scale_up_Bps
@@ -196,18 +225,21 @@ class FabricShop:
     def lines(self, bought: Purchase) -> tuple[Line, ...]:
         """Lines of all dimensions, innermost first."""
         found: list[Line] = []
-        server = self.assumptions.server
+        server, own = self.assumptions.server, included_domain(bought)
+        if own is not None:
+            found.append(included(domain_line(own, bought.design.topology), server))
         for dim, (built, parts, scale_out) in enumerate(bought.dimensions):
-            if built.fabric is not None:
-                lines = self.scale_out_lines if scale_out else self._priced_lines
-                made = lines(built, parts)
-                found += (included(x, server) for x in made) if holds(bought, dim, server) else made
+            if built.fabric is None or (own is not None and dim in bought.domain_dims):
+                continue
+            lines = self.scale_out_lines if scale_out else self._priced_lines
+            made = lines(built, parts)
+            found += (included(x, server) for x in made) if holds(bought, dim, server) else made
         counted = with_included_nics(found, server, self.n_servers(bought), self.parts)
         return tuple(line for line in counted if line.n_units)
 
     def n_servers(self, bought: Purchase) -> int:
         """Servers that hold all NPUs."""
-        return -(-bought.design.topology.n_npus // max(1, self.assumptions.server.n_npus))
+        return -(-bought.n_npus // max(1, self.assumptions.server.n_npus))
 
     def _priced_lines(self, built: RealizedDimension, parts: DimensionParts) -> Iterator[Line]:
         """Links, and scale-up switch ports, at the price book's prices per GB/s."""
@@ -288,6 +320,7 @@ class Facility:
     limited_by : ``power`` or ``space``, whichever is reached first.
     n_server_racks, n_switch_racks : racks of each.
     it_w : all parts in use.
+    n_own_racks : racks that servers come with, which are not bought again.
     """
 
     n_servers: int
@@ -297,6 +330,7 @@ class Facility:
     n_server_racks: int
     n_switch_racks: int
     it_w: float
+    n_own_racks: int = 0
 
     @property
     def n_racks(self) -> int:
@@ -322,28 +356,28 @@ def system_bill(
     """
     assumed, n_servers = shop.assumptions, shop.n_servers(bought)
     lines = [
-        Line(bill.COMPUTE, "all", npu or assumed.npu, bought.design.topology.n_npus),
+        Line(bill.COMPUTE, "all", npu or assumed.npu, bought.n_npus),
         Line(bill.COMPUTE, "all", assumed.server, n_servers),
         *shop.lines(bought),
     ]
     for network in assumed.side_networks:
-        lines += _side_lines(network, n_servers, shop)
+        lines += _side_lines(network, n_servers * assumed.server.n_hosts, shop)
     whole = Bill(tuple(lines))
     facility = _facility(whole, assumed, n_servers)
-    racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks)
-    return Bill((*whole.lines, racks)), facility
+    racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks - facility.n_own_racks)
+    return Bill((*whole.lines, *([racks] if racks.n_units else []))), facility
 
 
-def _side_lines(network: bill.SideNetwork, n_servers: int, shop: FabricShop) -> Iterator[Line]:
+def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> Iterator[Line]:
     """NICs, switches and cables of a network that joins all servers; none for a single one."""
-    if n_servers < 2 or not network.n_ports_per_server:
+    if n_hosts < 2 or not network.n_ports_per_server:
         return
     settings = SwitchSettings(
         switch_radix=network.switch_radix,
         port_speed_Bps=network.port_speed_Bps,
         oversubscription=network.oversubscription,
     )
-    topology = parse_topology(f"SW({n_servers})", [network.name])
+    topology = parse_topology(f"SW({n_hosts})", [network.name])
     speed_Bps = network.n_ports_per_server * network.port_speed_Bps
     design = realize(topology, [speed_Bps], Realization((settings,)))
     [built], [parts] = design.dimensions, design_parts(design).dimensions
@@ -368,7 +402,8 @@ def _facility(whole: Bill, assumed: Assumptions, n_servers: int) -> Facility:
         -(-height // n_units) if n_units else 0,
         int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
     )
-    n_server_racks = -(-n_servers // max(1, per_rack))
+    n_own_racks = n_servers * assumed.server.includes.n_racks
+    n_server_racks = n_own_racks or -(-n_servers // max(1, per_rack))
     return Facility(
         n_servers=n_servers,
         server_w=server_w,
@@ -377,6 +412,7 @@ def _facility(whole: Bill, assumed: Assumptions, n_servers: int) -> Facility:
         n_server_racks=n_server_racks,
         n_switch_racks=n_switch_racks,
         it_w=whole.power_w,
+        n_own_racks=n_own_racks,
     )
 
 

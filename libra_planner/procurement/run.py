@@ -150,10 +150,9 @@ def failure_rates_per_s(bill: Bill, assumed: Assumptions) -> dict[str, float]:
     Parts of the frontend and storage networks do not stop a job here.
     """
     fabric = bill.of(COMPUTE, NETWORK)
-    return {
-        kind: fabric.n_units(kind) * getattr(assumed.failures, f"{kind}_per_s")
-        for kind in (NPU, SERVER, SWITCH, OPTIC)
-    }
+    counts = {kind: fabric.n_units(kind) for kind in (NPU, SERVER, SWITCH, OPTIC)}
+    counts[SERVER] *= assumed.server.n_hosts
+    return {kind: n * getattr(assumed.failures, f"{kind}_per_s") for kind, n in counts.items()}
 
 
 def training_run(

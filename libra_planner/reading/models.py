@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from inspect import cleandoc
-from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticKnownError
@@ -142,6 +142,10 @@ Efficiency: TypeAlias = Annotated[
     float,
     Field(ge=1e-6, le=1, description="Share of the peak that the compute of a step sustains."),
 ]
+
+
+Confidence: TypeAlias = Literal["published", "quoted", "assumed"]
+"""How sure a price is: a price list or paper that anyone can read, an offer, an estimate."""
 
 
 class Kind:

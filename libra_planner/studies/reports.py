@@ -7,7 +7,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from libra_planner.procurement.bill import NPU, Part
 from libra_planner.procurement.candidate import Candidate, Proposal, candidate
 from libra_planner.procurement.lines import Book, FabricShop
 from libra_planner.procurement.ranking import Comparison, Origin, budget_swings, ranking, swings
+from libra_planner.procurement.scale_up import server_with
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.checks import placed
 from libra_planner.studies.designs import GivenDesign, given_design
@@ -230,6 +231,8 @@ class _Study:
         files |= dict.fromkeys(context.files)
         if design.result is not None:
             files[input_file("result", design.result, Path(design.result))] = None
+        parts = self.catalogue.parts
+        server = server_with(problem.scale_up, parts, assumed.server)
         book = Book(problem.prices.parts, context.book_as_of, context.book_source)
         proposal = Proposal(
             letter=letter,
@@ -237,7 +240,7 @@ class _Study:
             problem=problem,
             bandwidth_Bps=design.bandwidth_Bps,
             optimized=design.optimized,
-            shop=FabricShop(self.catalogue.parts, assumed, book),
+            shop=FabricShop(parts, replace(assumed, server=server), book),
             npu=context.npu,
         )
         n_seeds = self.question.seeds

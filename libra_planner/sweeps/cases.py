@@ -64,7 +64,8 @@ class Case:
     ----------
     template : the plan with placeholders.
     values : of the axes that change the structure.
-    base : the problem; its rules are left out, and its fixed cost if axes change it.
+    base : the problem; of its rules only what its scale-up domain fixes (C14), and without its
+        fixed cost if axes change it.
     lines : its ``constraints``, with placeholders.
     """
 
@@ -106,8 +107,8 @@ class Case:
         if books:
             name = books.filled(values)
             book = load_price_book(name, self.template.beside)
-            price = network_price_usd_per_Bps(base.topology, book)
-            parts = price_parts(base.topology, book)
+            price = network_price_usd_per_Bps(base.topology, book, base.included_dims)
+            parts = price_parts(base.topology, book, base.included_dims)
             prices = replace(base.prices, usd_per_Bps=tuple(price.tolist()), parts=parts)
             base = replace(base, prices=prices)
         return Case(self.template, values, base, self.lines)
@@ -139,7 +140,7 @@ class Case:
             )
             _pop_lines(document)
             spec = plan_spec(document)
-            n_npus, beside = self.base.topology.n_npus, self.template.beside
+            n_npus, beside = self.base.n_npus_bought, self.template.beside
             return fixed_cost(spec.fixed_cost, n_npus, beside).usd
         except SpecError as error:
             return error
@@ -250,7 +251,9 @@ def pieces(case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_]) -> 
     fine = rows[wrong[rows] == ""]
     for same in rows_by_code(shapes[:, fine]) if len(fine) else ():
         own = fine[same]
-        yield _piece(case, own, fixed_usd[own], list(map(_used, lines, codes[:, own])))
+        fixed = [([ParsedLine(case.base.rules, ())], np.zeros(len(own), dtype=np.intp))]
+        used = list(map(_used, lines, codes[:, own]))
+        yield _piece(case, own, fixed_usd[own], fixed * bool(case.base.rules) + used)
 
 
 def _used(line: list[ParsedLine], codes: Rows) -> tuple[list[ParsedLine], Rows]:

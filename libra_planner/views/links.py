@@ -239,15 +239,24 @@ def _part_rows(dimension: DimensionParts) -> Iterator[tuple[cells.Value, ...]]:
         yield label, "none: no bandwidth", "0", "", "", "", ""
 
 
-def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
-    """Scale-up switches (C14), and networks in which groups load one another."""
-    built = design.dimensions
-    for one in built:
+def _scale_up_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
+    domain, topology = problem.scale_up, problem.topology
+    own = domain.dims(topology) if domain else ()
+    if domain is not None:
+        labels, n = ", ".join(topology.labels[dim] for dim in own), domain.n_domains(topology)
+        yield f"{labels}: {n:,} x {domain.name} at full bandwidth, without leaves, optics and ECMP"
+    for one in design.dimensions[len(own) :]:
         if one.settings is not None and one.settings.one_switch and one.fabric is not None:
             yield (
                 f"{one.label}: tier {one.tier} has no NIC price, so every group has one scale-up "
                 f"switch at full bandwidth, without leaves, optics and ECMP"
             )
+
+
+def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
+    """Scale-up switches (C14), and networks in which groups load one another."""
+    yield from _scale_up_notes(problem, design)
+    built = design.dimensions
     has_switches = any(problem.links.switches) and not any(problem.links.networks)
     if problem.realization is not None and has_switches:
         yield (

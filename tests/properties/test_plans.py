@@ -131,7 +131,8 @@ def _write(file: Path, text: str) -> None:
 
 
 def test_what_is_kept_cannot_be_changed_by_its_users() -> None:
-    from libra_planner.plan.prices import catalogue_npu, load_price_book
+    from libra_planner.plan.npus import catalogue_npu
+    from libra_planner.plan.prices import load_price_book
 
     def npu() -> dict[str, float]:
         return catalogue_npu("h100-sxm", None, None, path="npu").peak_TFLOPps

@@ -462,7 +462,7 @@ def test_bad_input_is_named(arguments, text, run, tmp_path) -> None:
         ("amount: 700,", "amount: 700, currency: EUR,", "parts.nic-100g.price.currency: got 'EUR'"),
         ("amount: 700,", "amount: -700,", "expected at least 0"),
         ("server: server-8npu ", "server: rack ", "assumptions.server: got 'rack'"),
-        ("name: h100-sxm", "name: h200-sxm", "got 'h200-sxm'"),
+        ("name: h100-sxm", "name: h300-sxm", "got 'h300-sxm'"),
         ("    n_npus: 8\n", "", "got a server without n_npus"),
         ("spare_fraction: 0.02", "spare_fraction: 2", "expected at most 1"),
     ],

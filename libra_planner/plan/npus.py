@@ -1,0 +1,240 @@
+"""NPU catalogues: NPUs by any of their names, and the scale-up domains that join them (C14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
+from libra_planner.fabric.scale_up import TORUS, ScaleUpDomain
+from libra_planner.files import read_text
+from libra_planner.plan.options import Speed
+from libra_planner.reading import bundled
+from libra_planner.reading.document import parse_document
+from libra_planner.reading.models import (
+    Confidence,
+    Count,
+    Model,
+    Price,
+    Rate,
+    Text,
+    core_fields,
+    validated,
+)
+
+
+class NpuPriceSpec(Model):
+    """Price of one NPU, and how sure it is."""
+
+    usd: Annotated[Price, Field(gt=0)]
+    confidence: Confidence
+    as_of: Text
+    source: Text
+
+
+class CatalogueNpuSpec(Model):
+    """One NPU; peak rates are dense (without structured sparsity).
+
+    Parameters
+    ----------
+    aliases : Other names; case, spaces, dashes and the vendor make no difference.
+    peak_TFLOPps : Peak 10^12 floating-point operations per second, by data type.
+    memory_GB : Usable memory, 1e9 bytes.
+    memory_source : Where memory_GB is from.
+    memory_bandwidth_GBps : Of its memory, 1e9 bytes per second.
+    scale_up : Names of the scale-up domains that it comes in.
+    as_of : When its sources were read.
+    source : Where the peak rates are from, and all figures that sources does not name.
+    sources : Where other figures are from, by their key.
+    """
+
+    vendor_name: Text
+    aliases: list[Text] = Field([])
+    peak_TFLOPps: Annotated[dict[Text, Rate], Field(min_length=1)]
+    memory_GB: Rate
+    memory_source: Text | None = None
+    memory_bandwidth_GBps: Rate | None = None
+    scale_up: list[Text] = Field([])
+    tdp_W: Rate | None = None
+    as_of: Text | None = None
+    source: Text
+    sources: dict[Text, Text] = Field({})
+    price: NpuPriceSpec | None = None
+
+
+class ScaleUpSpec(Model):
+    """A part that joins NPUs; the innermost dimensions of a fabric are its links.
+
+    Parameters
+    ----------
+    joined_by : How: a switch, direct links from each to each, or rings along the axes of a torus.
+    n_npus : Most NPUs of one domain.
+    npu_Bps : Of one NPU over all its links, one direction, such as 450 GB/s.
+    server : Server of the parts catalogue whose price holds it; without one the price book prices
+        its links.
+    power_w : Of one domain, beside that of the server.
+    n_axes : Of a torus.
+    multiple_of : Of which the rings of a torus are multiples; others have no link around.
+    n_npus_sold : NPUs that are sold together; by default those of a whole domain.
+    """
+
+    description: Text
+    joined_by: Literal["switch", "fully_connected", "torus"]
+    n_npus: Annotated[Count, Field(ge=2)]
+    npu_Bps: Speed = Field(alias="bandwidth")
+    server: Text | None = None
+    power_w: Annotated[float, Field(ge=0, le=1e9)] = Field(default=0.0, alias="power_W")
+    n_axes: Annotated[int, Field(ge=1, le=6)] = 1
+    multiple_of: Count = 1
+    n_npus_sold: Count | None = None
+    as_of: Text | None = None
+    source: Text
+
+    @model_validator(mode="after")
+    def _axes(self) -> ScaleUpSpec:
+        if self.n_axes > 1 and self.joined_by != TORUS:
+            raise ValueError(f"got n_axes of a {self.joined_by}, expected it of a torus only")
+        return self
+
+
+class NpuCatalogueSpec(Model):
+    """NPUs by name, and the scale-up domains that join them, with their sources."""
+
+    kind: Literal["npu_catalogue"]
+    source: Text
+    as_of: Text
+    npus: Annotated[dict[Text, CatalogueNpuSpec], Field(min_length=1)]
+    scale_up: dict[Text, ScaleUpSpec] = Field({})
+
+    @model_validator(mode="after")
+    def _names_tell_apart(self) -> NpuCatalogueSpec:
+        owners: dict[str, str] = {}
+        for name, npu in self.npus.items():
+            for one in (name, *npu.aliases):
+                other = owners.setdefault(_plain(one), name)
+                if other != name:
+                    raise ValueError(f"got {one!r} for {name} and for {other}, expected one NPU")
+        return self
+
+
+BUNDLED_CATALOGUE = "npus"
+"""The NPU catalogue that a plan means when it names none."""
+
+_REMARK = re.compile(r"\s*\(.*\)\s*$")
+_VENDOR = re.compile(r"^(nvidia|amd|google)[^a-z0-9]*", re.I)
+
+
+def _plain(name: str) -> str:
+    """A name without what makes no difference."""
+    return re.sub("[^a-z0-9]", "", _VENDOR.sub("", _REMARK.sub("", name)).casefold())
+
+
+def npu_named(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
+    """The NPU's name in a catalogue, however it is written; ``None`` where none has it.
+
+    Examples
+    --------
+    >>> npus = catalogue().npus
+    >>> [npu_named(x, npus) for x in ("A100-80GB", "NVIDIA A100-SXM4-80GB (4x100Gb)", "h100")]
+    ['a100-sxm-80gb', 'a100-sxm-80gb', None]
+    """
+    if name in npus:
+        return name
+    meant = _plain(name)
+    found = (one for one, npu in npus.items() if meant in map(_plain, (one, *npu.aliases)))
+    return next(found, None) if meant else None
+
+
+def canonical_name(name: str, catalogue_name: str | None, beside: Path | None) -> str:
+    """The name that a catalogue gives an NPU; the same where it has none."""
+    return npu_named(name, catalogue(catalogue_name, beside).npus) or name
+
+
+def name_notes(names: Iterable[str]) -> tuple[str, ...]:
+    """What of the names of NPUs is not read, for people."""
+    remarks = ((name, _REMARK.search(name)) for name in dict.fromkeys(names))
+    return tuple(
+        f"NPU {name!r}: {found.group().strip()} is a remark and not read"
+        for name, found in remarks
+        if found
+    )
+
+
+def catalogue(name: str | None = None, beside: Path | None = None) -> NpuCatalogueSpec:
+    """A catalogue, by its name or path; the bundled one where it has none.
+
+    Raises
+    ------
+    SpecError
+        For a file that is none.
+    """
+    file = bundled.resolve("npu-catalogues", name or BUNDLED_CATALOGUE, beside)
+    return _catalogue(file, read_text(file))
+
+
+@lru_cache(maxsize=16)
+def _catalogue(path: Path, text: str) -> NpuCatalogueSpec:
+    """What a file holds: kept by its text, so a changed file is read anew."""
+    return validated(NpuCatalogueSpec, parse_document(text, str(path)))
+
+
+def catalogue_npu(
+    name: str, catalogue_name: str | None, beside: Path | None, *, path: str
+) -> CatalogueNpuSpec:
+    """An NPU of a catalogue.
+
+    Parameters
+    ----------
+    name : the NPU, by any of its names; a remark in brackets after it is not read.
+    catalogue_name : path of the catalogue; ``None`` for the bundled one.
+    beside : folder that a path is relative to.
+    path : dotted path of the NPU's name in the plan, for errors.
+
+    Raises
+    ------
+    SpecError
+        For a name that is not in the catalogue, or a file that is none.
+
+    Examples
+    --------
+    >>> catalogue_npu("H100-80GB", None, None, path="npu.name").peak_TFLOPps["bf16"]
+    989.4
+    """
+    npus = catalogue(catalogue_name, beside).npus
+    found = npu_named(name, npus)
+    if found is not None:
+        return npus[found].model_copy(deep=True)
+    if bundled.is_path(name):
+        fix = f"write 'catalogue: {name}' and the name of one of its NPUs"
+        raise SpecError(Fault(f"got the path {name!r}", "expected a name", fix, path))
+    stem = Path(catalogue_name or BUNDLED_CATALOGUE).stem
+    (fault,) = unknown_name(f"NPU of the catalogue {stem}", name, npus).faults
+    raise UnknownName(replace(fault, path=path))
+
+
+def scale_up_domain(
+    name: str, catalogue_name: str | None = None, beside: Path | None = None
+) -> ScaleUpDomain:
+    """A scale-up domain of a catalogue.
+
+    Raises
+    ------
+    UnknownName
+        For a name that is not in the catalogue.
+
+    Examples
+    --------
+    >>> domain = scale_up_domain("nvl72")
+    >>> domain.n_npus, domain.npu_Bps, domain.server
+    (72, 900000000000.0, 'server-nvl72')
+    """
+    known = catalogue(catalogue_name, beside).scale_up
+    if name not in known:
+        raise unknown_name("scale-up domain of the NPU catalogue", name, known)
+    return ScaleUpDomain(name=name, **core_fields(known[name], ScaleUpDomain))
