@@ -205,7 +205,10 @@ def test_tables_keep_names_and_numbers_on_narrow_terminals(width: int, plan) -> 
 
 def test_lists_and_schemas(run) -> None:
     assert "gpt3-libra" in run("list", "workloads").out
-    assert run("list", "cost-models", "--json").payload["cost-models"].keys() == {"libra-ispass24"}
+    assert run("list", "cost-models", "--json").payload["cost-models"].keys() == {
+        "clos-2026",
+        "libra-ispass24",
+    }
     plans, sweeps = run("list", "examples").out, run("list", "sweeps").out
     assert "01_gpt3_4d.yaml" in plans
     assert "11_codesign.yaml" in sweeps

@@ -200,7 +200,7 @@ def test_own_catalogue_and_how_sure_its_prices_are(plan, tmp_path: Path) -> None
 
 
 def test_the_catalogue_is_no_price_book_and_says_how_sure_it_is(run) -> None:
-    assert names("cost-models") == ["libra-ispass24"]
+    assert names("cost-models") == ["clos-2026", "libra-ispass24"]
     assert names("npu-catalogues") == ["npus"]
     assert "npus" not in run("list", "cost-models").out
     assert "npus" in json.loads(run("list", "npu-catalogues", "--json").out)["npu-catalogues"]

@@ -299,9 +299,7 @@ def test_domains_without_a_server_are_paid_for_by_the_price_book(plan, tmp_path:
     )
     own = "scale_up: {name: mine, catalogue: ./own.yaml}"
     problem = lp.load_plan(plan(("scale_up: nvlink4-8", own), text=H100))
-    assert problem.network_cost_usd(VECTOR) == pytest.approx(
-        2048 * (450 * 17 + 50 * 57.4)
-    )
+    assert problem.network_cost_usd(VECTOR) == pytest.approx(2048 * (450 * 17 + 50 * 57.4))
     text = (tmp_path / "own.yaml").read_text().replace("n_npus: 16", "n_npus: 16, n_axes: 2")
     (tmp_path / "own.yaml").write_text(text)
     with pytest.raises(lp.SpecError, match="expected it of a torus only"):
