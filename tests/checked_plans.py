@@ -11,6 +11,7 @@ import yaml
 import libra_planner as lp
 from libra_planner.check.links import LinkCheck, link_check
 from libra_planner.check.traffic import Selection
+from libra_planner.fabric.topology import parse_topology
 from libra_planner.problem import Problem
 
 TIERS = ["chiplet", "package", "node", "pod"]
@@ -37,7 +38,8 @@ def loaded(
     table = {"kind": "table", "source": "test", "operations": list(operations)}
     (folder / "w.yaml").write_text(yaml.safe_dump(table))
     n_dims = topology.count("_") + 1
-    fabric = {"topology": topology, "tiers": TIERS[-n_dims:], "realization": realization or {}}
+    tiers = keys.pop("tiers", TIERS[-n_dims:])
+    fabric = {"topology": topology, "tiers": tiers, "realization": realization or {}}
     if "latency_ns" in keys:
         fabric["latency_ns"] = keys.pop("latency_ns")
     plan = {
@@ -47,8 +49,7 @@ def loaded(
         "constraints": list(constraints),
         **keys,
     }
-    n_npus = int(np.prod([int(part.split("(")[1][:-1]) for part in topology.split("_")]))
-    plan.setdefault("parallelism", {"tp": 1, "dp": n_npus})
+    plan.setdefault("parallelism", {"tp": 1, "dp": parse_topology(topology).n_npus})
     path = folder / "plan.yaml"
     path.write_text(yaml.safe_dump(plan))
     return lp.load_plan(path)

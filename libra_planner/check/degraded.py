@@ -137,9 +137,11 @@ def _study(
     whole = float(check.report(policy, seeds=seeds).effective_step_time_s.mean())
     found = []
     for name, seed, fabrics in cases:
-        built = list(check.design.dimensions)
-        for dim, fabric in fabrics.items():
-            built[dim] = replace(built[dim], fabric=fabric)
+        ports = check.problem.topology.ports
+        built = (
+            replace(one, fabric=fabrics.get(port, one.fabric)) if one.fabric else one
+            for port, one in zip(ports, check.design.dimensions, strict=True)
+        )
         design = replace(check.design, dimensions=tuple(built))
         try:
             report = replace(check, design=design).report(policy, seeds=[seed])
@@ -153,11 +155,13 @@ def _study(
 
 
 def _layered(design: RealizedDesign) -> dict[int, Clos]:
-    """Dimensions with links between switches."""
+    """Dimensions with links between switches; of a stack, the innermost stands for its network."""
     dims = {
         dim: built.fabric
         for dim, built in enumerate(design.dimensions)
-        if isinstance(built.fabric, Clos) and len(clos.cable_failures(built.fabric))
+        if isinstance(built.fabric, Clos)
+        and not built.place
+        and len(clos.cable_failures(built.fabric))
     }
     if not dims:
         got = f"got failures for {design.topology}, which has no links between switches"
@@ -238,7 +242,7 @@ def shared_fabric(
     selection: Selection = Selection.LIBRARY,
     seed: int = 0,
 ) -> SharedFabric:
-    """One network in the outermost dimension for several jobs.
+    """One network in the outermost dimension, or stack, for several jobs.
 
     Parameters
     ----------
@@ -261,23 +265,23 @@ def shared_fabric(
     outer = replace(first.dimensions[-1], size=sum(sizes))
     topology = Topology((*first.dimensions[:-1], outer))
     design = realize(topology, bandwidths_Bps[0], problems[0].links)
-    dim, built = topology.n_dims - 1, design.dimensions[-1]
-    order = placed_npus(topology, dim, built, traffic.placement, seed)
+    port, built = topology.ports[-1], design.dimensions[-1]
+    order = placed_npus(topology, topology.n_dims - 1, built, traffic.placement, seed)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     n_inner = math.prod(topology.sizes[:-1])
     checks = []
     for problem, bandwidth, start in zip(problems, bandwidths_Bps, starts[:-1], strict=True):
-        # The shared dimension is that of all jobs; a job's NPUs by themselves may not build one.
-        inner = np.append(bandwidth[:-1], 0.0)
+        # The shared network is that of all jobs; a job's NPUs by themselves may not build one.
+        inner = np.where(np.arange(topology.n_dims) < port, bandwidth, 0.0)
         own = realize(problem.topology, inner, problem.links)
-        placed = replace(own, dimensions=(*own.dimensions[:-1], built))
+        placed = replace(own, dimensions=(*own.dimensions[:port], *design.dimensions[port:]))
         npu_at = order[start * n_inner + np.arange(problem.topology.n_npus)]
         chosen = fastest_alternative(problem, bandwidth)
         check = LinkCheck(chosen, bandwidth, placed, traffic, npu_at=npu_at, selection=selection)
         checks.append(check)
     for check in checks:  # Trees of in-network reduction are not flows that others could meet.
-        if any(key[0] == dim and key[2] is None for key in check.keys):
-            got = f"got in-network reduction in {topology.labels[dim]}"
+        if any(key[0] >= port and key[2] is None for key in check.keys):
+            got = f"got in-network reduction in {topology.labels[port]}"
             fix = "leave it out of in_network_reduction, or check the jobs one by one"
             expected = "expected collectives made of flows in the dimension that jobs share"
             raise SpecError(Fault(got, expected, fix))
@@ -297,11 +301,17 @@ def _unlike(problems: Sequence[Problem], bandwidths_Bps: Sequence[Array]) -> Ite
         if not same or topology.dimensions[-1].block != outer.block:
             got = f"got {topology} beside {first}"
             yield Fault(got, "expected topologies that differ in the outermost size only")
-        elif not math.isclose(bandwidth[-1], bandwidths_Bps[0][-1], rel_tol=1e-9):
-            got = f"got {bandwidths_Bps[0][-1] / 1e9:.6g} and {bandwidth[-1] / 1e9:.6g} GB/s"
+            continue
+        unlike = [
+            dim
+            for dim in range(topology.ports[-1], topology.n_dims)
+            if not math.isclose(bandwidth[dim], bandwidths_Bps[0][dim], rel_tol=1e-9)
+        ]
+        for dim in unlike:
+            got = f"got {bandwidths_Bps[0][dim] / 1e9:.6g} and {bandwidth[dim] / 1e9:.6g} GB/s"
             fix = "give --bandwidth, or bound the dimension in the plans"
-            yield Fault(got, f"expected one bandwidth in the shared {topology.labels[-1]}", fix)
-        else:
+            yield Fault(got, f"expected one bandwidth in the shared {topology.labels[dim]}", fix)
+        if not unlike:
             yield from _differences(problems[0], problem)
 
 
@@ -344,11 +354,11 @@ def _shown(value: object) -> str:
 
 def _heaviest_round(check: LinkCheck, job: int, seed: int) -> Flows | None:
     """The round in which a job sends most over the shared dimension, as endless flows."""
-    dim = check.problem.topology.n_dims - 1
+    port = check.problem.topology.ports[-1]
     rounds = (
-        (share * sum(float(check.bytes_of(one)[dim]) for one in check.users(key)), flows)
+        (share * sum(check.phase_bytes(key, one) for one in check.users(key)), flows)
         for key in check.keys
-        if key[0] == dim
+        if key[0] >= port
         for _, share, flows in check.phase(key).flows(seed)
     )
     found = max(rounds, key=lambda one: one[0], default=None)

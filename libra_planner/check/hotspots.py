@@ -99,7 +99,7 @@ def traced_flow(links: LinkCheck, report: CheckReport, name: str) -> TracedFlow 
     links, report : the check and what came of it.
     name : as in :class:`FlowNames`.
     """
-    losses = [_lost_s(links, phase, users) for phase, users in report.phases]
+    losses = _lost_s(links, report)
     for i in np.argsort(-np.array(losses), kind="stable").tolist():
         phase, key = report.phases[i][0], report.keys[i]
         if key[2] is None:
@@ -126,9 +126,9 @@ def hotspot(links: LinkCheck, report: CheckReport, *, always: bool = False) -> H
     always : where nothing is lost, take the phase that moves most bytes; ``None`` is then left for
         a design without switches.
     """
-    lost = [_lost_s(links, phase, users) for phase, users in report.phases]
+    lost = _lost_s(links, report)
     if max(lost, default=0.0) <= 0:
-        lost = [_sent_bytes(links, phase, users) for phase, users in report.phases] * always
+        lost = _sent_bytes(links, report) * always
     if not lost:
         return None
     i = int(np.argmax(lost))
@@ -137,17 +137,23 @@ def hotspot(links: LinkCheck, report: CheckReport, *, always: bool = False) -> H
     return Hotspot(phase, users, phase.worst, routed)
 
 
-def _lost_s(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
-    """Time of the phase's collectives beyond that of sprayed packets, overlap aside."""
-    if phase.slowdown <= 1 + _NEGLIGIBLE:
-        return 0.0
-    ideal_s = _sent_bytes(links, phase, users) / phase.bandwidth_Bps
-    return ideal_s * (phase.time_factor - phase.ideal_factor)
+def _lost_s(links: LinkCheck, report: CheckReport) -> list[float]:
+    """Time of each phase's collectives beyond that of sprayed packets, overlap aside."""
+    sent = _sent_bytes(links, report)
+    return [
+        n_bytes / phase.bandwidth_Bps * (phase.time_factor - phase.ideal_factor)
+        if phase.slowdown > 1 + _NEGLIGIBLE
+        else 0.0
+        for n_bytes, (phase, _) in zip(sent, report.phases, strict=True)
+    ]
 
 
-def _sent_bytes(links: LinkCheck, phase: PhaseReport, users: Sequence[Communication]) -> float:
-    dim = links.problem.topology.labels.index(phase.label)
-    return float(np.sum([links.bytes_of(one)[dim] * one.count for one in users]))
+def _sent_bytes(links: LinkCheck, report: CheckReport) -> list[float]:
+    """What an NPU sends in each phase in a step."""
+    return [
+        float(np.sum([links.phase_bytes(key, one) * one.count for one in users]))
+        for key, (_, users) in zip(report.keys, report.phases, strict=True)
+    ]
 
 
 def _routed_list(links: LinkCheck, report: CheckReport, key: PhaseKey, name: str) -> RoutedList:

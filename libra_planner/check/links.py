@@ -27,6 +27,8 @@ from libra_planner.check.traffic import (
     fastest,
     ring_hops,
     stage,
+    stage_dims,
+    tier_loads,
 )
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import Algorithm
@@ -35,7 +37,7 @@ from libra_planner.fabric.realization import RealizedDesign, realize
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
-from libra_planner.step.collectives.algorithms import Network, real_link_slowdown, traffic_bytes
+from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.workload.operations import Collective, Communication, Group
 
@@ -172,8 +174,9 @@ class LinkCheck:
         """
         found: dict[Stage, tuple[Communication, ...]] = {}
         for one in self.problem.step.communications:
-            for dim in self.switched(one.group):
-                at = self._stage(one.collective, one.group, dim)
+            dims = self.switched(one.group)
+            stages = (self._stage(one.collective, one.group, dim) for dim in dims)
+            for at in dict.fromkeys(stages):
                 found[at] = (*found.get(at, ()), one)
         return found
 
@@ -210,11 +213,15 @@ class LinkCheck:
         ]
 
     def phase(self, key: PhaseKey) -> LinkPhase:
-        """A collective's part in one switch dimension."""
+        """A collective's part in one switch dimension, or in all tiers of a stack."""
         dim, group, algorithm = key
         built, topology = self.design.dimensions[dim], self.problem.topology
-        phase = LinkPhase(topology, dim, group, algorithm, built, self.traffic)
-        if dim < topology.n_dims - 1:
+        port, loads = topology.ports[dim], tier_loads(topology, key)
+        bandwidth_Bps = self.design.bandwidth_Bps
+        least_Bps = min(bandwidth_Bps[i] / load for i, load in loads.items() if load)
+        share = float(least_Bps / bandwidth_Bps[port])
+        phase = LinkPhase(topology, dim, group, algorithm, built, self.traffic, share)
+        if port != topology.ports[-1]:
             return phase
         return replace(phase, npu_at=self.npu_at, background=self.background)
 
@@ -231,8 +238,13 @@ class LinkCheck:
         )
 
     def bytes_of(self, one: Communication) -> Array:
-        """What an NPU sends for a collective by dimension (C3)."""
-        return traffic_bytes(one.collective, one.group, self.network.in_network)
+        """What an NPU sends for a collective by dimension, to groups there (C3, C13)."""
+        return self.network.own_bytes(one.collective, one.group)
+
+    def phase_bytes(self, key: PhaseKey, one: Communication) -> float:
+        """What an NPU sends for a collective in a phase."""
+        dims = stage_dims(one.collective.kind, one.group, self.network, key[0])
+        return float(self.bytes_of(one)[list(dims)].sum())
 
     def seeds(self, policy: Policy, asked: Iterable[int] | None = None) -> list[int]:
         """The seeds that are asked for, else as many as the number of flows says."""
@@ -278,12 +290,13 @@ class LinkCheck:
 
     def _times(self, at: Stage, runs: Sequence[Run]) -> dict[Algorithm | None, float]:
         """For how long each algorithm that was routed keeps a stage's dimension busy, s."""
-        users, bandwidth_Bps = self.stages[at], self.design.bandwidth_Bps[at.dim]
+        users = self.stages[at]
         times: dict[Algorithm | None, float] = {}
         for key in at.keys:
             if key in runs[0]:
                 factor = float(np.mean([run[key].time_factor for run in runs if key in run]))
-                times[key[2]] = busy_s(self.problem, users, key, bandwidth_Bps / factor)
+                got_Bps = runs[0][key].bandwidth_Bps / factor
+                times[key[2]] = busy_s(self.problem, users, key, got_Bps)
         return times
 
     def runs(

@@ -94,7 +94,9 @@ class PhaseReport:
     label : of the dimension.
     group_size, algorithm : who, and how.
     rounds : in order; every NPU waits for the end of each.
-    bandwidth_Bps : per NPU, of the whole links.
+    bandwidth_Bps : per NPU, of the whole links; in a stack, of the tier that is the narrowest for
+        these flows.
+    share : of it in the bandwidth of an NPU's port.
     """
 
     label: str
@@ -102,16 +104,17 @@ class PhaseReport:
     algorithm: str
     rounds: tuple[RoundReport, ...]
     bandwidth_Bps: float
+    share: float = 1.0
 
     @property
     def time_factor(self) -> float:
         """Time over that of the same bytes at all the bandwidth of the whole links."""
-        return float(sum(one.time_s for one in self.rounds))
+        return self.share * float(sum(one.time_s for one in self.rounds))
 
     @property
     def ideal_factor(self) -> float:
         """The same with every packet sprayed."""
-        return float(sum(one.ideal_s for one in self.rounds))
+        return self.share * float(sum(one.ideal_s for one in self.rounds))
 
     @property
     def efficiency(self) -> float:
@@ -176,6 +179,7 @@ class LinkPhase(traffic.Members):
     algorithm : how; ``None`` where the switches reduce.
     built : the links; a switch with bandwidth.
     settings : placement, queue pairs, addresses.
+    share : of the narrowest tier's bandwidth in a port's, as its flows load them (C13).
     npu_at : the NPU of the fabric that runs each NPU of the job, shape (n_npus,); by default
         as the placement says.
     background : flows of other jobs that never end, on the same fabric.
@@ -184,6 +188,7 @@ class LinkPhase(traffic.Members):
     algorithm: Algorithm | None
     built: RealizedDimension
     settings: TrafficSettings
+    share: float = 1.0
     npu_at: Indices | None = field(default=None, repr=False)
     background: Flows | None = field(default=None, repr=False)
 
@@ -217,6 +222,14 @@ class LinkPhase(traffic.Members):
         chosen = policy.kind.is_drawn and self.fabric.n_spines > 0
         return chosen or self.is_placed_at_random
 
+    @cached_property
+    def crosses_leaves(self) -> bool:
+        """Whether a flow goes to another leaf: those inside a leaf have one path."""
+        if self.is_placed_at_random or self.background is not None:
+            return True
+        leaf = self.fabric.leaf_of(self.built.port_of_npu[self._positions(0)])
+        return bool((leaf != leaf[self.peers(np.zeros_like(self.npus))]).any())
+
     @property
     def is_placed_at_random(self) -> bool:
         """Whether a seed decides where the job's NPUs are."""
@@ -234,7 +247,7 @@ class LinkPhase(traffic.Members):
 
     def report(self, policy: Policy, seed: int, memo: CheckMemo) -> PhaseReport:
         """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
-        drawn = seed if self.is_drawn(policy) else 0
+        drawn = seed if self.is_drawn(policy) and self.crosses_leaves else 0
         rounds = partial(self.rounds, policy, drawn, memo)
         alone = self.background is None
         return PhaseReport(
@@ -242,7 +255,8 @@ class LinkPhase(traffic.Members):
             group_size=self.size,
             algorithm=traffic.algorithm_name(self.algorithm),
             rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
-            bandwidth_Bps=self.built.bandwidth_Bps,
+            bandwidth_Bps=self.share * self.built.n_ports * self.fabric.host_Bps,
+            share=self.share,
         )
 
     def rounds(self, policy: Policy, seed: int, memo: CheckMemo) -> tuple[RoundReport, ...]:

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -29,9 +30,9 @@ from libra_planner.step.collectives.algorithms import (
     Network,
     algorithm_fault,
     algorithm_used,
-    traffic_bytes,
     visits,
 )
+from libra_planner.step.collectives.schedules import Schedule as Turns
 from libra_planner.workload.operations import Collective, CollectiveKind, Communication, Group
 
 MOST_MESSAGES = 4_000_000
@@ -61,7 +62,8 @@ class Members:
 
     Parameters
     ----------
-    topology, dim, group : whose part in dimension ``dim`` (from 0) is meant.
+    topology, dim, group : whose part in dimension ``dim`` (from 0) is meant; a flat schedule's part
+        spans further tiers of the same stack.
 
     Examples
     --------
@@ -79,35 +81,46 @@ class Members:
 
     @property
     def size(self) -> int:
-        """NPUs of a group in the dimension."""
-        return self.group.sizes[self.dim]
+        """NPUs of a group in the dimension, or in all tiers of a stack that its part spans."""
+        return math.prod(size for _, size in self._tiers)
 
-    @property
-    def _step(self) -> int:
-        """Distance between the NPUs of neighbouring ranks."""
-        inner = int(np.prod(self.topology.sizes[: self.dim], dtype=np.int64))
-        return inner * self.group.strides[self.dim]
+    @cached_property
+    def _tiers(self) -> tuple[tuple[int, int], ...]:
+        """Distance between NPUs of neighbouring ranks, and how many, by tier from the innermost."""
+        ports, sizes = self.topology.ports, self.group.sizes
+        return tuple(
+            (math.prod(self.topology.sizes[:i]) * self.group.strides[i], sizes[i])
+            for i in range(self.dim, len(sizes))
+            if i == self.dim or (ports[i] == ports[self.dim] and sizes[i] > 1)
+        )
 
     @property
     def npus(self) -> Indices:
         """All NPUs of the fabric."""
         return np.arange(self.topology.n_npus)
 
-    @property
+    @cached_property
     def rank(self) -> Indices:
         """Rank of every NPU in its group."""
-        return self.npus // self._step % self.size
+        rank, inside = np.zeros_like(self.npus), 1
+        for step, size in self._tiers:
+            rank += self.npus // step % size * inside
+            inside *= size
+        return rank
 
     @property
     def instance(self) -> Indices:
         """Group of every NPU, numbered from 0."""
-        below = self.npus % self._step
-        above = self.npus // (self._step * self.size)
-        return above * self._step + below
+        first = self.peers(np.zeros_like(self.npus))
+        return np.unique(first, return_inverse=True)[1]
 
     def peers(self, rank: Indices) -> Indices:
         """The NPU of each one's group that has a given rank there."""
-        return self.npus + (rank - self.rank) * self._step
+        found, own = self.npus, self.rank
+        for step, size in self._tiers:
+            found = found + (rank % size - own % size) * step
+            rank, own = rank // size, own // size
+        return found
 
 
 def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
@@ -164,7 +177,8 @@ def placed_npus(
 ) -> Indices:
     """The NPU of the fabric that runs each NPU of the job, shape (n_npus,).
 
-    Whole positions of the dimension move, with all that is inside them.
+    Whole positions of the dimension move, with all that is inside them; in a stack those of its
+    innermost tier, over all of its network.
 
     Examples
     --------
@@ -179,7 +193,9 @@ def placed_npus(
     >>> placed_npus(fabric, 0, built, "rail", seed=0)
     array([0, 2, 1, 3])
     """
-    size, n_inner = topology.sizes[dim], math.prod(topology.sizes[:dim])
+    port = topology.ports[dim]
+    tiers = [i for i, one in enumerate(topology.ports) if one == port]
+    n_inner, size = (math.prod(topology.sizes[i] for i in part) for part in (range(port), tiers))
     position = np.arange(size)
     if placement == "random":
         position = np.random.default_rng([seed, 0x504C4143]).permutation(size)
@@ -340,12 +356,15 @@ def stage(
     ['ring', 'direct', 'direct1', 'halving_doubling']
     """
     # Only the part of the group in this dimension matters for its flows.
-    sizes = tuple(size if i == dim else 1 for i, size in enumerate(group.sizes))
-    strides = tuple(stride if i == dim else 1 for i, stride in enumerate(group.strides))
+    dims = stage_dims(collective.kind, group, network, dim)
+    sizes = tuple(size if i in dims else 1 for i, size in enumerate(group.sizes))
+    strides = tuple(stride if i in dims else 1 for i, stride in enumerate(group.strides))
     part = Group(sizes, strides)
     kind, named = collective.kind, network.for_kind(collective.kind).algorithms[dim]
     if dim in network.in_network and kind is CollectiveKind.ALL_REDUCE:
-        return Stage(dim, part, (None,), "only")
+        return Stage(dims[0], part, (None,), "only")
+    if len(dims) > 1:
+        return _flat_stage(kind, part, network, dims, selection)
     runs = _runnable(kind, network.topology, dim, sizes[dim])
     usual: tuple[Algorithm, ...] = (Algorithm.RING,)
     reason = "library"
@@ -361,6 +380,75 @@ def stage(
         reason = "faster" if len(usual) > 1 else "only"
     others = runs if selection is Selection.COMPARE else ()
     return Stage(dim, part, tuple(dict.fromkeys((*usual, *others))), reason)
+
+
+def stage_dims(kind: CollectiveKind, group: Group, network: Network, dim: int) -> tuple[int, ...]:
+    """The dimensions whose flows are routed together with those of a dimension.
+
+    One ring, a direct exchange, or a tree of switches that reduce goes over all tiers of a stack
+    at once (C13); a hierarchical collective takes them one after the other.
+
+    Examples
+    --------
+    >>> from libra_planner.step.collectives.algorithms import plain_network
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> pods, whole = plain_network(parse_topology("[SW(4)_SW(2)]")), Group((4, 2), (1, 1))
+    >>> [stage_dims(kind, whole, pods, 1) for kind in ("all-reduce", "all-to-all")]
+    [(1,), (0, 1)]
+    """
+    kind = CollectiveKind(kind)
+    tree = dim in network.in_network and kind is CollectiveKind.ALL_REDUCE
+    flat = tree or network.schedule(kind) is not Turns.HIERARCHICAL
+    stack = next((tiers for tiers in network.topology.stacks if dim in tiers), range(dim, dim + 1))
+    return tuple(i for i in stack if i == dim or (flat and group.sizes[i] > 1))
+
+
+def _flat_stage(
+    kind: CollectiveKind,
+    part: Group,
+    network: Network,
+    dims: tuple[int, ...],
+    selection: Selection,
+) -> Stage:
+    """The stage of a ring, or of a direct exchange, over several tiers of a stack."""
+    topology = network.topology
+    usual, reason = Algorithm.RING, "named"
+    runs: tuple[Algorithm, ...] = (Algorithm.RING,)
+    if kind is CollectiveKind.ALL_TO_ALL:
+        fits = topology.n_npus * (math.prod(part.sizes) - 1) <= MOST_MESSAGES
+        usual = Algorithm.DIRECT if fits else Algorithm.DIRECT1
+        runs, reason = (Algorithm.DIRECT, Algorithm.DIRECT1)[not fits :], "library"
+    for dim in dims:
+        named = network.for_kind(kind).algorithms[dim]
+        if named is not None and named not in runs:
+            got = f"got {named} in {topology.labels[dim]} for a {kind} over all tiers of a stack"
+            expected = f"expected {' or '.join(runs)}, as its schedule says"
+            fix = "write default there, or all_to_all: hierarchical or all_reduce: hierarchical "
+            raise SpecError(Fault(got, expected, fix + "in schedules", f"algorithms.{dim}"))
+        usual = named or usual
+    others = runs if selection is Selection.COMPARE else ()
+    return Stage(dims[0], part, tuple(dict.fromkeys((usual, *others))), reason)
+
+
+def tier_loads(topology: Topology, key: PhaseKey) -> dict[int, float]:
+    """What crosses each tier of a phase's network, over what crosses its port (C13).
+
+    Examples
+    --------
+    A ring over 4 leaves of 8 NPUs: one in 8 sends to another leaf.
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> pods, whole = parse_topology("[SW(8)_SW(4)]"), Group((8, 4), (1, 1))
+    >>> tier_loads(pods, (0, whole, Algorithm.RING))
+    {0: 1.0, 1: 0.125}
+    """
+    dim, group, algorithm = key
+    port, n = topology.ports[dim], math.prod(group.sizes)
+    last = max((i for i, size in enumerate(group.sizes) if size > 1), default=dim)
+    inside = {i: math.prod(group.sizes[:i]) for i in range(port, last + 1)}
+    if algorithm in (Algorithm.DIRECT, Algorithm.DIRECT1):
+        return {i: (n - count) / (n - 1) for i, count in inside.items()}
+    return {i: 1 / count for i, count in inside.items()}
 
 
 def _runnable(
@@ -447,7 +535,8 @@ def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, f
     dim, _, algorithm = key
     network, chunks = problem.network, problem.step.model.n_chunks
     if chunks is None:
-        sent = traffic_bytes(one.collective, one.group, network.in_network)[dim]
+        dims = stage_dims(one.collective.kind, one.group, network, dim)
+        sent = network.own_bytes(one.collective, one.group)[list(dims)].sum()
         return float(sent) * ring_hops(one.collective, key, problem), 0.0
     named = tuple(algorithm if i == dim else None for i in range(problem.topology.n_dims))
     stops = visits(one.collective, one.group, replace(network, algorithms=named))

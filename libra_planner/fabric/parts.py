@@ -139,6 +139,17 @@ def design_parts(design: RealizedDesign, copper: Collection[str] = ()) -> Design
     return DesignParts(tuple(own))
 
 
+def network_parts(design: RealizedDesign, dim: int) -> DimensionParts:
+    """Parts of the network that a dimension belongs to: of a stack, those of all tiers."""
+    dimensions, ports = design_parts(design).dimensions, design.topology.ports
+    tiers = [one for one, port in zip(dimensions, ports, strict=True) if port == ports[dim]]
+    return replace(
+        tiers[0],
+        switches=tuple(part for one in tiers for part in one.switches),
+        cables=tuple(part for one in tiers for part in one.cables),
+    )
+
+
 def _tier_parts(parts: DimensionParts, place: int) -> DimensionParts:
     """What a tier adds to the network of a stack: its switches, and the cables below them."""
     n_nics = 0 if place else parts.n_nics

@@ -356,6 +356,8 @@ class Sharing:
 def sharing(topology: Topology, dim: int, built: RealizedDimension) -> Sharing | None:
     """Where groups of a dimension load one another; ``None`` where none does.
 
+    Tiers of a stack are shared by what they are (C13): none is named there.
+
     Examples
     --------
     Two groups of 8 neighbours each, 4 of a leaf from either.
@@ -369,8 +371,8 @@ def sharing(topology: Topology, dim: int, built: RealizedDimension) -> Sharing |
     >>> sharing(fabric, 1, design.dimensions[1])
     Sharing(where='leaf', n_sharing=2, n_groups=2)
     """
-    fabric = built.fabric
-    if not isinstance(fabric, Clos) or not fabric.n_spines:
+    fabric, in_stack = built.fabric, any(dim in tiers for tiers in topology.stacks)
+    if in_stack or not isinstance(fabric, Clos) or not fabric.n_spines:
         return None
     group = group_of_npu(topology, dim)
     n_groups = int(group.max()) + 1

@@ -119,8 +119,13 @@ class Candidate:
 
     @property
     def injected_Bps(self) -> float:
-        """What all NPUs can inject into the dimensions that the bill pays for, from whole ports."""
-        return float(self.n_npus * np.sum(self.bought.design.bandwidth_Bps[self.is_paid]))
+        """What all NPUs can inject into the dimensions that the bill pays for, from whole ports.
+
+        Into a stack they inject once, by its NICs (C13).
+        """
+        design = self.bought.design
+        has_port = np.array([not one.place for one in design.dimensions])
+        return float(self.n_npus * np.sum(design.bandwidth_Bps[self.is_paid & has_port]))
 
     @property
     def is_paid(self) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from libra_planner.check.degraded import FailureCase, FailureStudy, JobReport, S
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Violation
 from libra_planner.fabric.clos import Clos
-from libra_planner.fabric.parts import design_parts
+from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
@@ -357,7 +357,7 @@ def jobs_payload(
     shared: SharedFabric, jobs: Sequence[JobReport], plans: Sequence[str], *, statistics: bool
 ) -> dict[str, Any]:
     """What ``check --json`` prints for several plans."""
-    parts = design_parts(shared.design).dimensions[-1]
+    parts = network_parts(shared.design, shared.design.topology.n_dims - 1)
     return {
         **routing_keys(jobs[0].alone, shared.checks[0].traffic),
         "topology": str(shared.design.topology),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from libra_planner.check.report import LayerReport, MeasuredReport, RoutedList
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import DesignParts, DimensionParts
 from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension, sharing
+from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.problem import Problem
 from libra_planner.routing.loads import fim_percent
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
@@ -263,14 +266,16 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
             "no switch of this fabric has a NIC price: what fabric.realization says of switches "
             "applies to none, unless it stands under a tier's name"
         )
-    for one in built:
+    yield from (_stack_note(design, tiers) for tiers in design.topology.stacks)
+    for one in design.networks:
         if one.is_network and one.settings and one.settings.port_speed_Bps is None:
-            speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
+            speed = format_bandwidth(one.nic_Bps)
             yield (
                 f"the plan gives no port_speed for {one.label}, so its ports run at exactly "
                 f"{speed}; a report buys the slowest ports that are sold and suffice"
             )
-        if (one.oversubscription or 0) > 1 and isinstance(one.fabric, Clos):
+        is_stacked = one.label in {design.topology.labels[x.start] for x in design.topology.stacks}
+        if (one.oversubscription or 0) > 1 and isinstance(one.fabric, Clos) and not is_stacked:
             hosts, uplinks = one.fabric.hosts_per_leaf, one.fabric.n_uplinks
             yield (
                 f"{one.label}: leaves are oversubscribed {one.oversubscription:.4g}:1 as built: a "
@@ -285,8 +290,54 @@ def link_notes(problem: Problem, design: RealizedDesign) -> Iterator[str]:
                 f"{one.label}: with wiring {wiring} groups load one another: a {found.where} holds "
                 f"NPUs of {found.n_sharing:,} of the {found.n_groups:,} groups of "
                 f"{design.topology.dimensions[dim]}, which share its {links}. wiring: rail gives "
-                f"every group a network of its own"
+                f"every group a network of its own; with the tiers of this one in brackets, such "
+                f"as {_brackets(design, dim)}, the plan's model counts the load, too (C13)"
             )
+
+
+def _brackets(design: RealizedDesign, dim: int) -> str:
+    """A stack for a dimension that is built as a network of several tiers: as built, if it is even.
+
+    Sizes count positions of a leaf, leaves of a rail in a pod, and pods.
+    """
+    built, size = design.dimensions[dim], design.topology.sizes[dim]
+    clos, settings = built.clos, built.settings
+    n_inner = math.prod(design.topology.sizes[:dim])
+    is_rack = settings is not None and settings.wiring == TOP_OF_RACK
+    on_leaf = clos.hosts_per_leaf // (built.n_ports * (n_inner if is_rack else 1))
+    tiers = [on_leaf, clos.n_leaves // (1 if is_rack else n_inner)] if clos.n_cores else [on_leaf]
+    inside = math.prod(tiers)
+    if min(tiers) < 2 or size % inside or size == inside:
+        return "[SW(32)_SW(8)]"
+    return "[" + "_".join(f"SW({n})" for n in (*tiers, size // inside)) + "]"
+
+
+def _stack_note(design: RealizedDesign, tiers: range) -> str:
+    """What the network of a stack is built of, and the tapers that whole links make (C13)."""
+    first, *_ = own = [design.dimensions[dim] for dim in tiers]
+    names = f"{own[0].label} to {own[-1].label}"
+    if not isinstance(first.fabric, Clos):
+        return f"{names}: one network behind one port, without bandwidth"
+    clos, settings = first.fabric, first.settings
+    switches = ", ".join(counted(n, tier) for tier, n in clos.n_switches.items())
+    apart = f" in {clos.n_planes:,} networks that share nothing" * (clos.n_planes > 1)
+    tapers = [one.oversubscription for one in own]
+    asked = [a.asked_Bps / b.asked_Bps if b.asked_Bps else None for a, b in pairwise(own)]
+    shown = " and ".join(_taper(a, b) for a, b in zip(tapers, asked, strict=False) if a)
+    wiring = settings.wiring if settings is not None else ""
+    built = f", {shown} from the leaf out as built" if shown else ""
+    deep = clos.n_cores and clos.n_pods > design.topology.sizes[tiers.stop - 1]
+    rails = "; spines serve one rail of a pod each, rails meet at the cores" if deep else ""
+    return (
+        f"{names} are one network behind one port, wiring {wiring}: {switches}{apart}{built}{rails}"
+    )
+
+
+def _taper(built: float, asked: float | None) -> str:
+    """A taper of whole links, and the one that was asked for where it is another."""
+    found = f"{built:.4g}:1"
+    same = asked is None or abs(built / asked - 1) <= _ROUNDING
+    return found if same else f"{found} ({asked:.4g}:1 asked for)"
 
 
 def built_notes(design: RealizedDesign) -> Iterator[str]:
@@ -304,9 +355,11 @@ def built_notes(design: RealizedDesign) -> Iterator[str]:
             yield from _ignored(one)
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
             nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
-            speed = format_bandwidth(one.bandwidth_Bps / one.n_nics)
+            has = f"{nics} of {format_bandwidth(one.nic_Bps)} per NPU"
+            if one.place:
+                has = f"whole links up are {format_bandwidth(one.bandwidth_Bps)} per NPU"
             asked = f"{format_bandwidth(one.asked_Bps)} is asked for"
-            yield f"{one.label}: {nics} of {speed} per NPU, {asked}; step times use all of it"
+            yield f"{one.label}: {has}, {asked}; step times use all of it"
 
 
 def _ignored(built: RealizedDimension) -> Iterator[str]:

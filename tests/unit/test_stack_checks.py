@@ -1,0 +1,178 @@
+"""Checks of stacks: routed flows cost what the model says, and tiers share what they are."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, reject, settings
+from hypothesis import strategies as st
+
+from libra_planner.check.degraded import drawn_failures, every_single_failure, shared_fabric
+from libra_planner.check.hotspots import hotspot, traced_flow
+from libra_planner.check.traffic import Members, placed_npus
+from libra_planner.errors import SpecError
+from libra_planner.fabric.topology import TrafficSettings, parse_topology
+from libra_planner.problem import Problem
+from libra_planner.routing.policy import Policy
+from libra_planner.workload.operations import Group
+from tests.checked_plans import checked, loaded, operation
+
+TIERS = ["node", "leaf", "spine", "core"]
+SPRAY, ECMP = Policy("spray"), Policy("ecmp")
+
+
+def _problem(folder: Path, topology: str, kind: str = "all-reduce", **keys: object) -> Problem:
+    n_dims = topology.count("_") + 1
+    steps = [operation("weight_grad", kind, 1e9, group="dp")]
+    others = {"tiers": TIERS[:n_dims], "cost_model": "clos-2026", **keys}
+    return loaded(folder, topology, steps, **others)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    inner=st.sampled_from([2, 4]),
+    sizes=st.lists(st.sampled_from([2, 4, 8]), min_size=2, max_size=3),
+    tapers=st.tuples(st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4])),
+    kind=st.sampled_from(["all-reduce", "reduce-scatter", "all-gather", "all-to-all"]),
+    schedule=st.sampled_from(["hierarchical", "ring", "direct", "in-network"]),
+    wiring=st.sampled_from(["rail_optimized", "rail_only", "top_of_rack"]),
+    tp=st.sampled_from([1, 2, 4, 8]),
+)
+def test_sprayed_whole_links_take_the_time_of_the_model(
+    tmp_path: Path,
+    inner: int,
+    sizes: list[int],
+    tapers: tuple[int, int],
+    kind: str,
+    schedule: str,
+    wiring: str,
+    tp: int,
+) -> None:
+    keys: dict[str, object] = {}
+    exchanges = kind == "all-to-all"
+    if schedule == "in-network":
+        keys["in_network_reduction"] = TIERS[1 : 1 + len(sizes)]
+    elif schedule == "ring" and not exchanges:
+        keys["schedules"] = {"all_reduce": "ring"}
+    elif exchanges:
+        assume(schedule != "ring")
+        keys["schedules"] = {"all_to_all": schedule}
+    stack = "_".join(f"SW({n})" for n in sizes)
+    n_npus = inner * math.prod(sizes)
+    assume(tp < n_npus)
+    keys["parallelism"] = {"tp": tp, "dp": n_npus // tp}
+    links = {"wiring": wiring, "switch_radix": 512, "port_speed": "50 GB/s"}
+    problem = _problem(tmp_path, f"SW({inner})_[{stack}]", kind, realization=links, **keys)
+    bandwidth = [450, 50, 50 / tapers[0], 50 / tapers[0] / tapers[1]][: 1 + len(sizes)]
+    try:
+        links = checked(problem, *bandwidth)
+    except SpecError:
+        reject()
+    realised = links.design.bandwidth_Bps
+    assume(np.allclose(realised, np.array(bandwidth) * 1e9, rtol=1e-12))
+    report = links.report(SPRAY)
+    assert report.effective_step_time_s[0] == pytest.approx(report.ideal_step_time_s, rel=1e-9)
+
+
+def test_a_ring_over_a_stack_by_hand(tmp_path: Path) -> None:
+    # 2 x [4 x 2]: a ring of 16; every second rank sends to another node, one in 8 to another leaf.
+    problem = _problem(tmp_path, "SW(2)_[SW(4)_SW(2)]", schedules={"all_reduce": "ring"})
+    links = checked(problem, 450, 50, 12.5)
+    report = links.report(SPRAY)
+    [node, stack] = report.keys
+    assert (node[0], stack[0], stack[1].sizes) == (0, 1, (1, 4, 2))
+    # 1e9 * 2 * 15/16 bytes, half of them over the NIC, an eighth over 12.5 GB/s: 18.75 ms.
+    assert links.phase_bytes(stack, links.users(stack)[0]) == pytest.approx(0.9375e9)
+    assert report.effective_step_time_s[0] == pytest.approx(0.9375 / 50)
+    # At 40 times less beyond the leaves these are the bottleneck: 1.875e9 / 8 over 1.25 GB/s.
+    thin = checked(problem, 450, 50, 1.25).report(SPRAY)
+    bandwidth = thin.design.bandwidth_Bps[2]
+    assert bandwidth == pytest.approx(12.5e9)  # one whole link of 50 GB/s for 4 NPUs
+    assert thin.effective_step_time_s[0] == pytest.approx(0.9375 / 50)
+
+
+def test_phases_of_a_hierarchy_meet_on_the_shared_links(tmp_path: Path) -> None:
+    problem = _problem(tmp_path, "SW(2)_[SW(4)_SW(2)_SW(2)]")
+    links = checked(problem, 450, 50, 50, 25)
+    report = links.report(SPRAY)
+    assert [key[0] for key in report.keys] == [0, 1, 2, 3]
+    assert len({id(links.phase(key).fabric) for key in report.keys[1:]}) == 1
+    assert [round(phase.ideal_factor, 9) for phase, _ in report.phases] == [1.0] * 4
+    hot = hotspot(links, links.report(ECMP, seeds=[0]), always=True)
+    assert hot is not None
+    assert traced_flow(links, links.report(ECMP, seeds=[0]), "0-16") is not None
+
+
+@given(
+    st.lists(st.integers(2, 4), min_size=1, max_size=3),
+    st.lists(st.integers(1, 3), min_size=3, max_size=3),
+)
+def test_members_of_several_tiers_are_counted_one_by_one(
+    sizes: list[int], repeats: list[int]
+) -> None:
+    n_tiers = len(sizes)
+    whole = [n * m for n, m in zip(sizes, repeats, strict=False)]
+    topology = parse_topology("SW(2)_[" + "_".join(f"SW({n})" for n in [*whole, 2]) + "]")
+    strides = tuple(repeats[:n_tiers])
+    group = Group((1, *sizes, 1), (1, *strides, 1))
+    members = Members(topology, 1, group)
+    assert members.size == math.prod(sizes)
+    ranks, instances = members.rank, members.instance
+    for npu in range(topology.n_npus):
+        left, rank, inside, first, step = npu // 2, 0, 1, npu % 2, 2
+        for n, stride, total in zip(sizes, strides, whole, strict=True):
+            place = left % total
+            digit = place // stride % n
+            rank, inside = rank + digit * inside, inside * n
+            first += (place - digit * stride) * step
+            left, step = left // total, step * total
+        first += left * step
+        assert ranks[npu] == rank
+        assert members.peers(np.zeros(topology.n_npus, dtype=int))[npu] == first
+        assert instances[npu] == instances[first]
+    assert np.bincount(instances).tolist() == [members.size] * (topology.n_npus // members.size)
+
+
+def test_placements_move_positions_over_the_whole_stack(tmp_path: Path) -> None:
+    problem = _problem(tmp_path, "SW(2)_[SW(2)_SW(3)]")
+    links = checked(problem, 450, 50, 50)
+    for dim in (1, 2):
+        built = links.design.dimensions[dim]
+        found = placed_npus(problem.topology, dim, built, "rail", 0)
+        # Positions of leaves in turn: 0, 2, 4, then 1, 3, 5; two NPUs each.
+        assert found.tolist() == [0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11]
+    random = [placed_npus(problem.topology, dim, built, "random", 3).tolist() for dim in (1, 2)]
+    assert random[0] == random[1]
+    assert sorted(random[0]) == list(range(12))
+
+
+def test_failures_hit_the_network_of_a_stack_once(tmp_path: Path) -> None:
+    problem = _problem(
+        tmp_path, "SW(2)_[SW(4)_SW(4)]", realization={"port_speed": "50 GB/s", "switch_radix": 16}
+    )
+    links = checked(problem, 450, 50, 50)
+    clos = links.design.dimensions[1].clos
+    n_cables = clos.total_leaves * clos.n_uplinks
+    study = every_single_failure(links, ECMP)
+    assert len(study.cases) == n_cables + clos.n_switches["spine"]
+    assert all(case.name.startswith("dim2: ") for case in study.cases)
+    slower = drawn_failures(links, SPRAY, n_links=3, seeds=[0, 1])
+    assert (slower.step_time_s > slower.whole_step_time_s).all()
+
+
+def test_jobs_share_a_stack(tmp_path: Path) -> None:
+    first = _problem(tmp_path, "SW(2)_[SW(4)_SW(2)]")
+    bandwidth = np.array([450e9, 50e9, 25e9])
+    shared = shared_fabric([first, first], [bandwidth] * 2, traffic=TrafficSettings())
+    assert str(shared.design.topology) == "SW(2)_[SW(4)_SW(4)]"
+    npus = [check.npu_at for check in shared.checks]
+    assert np.concatenate(npus).tolist() == list(range(32))
+    alone, beside = shared.reports(SPRAY, seeds=[0])[0].alone, shared.reports(SPRAY, seeds=[0])[0]
+    assert alone.ideal_step_time_s == pytest.approx(alone.effective_step_time_s[0])
+    assert beside.slowdown[0] >= 1
+    other = bandwidth * [1, 2, 1]
+    with pytest.raises(SpecError, match="expected one bandwidth in the shared dim2"):
+        shared_fabric([first, first], [bandwidth, other], traffic=TrafficSettings())
