@@ -49,14 +49,25 @@ class PartPriceSpec(Model):
 
     Parameters
     ----------
+    low, high : Ends of what sources say.
     currency : USD, or one of exchange_rates.
     """
 
     amount: Annotated[Price, Field(gt=0)]
+    low: Annotated[Price, Field(gt=0)] | None = None
+    high: Annotated[Price, Field(gt=0)] | None = None
     currency: Text = "USD"
     confidence: Confidence
     as_of: Text
     source: Text
+
+    @model_validator(mode="after")
+    def _in_order(self) -> PartPriceSpec:
+        low, high = self.low or self.amount, self.high or self.amount
+        if not low <= self.amount <= high:
+            got = f"got low {low:g}, amount {self.amount:g}, high {high:g}"
+            raise ValueError(f"{got}, expected low <= amount <= high")
+        return self
 
 
 class IncludesSpec(Model):
@@ -257,7 +268,7 @@ def load_parts(name: str = BUNDLED_PARTS, beside: Path | None = None) -> Catalog
     --------
     >>> catalogue = load_parts()
     >>> catalogue.parts.by_name["switch-64x400g"].price.confidence
-    'assumed'
+    'published'
     """
     path = bundled.resolve("parts", name, beside)
     document = read_document(path)
@@ -301,7 +312,7 @@ class _PartsReader(FaultCollector):
     def _price(self, spec: PartPriceSpec | None) -> bill.Price | None:
         if spec is None:
             return None
-        amount, source = Decimal(repr(spec.amount)), spec.source
+        rate_usd, source = Decimal(1), spec.source
         if spec.currency != "USD":
             rates = self.spec.exchange_rates
             if spec.currency not in rates:
@@ -309,13 +320,17 @@ class _PartsReader(FaultCollector):
                 known = f"expected {' or '.join(['USD', *rates])}"
                 raise SpecError(Fault(f"got {spec.currency!r}", known, fix))
             rate = rates[spec.currency]
-            amount *= Decimal(repr(rate.usd))
+            rate_usd = Decimal(repr(rate.usd))
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
-        if not bill.to_cents(amount):
+        usd, low_usd, high_usd = (
+            None if amount is None else bill.to_cents(Decimal(repr(amount)) * rate_usd)
+            for amount in (spec.amount, spec.low, spec.high)
+        )
+        if not usd:
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))
-        return bill.Price(bill.to_cents(amount), spec.confidence, spec.as_of, source)
+        return bill.Price(usd, spec.confidence, spec.as_of, source, low_usd, high_usd)
 
     def assumptions(self) -> bill.Assumptions | None:
         """How a cluster is built, run and paid for."""

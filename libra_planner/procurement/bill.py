@@ -39,12 +39,26 @@ class Price:
     usd : to the cent.
     confidence : ``published``, ``quoted`` or ``assumed``.
     as_of, source : date, and where it is from.
+    low_usd, high_usd : ends of what sources say; ``None`` where the price is all that is known.
+
+    Examples
+    --------
+    >>> Price(Decimal("1499.00"), high_usd=Decimal("2188.00")).ends_usd
+    (Decimal('1499.00'), Decimal('2188.00'))
     """
 
     usd: Decimal
     confidence: str = ASSUMED
     as_of: str = "unknown"
     source: str = "unknown"
+    low_usd: Decimal | None = None
+    high_usd: Decimal | None = None
+
+    @property
+    def ends_usd(self) -> tuple[Decimal, Decimal]:
+        """The lowest and the highest that it may be."""
+        low, high = self.low_usd, self.high_usd
+        return self.usd if low is None else low, self.usd if high is None else high
 
 
 @dataclass(frozen=True)
@@ -346,6 +360,12 @@ class Line:
         return None if self.part.unit_usd is None else self.n_bought * self.part.unit_usd
 
     @property
+    def ends_usd(self) -> tuple[Decimal, Decimal]:
+        """What all units cost at the ends of their price; $0 without a price."""
+        low, high = self.part.price.ends_usd if self.part.price else (ZERO, ZERO)
+        return self.n_bought * low, self.n_bought * high
+
+    @property
     def free_ports_usd(self) -> Decimal:
         """The share of the units in use that ports without a cable are, to the cent."""
         if not self.n_ports:
@@ -379,6 +399,12 @@ class Bill:
         """Sum of the lines that have a price; see ``missing``."""
         return sum((line.extended_usd or ZERO for line in self.lines), ZERO)
 
+    @property
+    def ends_usd(self) -> tuple[Decimal, Decimal]:
+        """The total with every price at its low end, and with every price at its high end."""
+        lows, highs = zip(*(line.ends_usd for line in self.lines), strict=True)
+        return sum(lows, ZERO), sum(highs, ZERO)
+
     def fraction_of(self, usd: Decimal | None) -> float | None:
         """Share of an amount in the total; ``None`` where one of them is not known."""
         return None if usd is None or not self.total_usd else float(usd / self.total_usd)
@@ -388,6 +414,16 @@ class Bill:
         """Parts in use without a price, each once."""
         used = (line.part for line in self.lines if line.n_bought)
         return tuple({part.name: part for part in used if part.price is None}.values())
+
+    @property
+    def without_range(self) -> tuple[Part, ...]:
+        """Parts in use whose price is assumed, and nobody says between what it lies; each once."""
+        used = {line.part.name: line.part for line in self.lines if line.extended_usd}
+        return tuple(
+            part
+            for part in used.values()
+            if part.price and part.price.confidence == ASSUMED and len({*part.price.ends_usd}) == 1
+        )
 
     @property
     def assumed_usd(self) -> Decimal:

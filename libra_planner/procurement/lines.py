@@ -139,7 +139,13 @@ def included(line: Line, server: Part) -> Line:
         part,
         name=f"{part.name}, {words}",
         description=f"{part.description}; {words}",
-        price=replace(server.price or Price(ZERO), usd=ZERO, source=f"{words}: see there"),
+        price=replace(
+            server.price or Price(ZERO),
+            usd=ZERO,
+            source=f"{words}: see there",
+            low_usd=None,
+            high_usd=None,
+        ),
         spare_fraction=0.0,
         priced_by="",
     )

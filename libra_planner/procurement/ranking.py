@@ -17,6 +17,7 @@ from libra_planner.problem import Problem, Rule
 from libra_planner.procurement.bill import ZERO, Bill, Part
 from libra_planner.procurement.candidate import Candidate, candidate
 from libra_planner.procurement.lines import FabricShop
+from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.run import Run
 
 SWING_FRACTION = 0.2
@@ -358,6 +359,15 @@ class Comparison:
     def times_s(self) -> list[float] | None:
         """Times of the same work by design, where they can be compared."""
         return times_s(self.candidates)[0]
+
+    @property
+    def rivals(self) -> tuple[Rival, ...]:
+        """The designs that can come first at prices within their ranges (C22)."""
+        bills, ranks, times = [one.bill for one in self.candidates], self.ranking, self.times_s
+        found = rivals(bills, ranks.cheapest, "cheapest")
+        if ranks.best_per_usd is not None and times is not None:
+            found += rivals(bills, ranks.best_per_usd, "best per dollar", times)
+        return found
 
     @property
     def has_run(self) -> bool:

@@ -41,10 +41,17 @@ def cluster_payload(
         **{f"transceivers_{place}": n for place, n in modules.items()},
         "power_W": bill.power_w,
         "cost_usd": None if bill.missing else float(bill.total_usd),
+        **_ends(bill),
         "missing_prices": [part.name for part in bill.missing],
         "assumed_usd": float(bill.assumed_usd),
         "one_more_host": _change(network, grown),
     }
+
+
+def _ends(bill: Bill) -> dict[str, float | None]:
+    """The cost with every price at one end of what sources say."""
+    ends = (None, None) if bill.missing else map(float, bill.ends_usd)
+    return dict(zip(("cost_usd_low", "cost_usd_high"), ends, strict=True))
 
 
 def _counts(network: ClusterNetwork) -> dict[str, int]:
@@ -87,8 +94,8 @@ def cluster_blocks(
     assumed = bill.assumed_usd / bill.total_usd if bill.total_usd else 1
     lacks = "; it lacks what has no price in the catalogue" if bill.missing else ""
     yield (
-        f"[bold]{format_usd(float(bill.total_usd))}[/] with spares, {assumed:.0%} of it at assumed "
-        f"prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
+        f"[bold]{format_usd(float(bill.total_usd))}[/]{_range(bill)} with spares, {assumed:.0%} of "
+        f"it at assumed prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
     )
     yield _growth(network, grown)
 
@@ -118,15 +125,24 @@ def _picture(network: ClusterNetwork) -> Iterator[str]:
 
 def _bill_table(bill: Bill) -> Table:
     rows = (
-        (line.tier, line.part.name, count(line.n_units), count(line.n_spares), _usd(line))
+        (
+            *(line.tier, line.part.name, count(line.n_units), count(line.n_spares)),
+            *(_usd(line), line.part.price.confidence if line.part.price else ""),
+        )
         for line in bill.lines
     )
-    headings = ("where", "part", "units", "spares", "cost")
-    return table("", "Bill of materials", headings, rows, left=headings[:2])
+    headings = ("where", "part", "units", "spares", "cost", "confidence")
+    return table("", "Bill of materials", headings, rows, left=(*headings[:2], headings[-1]))
 
 
 def _usd(line: Line) -> Value:
     return "no price" if line.extended_usd is None else usd(line.extended_usd)
+
+
+def _range(bill: Bill) -> str:
+    low_usd, high_usd = map(float, bill.ends_usd)
+    ends = f"{format_usd(low_usd)} to {format_usd(high_usd)}"
+    return f" ({ends}, as sources of prices differ)" if low_usd < high_usd else ""
 
 
 def _growth(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> str:

@@ -82,23 +82,23 @@ def test_sixteen_hosts_on_leaves_and_spines(plan) -> None:
     """16 hosts, radix 8: 4 leaves, 2 spines, 16 + 16 cables, 64 optics (docs/realization.md)."""
     one = _quoted(plan(text=SMALL), [50.0])
     assert _lines(one, "network") == {
-        ("dim1 pod, host", "nic-400g"): (16, 1, Decimal(17 * 1600)),
+        ("dim1 pod, host", "nic-400g"): (16, 1, Decimal(17 * 1499)),
         # The least switch of 400 Gbit/s that is sold has 32 ports.
-        ("dim1 pod, leaf", "switch-32x400g"): (4, 1, Decimal(5 * 18000)),
-        ("dim1 pod, spine", "switch-32x400g"): (2, 1, Decimal(3 * 18000)),
-        ("dim1 pod, host-leaf", "optic-400g-sr4"): (32, 1, Decimal(33 * 350)),
-        ("dim1 pod, host-leaf", "fibre-om4"): (16, 1, Decimal(17 * 60)),
-        ("dim1 pod, leaf-spine", "optic-400g-sr4"): (32, 1, Decimal(33 * 350)),
-        ("dim1 pod, leaf-spine", "fibre-om4"): (16, 1, Decimal(17 * 60)),
+        ("dim1 pod, leaf", "switch-32x400g"): (4, 1, Decimal(5 * 34880)),
+        ("dim1 pod, spine", "switch-32x400g"): (2, 1, Decimal(3 * 34880)),
+        ("dim1 pod, host-leaf", "optic-400g-sr4"): (32, 1, Decimal(33 * 659)),
+        ("dim1 pod, host-leaf", "fibre-om4"): (16, 1, Decimal(17 * 116)),
+        ("dim1 pod, leaf-spine", "optic-400g-sr4"): (32, 1, Decimal(33 * 659)),
+        ("dim1 pod, leaf-spine", "fibre-om4"): (16, 1, Decimal(17 * 116)),
     }
     sums = {g: one.bill.of(g).total_usd for g in ("compute", "network", "frontend", "facility")}
     assert sums == {
         "compute": Decimal(17 * 27500 + 3 * 37200),
-        "network": Decimal(196340),
-        "frontend": Decimal(3 * 1000 + 2 * 20000 + 5 * 180 + 3 * 60),
+        "network": Decimal(351_961),
+        "frontend": Decimal(3 * 1079 + 2 * 23936 + 5 * 239 + 3 * 116),
         "facility": Decimal(3 * 5000),  # Two racks of one server, one of switches.
     }
-    assert one.bill.total_usd == Decimal(878600)
+    assert one.bill.total_usd == Decimal(1_051_365)
     assert one.facility.server_w == 8 * 700 + 4400 + 8 * 25 + 2 * 20
     assert (one.facility.n_servers_per_rack, one.facility.limited_by) == (1, "power")
 
@@ -109,10 +109,10 @@ def test_the_bridge_of_sixteen_hosts(plan) -> None:
     assert bridge.linear_usd == Decimal("36736.00")
     assert bridge.rounding_usd == Decimal("9184.00")  # 50 where 40 is asked for
     assert (bridge.n_ports, bridge.n_free_ports) == (6 * 32, 6 * 32 - 48)
-    assert bridge.free_ports_usd == Decimal(4 * 18000 * 96 // 128 + 2 * 18000 * 48 // 64)
-    assert bridge.spares_usd == Decimal(1600 + 2 * 18000 + 2 * 350 + 2 * 60)
+    assert bridge.free_ports_usd == Decimal(4 * 34880 * 96 // 128 + 2 * 34880 * 48 // 64)
+    assert bridge.spares_usd == Decimal(1499 + 2 * 34880 + 2 * 659 + 2 * 116)
     steps = bridge.linear_usd + bridge.rounding_usd + bridge.included_usd + bridge.parts_usd
-    assert steps + bridge.free_ports_usd + bridge.spares_usd == bridge.bill_usd == Decimal(196340)
+    assert steps + bridge.free_ports_usd + bridge.spares_usd == bridge.bill_usd == Decimal(351_961)
 
 
 def test_the_pod_of_16384(plan) -> None:
@@ -120,11 +120,11 @@ def test_the_pod_of_16384(plan) -> None:
     one = _quoted(plan(text=POD), [50.0])
     network = one.bill.of("network")
     assert (network.n_units("switch"), network.n_units("optic")) == (1280, 98304)
-    switches = (523 + 523 + 262) * 36000
-    optics = 33752 * (350 + 350 + 500)
-    fibres = 16712 * (60 + 60 + 110)
-    assert network.total_usd == Decimal(16712 * 1600 + switches + optics + fibres)
-    assert network.total_usd == Decimal(118_173_360)
+    switches = (523 + 523 + 262) * 69760
+    optics = 33752 * (659 + 659 + 659)
+    fibres = 16712 * (116 + 116 + 150)
+    assert network.total_usd == Decimal(16712 * 1499 + switches + optics + fibres)
+    assert network.total_usd == Decimal(189_409_056)
 
 
 def test_the_failures_of_the_pod_are_those_that_were_counted(plan) -> None:

@@ -134,7 +134,7 @@ def test_nics_of_a_server_are_counted_as_far_as_they_go(plan, tmp_path) -> None:
     amounts = _amounts(_one(path, "--parts", nics), "dim2 pod, host")
     # Spares of what servers hold are the servers'; 2 % of the others is rounded up to 3.
     assert amounts["nic-400g, included in server-8npu"] == (128, Decimal(0))
-    assert amounts["nic-400g"] == (128, Decimal(131 * 1600))
+    assert amounts["nic-400g"] == (128, Decimal(131 * 1499))
 
 
 def test_a_faster_nic_of_a_server_serves_a_slower_port(plan, tmp_path) -> None:

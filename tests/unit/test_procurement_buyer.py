@@ -39,7 +39,7 @@ def _repriced(text: str, name: str, usd: float) -> str:
 
 def test_a_workbook_at_other_prices_is_the_report_made_at_them(tmp_path) -> None:
     """Every formula: bills, changes, linear model, run and its swings, drivers, discounts."""
-    prices = {"nic-400g": 1650.55, "switch-64x400g": 36333.33, "optic-400g-sr4": 351.21}
+    prices = {"nic-400g": 1550.55, "switch-64x400g": 69033.33, "optic-400g-sr4": 651.21}
     text = PARTS.replace(
         "from_units: 100, discount_fraction: 0.03", "from_units: 9, discount_fraction: 0.025"
     )
@@ -157,12 +157,18 @@ def test_files_of_an_earlier_report_are_named(tmp_path, run) -> None:
 @pytest.mark.parametrize(
     ("price", "text"),
     [
-        ("amount: 700, currency: CHF,", "got 'CHF', expected USD; add CHF to exchange_rates"),
-        ("amount: 0.004,", "got 0.004 USD, which is $0.00, expected at least half a cent"),
+        (
+            "amount: 659\n      currency: CHF\n",
+            "got 'CHF', expected USD; add CHF to exchange_rates",
+        ),
+        (
+            "amount: 0.004\n      low: 0.004\n",
+            "got 0.004 USD, which is $0.00, expected at least half a cent",
+        ),
     ],
 )
 def test_prices_that_cannot_be_counted_are_refused(price, text, tmp_path) -> None:
-    (tmp_path / "p.yaml").write_text(PARTS.replace("amount: 700,", price))
+    (tmp_path / "p.yaml").write_text(PARTS.replace("amount: 659\n      low: 659\n", price, 1))
     with pytest.raises(SpecError, match=re.escape(text)):
         load_parts(str(tmp_path / "p.yaml"))
 

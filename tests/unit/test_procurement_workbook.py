@@ -143,16 +143,16 @@ def test_a_changed_price_moves_every_total(comparison, data) -> None:
 
 
 def test_a_changed_price_moves_the_run_the_drivers_and_the_verdict(comparison, data) -> None:
-    """NICs for $100 more: hardware of a run is paid by the time that it takes."""
+    """Fibres for $100 more: hardware of a run is paid by the time that it takes."""
     sheets, stored = Sheets(data), _stored(data)
     one = comparison.candidates[0]
-    price = _cell_of(sheets, "Prices", "nic-200g", "D")
+    price = _cell_of(sheets, "Prices", "fibre-om4", "D")
     sheets.book[price[0]][price[1]].value += 100
-    n_nics = one.bill.n_bought_by_part()["nic-200g"]
-    place = _cell_of(sheets, "Sensitivity", "nic-200g", "B")
-    assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_nics)
+    n_fibres = one.bill.n_bought_by_part()["fibre-om4"]
+    place = _cell_of(sheets, "Sensitivity", "fibre-om4", "B")
+    assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_fibres)
     place = _cell_of(sheets, "Comparison", "of it with assumed prices", "B")
-    assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_nics)
+    assert sheets.value(*place) - stored[place] == pytest.approx(100 * n_fibres)
 
 
 def test_titles_say_that_words_are_of_the_prices_before(data) -> None:
@@ -208,7 +208,7 @@ def test_the_run_follows_the_prices() -> None:
 
 def test_a_missing_price_can_be_written_in(tmp_path) -> None:
     text = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
-    text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price: .*\n", r"\1", text)
+    text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price:\n(?:      .*\n)*", r"\1", text)
     (tmp_path / "p.yaml").write_text(text)
     found = _comparison("--parts", str(tmp_path / "p.yaml"), "--allow-missing")
     data = documents(found, ("xlsx",))["report.xlsx"]

@@ -315,8 +315,8 @@ def price_section(comparison: Comparison) -> Section:
     """All prices with their sources, every part once: what a workbook computes from."""
     text = (
         "Published: a price list or paper anyone can read. Quoted: a vendor's offer. Assumed: an "
-        "estimate, to be replaced by a quote before anything is signed. In the workbook, change a "
-        "price here and every total moves."
+        "estimate, to be replaced by a quote before anything is signed. Low and high: the ends of "
+        "what sources say. In the workbook, change a unit price here and every total moves."
     )
     columns: dict[str, Callable[[Part], Value]] = {
         "Part": lambda part: part.name,
@@ -324,6 +324,8 @@ def price_section(comparison: Comparison) -> Section:
         "Description": lambda part: part.description,
         "Unit price": lambda part: usd(part.unit_usd, is_input=True),
         "Confidence": _confidence,
+        "Low": lambda part: usd(part.price.low_usd if part.price else None),
+        "High": lambda part: usd(part.price.high_usd if part.price else None),
         "As of": lambda part: part.price.as_of if part.price else "",
         "Source of the price": lambda part: part.price.source if part.price else "",
         "Source of the rest": lambda part: part.source,

@@ -14,7 +14,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, price_section, prices_moved
-from libra_planner.views.report.decision import decision_section
+from libra_planner.views.report.decision import decision_section, range_sentences
 from libra_planner.views.report.designs import comparison_section, facility_section, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.spread import figures
@@ -142,6 +142,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
         **{name: None if i is None else letters[i] for name, i in picks.items()},
         "ranked_by": f"step time {ranks.ranked_by}",
         "order_note": ranks.order_note or None,
+        "price_ranges": list(range_sentences(comparison)),
         "missing_prices": [part.name for part in comparison.missing],
         "decision": {"cards": cards, "warnings": section.warnings, "text": section.paragraphs},
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
@@ -150,6 +151,7 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
 
 
 def _design(one: Candidate) -> dict[str, Any]:
+    low_usd, high_usd = map(float, one.bill.ends_usd)
     run, by_group = one.run, one.bill.usd_by(lambda line: line.group)
     # The step time on the links, mean over the routings, and its spread.
     samples = () if one.check is None else one.check.effective_step_time_s
@@ -163,6 +165,8 @@ def _design(one: Candidate) -> dict[str, Any]:
         "linear_network_cost_usd": one.evaluation.network_cost_usd,
         "linear_cost_in_servers_usd": float(one.linear_in_servers_usd),
         "total_usd": float(one.bill.total_usd),
+        "cost_usd_low": low_usd,
+        "cost_usd_high": high_usd,
         "assumed_usd": float(one.bill.assumed_usd),
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,

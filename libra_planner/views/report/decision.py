@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
     notes = filter(None, (time_basis(comparison), comparison.ranking.order_note))
-    paragraphs = (*notes, _firmness(comparison))
+    paragraphs = (*notes, _firmness(comparison), *range_sentences(comparison))
     live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     title, warnings, cards = "Decision", tuple(_warnings(comparison)), tuple(_cards(comparison))
     return Section("decision", title, title, paragraphs, warnings, cards, live=live, is_static=True)
@@ -147,7 +147,9 @@ def _cheapest(comparison: Comparison) -> Card:
         for name, amount in one.bill.usd_by_price().items()
     ]
     reason = largest[0] if largest else "nothing of it has a price"
-    figure = f"{format_usd(totals[best])} {comparison.without}".strip()
+    low_usd, high_usd = one.bill.ends_usd
+    ends = f", {_range(one)} by source" if low_usd < high_usd else ""
+    figure = f"{format_usd(totals[best])}{ends} {comparison.without}".strip()
     alone = ("Price", f"The only design; {reason}.")
     return _card(pair, figure, alone, ("Cheapest", "dear"), lead)
 
@@ -236,3 +238,39 @@ def _firmness(comparison: Comparison) -> str:
         firm = f"The ranking changes with: {'; '.join(changes)}."
     share = comparison.bill.fraction_of(comparison.bill.assumed_usd) or 0.0
     return f"{share:.0%} of the money rests on assumed prices. {firm}"
+
+
+def _range(one: Candidate) -> str:
+    return " to ".join(format_usd(float(usd)) for usd in one.bill.ends_usd)
+
+
+def range_sentences(comparison: Comparison) -> Iterator[str]:
+    """What the ranges of prices do to the totals and to the ranking (C22); none without ranges."""
+    designs = comparison.candidates
+    if any(low < high for low, high in (one.bill.ends_usd for one in designs)):
+        totals = ", ".join(f"{one.letter} {_range(one)}" for one in designs)
+        yield f"Sources of prices differ: totals are {totals}. {_ranking(comparison)}".strip()
+    if parts := comparison.bill.without_range:
+        several = "are prices" if len(parts) > 1 else "is a price"
+        names = ", ".join(part.name for part in parts)
+        yield f"Assumed, and without a range, {several} of {names}: totals may lie further apart."
+
+
+def _ranking(comparison: Comparison) -> str:
+    """Who can come first within the ranges; empty for one design."""
+    letters, ranking = comparison.letters, comparison.ranking
+    if len(letters) == 1:
+        return ""
+    can = [
+        f"{letters[one.other]} can be {one.ranking}, by up to {one.lead_fraction:.1%} before "
+        f"{letters[one.best]}"
+        for one in comparison.rivals
+    ]
+    if can:
+        return f"Within these ranges {'; '.join(can)}."
+    cheapest, best = ranking.cheapest, ranking.best_per_usd
+    stays = f"{letters[cheapest]} stays cheapest"
+    if best is not None:
+        whose = "" if best == cheapest else f"{letters[best]} "
+        stays += f" and {whose}best per dollar"
+    return f"At all prices within these ranges {stays}: what designs share moves them together."

@@ -223,6 +223,8 @@ def _mean_ms(samples: Array | None) -> Cell:
 def _money_table(comparison: Comparison) -> Table:
     rows: Rows = [
         ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
+        ("Price of everything, lowest of all sources", lambda one: usd(one.bill.ends_usd[0])),
+        ("Price of everything, highest of all sources", lambda one: usd(one.bill.ends_usd[1])),
         ("of it with assumed prices", _assumed),
         ("Training fabric, bill of materials", _fabric),
         ("Training fabric, LIBRA's linear model", of("evaluation.network_cost_usd", usd)),
