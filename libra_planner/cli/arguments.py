@@ -280,8 +280,8 @@ def _fabric() -> Arguments:
 
 
 def _list() -> Arguments:
-    kinds = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
-    return _choice("kind", kinds), _JSON
+    files = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
+    return _choice("kind", (*files, "npus", "scale-ups")), _JSON
 
 
 def _schema() -> Arguments:

@@ -7,12 +7,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from libra_planner.cli.streams import print_json, say, tell_kept
+from libra_planner.cli.streams import answer, print_json, say, tell_kept
 from libra_planner.reading import bundled
 
 
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
+    if options.kind in ("npus", "scale-ups"):
+        _list_catalogue(options)
+        return
     payload, texts = _fabrics() if options.kind == "fabrics" else _files(options.kind)
     if options.json:
         print_json({options.kind: payload})
@@ -20,6 +23,18 @@ def list_bundled(options: argparse.Namespace) -> None:
     width = max(map(len, texts))
     for name, text in texts.items():
         print(f"{name:<{width}}  {text}")
+
+
+def _list_catalogue(options: argparse.Namespace) -> None:
+    """NPUs, or the scale-up domains that join them."""
+    from libra_planner.plan.npus import catalogue
+    from libra_planner.views import catalogue as views
+
+    found = catalogue()
+    if options.kind == "npus":
+        answer(options, lambda: views.npus_payload(found), views.npu_blocks(found))
+    else:
+        answer(options, lambda: views.scale_ups_payload(found), views.scale_up_blocks(found))
 
 
 def _files(kind: str) -> tuple[Mapping[str, object], Mapping[str, str]]:

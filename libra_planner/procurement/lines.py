@@ -401,14 +401,14 @@ def _facility(whole: Bill, assumed: Assumptions, n_servers: int) -> Facility:
     server_w = servers_w / n_servers
     by_power = int(rack.power_limit_w // server_w) if server_w else n_servers
     by_space = n_units // max(1, assumed.server.n_rack_units)
-    per_rack = min(by_power, by_space)
+    n_own_racks = n_servers * assumed.server.includes.n_racks
+    per_rack = 1 if n_own_racks else min(by_power, by_space)
     height = sum(x.n_units * x.part.n_rack_units for x in whole.lines if x.part.kind == bill.SWITCH)
     switches_w = whole.power_w - servers_w
     n_switch_racks = max(
         -(-height // n_units) if n_units else 0,
         int(-(-switches_w // rack.power_limit_w)) if rack.power_limit_w else 0,
     )
-    n_own_racks = n_servers * assumed.server.includes.n_racks
     n_server_racks = n_own_racks or -(-n_servers // max(1, per_rack))
     return Facility(
         n_servers=n_servers,

@@ -336,3 +336,25 @@ def test_the_example_of_racks(run) -> None:
     assert units["nvl72, included in server-nvl72"] == 16
     assert units["switch-32x400g"] == 72
     assert units["nic-400g"] == 1152
+
+
+def test_lists_of_npus_and_domains(run) -> None:
+    """Each figure with its source; tables fit 100 columns."""
+    npus = run("list", "npus", "--json").payload["npus"]
+    assert npus["h200-sxm"]["scale_up_GBps"] == [450]
+    assert npus["h200-sxm"]["sources"].keys() == {"tdp_W"}
+    domains = run("list", "scale-ups", "--json").payload["scale-ups"]
+    assert domains["nvl72"]["bandwidth_GBps"] == 900
+    assert domains["nvl72"]["power_W"] == 3600
+    for kind, row in (("npus", "gb200"), ("scale-ups", "xgmi-8")):
+        text = run("list", kind).out
+        assert row in text
+        assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_rack_of_its_own_is_no_fault(plan) -> None:
+    one = compared_by(str(plan(text=RACKS)))
+    assert one.candidates[0].facility.n_servers_per_rack == 1
+    # Host and NPUs of a rack; NICs of 64 GPUs, and two of each of 18 hosts.
+    watts = 28200 + 72 * 1200 + 64 * 25 + 18 * 2 * 20
+    assert one.candidates[0].facility.server_w == pytest.approx(watts)

@@ -255,4 +255,5 @@ SCALE_UPS: Mapping[str, ScaleUp] = MappingProxyType(
     }
 )
 """By NPU: NVLink 2 to 5, of 6, 12, 18 and 18 links of 25, 25, 25 and 50 GB/s. V100 are joined as
-a mesh of cubes: two have a link, four have four."""
+a mesh of cubes: two have a link, four have four. The NPU catalogue says the same of those that it
+has, which a test holds together: the core reads no files."""

@@ -92,10 +92,14 @@ _DRAWING_POWER = (NPU, SERVER, NIC, SWITCH, OPTIC)
 
 def _assumption_table(comparison: Comparison) -> Table:
     assumed, power = comparison.shop.assumptions, "Electricity, $ per kWh"
+    shops = (one.proposal.shop for one in comparison.candidates)
+    servers = dict.fromkeys(
+        (x.server.name, x.server.n_npus) for x in (s.assumptions for s in shops)
+    )
     lengths = ", ".join(f"{name} {length:g} m" for name, length in assumed.cable_lengths_m.items())
     values: dict[str, Value] = {
         "NPU, where a plan names none": assumed.npu.name,
-        "Server": f"{assumed.server.name}, {assumed.server.n_npus} NPUs",
+        "Server": "; ".join(f"{name}, {n} NPUs" for name, n in servers),
         "Cable lengths": lengths,
         **{f"{side.name} network": _side(side) for side in assumed.side_networks},
         "Usable height of a rack": percent(assumed.usable_rack_fraction, 0),

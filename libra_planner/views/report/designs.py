@@ -466,6 +466,10 @@ def facility_section(comparison: Comparison) -> Section:
 
 def _verdict(one: Candidate) -> str:
     facility, rack_w = one.facility, one.proposal.shop.assumptions.rack.power_limit_w
+    if facility.n_own_racks:
+        return (
+            f"{one.letter}: a server draws {facility.server_w / 1000:.1f} kW in a rack of its own."
+        )
     holds = f" and holds {facility.n_servers_per_rack} ({facility.limited_by} is the limit)"
     verdict = holds if facility.n_servers_per_rack else ": not even one server fits"
     draws = f"a server draws {facility.server_w / 1000:.1f} kW, a rack gives {rack_w / 1000:g} kW"
