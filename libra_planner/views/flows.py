@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import (
     LayerReport,
-    MeasuredReport,
     RoutedList,
     SeedReports,
     reports_by_seed,
