@@ -171,6 +171,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "topology": str(topology),
         **attributes(topology, "tiers", "n_npus"),
         "bandwidth_GBps": _vector(evaluation.bandwidth_bytes_per_s),
+        **plan.taper_payload(topology, evaluation.bandwidth_bytes_per_s),
         **attributes(evaluation, "step_time_s", **plan.PARTS_OF_THE_STEP),
         **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
@@ -303,25 +304,25 @@ def _bandwidth_table(problem: Problem, evaluation: Evaluation) -> Table:
     bandwidth, costs = evaluation.bandwidth_bytes_per_s, evaluation.cost_usd_by_dim
     total, most = bandwidth.sum() or 1.0, bandwidth.max() or 1.0
     cost_usd, equal = evaluation.network_cost_usd or 1.0, evaluation.equal.bandwidth_bytes_per_s
-    dimensions, labels = problem.topology.dimensions, problem.topology.labels
-    return cells.table_of(
-        "Bandwidth per NPU, one direction",
-        range(len(dimensions)),
-        {
-            "dimension": lambda i: labels[i],
-            "": lambda i: str(dimensions[i]),
-            "tier": lambda i: dimensions[i].tier,
-            "bandwidth": lambda i: format_bandwidth(bandwidth[i]),
-            " ": lambda i: cells.Cell(float(bandwidth[i] / most)),
-            "share": lambda i: f"{bandwidth[i] / total:.1%}",
-            "equal": lambda i: format_bandwidth(equal[i]),
-            "cost": lambda i: format_usd(costs[i]),
-            "of cost": lambda i: f"{costs[i] / cost_usd:.1%}",
-        },
-        left=("dimension", "", "tier", " "),
-        dispensable=("equal",),
-        bar=" ",
-    )
+    topology = problem.topology
+    dimensions, labels = topology.dimensions, topology.labels
+    columns: dict[str, Callable[[int], Value]] = {
+        "dimension": lambda i: labels[i],
+        "": lambda i: str(dimensions[i]),
+        "tier": lambda i: dimensions[i].tier,
+        "bandwidth": lambda i: format_bandwidth(bandwidth[i]),
+        "taper": plan.taper_texts(topology, bandwidth).__getitem__,
+        " ": lambda i: cells.Cell(float(bandwidth[i] / most)),
+        "share": lambda i: f"{bandwidth[i] / total:.1%}",
+        "equal": lambda i: format_bandwidth(equal[i]),
+        "cost": lambda i: format_usd(costs[i]),
+        "of cost": lambda i: f"{costs[i] / cost_usd:.1%}",
+    }
+    if not topology.stacks:
+        del columns["taper"]
+    title, left = "Bandwidth per NPU, one direction", ("dimension", "", "tier", " ")
+    rows = range(len(dimensions))
+    return cells.table_of(title, rows, columns, left=left, dispensable=("equal",), bar=" ")
 
 
 def workload_table(evaluation: Evaluation) -> Table:
@@ -378,12 +379,16 @@ def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
 
 def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[str, Any]:
     """What ``pareto --json`` prints."""
+
+    def taper_of(point: FrontierPoint) -> dict[str, Any]:
+        return plan.taper_payload(problem.topology, point.bandwidth_bytes_per_s)
+
     return {
         "workload": problem.workload_name,
         "topology": str(problem.topology),
         "fixed_cost_usd": problem.fixed_cost_usd,
         "memory": plan.memory_payload(problem.step.memory),
-        "points": [_point_row(point) for point in points],
+        "points": [_point_row(point) | taper_of(point) for point in points],
     }
 
 
@@ -429,9 +434,14 @@ def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
         "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
     }
     for i, label in enumerate(problem.topology.labels):
-        columns[f"{label} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
+        tier = f" {problem.topology.tiers[i]}" if problem.topology.stacks else ""
+        columns[f"{label}{tier} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
             point.bandwidth_bytes_per_s[i]
         ).removesuffix(" GB/s")
+        if problem.topology.dimensions[i].shares_port:
+            columns[f"{label} taper"] = lambda point, i=i: plan.taper_texts(  # type: ignore[misc]
+                problem.topology, point.bandwidth_bytes_per_s
+            )[i]
     columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
     return cells.table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
 
