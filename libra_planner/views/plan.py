@@ -43,7 +43,9 @@ def violations(violated: Iterable[Violation]) -> list[dict[str, Any]]:
     return [attributes(one, "rule", "line", "by", "unit") for one in violated]
 
 
-def taper_payload(topology: Topology, bandwidth_bytes_per_s: Array) -> dict[str, Any]:
+def taper_payload(
+    topology: Topology, bandwidth_bytes_per_s: Sequence[float] | Array
+) -> dict[str, Any]:
     """Key ``taper`` of JSON results, by dimension; none without a stack (C13)."""
     if not topology.stacks:
         return {}

@@ -125,6 +125,10 @@ def balanced_schedule(
     used = [i for i, size in enumerate(group.sizes) if size > 1]
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)[used]
     _check(used, bandwidth)
+    if _has_tree(collective, network):
+        got = "got in-network reduction in a stack with scheduler: balanced"
+        expected = "expected tiers in an order: one tree of switches spans them all"
+        raise SpecError(Fault(got, expected, "leave one of them out"))
     if not used:
         return BalancedSchedule(0.0, 0.0, 0.0, (), (0.0,) * len(group.sizes))
     orders = list(permutations(used))
@@ -177,7 +181,7 @@ def aggregate_bound_s(
     varies = bool(reducing or network.topology.stacks) and ordered
     if not used:
         return 0.0
-    if varies and len(used) > MAX_DIMS:
+    if (varies and len(used) > MAX_DIMS) or _has_tree(collective, network):
         return None
     orders = permutations(used) if varies else [tuple(used)]
     loads = [_order_bytes(collective, group, order, network).sum() for order in orders]
@@ -193,6 +197,12 @@ def _check(used: list[int], bandwidth: NDArray[np.float64]) -> None:
     if starved:
         expected = "expected bandwidth where the collective communicates"
         raise SpecError(Fault(f"got 0 GB/s for {', '.join(starved)}", expected))
+
+
+def _has_tree(collective: Collective, network: Network) -> bool:
+    """Whether the switches of a stack reduce: all its tiers at once, in no order."""
+    reduces = collective.kind is CollectiveKind.ALL_REDUCE
+    return reduces and any(one.start in network.in_network for one in network.topology.stacks)
 
 
 def _order_bytes(
@@ -532,6 +542,39 @@ def _split(
     """The best split of one byte; one linear program serves every size."""
     whole, byte = Group(sizes, (1,) * len(sizes)), Collective(kind, 1.0, "")
     return balanced_schedule(byte, whole, np.array(bandwidth_bytes_per_s), network)
+
+
+@dataclass(frozen=True)
+class IdealTimes:
+    """What holds of one collective's bytes at one bandwidth vector, however it is cut.
+
+    Parameters
+    ----------
+    time_s : C4's ideal: no latency, endlessly many chunks.
+    aggregate_bound_s : bytes over the bandwidth of all dimensions; see
+        :func:`~libra_planner.step.collectives.models.aggregate_bound_s`.
+    own_bytes : what the groups of every dimension exchange themselves, shape (n_dims,).
+    traffic_bytes : what crosses every tier (C13), shape (n_dims,).
+    busy_s : that over the bandwidth, shape (n_dims,).
+    """
+
+    time_s: float
+    aggregate_bound_s: float | None
+    own_bytes: tuple[float, ...] = field(repr=False)
+    traffic_bytes: tuple[float, ...] = field(repr=False)
+    busy_s: tuple[float, ...] = field(repr=False)
+
+
+def ideal_times(
+    collective: Collective, group: Group, network: Network, bandwidth_bytes_per_s: Array
+) -> IdealTimes:
+    """C4's ideal of a collective; bandwidth where it sends, shape (n_dims,)."""
+    own = network.own_bytes(collective, group)
+    loads = network.topology.loads(own)
+    busy = np.divide(loads, bandwidth_bytes_per_s, out=np.zeros_like(loads), where=loads > 0)
+    bound = aggregate_bound_s(collective, group, bandwidth_bytes_per_s, network)
+    rows = (tuple(values.tolist()) for values in (own, loads, busy))
+    return IdealTimes(float(busy.max(initial=0.0)), bound, *rows)
 
 
 @dataclass(frozen=True)
