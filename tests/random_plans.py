@@ -106,12 +106,12 @@ def _fabric(seed: int, n_dims: int) -> Topology:
 
 
 def _taper_rules(seed: int, fabric: Topology, within: np.ndarray) -> list[Rule]:
-    """Bounds on the tapers of a stack that hold at a vector, some of them tightly."""
+    """Bounds on the tapers of a stack that hold at a vector, with room to spare."""
     rng, rules = np.random.default_rng([seed, 13]), []
     for i, taper in enumerate(fabric.tapers(within)):
         if taper is not None and rng.random() < 0.7:
             sense = str(rng.choice(["<=", ">="]))
-            spare = float(rng.choice([1.0, 1.5, 10.0])) ** (1 if sense == "<=" else -1)
+            spare = float(rng.choice([1.2, 2.0, 10.0])) ** (1 if sense == "<=" else -1)
             row = np.zeros(fabric.n_dims)
             row[i - 1], row[i] = 1.0, -taper * spare
             rules.append(Rule(f"taper(dim{i + 1})", tuple(row.tolist()), sense, 0.0, tier=i))
