@@ -83,9 +83,16 @@ def flow(flows: Flows, f: int) -> Flows:
 
 
 def plain_greedy(
-    fabric: Clos, flows: Flows, *, per_collective: bool
+    fabric: Clos, flows: Flows, *, per_collective: bool, weights: Indices | None = None
 ) -> list[tuple[int, int, int, int]]:
-    """Try every path of every flow."""
+    """Try every path of every flow; weights by flow and column of its links, else all are 1."""
+    layers = [layer.start for layer in fabric.layers[1:]]
+
+    def step(f: int, link: int) -> int:
+        i = sum(start <= link for start in layers) - 1
+        columns = (0, 1, 2, 3) if fabric.n_cores else (0, 3)
+        return 1 if weights is None else int(weights[f, columns[i]])
+
     chosen = [(-1, -1, -1, -1)] * flows.n_flows
     counts: dict[int, Counter[int]] = {}
     for f in sorted(range(flows.n_flows), key=lambda f: -flows.size_bytes[f]):
@@ -94,12 +101,15 @@ def plain_greedy(
         count = counts.setdefault(int(flows.collective[f]) if per_collective else 0, Counter())
 
         def cost(path: tuple[int, ...], f: int = f, count: Counter[int] = count) -> tuple:
-            load = [count[x] for x in _links(fabric, flow(flows, f), path)[1:-1]]
+            links = _links(fabric, flow(flows, f), path)[1:-1]
+            load = [count[x] + step(f, x) for x in links]
+            own = [count[x] for x in links]
             spine, core = path[0] // fabric.n_parallel, path[1] // fabric.core_parallel
-            return max(load), spine, max(load[1:-1], default=0), core, load, path
+            return max(load), spine, max(load[1:-1], default=0), core, own, path
 
         chosen[f] = min(paths(fabric, flows.src[f], flows.dst[f]), key=cost)
-        count.update(_links(fabric, flow(flows, f), chosen[f])[1:-1])
+        for x in _links(fabric, flow(flows, f), chosen[f])[1:-1]:
+            count[x] += step(f, x)
     return chosen
 
 

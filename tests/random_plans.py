@@ -1,4 +1,7 @@
-"""Seeded random plans of 2 or 3 dimensions for all objectives, feasible by construction."""
+"""Seeded random plans of 2 or 3 dimensions for all objectives, feasible by construction.
+
+Every third has a stack (C13): what crosses a tier crosses those inside, and rules bound its taper.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from libra_planner.fabric.topology import parse_topology
+from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.step.expression import (
     Constant,
@@ -40,20 +43,21 @@ def random_plan(seed: int, objective: str) -> RandomPlan:
     n_dims = int(rng.integers(2, 4))
     size = 10.0 ** rng.uniform(1, 3.5) * GB
     within = rng.dirichlet(np.full(n_dims, 1.5)) * size
-    tree = _overlapping(rng, n_dims) if rng.random() < 0.4 else _sum(rng, n_dims)
+    fabric = _fabric(seed, n_dims)
+    tree = _overlapping(rng, fabric) if rng.random() < 0.4 else _sum(rng, fabric)
     step = TimeExpression(tree, n_dims)
     price = 10.0 ** rng.uniform(-6.5, -4.5, n_dims) * (rng.random(n_dims) < 0.95)
     price[0] = price[0] or 1e-6
     fixed_cost_usd = float(price @ within) * float(rng.choice([0.0, 0.1, 1.0, 10.0]))
     limits = _limits(rng, objective, float(step.seconds(within)))
-    rules = _rules(rng, within)
+    rules = [*_rules(rng, within), *_taper_rules(seed, fabric, within)]
     if objective == "performance_per_cost" and not fixed_cost_usd:
         # Downward there may be no optimum, or none of a size (C8).
         rules.append(_rule("dim1 floor", np.eye(n_dims)[0], ">=", within[0] * rng.uniform(0.1, 1)))
     problem = plan_of(
         "plan",
         f"seed {seed}",
-        parse_topology("_".join(["SW(4)"] * n_dims)),
+        fabric,
         step,
         price,
         tuple(rules),
@@ -92,6 +96,28 @@ def _longer(node: Node, factor: float) -> Node:
     return scale(node.factor, _longer(node.term, factor)) if isinstance(node, Scaled) else node
 
 
+def _fabric(seed: int, n_dims: int) -> Topology:
+    """Dimensions of their own; in every third plan the outer two or all are tiers of a stack."""
+    parts = ["SW(4)"] * n_dims
+    if seed % 3 == 2:
+        parts[n_dims - 2 if seed % 2 else 0] = "[SW(4)"
+        parts[-1] = "SW(4)]"
+    return parse_topology("_".join(parts))
+
+
+def _taper_rules(seed: int, fabric: Topology, within: np.ndarray) -> list[Rule]:
+    """Bounds on the tapers of a stack that hold at a vector, with room to spare."""
+    rng, rules = np.random.default_rng([seed, 13]), []
+    for i, taper in enumerate(fabric.tapers(within)):
+        if taper is not None and rng.random() < 0.7:
+            sense = str(rng.choice(["<=", ">="]))
+            spare = float(rng.choice([1.2, 2.0, 10.0])) ** (1 if sense == "<=" else -1)
+            row = np.zeros(fabric.n_dims)
+            row[i - 1], row[i] = 1.0, -taper * spare
+            rules.append(Rule(f"taper(dim{i + 1})", tuple(row.tolist()), sense, 0.0, tier=i))
+    return rules
+
+
 def _limits(rng: np.random.Generator, objective: str, within_s: float) -> tuple[StepTimeLimit, ...]:
     """One for every cost, for a third of the others; not always with room to spare."""
     if objective != "cost" and rng.random() > 1 / 3:
@@ -99,22 +125,23 @@ def _limits(rng: np.random.Generator, objective: str, within_s: float) -> tuple[
     return (StepTimeLimit("step_time", within_s * float(rng.choice([1.0, 1.01, 1.5, 5.0]))),)
 
 
-def _sizes(rng: np.random.Generator, n_dims: int) -> np.ndarray:
-    """Bytes of a collective per dimension, some of them unused, shape (n_dims,)."""
+def _sizes(rng: np.random.Generator, fabric: Topology) -> np.ndarray:
+    """Bytes of a collective across each dimension, some of them unused, shape (n_dims,)."""
+    n_dims = fabric.n_dims
     sizes = 10.0 ** rng.uniform(8, 11, n_dims) * (rng.random(n_dims) < 0.75)
     sizes[rng.integers(n_dims)] += 1e9
-    return sizes
+    return fabric.loads(sizes)
 
 
-def _sum(rng: np.random.Generator, n_dims: int) -> Node:
+def _sum(rng: np.random.Generator, fabric: Topology) -> Node:
     """Compute and one to four collectives after one another."""
-    parts = [transfers(_sizes(rng, n_dims)) for _ in range(rng.integers(1, 5))]
+    parts = [transfers(_sizes(rng, fabric)) for _ in range(rng.integers(1, 5))]
     return add([Constant(float(rng.choice([0.0, 0.01, 1.0, 10.0]))), *parts])
 
 
-def _overlapping(rng: np.random.Generator, n_dims: int) -> Node:
+def _overlapping(rng: np.random.Generator, fabric: Topology) -> Node:
     """Compute, a collective, and two branches at the same time that may share a dimension."""
-    first, second = _sizes(rng, n_dims), _sizes(rng, n_dims)
+    first, second = _sizes(rng, fabric), _sizes(rng, fabric)
     branches = [
         add([Constant(float(rng.choice([0.0, 0.1, 3.0]))), transfers(first)]),
         add([Constant(float(rng.choice([0.0, 1.0]))), transfers(second)]),
@@ -122,9 +149,9 @@ def _overlapping(rng: np.random.Generator, n_dims: int) -> Node:
     if rng.random() < 0.5:
         branches.append(transfers(first + second))
     if rng.random() < 0.3:
-        branches.append(Transfer(float(second.sum()), (1.0,) * n_dims))
+        branches.append(Transfer(float(second.sum()), (1.0,) * fabric.n_dims))
     compute = Constant(float(rng.choice([0.0, 0.5])))
-    return add([compute, transfers(_sizes(rng, n_dims)), maximum(branches)])
+    return add([compute, transfers(_sizes(rng, fabric)), maximum(branches)])
 
 
 def _rules(rng: np.random.Generator, within: np.ndarray) -> list[Rule]:

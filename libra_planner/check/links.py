@@ -84,7 +84,8 @@ class CheckReport:
     dimensions : innermost first.
     keys, phases : of the first seed: the distinct phases on switches, with the collectives that
         they serve.
-    spreads : their efficiency, slowdown and FIM (percent) by name, of shape (n_seeds,) each.
+    spreads : their efficiency, slowdown, FIM (percent) and the rate of the slowest group by name,
+        of shape (n_seeds,) each.
     choices : the algorithm of each phase, and what else could have run.
     """
 
@@ -367,7 +368,7 @@ class LinkCheck:
             spreads=tuple(
                 {
                     name: np.array([getattr(run[key], name) for run in every])
-                    for name in ("efficiency", "slowdown", "fim_percent")
+                    for name in ("efficiency", "slowdown", "fim_percent", "worst_rate_Bps")
                 }
                 for key in self.keys
             ),

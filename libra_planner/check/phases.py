@@ -14,9 +14,17 @@ import numpy as np
 from libra_planner.check import report, traffic
 from libra_planner.errors import Disconnected, Fault
 from libra_planner.fabric.blocks import Algorithm
-from libra_planner.fabric.clos import Clos, Flows, Indices, all_flows, require_connected
+from libra_planner.fabric.clos import (
+    Array,
+    Clos,
+    Flows,
+    Indices,
+    all_flows,
+    require_connected,
+)
 from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import TrafficSettings
+from libra_planner.routing.fairness import collective_rates_Bps
 from libra_planner.routing.loads import ranks
 from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
@@ -71,6 +79,8 @@ class RoundReport:
     layers : imbalance by layer.
     fim_percent, fim_floor_percent : over the links between switches; nan if none is used, and
         for the floor where packets are sprayed.
+    group_s : for the slowest flow of each group at its max-min rate with all flows active, as
+        time_s, shape (n_groups,).
     gap : of ``ilp``: what might be saved of the largest count, relative.
     """
 
@@ -82,6 +92,7 @@ class RoundReport:
     layers: tuple[report.LayerReport, ...] = field(repr=False)
     fim_percent: float
     fim_floor_percent: float
+    group_s: Array = field(repr=False, compare=False)
     gap: float | None = None
 
 
@@ -135,6 +146,17 @@ class PhaseReport:
     def fim_floor_percent(self) -> float:
         """Mean of the least that any routing of whole flows can reach."""
         return known_mean((one.share, one.fim_floor_percent) for one in self.rounds)
+
+    @cached_property
+    def group_rate_Bps(self) -> Array:
+        """Rates of the groups per NPU, the worst first, byte/s: of their slowest flows (C11)."""
+        times_s = sum((one.group_s for one in self.rounds), np.zeros(1))
+        return np.sort(self.bandwidth_Bps / times_s)
+
+    @property
+    def worst_rate_Bps(self) -> float:
+        """The rate of the slowest group."""
+        return float(self.group_rate_Bps[0])
 
     @cached_property
     def worst(self) -> RoundReport:
@@ -290,11 +312,13 @@ class LinkPhase(traffic.Members):
             router, routing = self._routing(flows, policy, seed)
             fabric = self.unit_fabric
             alone = router if self.background is None else Router(fabric, own, policy)
+            rate, finish = (x[: own.n_flows] for x in report.rates_and_finish_s(routing, flows))
             yield RoundReport(
                 name=name,
                 share=share,
                 n_flows=own.n_flows,
-                time_s=float(report.finish_s_of(routing, flows)[: own.n_flows].max()),
+                time_s=float(finish.max()),
+                group_s=own.size_bytes.max() / collective_rates_Bps(own, rate),
                 ideal_s=memo.of((*placed, name), partial(report.ideal_makespan_s, alone)),
                 **report.imbalances(fabric, routing.counts, policy),
                 gap=routing.gap,
@@ -334,12 +358,14 @@ class LinkPhase(traffic.Members):
                 plane[group] = fabric.plane_of(host)
                 root = ranks(plane)
             trees = reduction_trees(fabric, host, group, root)
-        rate, best = (max_min_rates(x.routes, fabric.capacity_Bps).min() for x in (trees, even))
+        rates = max_min_rates(trees.routes, fabric.capacity_Bps)
+        rate, best = rates.min(), max_min_rates(even.routes, fabric.capacity_Bps).min()
         return RoundReport(
             name="trees",
             share=1.0,
             n_flows=even.routes.n_flows,
             time_s=1 / rate,
             ideal_s=1 / best,
+            group_s=1 / rates.reshape(-1, n_nics).min(axis=1),
             **report.imbalances(fabric, trees.counts, policy),
         )

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices, Layer
 from libra_planner.routing import loads
+from libra_planner.routing.fairness import collective_rates_Bps, collective_times_s
 from libra_planner.routing.policy import Policy
-from libra_planner.routing.rates import finish_times_s, max_min_rates
+from libra_planner.routing.rates import finish_times_s, rates_and_finish_times
 from libra_planner.routing.routes import Router, Routing
 
 _NAN = float("nan")
@@ -53,6 +53,37 @@ class LayerReport:
 
 
 @dataclass(frozen=True)
+class CollectiveRates:
+    """How fast collectives are, in the order of their numbers, shape (n_collectives,) each.
+
+    Parameters
+    ----------
+    rate_Bps : of the slowest flow (C11); infinite for a collective that sends nothing.
+    time_s : until the last flow ends in the fluid model.
+    sprayed_Bps : the rate with every packet sprayed.
+    """
+
+    rate_Bps: Array = field(repr=False)
+    time_s: Array = field(repr=False)
+    sprayed_Bps: Array = field(repr=False)
+
+    @property
+    def worst_Bps(self) -> float:
+        """The least rate; nan without a collective that sends."""
+        return _known(self.rate_Bps)
+
+    @property
+    def worst_sprayed_Bps(self) -> float:
+        """The least rate with every packet sprayed."""
+        return _known(self.sprayed_Bps)
+
+
+def _known(rates: Array) -> float:
+    least = float(rates.min(initial=np.inf))
+    return least if np.isfinite(least) else _NAN
+
+
+@dataclass(frozen=True)
 class FlowReport:
     """One routing of a list of flows.
 
@@ -69,6 +100,7 @@ class FlowReport:
     links : of each flow, shape (n_flows, n_layers), -1 where it turns earlier; ``None`` for
         sprayed flows.
     gap : of ``ilp``, relative.
+    collectives : their rates and times; ``None`` when not asked for.
     """
 
     policy: Policy
@@ -84,6 +116,7 @@ class FlowReport:
     counts: Array = field(repr=False)
     links: Indices | None = field(repr=False)
     gap: float | None = None
+    collectives: CollectiveRates | None = field(default=None, repr=False)
 
     @property
     def slowdown(self) -> float:
@@ -128,11 +161,13 @@ def flow_report(
     router = Router(fabric, flows, policy)
     routing = router.routing(seed)
     rate = finish = np.zeros(0)
-    makespan = ideal = _NAN
+    makespan, ideal, collectives = _NAN, _NAN, None
     if with_rates:
-        rate = max_min_rates(routing.routes, routing.capacity_Bps)
-        finish = finish_s_of(routing, flows, progress)
-        makespan, ideal = float(finish.max(initial=0.0)), ideal_makespan_s(router)
+        rate, finish = rates_and_finish_s(routing, flows, progress)
+        sprayed, sprayed_s = rates_and_finish_s(router.ideal_routing(), flows)
+        makespan, ideal = (float(x.max(initial=0.0)) for x in (finish, sprayed_s))
+        both = [collective_rates_Bps(flows, x) for x in (rate, sprayed)]
+        collectives = CollectiveRates(both[0], collective_times_s(flows, finish), both[1])
     return FlowReport(
         policy=policy,
         seed=seed,
@@ -145,7 +180,16 @@ def flow_report(
         counts=routing.counts,
         links=routing.links,
         gap=routing.gap,
+        collectives=collectives,
     )
+
+
+def rates_and_finish_s(
+    routing: Routing, flows: Flows, progress: Progress | None = None
+) -> tuple[Array, Array]:
+    """Rate of each flow with all flows active, and when it ends (C11)."""
+    sizes = flows.size_bytes
+    return rates_and_finish_times(routing.routes, routing.capacity_Bps, sizes, progress=progress)
 
 
 def finish_s_of(routing: Routing, flows: Flows, progress: Progress | None = None) -> Array:
@@ -235,7 +279,11 @@ class SeedReports:
     ----------
     first : the report of the first seed; what does not depend on the seed is there.
     seeds : shape (n_seeds,).
-    fim_percent, makespan_s, slowdown : shape (n_seeds,); nan where there is none.
+    fim_percent, makespan_s, slowdown, worst_rate_Bps : shape (n_seeds,); nan where there is none.
+        The last is the least rate of a collective.
+    rate_Bps : sorted rates of the collectives, from the worst up, each the mean over the seeds,
+        shape (n_collectives,); empty when not asked for.
+    time_s : mean times of the collectives, in the order of their numbers; as above.
     layer_fim_percent, layer_max_over_mean, layer_max_flows, layer_n_idle : shape
         (n_layers, n_seeds).
     """
@@ -245,6 +293,9 @@ class SeedReports:
     fim_percent: Array
     makespan_s: Array
     slowdown: Array
+    worst_rate_Bps: Array
+    rate_Bps: Array = field(repr=False)
+    time_s: Array = field(repr=False)
     layer_fim_percent: Array
     layer_max_over_mean: Array
     layer_max_flows: Array
@@ -274,25 +325,33 @@ def seed_reports(
     router = Router(fabric, flows, policy)
     # A policy that draws nothing gives the same paths for every seed.
     n_runs = len(listed) if policy.kind.is_drawn else 1
-    rows = [_figures(fabric, first, first.counts, first.makespan_s)]
+    rows = [_figures(fabric, first, first.counts, first.collectives)]
     for i, seed in enumerate(listed[1:n_runs].tolist(), start=2):
-        makespan = _NAN
-        if with_rates:
+        collectives = None
+        if first.collectives is not None:
             routing = router.routing(seed)
-            counts, makespan = routing.counts, float(finish_s_of(routing, flows).max(initial=0.0))
+            rate, finish = rates_and_finish_s(routing, flows)
+            own = collective_rates_Bps(flows, rate), collective_times_s(flows, finish)
+            counts, collectives = (
+                routing.counts,
+                CollectiveRates(*own, first.collectives.sprayed_Bps),
+            )
         else:
             counts = router.counts(seed)
-        rows.append(_figures(fabric, first, counts, makespan))
+        rows.append(_figures(fabric, first, counts, collectives))
         if progress is not None:
             progress(i, n_runs)
     return _seed_reports(first, listed, rows * (len(listed) // n_runs))
 
 
-_Row: TypeAlias = tuple[tuple[float, float, float], Array]
-"""Overall FIM, makespan, slowdown; and by layer FIM, max over mean, largest count, idle links."""
+_Row: TypeAlias = tuple[tuple[float, float, float, float], Array, Array, Array]
+"""Overall FIM, makespan, slowdown, worst rate; by layer FIM, max over mean, largest count, idle
+links; sorted rates and times of the collectives."""
 
 
-def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) -> _Row:
+def _figures(
+    fabric: Clos, first: FlowReport, counts: Array, collectives: CollectiveRates | None
+) -> _Row:
     """Figures of one seed.
 
     Host links carry the same flows whatever the seed: their figures are those of the first.
@@ -304,8 +363,22 @@ def _figures(fabric: Clos, first: FlowReport, counts: Array, makespan_s: float) 
             n_idle = (fabric.alive[layer.links] & (n == 0)).sum()
             fim, most = loads.fim_percent(n, capacity), loads.max_over_mean(n, capacity)
             by_layer[i] = fim, most, n.max(), n_idle
-    ideal = first.ideal_makespan_s
-    return (overall, makespan_s, makespan_s / ideal if ideal > 0 else _NAN), by_layer
+    makespan_s = _NAN if collectives is None else float(collectives.time_s.max(initial=0.0))
+    return _row(overall, makespan_s, first.ideal_makespan_s, by_layer, collectives)
+
+
+def _row(
+    fim: float, makespan_s: float, ideal_s: float, layers: Array, found: CollectiveRates | None
+) -> _Row:
+    slowdown = makespan_s / ideal_s if ideal_s > 0 else _NAN
+    if found is None:
+        return (fim, makespan_s, slowdown, _NAN), layers, np.zeros(0), np.zeros(0)
+    return (
+        (fim, makespan_s, slowdown, found.worst_Bps),
+        layers,
+        np.sort(found.rate_Bps),
+        found.time_s,
+    )
 
 
 def _layer_figures(report: FlowReport) -> Array:
@@ -317,14 +390,32 @@ def _layer_figures(report: FlowReport) -> Array:
 
 def reports_by_seed(reports: Sequence[FlowReport]) -> SeedReports:
     """Reports as those of many seeds, also of fabrics that differ in their failures."""
-    rows = [((x.fim_percent, x.makespan_s, x.slowdown), _layer_figures(x)) for x in reports]
+    rows = [
+        _row(x.fim_percent, x.makespan_s, x.ideal_makespan_s, _layer_figures(x), x.collectives)
+        for x in reports
+    ]
     return _seed_reports(reports[0], np.array([report.seed for report in reports]), rows)
 
 
 def _seed_reports(first: FlowReport, seeds: Indices, rows: Sequence[_Row]) -> SeedReports:
     """Figures of every seed by name."""
-    overall, by_layer = (np.array(part) for part in zip(*rows, strict=True))
-    return SeedReports(first, seeds, *overall.T, *by_layer.transpose(2, 1, 0))
+    overall, by_layer, rates, times = (np.array(part) for part in zip(*rows, strict=True))
+    fim, makespan_s, slowdown, worst_rate_Bps = overall.T
+    fims, ratios, most, n_idle = by_layer.transpose(2, 1, 0)
+    return SeedReports(
+        first=first,
+        seeds=seeds,
+        fim_percent=fim,
+        makespan_s=makespan_s,
+        slowdown=slowdown,
+        worst_rate_Bps=worst_rate_Bps,
+        rate_Bps=rates.mean(axis=0),
+        time_s=times.mean(axis=0),
+        layer_fim_percent=fims,
+        layer_max_over_mean=ratios,
+        layer_max_flows=most,
+        layer_n_idle=n_idle,
+    )
 
 
 N_ROUTINGS = 10
@@ -423,179 +514,13 @@ class RoutedList:
         """The least mean FIM of whole flows; it depends on the seed where that draws failures."""
         return float(np.mean([one.fim_floor_percent for one in self.draws or (self.report,)]))
 
-
-_ORDER = ("host_up", "leaf_up", "spine_up", "core_down", "spine_down", "host_down")
-
-
-@dataclass(frozen=True)
-class Trace:
-    """Hops of flows over egress interfaces.
-
-    Parameters
-    ----------
-    flow, interface : of each hop, shape (n_hops,).
-    flow_ids, switches, layers : names by number.
-    interface_names : such as ``leaf3 eth5``.
-    switch, layer : of each interface, shape (n_interfaces,).
-    group : of each interface: the switches whose demand it shares, which no routing changes
-        (for links up the switch they leave, for links down the one they reach); -1 unknown.
-    is_complete : whether idle interfaces are there too; a trace alone does not show them.
-    """
-
-    flow: Indices
-    interface: Indices
-    flow_ids: Sequence[str] = field(repr=False)
-    switches: Sequence[str] = field(repr=False)
-    layers: Sequence[str]
-    interface_names: Sequence[str] = field(repr=False)
-    switch: Indices
-    layer: Indices
-    group: Indices
-    is_complete: bool = False
+    @property
+    def worst_sprayed_Bps(self) -> float:
+        """Mean rate of the slowest collective with every packet sprayed; nan when not asked for."""
+        found = [one.collectives for one in self.draws or (self.report,)]
+        return float(np.mean([_NAN if x is None else x.worst_sprayed_Bps for x in found]))
 
     @property
-    def counts(self) -> Indices:
-        """Flows on each interface, shape (n_interfaces,)."""
-        return np.bincount(self.interface, minlength=len(self.interface_names))
-
-
-@dataclass(frozen=True)
-class MeasuredGroup:
-    """Links of one switch, which is the group, in one layer."""
-
-    layer: str
-    group: str
-    n_links: int
-    n_flows: int
-    fim_percent: float
-    max_flows: int
-
-
-@dataclass(frozen=True)
-class MeasuredReport:
-    """What a trace shows; the fields are those of a predicted report.
-
-    Parameters
-    ----------
-    trace : where it comes from.
-    layers : in the order of a path.
-    groups : switch by switch.
-    fim_percent, fim_floor_percent : over all links between switches; nan if none is known.
-    counts_idle : whether idle links are counted, from a list of interfaces or a fabric.
-    """
-
-    trace: Trace = field(repr=False)
-    layers: tuple[LayerReport, ...]
-    groups: tuple[MeasuredGroup, ...] = field(repr=False)
-    fim_percent: float
-    fim_floor_percent: float
-    counts_idle: bool
-
-
-def is_host_layer(name: str) -> bool:
-    """Whether a layer joins hosts, by its name: ``host_up``, ``host_down``, ``tor_to_host``."""
-    return name.startswith("host") or name.endswith("_to_host")
-
-
-def measured_report(trace: Trace, fabric: Clos | None = None) -> MeasuredReport:
-    """Imbalance of each layer of a trace.
-
-    Parameters
-    ----------
-    trace : hops of flows.
-    fabric : where it is known, links of its layers that carry nothing count as idle.
-
-    Raises
-    ------
-    SpecError
-        For a trace with a layer that the fabric does not have, or with more links in one.
-
-    Examples
-    --------
-    Three flows over two uplinks of one leaf:
-
-    >>> trace = Trace(
-    ...     flow=np.arange(3), interface=np.array([0, 0, 1]), flow_ids=["a", "b", "c"],
-    ...     switches=["leaf0"], layers=["leaf_up"], interface_names=["leaf0 e0", "leaf0 e1"],
-    ...     switch=np.zeros(2, int), layer=np.zeros(2, int), group=np.zeros(2, int))
-    >>> round(measured_report(trace).fim_percent, 2)
-    33.33
-    """
-    counts = trace.counts
-    n_links = _links_by_layer(trace, fabric)
-    order = sorted(range(len(trace.layers)), key=lambda i: _rank(trace.layers[i]))
-    # Idle links stand at the end of their layer.
-    own = {i: counts[trace.layer == i] for i in order}
-    of_layer = {i: np.pad(own[i], (0, n_links[i] - own[i].size)) for i in order}
-    inside = [i for i in order if not is_host_layer(trace.layers[i])]
-    floors = {i: _floor(trace, i, fabric, n_links[i]) for i in inside}
-    layers = tuple(
-        layer_figures(trace.layers[i], of_layer[i].astype(np.float64), floor=floors.get(i))
-        for i in order
-    )
-    overall = float(loads.overall_fim_percent([of_layer[i] for i in inside]))
-    groups = tuple(group for i in inside for group in _groups(trace, i, counts))
-    known = trace.is_complete or fabric is not None
-    return MeasuredReport(trace, layers, groups, overall, mean_floor(layers), known)
-
-
-def _rank(name: str) -> int:
-    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
-
-
-def _links_by_layer(trace: Trace, fabric: Clos | None) -> list[int]:
-    """Links of each layer of a trace, idle ones included as far as they are known."""
-    seen: list[int] = np.bincount(trace.layer, minlength=len(trace.layers)).tolist()
-    if fabric is None:
-        return seen
-    alive = {layer.name: int(fabric.alive[layer.links].sum()) for layer in fabric.layers}
-    if other := [name for name in trace.layers if name not in alive]:
-        got = f"got layers called {', '.join(other)}"
-        fix = "name the layers in a column layer, or call the switches leaf, spine and core"
-        raise SpecError(Fault(got, f"expected those of the fabric: {', '.join(alive)}", fix))
-    for name, n_seen in zip(trace.layers, seen, strict=True):
-        if n_seen > alive[name]:
-            got = f"got {n_seen} links in layer {name}"
-            raise SpecError(Fault(got, f"expected at most the {alive[name]} of the fabric"))
-    return [alive[name] for name in trace.layers]
-
-
-def _floor(trace: Trace, index: int, fabric: Clos | None, n_links: int) -> float:
-    """The least FIM with each group's flows given; nan where groups or their links are not known.
-
-    Idle links could be any group's, unless a fabric without failures says how many each has.
-    nan also for more groups, or links of one, than the fabric has.
-    """
-    links = (trace.layer == index) & ((fabric is None) | (trace.counts > 0))
-    is_broken = fabric is not None and fabric.failed.size
-    if is_broken or not links.any() or trace.group[links].min() < 0:
-        return float("nan")
-    numbers = np.unique(trace.group[links], return_inverse=True)[1]
-    demand = np.bincount(numbers, weights=trace.counts[links]).astype(np.int64)
-    n_each = np.bincount(numbers)
-    if fabric is not None:
-        n_groups = fabric.total_leaves
-        if len(demand) > n_groups or n_each.max() > n_links // n_groups:
-            return float("nan")
-        demand = np.pad(demand, (0, n_groups - len(demand)))
-        n_each = np.full(n_groups, n_links // n_groups)
-    return loads.fim_floor_percent(demand, n_each)
-
-
-def _groups(trace: Trace, index: int, counts: Indices) -> list[MeasuredGroup]:
-    """Each switch of a layer between switches."""
-    members = np.flatnonzero(trace.layer == index)
-    members = members[np.argsort(trace.switch[members], kind="stable")]
-    starts = np.flatnonzero(np.diff(trace.switch[members], prepend=-1))
-    return [
-        MeasuredGroup(
-            layer=trace.layers[index],
-            group=trace.switches[trace.switch[links[0]]],
-            n_links=len(links),
-            n_flows=int(counts[links].sum()),
-            fim_percent=float(loads.fim_percent(counts[links])),
-            max_flows=int(counts[links].max()),
-        )
-        for links in np.split(members, starts[1:])
-        if len(links)
-    ]
+    def collective_names(self) -> Sequence[str]:
+        """Names of the collectives, in the order of their numbers."""
+        return self.flows.collectives or ("all flows",)

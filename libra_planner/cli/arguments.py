@@ -153,7 +153,7 @@ def _collective() -> Arguments:
         "none)"
     )
     split = "balanced: also the best split of the data over orders of the dimensions"
-    kinds = ("hierarchical", "balanced")
+    kinds, schedules = ("hierarchical", "balanced"), ("hierarchical", "ring", "direct")
     size = "full vector, such as 64MiB (for an all-gather the gathered result)"
     blocks = "ring, direct, direct1, halving_doubling or default, each"
     return (
@@ -172,6 +172,7 @@ def _collective() -> Arguments:
         _choice("--interconnect", ("infiniband", "ethernet"), "default infiniband"),
         _text("--clock-ns", "NS", clock, default="1"),
         _switch("--in-network", "switches reduce (all-reduce)"),
+        _choice("--schedule", schedules, "who sends to whom; ideal figures only", default=None),
         _choice("--scheduler", kinds, split, default=kinds[0]),
         _JSON,
     )

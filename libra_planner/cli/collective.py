@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -15,9 +16,12 @@ from libra_planner.inputs import collectives as inputs
 from libra_planner.inputs import runs
 from libra_planner.step.collectives.measured import INFINIBAND, Ranks
 from libra_planner.studies.collectives import SolvedCollective, solved_collective
+from libra_planner.views.cells import Block
 from libra_planner.views.collective import (
     collective_blocks,
     collective_payload,
+    ideal_blocks,
+    ideal_payload,
     run_blocks,
     run_payload,
 )
@@ -49,25 +53,38 @@ def collective(options: argparse.Namespace) -> None:
     }
     clock = inputs.Given(options.clock_ns, Place("--clock-ns"))
     clock_ns = inputs.parse_number(clock, 0.0, _MOST_CLOCK_NS)
-    balanced, in_network = options.scheduler == "balanced", options.in_network
+    balanced = options.scheduler == "balanced"
+    inside = {"in_network": options.in_network, "schedule": options.schedule}
     solve = partial(solved_collective, clock_ns=clock_ns, balanced=balanced)
     if options.csv is not None:
         added = _ADDED + _ADDED_BALANCED * balanced
-        file = inputs.read_case_file(options.csv, given, in_network=in_network, reserved=added)
+        file = inputs.read_case_file(options.csv, given, **inside, reserved=added)
         _answer_file(options, file, added, list(map(solve, file.cases)))
         return
     missing = [flags[name] for name in inputs.REQUIRED if name not in given]
     if missing:
         got, fix = f"got no {', '.join(missing)}", "give them, or a file of collectives with --csv"
         raise SpecError.at("libra-planner collective", got, "", fix)
-    solved = solve(inputs.parse_case(given, in_network=in_network))
-    found = (solved.case, solved.times, solved.schedule)
-    answer(options, partial(collective_payload, *found), collective_blocks(*found))
+    solved = solve(inputs.parse_case(given, **inside))
+    answer(options, partial(solved_payload, solved), _blocks(solved))
+
+
+def _blocks(solved: SolvedCollective) -> Iterator[Block]:
+    if solved.times is None:
+        return ideal_blocks(solved.case, solved.ideal, solved.schedule)
+    return collective_blocks(solved.case, solved.times, solved.schedule)
+
+
+def solved_payload(solved: SolvedCollective) -> dict[str, Any]:
+    """The JSON object of one collective."""
+    if solved.times is None:
+        return ideal_payload(solved.case, solved.ideal, solved.schedule)
+    return collective_payload(solved.case, solved.times, solved.schedule)
 
 
 _OF_TOPOLOGIES = (
     *("topology", "bandwidth", "latency_ns", "chunks", "algorithms"),
-    *("clock_ns", "in_network", "scheduler"),
+    *("clock_ns", "in_network", "schedule", "scheduler"),
 )
 _OF_SYSTEMS = ("nodes", "npus_per_node", "nics", "interconnect")
 
@@ -144,13 +161,19 @@ def _answer_file(
     solved: list[SolvedCollective],
 ) -> None:
     if options.json:
-        cases = [collective_payload(one.case, one.times, one.schedule) for one in solved]
-        print_json({"cases": cases})
+        print_json({"cases": list(map(solved_payload, solved))})
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*file.columns, *added])
     for cells, one in zip(file.rows, solved, strict=True):
-        figures = [one.times.time_s, one.times.ideal_time_s]
+        figures = ["", repr(one.ideal.time_s)]
+        if one.times is not None:
+            figures = [repr(one.times.time_s), repr(one.times.ideal_time_s)]
         if one.schedule is not None:
-            figures += [one.schedule.time_s, one.schedule.gain, one.schedule.aggregate_bound_s]
-        writer.writerow([*cells, *map(repr, figures)])
+            best = one.schedule
+            figures += map(repr, (best.time_s, best.gain, best.aggregate_bound_s))
+        writer.writerow([*cells, *figures])
+    if n_without := sum(one.times is None for one in solved):
+        rows = f"{n_without:,} of {len(solved):,} rows have no exact time"
+        why = "where tiers share a port, and of rings over all ranks, only ideal times are told"
+        print(f"{rows}: {why}", file=sys.stderr)

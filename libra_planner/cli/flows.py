@@ -8,7 +8,8 @@ import sys
 from functools import partial
 from typing import Any
 
-from libra_planner.check.report import RoutedList, measured_report
+from libra_planner.check.measured import measured_report
+from libra_planner.check.report import RoutedList
 from libra_planner.cli.arguments import first_given, policy_of
 from libra_planner.cli.streams import answer, progress_of, tell_kept
 from libra_planner.errors import SpecError, located, unknown_name

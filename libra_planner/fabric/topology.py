@@ -140,6 +140,23 @@ class Topology:
             part[...] = np.cumsum(part[..., ::-1], axis=-1)[..., ::-1]
         return crossing
 
+    def tapers(self, bandwidth_bytes_per_s: Sequence[float] | Array) -> tuple[float | None, ...]:
+        """B_(d-1)/B_d of every tier with another one inside (C13), shape (n_dims,).
+
+        ``None`` for all other dimensions, and where a tier has no bandwidth.
+
+        Examples
+        --------
+        >>> parse_topology("SW(8)_[SW(32)_SW(8)]").tapers([450e9, 50e9, 25e9])
+        (None, None, 2.0)
+        """
+        found: list[float | None] = [None] * self.n_dims
+        for stack in self.stacks:
+            for i in stack[1:]:
+                inside, own = float(bandwidth_bytes_per_s[i - 1]), float(bandwidth_bytes_per_s[i])
+                found[i] = inside / own if own else None
+        return tuple(found)
+
     def __str__(self) -> str:
         stacks = {tiers.start: tiers.stop - 1 for tiers in self.stacks}
         opens, closes = set(stacks), set(stacks.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +23,9 @@ from libra_planner.step.collectives.algorithms import (
     algorithm_fault,
     algorithm_named,
     collective_kind,
+    schedule_fault,
 )
+from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.units import BYTES_PER_S_PER_GBPS, NS_PER_S, UNITS
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
@@ -83,13 +85,29 @@ class CollectiveCase:
     n_chunks: int | None = 1
 
     @property
+    def is_ideal_only(self) -> bool:
+        """Whether its bytes are told, but not its messages: no exact time (C13)."""
+        return bool(self.why_ideal_only)
+
+    @property
+    def why_ideal_only(self) -> str:
+        """Why; nothing where messages are told."""
+        if self.network.topology.stacks:
+            return "chunks and latency are not modelled where tiers share a port"
+        if self.network.schedule(self.collective.kind) is not Schedule.HIERARCHICAL:
+            return "chunks and latency are modelled for one dimension after the other"
+        return ""
+
+    @property
     def group(self) -> Group:
         """All NPUs of the fabric."""
         topology = self.network.topology
         return Group(topology.sizes, (1,) * topology.n_dims)
 
 
-def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> CollectiveCase:
+def parse_case(
+    given: Mapping[str, Given], *, in_network: bool = False, schedule: str | None = None
+) -> CollectiveCase:
     """A case from its values by name (:data:`COLUMNS`).
 
     Parameters
@@ -97,6 +115,7 @@ def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> Colle
     given : texts with places; latency, chunks and algorithms may be left out (0 ns, 1,
         the usual one of each block).
     in_network : switches reduce.
+    schedule : hierarchical, ring or direct (C13); ``None`` for the usual one.
 
     Raises
     ------
@@ -138,7 +157,44 @@ def parse_case(given: Mapping[str, Given], *, in_network: bool = False) -> Colle
         raise SpecError(*faults)
     latency_s = latency or (0.0,) * topology.n_dims
     network = Network(topology, latency_s, tuple(named or [None] * topology.n_dims), reducing)
-    return CollectiveCase(Collective(kind, size_bytes, "all"), network, bandwidth, n_chunks)
+    if schedule is not None:
+        network = replace(network, schedules=_schedules(kind, schedule, network))
+    case = CollectiveCase(Collective(kind, size_bytes, "all"), network, bandwidth, n_chunks)
+    if case.is_ideal_only:
+        refuse(_unmodelled(case, given))
+    return case
+
+
+def _schedules(kind: CollectiveKind, name: str, network: Network) -> Schedules:
+    """Schedules with that of a kind.
+
+    Raises
+    ------
+    SpecError
+        For one that the kind does not have, or that does not go with the topology.
+    """
+    place, is_exchange = Place("--schedule"), kind is CollectiveKind.ALL_TO_ALL
+    other = Schedule.DIRECT if is_exchange else Schedule.RING
+    if name not in (Schedule.HIERARCHICAL, other):
+        expected = f"expected {Schedule.HIERARCHICAL} or {other}"
+        raise SpecError(Fault(f"got {name} for an {kind}", expected, place=place))
+    schedules = Schedules(all_to_all=Schedule(name)) if is_exchange else Schedules(Schedule(name))
+    if fault := schedule_fault(replace(network, schedules=schedules)):
+        raise SpecError(replace(fault, place=place))
+    return schedules
+
+
+def _unmodelled(case: CollectiveCase, given: Mapping[str, Given]) -> Iterator[Fault]:
+    """What is asked of a case that is told without messages."""
+    asked = {
+        "latency_ns": any(case.network.latency_s),
+        "chunks": case.n_chunks != 1,
+        "algorithms": any(case.network.algorithms),
+    }
+    for name in (name for name in asked if asked[name]):
+        got, fix = f"got {name} for {case.network.topology}", "leave it out"
+        expected = f"expected none: {case.why_ideal_only}"
+        yield Fault(got, expected, fix, given[name].path, given[name].place)
 
 
 def _reducing(
@@ -273,6 +329,7 @@ def read_case_file(
     defaults: Mapping[str, Given],
     *,
     in_network: bool = False,
+    schedule: str | None = None,
     reserved: tuple[str, ...] = (),
 ) -> CaseFile:
     """Read a CSV file of collectives.
@@ -283,6 +340,7 @@ def read_case_file(
         count and others are carried along.
     defaults : values for blank cells and missing columns.
     in_network : switches reduce, in every row.
+    schedule : of every row, as :func:`parse_case` has it.
     reserved : columns that the caller adds.
 
     Raises
@@ -298,7 +356,7 @@ def read_case_file(
     for line, cells in lines:
         try:
             given = _row(columns, cells, Place(str(path), line), defaults)
-            cases.append(parse_case(given, in_network=in_network))
+            cases.append(parse_case(given, in_network=in_network, schedule=schedule))
         except SpecError as error:
             faults += error.faults
     refuse(faults)

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.check.report import FlowList, Trace
+from libra_planner.check.measured import Trace
+from libra_planner.check.report import FlowList
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.reading.tables import Table, read_table

@@ -16,9 +16,15 @@ from libra_planner.step.collectives.algorithms import (
     Network,
     algorithm_fault,
     algorithm_named,
+    schedule_fault,
 )
-from libra_planner.step.collectives.balanced import MAX_DIMS
-from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
+from libra_planner.step.collectives.models import (
+    MAX_DIMS,
+    Balanced,
+    CollectiveModel,
+    Ideal,
+    Pipelined,
+)
 from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import CollectiveKind
@@ -124,17 +130,13 @@ def _schedule_faults(spec: CommonSpec, network: Network) -> Iterator[tuple[Fault
     if spec.scheduler == BALANCED and is_ring:
         got, fix = "got a ring with scheduler: balanced", "remove one of them"
         yield Fault(got, "expected dimensions in an order", fix), ("schedules", "all_reduce")
-    if is_ring and network.in_network:
-        got, fix = "got a ring with in_network_reduction", "remove one of them"
-        expected = "expected sums in switches or in NPUs"
-        yield Fault(got, expected, fix), ("schedules", "all_reduce")
-    if chosen.all_to_all is Schedule.DIRECT and not topology.stacks:
-        got = f"got direct all-to-alls on {topology}"
-        expected = (
-            "expected a stack: separate networks have no direct way from any NPU to any other"
-        )
-        fix = "write all_to_all: hierarchical, or brackets around the tiers of one network"
-        yield Fault(got, expected, fix), ("schedules", "all_to_all")
+    if spec.scheduler == BALANCED and any(
+        one.start in network.in_network for one in topology.stacks
+    ):
+        got, fix = "got balanced with in-network reduction in a stack", "remove one of them"
+        yield Fault(got, "expected tiers in an order", fix), ("scheduler",)
+    if fault := schedule_fault(network):
+        yield fault, ("schedules",)
 
 
 _LISTS = {

@@ -296,7 +296,8 @@ class _RuleParser:
             rest.pop(0)
             if not _is_number(rest):
                 got = f"a division by {rest[0].text!r}" if rest else "nothing after '/'"
-                raise self.fault(got, "expected a number after '/'", "write e.g. dim2 / 7")
+                fix = "write e.g. dim2 / 7, or taper(dim3) for dim2 over dim3"
+                raise self.fault(got, "expected a number after '/'", fix)
             divisor = float(rest.pop(0).text)
             if not divisor:
                 raise self.fault("a division by 0", "expected another number")

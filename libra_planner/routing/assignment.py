@@ -1,30 +1,27 @@
-"""Paths given with all flows in view: greedy, annealing, edge colouring, two-level max-min.
+"""Paths given with all flows in view: greedy, annealing, edge colouring.
 
 A colour is a link to choose; a flow is an edge between its source and its destination. The
 spine is coloured first, then the core of each spine, then parallel links are dealt in turn:
 a share of floor or ceil of a share of floor or ceil is one of the whole.
-
-The goal is that of "Routing for Large ML Models" (arXiv 2503.05324). The exact measure and the
-search below are this project's own; ``docs/routing.md`` defines them.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric import clos
-from libra_planner.fabric.clos import Array, Choice, Clos, Flows, Hops, Indices
+from libra_planner.fabric.clos import Choice, Clos, Flows, Hops, Indices
 from libra_planner.routing import loads
-from libra_planner.routing.rates import max_min_rates
-from libra_planner.routing.routes import single_paths
 
 
 def greedy(
-    fabric: Clos, flows: Flows, *, per_collective: bool = False, where: Hops | None = None
+    fabric: Clos,
+    flows: Flows,
+    *,
+    per_collective: bool = False,
+    count_flows: bool = False,
+    where: Hops | None = None,
 ) -> Choice:
     """Flows by size descending, then in order, each to the path of the least loaded worst link.
 
@@ -33,10 +30,15 @@ def greedy(
     loaded of parallel links, and the core with the least loaded worst link; the lowest index
     wins among equals, of links, cores, and then spines. Failed links are no candidates.
 
+    Where flows differ in size, or links between switches in speed, loads are also tried as the
+    time that the bytes take, with the flow itself counted in; of the two results the one whose
+    busiest link takes less time is returned, and the one by numbers if they are equal.
+
     Parameters
     ----------
     per_collective : whether loads start again at 0 for every collective, for collectives that
         are not active at the same time.
+    count_flows : whether loads are numbers of flows, whatever their sizes.
     where : :func:`~libra_planner.fabric.clos.hops` of the flows, if they are known already.
 
     Returns
@@ -50,29 +52,45 @@ def greedy(
 
     Examples
     --------
-    >>> fabric = Clos(hosts_per_leaf=2, n_leaves=2, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
-    >>> flows = Flows(np.array([0, 1, 0]), np.array([2, 3, 1]), np.array([1.0, 2.0, 9.0]))
-    >>> greedy(fabric, flows).uplink
-    array([ 1,  0, -1])
-    """
-    group = loads.groups(flows, per_collective=per_collective)
-    return _greedy_choice(fabric, flows, group, where=where)
-
-
-def greedy_by_bytes(fabric: Clos, flows: Flows) -> Choice:
-    """As :func:`greedy`, but the load of a link is the time that its bytes take.
-
-    Examples
-    --------
-    The two small flows share the link that the large one is not on:
+    The two small flows share the link that the large one is not on; by numbers they do not:
 
     >>> fabric = Clos(hosts_per_leaf=3, n_leaves=2, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
     >>> flows = Flows(np.array([0, 1, 2]), np.array([3, 4, 5]), np.array([9.0, 1.0, 2.0]))
-    >>> greedy(fabric, flows).uplink, greedy_by_bytes(fabric, flows).uplink
-    (array([0, 0, 1]), array([0, 1, 1]))
+    >>> greedy(fabric, flows).uplink, greedy(fabric, flows, count_flows=True).uplink
+    (array([0, 1, 1]), array([0, 0, 1]))
     """
-    group, weights = loads.groups(flows, per_collective=False), loads.weights_of(fabric, flows)
-    return _greedy_choice(fabric, flows, group, weights=weights)
+    group = loads.groups(flows, per_collective=per_collective)
+    if count_flows or loads.are_alike(fabric, flows):
+        return _greedy_choice(fabric, flows, group, where=where)
+    return _least_loaded(fabric, flows, group, _both_greedy(fabric, flows, group, where=where))
+
+
+def _both_greedy(
+    fabric: Clos, flows: Flows, group: Indices, *, where: Hops | None = None
+) -> list[Choice]:
+    """The greedy choice by numbers of flows, and by the time of their bytes."""
+    weights = [None, loads.weights_of(fabric, flows)]
+    return [_greedy_choice(fabric, flows, group, where=where, weights=one) for one in weights]
+
+
+def _least_loaded(fabric: Clos, flows: Flows, group: Indices, choices: list[Choice]) -> Choice:
+    """The choice whose busiest link takes the least time for one group, the first of equals."""
+    return min(choices, key=lambda one: _largest_load(fabric, flows, group, one))
+
+
+def _largest_load(
+    fabric: Clos, flows: Flows, group: Indices, choice: Choice, *, count_flows: bool = False
+) -> float:
+    """Seconds of the bytes of one group on a link between switches, or flows, at most."""
+    links = clos.links_between(fabric, choice, clos.hops(fabric, flows))
+    used = links >= 0
+    key, place = links[used], np.broadcast_to(np.arange(flows.n_flows)[:, None], links.shape)[used]
+    if group.any():
+        key = np.unique(group[place] * fabric.n_links + key, return_inverse=True)[1]
+    load = np.ones(key.size)
+    if not count_flows:
+        load = flows.size_bytes[place] / fabric.capacity_Bps[links[used]]
+    return float(np.bincount(key, load).max(initial=0.0))
 
 
 def _shape(fabric: Clos) -> tuple[int, int, int, int]:
@@ -116,10 +134,10 @@ that are alike a move changes the sum of squares by an even number."""
 
 
 def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> Choice:
-    """Greedy paths improved by random moves.
+    """Greedy paths, or coloured ones, improved by random moves.
 
     The load of a link is its number of flows; where they are not alike in size, or links not in
-    speed, the time that its bytes take, and the start is the better of counting and weighing.
+    speed, the time that its bytes take, and the start is the better of greedy and edge colouring.
 
     A sweep moves random flows to random paths, as many times as there are flows. A move that
     changes the sum over links of squared loads by D is kept with probability
@@ -155,7 +173,8 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     """
     from libra_planner.routing.kernels.assignment import sweep
 
-    starts = [greedy(fabric, flows), greedy_by_bytes(fabric, flows)]
+    starts = [greedy(fabric, flows)]
+    starts += [] if loads.are_alike(fabric, flows) else [edge_coloring(fabric, flows)]
     start = min(starts, key=lambda choice: loads.rank(fabric, flows, choice))
     where, weights = clos.hops(fabric, flows), loads.weights_of(fabric, flows)
     links, movable = clos.links_between(fabric, start, where), np.flatnonzero(where.leaves_leaf)
@@ -174,7 +193,9 @@ def annealing(fabric: Clos, flows: Flows, *, seed: int, n_sweeps: int = 100) -> 
     return min(start, found, key=lambda choice: loads.rank(fabric, flows, choice))
 
 
-def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -> Choice:
+def edge_coloring(
+    fabric: Clos, flows: Flows, *, per_collective: bool = False, count_flows: bool = False
+) -> Choice:
     """Paths that load the links of every leaf equally, up and down at once.
 
     A leaf with d flows up (down) has floor(d / n_uplinks) or ceil(d / n_uplinks) of them on
@@ -183,13 +204,19 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
     out of its pod: then they are nearly even, without a proof. Flows count one each; among
     assignments with these counts, larger flows are spread first.
 
+    Where flows differ in size, or links between switches in speed, flows are then taken off the
+    link whose bytes take longest, each to the path that takes least, for as long as this helps.
+    If :func:`greedy` still has a less busy link, its choice is returned. Numbers are then even
+    no longer; ``count_flows`` keeps them so.
+
     On two tiers spines without a link that works are no colours, so all this holds where spines
     fail as a whole. The flows on other failed links are placed anew by the greedy rule, or
-    all flows if that makes the largest count smaller; nothing is proven then.
+    all flows if that makes the largest load smaller; nothing is proven then.
 
     Parameters
     ----------
     per_collective : whether every collective is coloured by itself.
+    count_flows : whether flows count one each, whatever their sizes.
 
     Returns
     -------
@@ -228,26 +255,45 @@ def edge_coloring(fabric: Clos, flows: Flows, *, per_collective: bool = False) -
         if far.size:
             cores = _cores(fabric, where, group, far, spine[inter])
             choice.core_link[far], choice.core_down[far] = cores
-    return _working_choice(fabric, flows, group, choice)
+    counts = count_flows or loads.are_alike(fabric, flows)
+    return _working_choice(fabric, flows, group, choice, counts=counts)
 
 
-def _working_choice(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> Choice:
-    """The choice with flows over failed links, or all flows, placed anew."""
+def _working_choice(
+    fabric: Clos, flows: Flows, group: Indices, choice: Choice, *, counts: bool
+) -> Choice:
+    """The choice with flows over failed links, or all flows, placed anew; by bytes relieved."""
     links = clos.links_between(fabric, choice, clos.hops(fabric, flows))
     is_lost = np.any((links >= 0) & ~fabric.alive[links], axis=1)
+    links[is_lost] = -1
+    if not counts:
+        relieved = _relieved(fabric, flows, group, links)
+        return _least_loaded(fabric, flows, group, [relieved, *_both_greedy(fabric, flows, group)])
     is_proven = not (fabric.failed.size and fabric.n_cores)
     if is_proven and not is_lost.any():
         return choice
-    links[is_lost] = -1
     both = [_greedy_choice(fabric, flows, group, links=links), _greedy_choice(fabric, flows, group)]
-    return min(both, key=lambda one: _largest_count(fabric, flows, group, one))
+    return min(both, key=lambda one: _largest_load(fabric, flows, group, one, count_flows=True))
 
 
-def _largest_count(fabric: Clos, flows: Flows, group: Indices, choice: Choice) -> int:
-    """Most flows of one group on a link between switches."""
-    links = clos.links_between(fabric, choice, clos.hops(fabric, flows))
-    keys = group[:, None] * fabric.n_links + links
-    return int(np.unique(keys[links >= 0], return_counts=True)[1].max(initial=0))
+_MOST_READ = 200_000_000
+"""Flows that are looked at to find those on the busiest link: about a second."""
+
+
+def _relieved(fabric: Clos, flows: Flows, group: Indices, links: Indices) -> Choice:
+    """The choice of links with the flows that have none placed, and the busiest link relieved."""
+    from libra_planner.routing.kernels.assignment import relieve
+
+    weights, where = loads.weights_of(fabric, flows), clos.hops(fabric, flows)
+    choice = _greedy_choice(fabric, flows, group, where=where, links=links, weights=weights)
+    links = clos.links_between(fabric, choice, where)
+    n_steps = _MOST_READ // max(flows.n_flows, 1)
+    for one in np.unique(group):  # Loads of a group are of its own flows.
+        mine, load = np.flatnonzero(group == one), loads.no_load(fabric)
+        used = links[mine] >= 0
+        np.add.at(load, links[mine][used], weights[mine][used])
+        relieve(load, _shape(fabric), where.first, mine, links, weights, n_steps)
+    return clos.choice_of(fabric, links, where)
 
 
 def _live_spines(fabric: Clos, where: Hops, group: Indices, crossing: Indices) -> Indices:
@@ -302,174 +348,3 @@ def _colors(levels: list[list[Indices]], n_colors: int, *, n_exact: int) -> Indi
 
     sets = [[np.unique(keys, return_inverse=True)[1] for keys in side] for side in levels]
     return color_evenly(np.array(sets, dtype=np.int64), n_colors, n_exact)
-
-
-_SAME = 1e-9
-"""Rates this close, relative to each other, are equal."""
-
-
-def collective_speeds(fabric: Clos, flows: Flows, choice: Choice) -> Array:
-    """Speed of every collective over its speed alone in a fabric that never blocks.
-
-    The time of a collective is the largest bytes / rate of its flows, at the max-min rates of
-    all flows (C11); alone, it is the same with its own flows and host links only. The
-    ratio of the two is in order of the collectives' numbers; 1 for one that sends nothing or
-    has a failed host link, which no routing helps. It can be above 1: others may hold back a flow
-    that alone would compete with the slowest one.
-
-    Returns
-    -------
-    Array, shape (n_collectives,).
-
-    Examples
-    --------
-    Two collectives share the only uplink:
-
-    >>> fabric = Clos(hosts_per_leaf=2, n_leaves=2, n_spines=1, host_Bps=1e9, uplink_Bps=1e9)
-    >>> collective = np.array([0, 1])
-    >>> flows = Flows(np.array([0, 1]), np.array([2, 3]), np.ones(2), collective=collective)
-    >>> collective_speeds(fabric, flows, greedy(fabric, flows))
-    array([0.5, 0.5])
-    """
-    return _state(fabric, flows, choice, _alone_s(fabric, flows)).speed
-
-
-def two_level_max_min(fabric: Clos, flows: Flows, *, n_tries: int = 200) -> Choice:
-    """Paths that raise the speed of the slowest collective, then of the next, and so on.
-
-    The better of :func:`greedy` and :func:`edge_coloring` in the sorted
-    :func:`collective_speeds`, compared from the lowest up, is improved by moves off the
-    link that limits the slowest collective it can, until none helps. A local optimum: no bound
-    is proven. Nothing is drawn, so the result is always the same.
-
-    Parameters
-    ----------
-    n_tries : moves tried at most; each computes the rates of all flows.
-
-    Returns
-    -------
-    Choice : int64, shape (n_flows,) each; -1 for flows inside a leaf (a pod).
-
-    Raises
-    ------
-    SpecError
-        As :func:`greedy`.
-
-    Examples
-    --------
-    >>> fabric = Clos(hosts_per_leaf=2, n_leaves=2, n_spines=2, host_Bps=1e9, uplink_Bps=1e9)
-    >>> collective = np.array([0, 1])
-    >>> flows = Flows(np.array([0, 1]), np.array([2, 3]), np.ones(2), collective=collective)
-    >>> collective_speeds(fabric, flows, two_level_max_min(fabric, flows))
-    array([1., 1.])
-    """
-    alone_s = _alone_s(fabric, flows)
-    starts = (greedy(fabric, flows), edge_coloring(fabric, flows))
-    best, other = (_state(fabric, flows, choice, alone_s) for choice in starts)
-    if _is_better(other.speed, best.speed):
-        best = other
-    better: _State | None = best
-    while better is not None and n_tries > 0:
-        best, better = better, None
-        for choice in _moves(fabric, flows, best):
-            n_tries -= 1
-            tried = _state(fabric, flows, choice, alone_s)
-            if _is_better(tried.speed, best.speed):
-                better = tried
-            if better is not None or n_tries <= 0:
-                break
-    return (better or best).choice
-
-
-@dataclass(frozen=True)
-class _State:
-    """A choice, the links and rate of every flow, and the speed of every collective."""
-
-    choice: Choice
-    links: Indices
-    rate_Bps: Array
-    speed: Array
-
-
-def _state(fabric: Clos, flows: Flows, choice: Choice, alone_s: Array) -> _State:
-    links = clos.links_of(fabric, flows, choice)
-    rate_Bps = max_min_rates(single_paths(links), fabric.capacity_Bps)
-    return _State(choice, links, rate_Bps, _speeds(flows, rate_Bps, alone_s))
-
-
-def _is_better(speed: Array, than: Array) -> bool:
-    """Whether the sorted speeds are larger at the first place where they differ."""
-    mine, other = np.sort(speed), np.sort(than)
-    differs = np.flatnonzero(np.abs(mine - other) > _SAME * other)
-    return bool(differs.size and mine[differs[0]] > other[differs[0]])
-
-
-def _alone_s(fabric: Clos, flows: Flows) -> Array:
-    """Time of every collective alone, its host links the only limit."""
-    group = loads.groups(flows, per_collective=True)
-    ends = np.stack([flows.src, fabric.layers[-1].start + flows.dst], axis=1)
-    own, link = np.unique(group[:, None] * fabric.n_links + ends, return_inverse=True)
-    capacity_Bps = fabric.capacity_Bps[own % fabric.n_links]
-    return _slowest_s(flows, max_min_rates(single_paths(link.reshape(ends.shape)), capacity_Bps))
-
-
-def _flow_s(flows: Flows, rate_Bps: Array) -> Array:
-    """Time of each flow at its rate; 0 without bytes."""
-    time_s = np.where(flows.size_bytes > 0, np.inf, 0.0)
-    return np.divide(flows.size_bytes, rate_Bps, out=time_s, where=rate_Bps > 0)
-
-
-def _slowest_s(flows: Flows, rate_Bps: Array) -> Array:
-    """Time of the slowest flow of every collective."""
-    group = loads.groups(flows, per_collective=True)
-    slowest_s = np.zeros(int(group.max(initial=-1)) + 1)
-    np.maximum.at(slowest_s, group, _flow_s(flows, rate_Bps))
-    return slowest_s
-
-
-def _speeds(flows: Flows, rate_Bps: Array, alone_s: Array) -> Array:
-    time_s = _slowest_s(flows, rate_Bps)
-    counts = (time_s > 0) & np.isfinite(alone_s)
-    return np.divide(alone_s, time_s, out=np.ones_like(time_s), where=counts)
-
-
-def _moves(fabric: Clos, flows: Flows, state: _State) -> Iterator[Choice]:
-    """Choices with one flow moved off a limiting link, the slowest collective's first."""
-    time_s, group = _flow_s(flows, state.rate_Bps), loads.groups(flows, per_collective=True)
-    slowest_first = np.lexsort((-time_s, group))
-    worst_flow = slowest_first[np.unique(group[slowest_first], return_index=True)[1]]
-    for collective in np.argsort(state.speed, kind="stable"):
-        f = worst_flow[collective]
-        for link in _limits(fabric, state, f):
-            on_link = np.flatnonzero(np.any(state.links == link, axis=1))
-            for g in on_link[np.argsort(on_link != f, kind="stable")]:
-                yield from _moved(fabric, flows, state, int(g), int(link))
-
-
-def _limits(fabric: Clos, state: _State, f: int) -> Indices:
-    """Links between switches that are full and give flow f as much as any other flow."""
-    used = state.links >= 0
-    of_hop = np.broadcast_to(state.rate_Bps[:, None], used.shape)
-    load_Bps = np.bincount(state.links[used], of_hop[used], minlength=fabric.n_links)
-    most_Bps = np.zeros(fabric.n_links)
-    np.maximum.at(most_Bps, state.links[used], of_hop[used])
-    path: Indices = state.links[f, 1:-1]
-    links = path[path >= 0]
-    is_full = load_Bps[links] >= fabric.capacity_Bps[links] * (1 - _SAME)
-    limits: Indices = links[is_full & (state.rate_Bps[f] >= most_Bps[links] * (1 - _SAME))]
-    return limits
-
-
-def _moved(fabric: Clos, flows: Flows, state: _State, f: int, link: int) -> Iterator[Choice]:
-    """The choice with flow f on the greedy path without a link, if there is one."""
-    from libra_planner.routing.kernels.assignment import place
-
-    where, counts = clos.hops(fabric, flows), loads.link_counts(fabric, flows, state.choice)
-    load = loads.no_load(fabric) + counts
-    load[state.links[f][state.links[f] >= 0]] -= 1
-    load[link] = loads.DEAD
-    links = clos.links_between(fabric, state.choice, where)
-    links[f] = -1
-    fixed = (_shape(fabric), where.first, np.array([f]), where.src_leaf)
-    if place(load, *fixed, links, np.zeros_like(links)) < 0:
-        yield clos.choice_of(fabric, links, where)

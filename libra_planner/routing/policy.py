@@ -84,15 +84,21 @@ def register(kind: PolicyKind) -> PolicyKind:
 
 
 _ECMP = ("hash", "shared_seed", "enhanced")
+_BALANCE = ("per_collective", "count_flows")
 _ROOM = "libra_planner.routing"
 for _kind in (
     PolicyKind("ecmp", f"{_ROOM}.ecmp:ecmp", _ECMP, is_drawn=True, knows_all_flows=False),
     PolicyKind("pinned", f"{_ROOM}.routes:pinned", knows_all_flows=False, finds_paths=False),
     PolicyKind("spray", f"{_ROOM}.routes:spray", knows_all_flows=False, keeps_flows_whole=False),
-    PolicyKind("greedy", f"{_ROOM}.assignment:greedy", ("per_collective",)),
-    PolicyKind("edge_coloring", f"{_ROOM}.assignment:edge_coloring", ("per_collective",)),
+    PolicyKind("greedy", f"{_ROOM}.assignment:greedy", _BALANCE),
+    PolicyKind("edge_coloring", f"{_ROOM}.assignment:edge_coloring", _BALANCE),
     PolicyKind("ilp", f"{_ROOM}.integer:min_max_ilp", ("time_limit",), is_search=True),
-    PolicyKind("two_level_max_min", f"{_ROOM}.assignment:two_level_max_min", is_search=True),
+    PolicyKind(
+        "two_level_max_min",
+        f"{_ROOM}.fairness:two_level_max_min",
+        ("time_limit",),
+        is_search=True,
+    ),
     PolicyKind("annealing", f"{_ROOM}.assignment:annealing", is_drawn=True, is_search=True),
 ):
     register(_kind)
@@ -103,6 +109,7 @@ OPTIONS = MappingProxyType(
         "shared_seed": "{}: one hash seed for all switches, which polarizes",
         "enhanced": "{}: hash the queue pair too",
         "per_collective": "{}: balance each collective by itself",
+        "count_flows": "{}: balance numbers of flows, and not bytes, where sizes differ",
         "time_limit": "of {}; default 10 s",
     }
 )
@@ -130,6 +137,7 @@ class Policy:
     enhanced : whether the hash reads the queue pair too.
     per_collective : whether ``greedy`` and ``edge_coloring`` balance each collective by
         itself (collective-aware load balancing).
+    count_flows : whether these two balance numbers of flows where flows differ in size.
     time_limit_s : of ``ilp``.
 
     Raises
@@ -150,6 +158,7 @@ class Policy:
     shared_seed: bool = False
     enhanced: bool = False
     per_collective: bool = False
+    count_flows: bool = False
     time_limit_s: float = 10.0
 
     def __post_init__(self) -> None:

@@ -90,14 +90,44 @@ def finish_times_s(
     >>> finish_times_s(single_paths([[0], [0]]), [10.0], [10.0, 30.0])
     array([2., 4.])
     """
+    return _followed(_first_state(routes, capacity_Bps, size_bytes), routes.n_flows, progress)
+
+
+def rates_and_finish_times(
+    routes: Routes,
+    capacity_Bps: ArrayLike,
+    size_bytes: ArrayLike,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """:func:`max_min_rates` and :func:`finish_times_s` of the same flows, for one filling.
+
+    Examples
+    --------
+    >>> from libra_planner.routing.routes import single_paths
+    >>> rates_and_finish_times(single_paths([[0], [0]]), [10.0], [10.0, 30.0])
+    (array([5., 5.]), array([2., 4.]))
+    """
+    sizes = np.asarray(size_bytes, dtype=np.float64)
+    if not np.all(sizes > 0):  # Flows without bytes have rates, and no part in the fluid model.
+        finish_s = finish_times_s(routes, capacity_Bps, sizes, progress=progress)
+        return max_min_rates(routes, capacity_Bps), finish_s
+    state = _first_state(routes, capacity_Bps, sizes)
+    rate_Bps: NDArray[np.float64] = state.rate_Bps.copy()
+    return rate_Bps, _followed(state, routes.n_flows, progress)
+
+
+def _followed(
+    state: Any, n_flows: int, progress: Callable[[int, int], None] | None
+) -> NDArray[np.float64]:
+    """When flows end that have been filled once."""
     from libra_planner.routing.kernels.rates import follow
 
-    state = _first_state(routes, capacity_Bps, size_bytes)
     is_more = True
     while is_more:
         is_more = follow(tuple(state), _MAX_WORK)
         if progress is not None:
-            progress(int(np.sum(np.isfinite(state.finish_s))), routes.n_flows)
+            progress(int(np.sum(np.isfinite(state.finish_s))), n_flows)
     finish_s: NDArray[np.float64] = state.finish_s
     return finish_s
 

@@ -157,6 +157,7 @@ class CheckSpec(models.Model):
     shared_seed: bool = False
     enhanced: bool = False
     per_collective: bool = False
+    count_flows: bool = False
     time_limit: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from libra_planner import units
@@ -15,13 +15,14 @@ from libra_planner.units import (
     format_time,
     gigabytes_per_s,
 )
-from libra_planner.views.cells import Block, Table, attributes, count, table_of
+from libra_planner.views.cells import Block, Table, Value, attributes, count, escape, table_of
+from libra_planner.views.plan import taper_payload, taper_texts
 
 if TYPE_CHECKING:
+    from libra_planner.fabric.topology import Topology
     from libra_planner.inputs.collectives import CollectiveCase
     from libra_planner.inputs.runs import Run
-    from libra_planner.step.collectives.balanced import BalancedSchedule
-    from libra_planner.step.collectives.models import CollectiveTimes
+    from libra_planner.step.collectives.models import BalancedSchedule, CollectiveTimes, IdealTimes
 
 
 def collective_payload(
@@ -44,14 +45,103 @@ def collective_payload(
         "bottleneck": max(dimensions, key=lambda row: row["busy_s"])["dimension"],
         "dimensions": dimensions,
     }
+    return payload | _balanced_payload(topology, balanced)
+
+
+def _balanced_payload(topology: Topology, balanced: BalancedSchedule | None) -> dict[str, Any]:
+    """Keys of the best split over orders; none where it was not asked for."""
     if balanced is None:
-        return payload
+        return {}
     orders = [
         {"dimensions": [topology.labels[i] for i in share.order], "fraction": share.fraction}
         for share in balanced.split
     ]
     figures = attributes(balanced, balanced_time_s="time_s", balanced_gain="gain")
-    return payload | figures | {"orders": orders}
+    return figures | {"orders": orders}
+
+
+def _balanced_line(topology: Topology, balanced: BalancedSchedule) -> str:
+    shares = ", ".join(
+        f"{share.fraction:.1%} {' > '.join(topology.labels[i] for i in share.order)}"
+        for share in balanced.split
+    )
+    return (
+        f"Balanced over orders of the dimensions: ideal time [bold]"
+        f"{format_time(balanced.time_s)}[/], {balanced.gain:.3f}x as fast as the fixed order: "
+        f"{shares}"
+    )
+
+
+def ideal_payload(
+    case: CollectiveCase, ideal: IdealTimes, balanced: BalancedSchedule | None = None
+) -> dict[str, Any]:
+    """What ``collective --json`` prints where only bytes are told: null stands for the rest."""
+    topology, network = case.network.topology, case.network
+    untold = ("time_s", "continuous_time_s", "model_time_s", "model_gap", "chunks", "latency_ns")
+    rows = ideal_rows(case, ideal)
+    payload = {
+        **attributes(case, kind="collective.kind.value", size_bytes="collective.size_bytes"),
+        "topology": str(topology),
+        "n_npus": topology.n_npus,
+        "schedule": network.schedule(case.collective.kind).value,
+        "bandwidth_GBps": [gigabytes_per_s(value) for value in case.bandwidth_bytes_per_s],
+        **taper_payload(topology, case.bandwidth_bytes_per_s),
+        "in_network": [topology.labels[i] for i in sorted(network.in_network)],
+        **dict.fromkeys(untold),
+        **attributes(ideal, "aggregate_bound_s", ideal_time_s="time_s"),
+        "bottleneck": max(rows, key=lambda row: row["busy_s"])["dimension"],
+        "dimensions": rows,
+        "notes": [f"only the ideal time is told: {case.why_ideal_only}"],
+    }
+    return payload | _balanced_payload(topology, balanced)
+
+
+def ideal_rows(case: CollectiveCase, ideal: IdealTimes) -> list[dict[str, Any]]:
+    """Bytes of each dimension's own groups and all that cross it, and how long they take."""
+    topology = case.network.topology
+    tapers = topology.tapers(case.bandwidth_bytes_per_s)
+    return [
+        {
+            "dimension": topology.labels[i],
+            "block": str(dimension),
+            "own_bytes": ideal.own_bytes[i],
+            "traffic_bytes": ideal.traffic_bytes[i],
+            "busy_s": ideal.busy_s[i],
+            "busy_fraction": ideal.busy_s[i] / ideal.time_s,
+        }
+        | ({} if tapers[i] is None else {"taper": tapers[i]})
+        for i, dimension in enumerate(topology.dimensions)
+    ]
+
+
+def ideal_blocks(
+    case: CollectiveCase, ideal: IdealTimes, balanced: BalancedSchedule | None = None
+) -> Iterator[Block]:
+    """Headline, the ideal time, what crosses each dimension, and what is not told."""
+    topology, schedule = case.network.topology, case.network.schedule(case.collective.kind)
+    where = escape(f"{topology}, {topology.n_npus:,} NPUs, {schedule} schedule")
+    size = format_bytes(case.collective.size_bytes)
+    yield f"[bold]{case.collective.kind.value}[/] of {size} on {where}"
+    yield f"Ideal time [bold]{format_time(ideal.time_s)}[/] (no latency, endlessly many chunks)"
+    if (bound_s := ideal.aggregate_bound_s) is not None:
+        yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
+    if balanced is not None:
+        yield _balanced_line(topology, balanced)
+    tapers = taper_texts(topology, case.bandwidth_bytes_per_s)
+    columns: dict[str, Callable[[Any], Value]] = {
+        "dimension": lambda row: row[0]["dimension"],
+        "block": lambda row: row[0]["block"],
+        "bandwidth": lambda row: format_bandwidth(row[1]),
+        "taper": lambda row: row[2],
+        "own bytes": lambda row: format_bytes(row[0]["own_bytes"]),
+        "cross it": lambda row: format_bytes(row[0]["traffic_bytes"]),
+        "busy": lambda row: format_time(row[0]["busy_s"]),
+        "of the time": lambda row: f"{row[0]['busy_fraction']:.1%}",
+    }
+    rows = zip(ideal_rows(case, ideal), case.bandwidth_bytes_per_s, tapers, strict=True)
+    left = ("dimension", "block")
+    yield from ("", table_of("Dimensions, innermost first", rows, columns, left=left), "")
+    yield f"Note: only the ideal time is told: {case.why_ideal_only}"
 
 
 def dimension_rows(case: CollectiveCase, times: CollectiveTimes) -> list[dict[str, Any]]:
@@ -96,15 +186,7 @@ def collective_blocks(
     if (bound_s := times.aggregate_bound_s) is not None:
         yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
     if balanced is not None:
-        shares = ", ".join(
-            f"{share.fraction:.1%} {' > '.join(topology.labels[i] for i in share.order)}"
-            for share in balanced.split
-        )
-        yield (
-            f"Balanced over orders of the dimensions: ideal time [bold]"
-            f"{format_time(balanced.time_s)}[/], {balanced.gain:.3f}x as fast as the fixed order: "
-            f"{shares}"
-        )
+        yield _balanced_line(topology, balanced)
     yield from ("", _table(case, times))
     lost = 1 - times.time_s / times.continuous_time_s
     if lost > _NOTED_ROUNDING:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.check.measured import MeasuredReport
 from libra_planner.check.report import (
     LayerReport,
-    MeasuredReport,
     RoutedList,
     SeedReports,
     reports_by_seed,
@@ -19,9 +19,17 @@ from libra_planner.check.report import (
 from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
 from libra_planner.routing.loads import are_alike, distribution
-from libra_planner.units import format_time, gigabytes_per_s
+from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import links, spread
-from libra_planner.views.cells import Block, Histogram, attributes, csv_of, finite
+from libra_planner.views.cells import (
+    Block,
+    Histogram,
+    attributes,
+    csv_of,
+    finite,
+    number,
+    table,
+)
 
 
 def flows_payload(
@@ -37,16 +45,52 @@ def flows_payload(
         "n_seeds": len(seeds.seeds),
         "n_routings": routed.n_routings,
         **_over_seeds(routed, seeds),
+        **_collectives(routed, seeds),
         **({"disconnected_seeds": list(cut_off)} if cut_off else {}),
         **(attributes(report, "gap") if report.gap is not None else {}),
         "n_failed_links": int(np.unique(routed.fabric.failed).size),
         "busiest_links": links.busiest_links(routed, n_busiest),
+        "worst_collectives": collective_rows(routed)[:n_busiest],
         **({"groups": links.group_rows(routed)} if groups else {}),
     }
     if traced is not None:
         hops = links.hop_rows(routed, traced)
         payload["trace"] = {"flow_id": routed.flows.ids[traced], "hops": hops}
     return payload
+
+
+def _collectives(routed: RoutedList, seeds: SeedReports) -> dict[str, Any]:
+    """Rates of the collectives, the worst first, and their times (C11); null when not asked for."""
+    worst_GBps = [gigabytes_per_s(x) for x in seeds.worst_rate_Bps.tolist()]
+    rates, times_s = seeds.rate_Bps.tolist(), seeds.time_s.tolist()
+    is_known, names = routed.report.collectives is not None, routed.collective_names[: len(rates)]
+    return {
+        **spread.figures("worst_collective_rate_GBps", worst_GBps, statistics=routed.statistics),
+        "sprayed_worst_collective_rate_GBps": finite(gigabytes_per_s(routed.worst_sprayed_Bps)),
+        "two_level_GBps": [finite(gigabytes_per_s(x)) for x in rates] if is_known else None,
+        "collective_times_s": dict(zip(names, map(finite, times_s), strict=True))
+        if is_known
+        else None,
+    }
+
+
+def collective_rows(routed: RoutedList) -> list[dict[str, Any]]:
+    """Collectives of the first seed, the slowest first."""
+    found, flows = routed.report.collectives, routed.flows.flows
+    if found is None:
+        return []
+    n_flows = np.unique(flows.collective, return_counts=True)[1]
+    names = routed.collective_names
+    return [
+        {
+            "collective": names[i],
+            "n_flows": int(n_flows[i]),
+            "rate_GBps": finite(gigabytes_per_s(found.rate_Bps[i])),
+            "sprayed_GBps": finite(gigabytes_per_s(found.sprayed_Bps[i])),
+            "time_s": finite(found.time_s[i]),
+        }
+        for i in np.argsort(found.rate_Bps, kind="stable").tolist()
+    ]
 
 
 def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) -> dict[str, Any]:
@@ -144,6 +188,7 @@ def flows_blocks(
     if cut := routed.disconnected_seeds:
         shown = ", ".join(map(str, cut[:10])) + ", ..." * (len(cut) > 10)
         yield f"Left out: {links.plural('seed', len(cut))} {shown}, which cut hosts off"
+    yield from _collective_blocks(routed, n_busiest)
     if groups:
         yield from links.groups_blocks(links.group_rows(routed))
     title = "Busiest links" + (f" of seed {routed.report.seed}" if routed.n_routings > 1 else "")
@@ -223,8 +268,41 @@ def _totals(routed: RoutedList, seeds: SeedReports) -> Iterator[Block]:
             f"{format_time(routed.ideal_makespan_s)}: slowdown [bold]{slower}[/]"
             f"{means and f', {means}'}"
         )
+    yield from _worst(routed, seeds)
     if report.gap is not None:
         yield proven(report.gap, alike=are_alike(routed.fabric, routed.flows.flows))
+
+
+def _worst(routed: RoutedList, seeds: SeedReports) -> Iterator[str]:
+    """The rate of the slowest collective, beside that with every packet sprayed."""
+    worst_Bps = distribution(seeds.worst_rate_Bps).mean
+    if np.isnan(worst_Bps):
+        return
+    means = spread.mean_text(seeds.worst_rate_Bps, format_bandwidth)
+    n, even = len(seeds.rate_Bps), "sprayed evenly" if routed.fabric.failed.size else "sprayed"
+    what = f"Slowest of {n:,} collectives" if n > 1 else "Slowest flow"
+    sprayed = format_bandwidth(routed.worst_sprayed_Bps)
+    yield f"{what} [bold]{format_bandwidth(worst_Bps)}[/]{means and f', {means}'}; {even} {sprayed}"
+
+
+def _collective_blocks(routed: RoutedList, n_most: int) -> Iterator[Block]:
+    """The slowest collectives, where there are several."""
+    rows = [row for row in collective_rows(routed) if row["rate_GBps"] is not None]
+    if len(rows) < 2 or not n_most:
+        return
+    shown = [
+        (
+            row["collective"],
+            number(row["n_flows"], 0),
+            *(number(row[key], 2) for key in ("rate_GBps", "sprayed_GBps")),
+            format_time(row["time_s"]),
+        )
+        for row in rows[:n_most]
+    ]
+    seed = f" of seed {routed.report.seed}" if routed.n_routings > 1 else ""
+    title = f"Slowest collectives{seed}: of the slowest flow"
+    names = ("collective", "flows", "GB/s", "sprayed GB/s", "ends")
+    yield from ("", table("", title, names, shown, left=("collective",)))
 
 
 def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
@@ -234,6 +312,7 @@ def _seeds(seeds: SeedReports, floor: float) -> Iterator[Block]:
         ("FIM between switches %", seeds.fim_percent),
         spread.timed("makespan", seeds.makespan_s),
         ("slowdown", seeds.slowdown),
+        ("slowest collective GB/s", seeds.worst_rate_Bps * gigabytes_per_s(1.0)),
     ]
     yield from (spread.spread_table(rows, "Over the seeds"), "")
     if np.isnan(seeds.fim_percent).all():

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from libra_planner.check.report import LayerReport, MeasuredReport, RoutedList
+from libra_planner.check.measured import MeasuredReport
+from libra_planner.check.report import LayerReport, RoutedList
 from libra_planner.fabric.clos import Clos
 from libra_planner.fabric.parts import DesignParts, DimensionParts
 from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension, sharing

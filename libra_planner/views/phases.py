@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -10,8 +10,9 @@ from libra_planner.check.hotspots import Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
+from libra_planner.fabric.clos import Array
 from libra_planner.routing.loads import distribution
-from libra_planner.units import format_time
+from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, escape, figure_cells, finite, table
 from libra_planner.views.spread import seed_figures
@@ -99,8 +100,9 @@ def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
             **choice_payload(choice),
             "n_rounds": len(phase.rounds),
             "n_flows": sum(one.n_flows for one in phase.rounds),
-            **seed_figures(spread, statistics=False),
+            **seed_figures(_figures(spread), statistics=False),
             **attributes(phase, "fim_floor_percent"),
+            "two_level_GBps": [gigabytes_per_s(x) for x in phase.group_rate_Bps.tolist()],
             "worst_round": {
                 **attributes(phase.worst, "name", "share", "n_flows"),
                 "slowdown": finite(phase.worst.time_s / phase.worst.ideal_s),
@@ -109,6 +111,12 @@ def phases_payload(report: CheckReport) -> list[dict[str, Any]]:
         }
         for (phase, _), spread, choice in rows
     ]
+
+
+def _figures(spread: Mapping[str, Array]) -> dict[str, Array]:
+    """Figures over the seeds in the units of JSON."""
+    others = {name: found for name, found in spread.items() if name != "worst_rate_Bps"}
+    return others | {"worst_collective_rate_GBps": spread["worst_rate_Bps"] * gigabytes_per_s(1.0)}
 
 
 def phase_table(report: CheckReport) -> Table:
@@ -123,6 +131,7 @@ def phase_table(report: CheckReport) -> Table:
             sum(one.n_flows for one in phase.rounds),
             distribution(spread["fim_percent"]).mean,
             phase.fim_floor_percent,
+            gigabytes_per_s(distribution(spread["worst_rate_Bps"]).mean),
             f"{distribution(spread['slowdown']).mean:.3f}x",
         )
         for (phase, users), spread in zip(report.phases, report.spreads, strict=True)
@@ -133,8 +142,9 @@ def phase_table(report: CheckReport) -> Table:
     title = f"Collectives on switches, {which}; slowdown against sprayed packets"
     left = ("dim", "collective", "algorithm")
     names = ("dim", "collective", "size", "algorithm", "rounds", "flows", "FIM %", "floor %")
-    dispensable = ("floor %", "algorithm", "rounds", "flows")
-    return table("", title, (*names, "slowdown"), rows, left=left, dispensable=dispensable)
+    rates = ("worst GB/s", "slowdown")
+    dispensable = ("floor %", "algorithm", "rounds", "flows", "size")
+    return table("", title, (*names, *rates), rows, left=left, dispensable=dispensable)
 
 
 def hotspot_payload(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
+from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
-from libra_planner.quantities import quantity_in
+from libra_planner.quantities import TAPER, quantity_in
+from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 from libra_planner.views.cells import attributes, escape
 from libra_planner.workload.operations import MOST_SHARDED, ModelStates
@@ -24,7 +26,8 @@ WARNING = "WARNING: "
 def plan_head(problem: Problem) -> Iterator[str]:
     """The workload and the fabric of a plan, and its settings."""
     topology = problem.topology
-    yield f"[bold]{escape(problem.workload_name)}[/] on {topology}, {topology.n_npus:,} NPUs"
+    where = escape(f"{topology}, {topology.n_npus:,} NPUs")
+    yield f"[bold]{escape(problem.workload_name)}[/] on {where}"
     if problem.settings:
         yield f"[dim]{escape(', '.join(problem.settings))}[/]"
 
@@ -38,6 +41,26 @@ def note_lines(notes: Iterable[str]) -> list[str]:
 def violations(violated: Iterable[Violation]) -> list[dict[str, Any]]:
     """Broken rules for JSON."""
     return [attributes(one, "rule", "line", "by", "unit") for one in violated]
+
+
+def taper_payload(
+    topology: Topology, bandwidth_bytes_per_s: Sequence[float] | Array
+) -> dict[str, Any]:
+    """Key ``taper`` of JSON results, by dimension; none without a stack (C13)."""
+    if not topology.stacks:
+        return {}
+    return {"taper": list(topology.tapers(bandwidth_bytes_per_s))}
+
+
+def taper_texts(topology: Topology, bandwidth_bytes_per_s: Sequence[float] | Array) -> list[str]:
+    """Tapers for people, such as 7:1; nothing where there is none.
+
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> taper_texts(parse_topology("[SW(32)_SW(8)]"), [50e9, 20e9])
+    ['', '2.5:1']
+    """
+    tapers = topology.tapers(bandwidth_bytes_per_s)
+    return ["" if one is None else TAPER.text(float(f"{one:.3g}")) for one in tapers]
 
 
 def memory_lines(problem: Problem) -> Iterator[str]:
@@ -179,9 +202,10 @@ def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of ``--json``; null where a plan's fidelity has no such figure."""
-    keys = ("step_time_s", "gain", "fixed_order_step_time_s", "aggregate_bound_s")
+    keys = {"step_time_s": "balanced.step_time_s", "gain": "balanced_gain"}
+    keys |= {"aggregate_bound_s": "balanced.aggregate_bound_s"}
     figures = attributes(evaluation, "exact_step_time_s", "model_gap")
-    balanced = attributes(evaluation.balanced, *keys) if evaluation.balanced else None
+    balanced = attributes(evaluation, **keys) if evaluation.balanced else None
     return {"chunks": problem.step.model.n_chunks, **figures, "balanced": balanced}
 
 
@@ -195,10 +219,10 @@ def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:
         )
     if balanced is not None:
         yield (
-            f"Collectives balance over orders of their dimensions: [bold]{balanced.gain:.4f}x[/] "
-            f"as fast as in the fixed order with these bandwidths "
-            f"({format_time(balanced.fixed_order_step_time_s)}); no order takes less than "
-            f"{format_time(balanced.aggregate_bound_s)}"
+            f"Balanced over orders of the dimensions the step would take "
+            f"[bold]{format_time(balanced.step_time_s)}[/] ({evaluation.balanced_gain:.4f}x as "
+            f"fast); no order of its collectives' dimensions takes less than "
+            f"{format_time(balanced.aggregate_bound_s)}. The rest is of the fixed order"
         )
 
 

@@ -86,6 +86,7 @@ def test_halving_doubling_loses_in_the_rounds_that_cross_leaves(tmp_path) -> Non
     assert [one.time_s / one.ideal_s for one in phase.rounds] == pytest.approx([1, 1, 1])
     assert [one.share for one in phase.rounds] == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     assert (phase.time_factor, phase.slowdown) == pytest.approx((8 / 7, 1))
+    assert phase.group_rate_Bps == pytest.approx([50e9 * 7 / 8])
     assert [one.count for one in users] == [1]
 
 

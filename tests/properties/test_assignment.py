@@ -16,17 +16,17 @@ from libra_planner.fabric.clos import (
     Flows,
     by_tier,
     hops,
+    links_of,
     spine_failures,
     with_failed,
 )
 from libra_planner.routing.assignment import (
     annealing,
-    collective_speeds,
     edge_coloring,
     greedy,
-    greedy_by_bytes,
-    two_level_max_min,
 )
+from libra_planner.routing.ecmp import ecmp
+from libra_planner.routing.fairness import collective_rates_Bps, is_fairer, two_level_max_min
 from libra_planner.routing.integer import min_max_ilp
 from libra_planner.routing.loads import (
     are_alike,
@@ -34,7 +34,11 @@ from libra_planner.routing.loads import (
     imbalance,
     link_counts,
     rank,
+    weights_of,
 )
+from libra_planner.routing.policy import Policy
+from libra_planner.routing.rates import max_min_rates
+from libra_planner.routing.routes import single_paths
 from tests.assignments import (
     check_paths,
     fabrics,
@@ -45,6 +49,8 @@ from tests.assignments import (
     rows,
 )
 
+SIZES = st.sampled_from([(1.0,), (1.0, 2.0, 5.0), (3.0, 3.5, 4.0, 7.5), (0.0, 1.0, 1e3)])
+SPEEDS = st.sampled_from([1e9, 2.5e9])
 POLICIES = {
     "greedy": greedy,
     "edge_coloring": edge_coloring,
@@ -76,8 +82,40 @@ def test_greedy_is_the_plain_rule(data: st.DataObject, per_collective: bool) -> 
     fabric = data.draw(fabrics(n_failed=2))
     flows = data.draw(flows_on(fabric, max_flows=25))
     assume(_is_joined(fabric, flows))
-    found = rows(greedy(fabric, flows, per_collective=per_collective))
+    found = rows(greedy(fabric, flows, per_collective=per_collective, count_flows=True))
     assert found == plain_greedy(fabric, flows, per_collective=per_collective)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.booleans())
+def test_greedy_by_bytes_is_the_better_of_both_plain_rules(
+    data: st.DataObject, per_collective: bool
+) -> None:
+    fabric = data.draw(fabrics(n_failed=2, core_Bps=SPEEDS))
+    flows = data.draw(flows_on(fabric, max_flows=25, sizes=data.draw(SIZES)))
+    assume(_is_joined(fabric, flows) and not are_alike(fabric, flows))
+    options = {"per_collective": per_collective}
+    both = [
+        plain_greedy(fabric, flows, **options),
+        plain_greedy(fabric, flows, **options, weights=weights_of(fabric, flows)),
+    ]
+    choices = [Choice(*np.array(one).reshape(-1, 4).T) for one in both]
+    numbers = flows.collective if per_collective else np.zeros(flows.n_flows)
+    loads = [max_of_groups(fabric, flows, numbers, one) for one in choices]
+    found = greedy(fabric, flows, **options)
+    assert rows(found) == both[int(loads[1] < loads[0])]
+    if not per_collective:
+        assert busiest_s(fabric, flows, found) == pytest.approx(min(loads))
+
+
+def max_of_groups(fabric: Clos, flows: Flows, numbers: np.ndarray, choice: Choice) -> float:
+    """Seconds of the busiest link, each group of flows by itself."""
+    found = [0.0]
+    for one in np.unique(numbers):
+        keep = numbers == one
+        some = Flows(flows.src[keep], flows.dst[keep], flows.size_bytes[keep])
+        found.append(busiest_s(fabric, some, Choice(*(x[keep] for x in choice))))
+    return max(found)
 
 
 def _is_joined(fabric: Clos, flows: Flows) -> bool:
@@ -96,7 +134,7 @@ def _check_even(counts: np.ndarray) -> None:
 def test_coloring_divides_evenly(data: st.DataObject, per_collective: bool) -> None:
     fabric = data.draw(fabrics())
     flows = data.draw(flows_on(fabric, max_flows=200))
-    choice = edge_coloring(fabric, flows, per_collective=per_collective)
+    choice = edge_coloring(fabric, flows, per_collective=per_collective, count_flows=True)
     for chosen in np.unique(flows.collective) if per_collective else [None]:
         keep = np.ones(flows.n_flows, bool) if chosen is None else flows.collective == chosen
         some = Flows(flows.src[keep], flows.dst[keep], flows.size_bytes[keep])
@@ -135,7 +173,7 @@ def test_coloring_divides_evenly_over_the_spines_that_are_left(
     lost = sorted(set().union(*down))
     fabric = with_failed(whole, spine_failures(whole)[lost])
     flows = data.draw(flows_on(fabric, max_flows=100))
-    choice = edge_coloring(fabric, flows, per_collective=per_collective)
+    choice = edge_coloring(fabric, flows, per_collective=per_collective, count_flows=True)
     check_paths(fabric, flows, choice)
     alive = by_tier(fabric, fabric.alive.astype(np.int64))
     for chosen in np.unique(flows.collective) if per_collective else [None]:
@@ -154,7 +192,10 @@ def test_coloring_on_other_failures_is_not_worse_than_greedy(data: st.DataObject
     fabric = data.draw(fabrics(n_failed=4))
     flows = data.draw(flows_on(fabric, max_flows=100))
     assume(fabric.failed.size and _is_joined(fabric, flows))
-    found, other = (imbalance(fabric, flows, f(fabric, flows)) for f in (edge_coloring, greedy))
+    found, other = (
+        imbalance(fabric, flows, f(fabric, flows, count_flows=True))
+        for f in (edge_coloring, greedy)
+    )
     assert found[0] <= other[0]
 
 
@@ -165,13 +206,10 @@ def test_coloring_takes_any_number_of_colors(n_spines: int, n: int, seed: int) -
     fabric = Clos(hosts_per_leaf=4, n_leaves=6, n_spines=n_spines, host_Bps=1e9, uplink_Bps=1e9)
     src, dst = rng.integers(0, 24, n), rng.integers(0, 24, n) ** 2 % 24  # Uneven destinations.
     flows = Flows(src, dst, rng.random(n))
-    counts = by_tier(fabric, link_counts(fabric, flows, edge_coloring(fabric, flows)))
+    choice = edge_coloring(fabric, flows, count_flows=True)
+    counts = by_tier(fabric, link_counts(fabric, flows, choice))
     _check_even(counts.leaf_up)
     _check_even(counts.spine_down)
-
-
-SIZES = st.sampled_from([(1.0,), (1.0, 2.0, 5.0), (3.0, 3.5, 4.0, 7.5), (0.0, 1.0, 1e3)])
-SPEEDS = st.sampled_from([1e9, 2.5e9])
 
 
 @settings(deadline=None, max_examples=40)
@@ -198,8 +236,12 @@ def test_no_policy_that_sees_bytes_is_worse_than_greedy(data: st.DataObject) -> 
     found_s = busiest_s(fabric, flows, choice)
     assert bound.objective == found_s
     assert bound.dual_bound <= found_s
-    for policy in (greedy, edge_coloring, greedy_by_bytes):
-        assert found_s <= busiest_s(fabric, flows, policy(fabric, flows)) * (1 + 1e-12)
+    greedy_s = busiest_s(fabric, flows, greedy(fabric, flows))
+    for other in (greedy(fabric, flows, count_flows=True), edge_coloring(fabric, flows)):
+        assert found_s <= busiest_s(fabric, flows, other) * (1 + 1e-12)
+    assert greedy_s <= busiest_s(fabric, flows, greedy(fabric, flows, count_flows=True))
+    assert busiest_s(fabric, flows, edge_coloring(fabric, flows)) <= greedy_s
+    check_paths(fabric, flows, edge_coloring(fabric, flows))
 
 
 @settings(deadline=None, max_examples=60)
@@ -230,15 +272,42 @@ def test_ilp_finds_the_least_maximum(data: st.DataObject) -> None:
     assert bound.objective == imbalance(fabric, flows, choice)[0] == least_maximum(fabric, flows)
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.data())
-def test_two_levels_are_not_worse_than_where_they_start(data: st.DataObject) -> None:
-    fabric = data.draw(fabrics(n_failed=1))
-    flows = data.draw(flows_on(fabric))
+def plain_rates(flows: Flows, rate_Bps: np.ndarray) -> list[float]:
+    """The rate of each collective, one after the other."""
+    found = []
+    for one in sorted(set(flows.collective.tolist())):
+        mine = [f for f in range(flows.n_flows) if flows.collective[f] == one]
+        largest = max(flows.size_bytes[f] for f in mine)
+        of_flows = [
+            rate_Bps[f] * largest / flows.size_bytes[f] for f in mine if flows.size_bytes[f] > 0
+        ]
+        found.append(min(of_flows, default=np.inf))
+    return found
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.data(), st.integers(0, 3))
+def test_two_levels_are_not_worse_than_any_other_policy(data: st.DataObject, seed: int) -> None:
+    """With failures, several collectives and sizes, and three tiers."""
+    fabric = data.draw(fabrics(n_failed=2, core_Bps=SPEEDS))
+    flows = data.draw(flows_on(fabric, max_flows=40, sizes=data.draw(SIZES)))
     assume(_is_joined(fabric, flows))
-    found = np.sort(collective_speeds(fabric, flows, two_level_max_min(fabric, flows, n_tries=20)))
-    for start in (greedy(fabric, flows), edge_coloring(fabric, flows)):
-        speed = np.sort(collective_speeds(fabric, flows, start))
-        differs = np.flatnonzero(np.abs(found - speed) > 1e-9 * speed)
-        assert not differs.size or found[differs[0]] > speed[differs[0]]
+
+    def rates(choice: Choice) -> np.ndarray:
+        routes = single_paths(links_of(fabric, flows, choice))
+        rate_Bps = max_min_rates(routes, fabric.capacity_Bps)
+        found = collective_rates_Bps(flows, rate_Bps)
+        assert found == pytest.approx(plain_rates(flows, rate_Bps))
+        return found
+
+    options = {"seed": seed, "time_limit_s": 5.0, "n_tries": 10}
+    choice = two_level_max_min(fabric, flows, **options)
+    check_paths(fabric, flows, choice)
+    found, where = rates(choice), hops(fabric, flows)
+    others = [greedy(fabric, flows), edge_coloring(fabric, flows)]
+    others += [min_max_ilp(fabric, flows, time_limit_s=5.0)[0]]
+    others += [annealing(fabric, flows, seed=seed + i) for i in range(2)]
+    others += [ecmp(fabric, flows, policy=Policy(), where=where, seed=seed + i) for i in range(5)]
+    for other in others:
+        assert not is_fairer(rates(other), found)
     assert np.all(found > 0)

@@ -12,6 +12,8 @@ from libra_planner.errors import SpecError
 from libra_planner.optimizer.optimize import solve
 from libra_planner.problem import slowed
 from libra_planner.routing.policy import Policy
+from libra_planner.routing.rates import max_min_rates
+from libra_planner.routing.routes import Router
 from libra_planner.step.training import plain_step
 from libra_planner.workload.operations import CollectiveKind
 from tests.checked_plans import checked, loaded, operation
@@ -42,6 +44,34 @@ def test_no_routing_is_faster_than_spraying(kind, ratio, tmp_path) -> None:
         slowdowns.append(slowdown.mean())
     assert slowdowns[1] < slowdowns[0]
     assert slowdowns[0] > 1.2
+
+
+@pytest.mark.parametrize("policy", ["ecmp", "greedy", "spray"])
+@pytest.mark.parametrize("kind", ["all-reduce", "all-to-all"])
+def test_rates_of_groups_are_plain_sums_over_rounds(kind, policy, tmp_path) -> None:
+    """Group by group: the time of the slowest flow of each round at its rate."""
+    steps = [operation("weight_grad", kind, 9e8)]
+    links = {"switch_radix": 8, "oversubscription": 2, "placement": "random", "queue_pairs": 2}
+    shape = {"parallelism": {"tp": 2, "dp": 16}}
+    problem = loaded(tmp_path, "SW(32)", steps, realization=links, **shape)
+    check = checked(problem, 50)
+    report = check.report(Policy(policy), seeds=[3])
+    for key, (phase, _) in zip(report.keys, report.phases, strict=True):
+        at, times_s = check.phase(key), {}
+        for _, _, flows in at.flows(3):
+            routing = Router(at.unit_fabric, flows, Policy(policy)).routing(3)
+            rates = max_min_rates(routing.routes, routing.capacity_Bps)
+            slowest: dict[int, float] = {}
+            for group, n_bytes, rate in zip(flows.collective, flows.size_bytes, rates, strict=True):
+                slowest[group] = max(slowest.get(group, 0.0), n_bytes / rate)
+            for group, s in slowest.items():
+                times_s[group] = times_s.get(group, 0.0) + s
+        assert len(times_s) == 2
+        plain = sorted(phase.bandwidth_Bps / s for s in times_s.values())
+        assert phase.group_rate_Bps == pytest.approx(plain)
+        assert phase.worst_rate_Bps == phase.group_rate_Bps[0]
+        # The fluid model hands on what ended flows leave: a phase is never slower than that.
+        assert phase.worst_rate_Bps <= phase.efficiency * phase.bandwidth_Bps * (1 + 1e-12)
 
 
 def test_the_same_seed_gives_the_same_report(tmp_path) -> None:

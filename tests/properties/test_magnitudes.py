@@ -134,7 +134,7 @@ def test_a_transfer_behind_another_one() -> None:
 
 def test_what_no_engine_proves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 4 is for plans on which every engine gives up."""
-    problem = extreme_plan(38, "cost")
+    problem = extreme_plan(13, "cost")
     monkeypatch.setattr("libra_planner.optimizer.optimize.certain_solution", lambda *_: None)
     with pytest.raises(SolverFailed):
         optimize(problem)

@@ -139,7 +139,7 @@ async def walk(driver):
     await driver.press("4")
     await driver.idle()
     select = driver.app.pane.query_one("#policy")
-    await driver.press(*["y"] * 6)
+    await driver.press(*["y"] * 5)
     await driver.idle()
     print(select.value, driver.text("#fabric-dimensions"), driver.text("#fabric-times"))
 

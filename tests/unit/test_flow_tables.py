@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libra_planner.check.report import FlowList, measured_report
+from libra_planner.check.measured import measured_report
+from libra_planner.check.report import FlowList
 from libra_planner.errors import SpecError
 from libra_planner.fabric.clos import Clos
 from libra_planner.inputs.fabrics import link_ends, load_fabric

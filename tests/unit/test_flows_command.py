@@ -201,6 +201,46 @@ def test_static_routing_takes_thirty_points_off_the_imbalance(run) -> None:
     assert pinned["fim_percent"] == 0.0
 
 
+def test_rates_of_collectives_by_hand(files, run) -> None:
+    """Red and blue share spine 0, half the rate each; red's small flow inside a leaf needs less."""
+    result = run("flows", *files(), "--policy", "pinned", "--json")
+    payload = result.payload
+    assert payload["worst_collective_rate_GBps"] == 0.5
+    assert payload["sprayed_worst_collective_rate_GBps"] == 1.0
+    assert payload["two_level_GBps"] == [0.5, 0.5]
+    assert payload["collective_times_s"] == {"red": 2.0, "blue": 2.0}
+    row = {"collective": "red", "n_flows": 2, "rate_GBps": 0.5, "sprayed_GBps": 1.0, "time_s": 2.0}
+    assert payload["worst_collectives"][0] == row
+    assert "collective_times_s" not in run("flows", *files(), "--policy", "pinned").out
+    text = run("flows", *files(), "--policy", "pinned").out
+    assert "Slowest of 2 collectives 0.5000 GB/s; sprayed 1.00 GB/s" in text
+    assert re.search(r"red +2 +0\.50 +1\.00 +2\.000 s", text)
+    one = FLOWS.replace(",job", "").replace(",red", "").replace(",blue", "")
+    single = run("flows", *files(flows=one), "--policy", "greedy", "--json").payload
+    assert single["collective_times_s"] == {"all flows": 1.0}
+    assert "Slowest flow 1.00 GB/s" in run("flows", *files(flows=one), "--policy", "greedy").out
+    none = run("flows", *files(), "--policy", "greedy", "--fim-only", "--json").payload
+    assert none["two_level_GBps"] is None
+    assert none["worst_collective_rate_GBps"] is None
+
+
+@pytest.mark.parametrize("failures", [(), ("--fail-links", "1")])
+def test_rates_of_collectives_over_seeds_are_means_of_those_of_each(failures, files, run) -> None:
+    """Of the k-th worst, and of each collective's time."""
+    line = ("flows", *files(), *failures, "--json")
+    every = [run(*line, "--seed", str(seed)).payload for seed in range(6)]
+    assert len({tuple(one["two_level_GBps"]) for one in every}) > bool(not failures)
+    found = run(*line, "--seeds", "6").payload
+    mean = np.mean([one["two_level_GBps"] for one in every], axis=0)
+    assert found["two_level_GBps"] == pytest.approx(mean)
+    worst = [one["worst_collective_rate_GBps"] for one in every]
+    assert found["worst_collective_rate_GBps"]["mean"] == pytest.approx(np.mean(worst))
+    assert found["worst_collective_rate_GBps_min"] == min(worst)
+    for name in ("red", "blue"):
+        mean_s = np.mean([one["collective_times_s"][name] for one in every])
+        assert found["collective_times_s"][name] == pytest.approx(mean_s)
+
+
 def test_sprayed_flows(files, run) -> None:
     result = run("flows", *files(), "--policy", "spray", "--json", "--trace", "first")
     assert result.code == 0, result.err

@@ -14,8 +14,13 @@ from libra_planner.check.degraded import drawn_failures, every_single_failure, s
 from libra_planner.check.hotspots import hotspot, traced_flow
 from libra_planner.check.traffic import Members, placed_npus
 from libra_planner.errors import SpecError
+from libra_planner.fabric.cluster import ClusterOrder, cluster_network
 from libra_planner.fabric.topology import TrafficSettings, parse_topology
+from libra_planner.inputs.parts import load_parts
 from libra_planner.problem import Problem
+from libra_planner.procurement.bill import Bill
+from libra_planner.procurement.cluster import cluster_bill
+from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.routing.policy import Policy
 from libra_planner.workload.operations import Group
 from tests.checked_plans import checked, loaded, operation
@@ -176,3 +181,54 @@ def test_jobs_share_a_stack(tmp_path: Path) -> None:
     other = bandwidth * [1, 2, 1]
     with pytest.raises(SpecError, match="expected one bandwidth in the shared dim2"):
         shared_fabric([first, first], [bandwidth, other], traffic=TrafficSettings())
+
+
+def _bought(folder: Path, topology: str, bandwidth: list[float], **links: object) -> Bill:
+    """The network's lines of a report's bill."""
+    problem = _problem(folder, topology, realization={"port_speed": "400 Gbps", **links})
+    catalogue = load_parts()
+    bought = purchase(problem, np.array(bandwidth) * 1e9, catalogue.parts)
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(problem.prices.parts))
+    return Bill(tuple(line for line in shop.lines(bought) if line.part.unit_usd))
+
+
+@pytest.mark.parametrize(
+    ("topology", "bandwidth", "links", "order"),
+    [
+        (
+            "SW(8)_[SW(32)_SW(8)]",
+            [450, 50, 25],
+            {},
+            ClusterOrder(256, tapers=(2.0,), most_hosts_per_leaf=32),
+        ),
+        (
+            "SW(8)_[SW(16)_SW(8)]",
+            [450, 50, 50],
+            {"wiring": "rail_only", "planes": 2},
+            ClusterOrder(128, wiring="rail_only", n_planes=2, most_hosts_per_leaf=16),
+        ),
+        (
+            "SW(8)_[SW(4)_SW(16)]",
+            [450, 50, 50],
+            {"wiring": "top_of_rack", "port_up": "800 Gbps"},
+            ClusterOrder(64, wiring="top_of_rack", uplink_Bps=100e9),
+        ),
+    ],
+)
+def test_a_stack_is_bought_as_the_same_cluster_without_a_plan(
+    topology: str,
+    bandwidth: list[float],
+    links: dict[str, object],
+    order: ClusterOrder,
+    tmp_path: Path,
+) -> None:
+    whole = _bought(tmp_path, topology, bandwidth, **links)
+    catalogue = load_parts()
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
+    network = cluster_network(order)
+    alone = cluster_bill(network, shop)
+    assert whole.n_bought_by_part() == alone.n_bought_by_part()
+    assert whole.total_usd == alone.total_usd
+    assert whole.power_w == pytest.approx(alone.power_w)
+    by_dim = whole.usd_by(lambda line: line.dimension)
+    assert set(by_dim) == {"dim2", "dim3"}

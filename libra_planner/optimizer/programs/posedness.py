@@ -256,7 +256,15 @@ def _ill_posed(problem: Problem, name: str, dims: Mask) -> IllPosed:
     names = ", ".join(np.array(problem.topology.labels)[dims])
     of_dims = f" of {names}" if problem.step_time_limits else ""
     text = _OBJECTIONS[name].format(dims=names, of_dims=of_dims)
-    return IllPosed(f"{problem.at('constraints')}{text}")
+    return IllPosed(f"{problem.at('constraints')}{text}{_taper_fix(problem, dims)}")
+
+
+def _taper_fix(problem: Problem, dims: Mask) -> str:
+    """How to bound the outer tiers of stacks: what crosses them has crossed the tier inside."""
+    dimensions, labels = problem.topology.dimensions, problem.topology.labels
+    outer = [labels[i] for i in np.flatnonzero(dims) if dimensions[i].shares_port]
+    rules = " and ".join(f"'taper({label}) >= 1'" for label in outer)
+    return f"; for the uplinks of a stack {rules}" if outer else ""
 
 
 def _endless(problem: Problem, upper: Array) -> Mask:

@@ -112,6 +112,70 @@ def place(
     return -1
 
 
+@part
+def _best_move(
+    load: Ints, shape: Shape, first: Ints, some: Ints, links: Ints, weights: Ints, path: Ints
+) -> tuple[int, int]:
+    """The flow of some whose move leaves the least on its old and new links, and that load.
+
+    Its path is in ``path``; -1 if no move leaves less than the flow's busiest link has.
+    """
+    best, least = -1, DEAD
+    found = np.full(4, -1)
+    for f in some:
+        most = 0
+        for i in range(4):
+            if links[f, i] >= 0:
+                most = max(most, load[links[f, i]])
+        _add(load, links[f], weights[f], -1)
+        found[:] = links[f]
+        cost = _pick_path(load, shape, first[f], found, weights[f])
+        for i in range(4):
+            if links[f, i] >= 0:
+                cost = max(cost, load[links[f, i]])
+        _add(load, links[f], weights[f], 1)
+        if cost < most and cost < least:
+            best, least = f, cost
+            path[:] = found
+    return best, least
+
+
+@part
+def _on_link(mine: Ints, links: Ints, link: int, found: Ints) -> Ints:
+    """Those of the flows ``mine`` that take a link; ``found`` has room for all."""
+    n = 0
+    for f in mine:
+        row = links[f]
+        if row[0] == link or row[1] == link or row[2] == link or row[3] == link:
+            found[n] = f
+            n += 1
+    return found[:n]
+
+
+@kept
+def relieve(
+    load: Ints, shape: Shape, first: Ints, mine: Ints, links: Ints, weights: Ints, n_steps: int
+) -> None:
+    """Move flows off the most loaded link, as long as that lowers its load, in some steps.
+
+    ``load`` is that of the flows ``mine``, which all have paths; other arrays as for
+    :func:`place`.
+    """
+    path, room = np.full(4, -1), np.empty_like(mine)
+    for _ in range(n_steps):
+        top = -1
+        for j in range(load.shape[0]):
+            if load[j] < DEAD and (top < 0 or load[j] > load[top]):
+                top = j
+        some = _on_link(mine, links, top, room)
+        f, cost = _best_move(load, shape, first, some, links, weights, path)
+        if f < 0 or cost >= load[top]:
+            return
+        _add(load, links[f], weights[f], -1)
+        links[f] = path
+        _add(load, links[f], weights[f], 1)
+
+
 # Where the annealing is.
 #
 # load, shape, first, links, weights : as for the greedy policy.

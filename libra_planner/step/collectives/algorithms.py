@@ -199,6 +199,20 @@ class Network:
         )
 
 
+def schedule_fault(network: Network) -> Fault | None:
+    """Why a network cannot run its schedules; ``None`` if it can."""
+    topology = network.topology
+    if network.schedules.all_reduce is Schedule.RING and network.in_network:
+        expected = "expected sums in switches or in NPUs"
+        return Fault("got a ring with in-network reduction", expected, "remove one of them")
+    if network.schedules.all_to_all is Schedule.DIRECT and not topology.stacks:
+        got = f"got direct all-to-alls on {topology}"
+        expected = "expected a stack: separate networks have no way from every NPU to every other"
+        fix = "write hierarchical, or brackets around the tiers of one network"
+        return Fault(got, expected, fix)
+    return None
+
+
 def plain_network(topology: Topology) -> Network:
     """No latency, the default algorithm everywhere."""
     return Network(topology, (0.0,) * topology.n_dims, (None,) * topology.n_dims)

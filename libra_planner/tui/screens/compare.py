@@ -144,7 +144,11 @@ def compared_rows(pins: Sequence[Pin], baseline: int) -> list[ComparedRow]:
     problems, none = [pin.problem for pin in pins], ("",) * len(pins)
     labels = max((problem.topology.labels for problem in problems), key=len)
     figures = [one for one in _FIGURES if one[0] != _PER_SEQUENCE or not _mixes_parts(pins)]
-    bandwidths = [(label, _bandwidth(i), format_bandwidth) for i, label in enumerate(labels)]
+    bandwidths: list[_Figure] = [
+        (label, _bandwidth(i), format_bandwidth) for i, label in enumerate(labels)
+    ]
+    tapers = enumerate(f"{label} taper" for label in labels)
+    bandwidths += [(name, _taper(i), "{:.3g}:1".format) for i, name in tapers]
     broken = [len(pin.evaluation.violated) for pin in pins]
     rules = zip_longest(*map(rule_texts, problems), fillvalue="")
     settings = zip_longest(*(problem.settings for problem in problems), fillvalue="")
@@ -204,6 +208,14 @@ def _bandwidth(dim: int) -> _Number:
     return lambda _, of: (
         of.bandwidth_bytes_per_s[dim] if dim < len(of.bandwidth_bytes_per_s) else None
     )
+
+
+def _taper(dim: int) -> _Number:
+    def of(problem: Problem, evaluation: Evaluation) -> float | None:
+        tapers = problem.topology.tapers(evaluation.bandwidth_bytes_per_s)
+        return tapers[dim] if dim < len(tapers) else None
+
+    return of
 
 
 _PER_SEQUENCE = "time / sequence"

@@ -48,6 +48,7 @@ class DimensionRow:
     tier: str
     cost_share: str
     note: str
+    taper: str = ""
 
 
 def step_GBps(bandwidth_GBps: Bandwidth) -> float:
@@ -126,7 +127,7 @@ class Bandwidths(Widget, can_focus=True):
         from libra_planner.views.renderers.terminal import bar
 
         wide, width = self.size.width >= _WIDE, self.size.width
-        names = [f"{row.label} {row.tier}" for row in self._rows]
+        names = [f"{row.label} {row.tier} {row.taper}".rstrip() for row in self._rows]
         speeds = (format_bandwidth(value * BYTES_PER_S_PER_GBPS) for value in self._values)
         numbers = [speed.removesuffix(" GB/s") for speed in speeds]
         cells = max(map(len, names)), max(map(len, numbers))
@@ -200,8 +201,13 @@ _SHOWN_GAP = 1e-9
 """Digits of smaller gaps are rounding."""
 
 
-def dimension_rows(problem: Problem, evaluation: Evaluation | None) -> Iterator[DimensionRow]:
-    """Beside the bar of every dimension, where there are figures: its cost, what waits for it."""
+def dimension_rows(
+    problem: Problem, evaluation: Evaluation | None, bandwidth_GBps: Bandwidth
+) -> Iterator[DimensionRow]:
+    """Beside the bar of every dimension: its taper; with figures its cost and what waits for it."""
+    from libra_planner.views.plan import taper_texts
+
+    tapers = taper_texts(problem.topology, bandwidth_GBps)
     for i, dimension in enumerate(problem.topology.dimensions):
         cost_share = waits = ""
         if evaluation is not None:
@@ -209,7 +215,8 @@ def dimension_rows(problem: Problem, evaluation: Evaluation | None) -> Iterator[
             cost_usd = evaluation.cost_usd_by_dim[i]
             cost_share = f"{cost_usd / (evaluation.network_cost_usd or 1.0):.0%}"
             waits = format_time(waits_s) if waits_s else ""
-        yield DimensionRow(problem.topology.labels[i], dimension.tier, cost_share, waits)
+        label = problem.topology.labels[i]
+        yield DimensionRow(label, dimension.tier, cost_share, waits, tapers[i])
 
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
@@ -336,7 +343,7 @@ class DesignPane(Pane):
         values = self.session.edits.bandwidth_GBps or ()
         cards = [self.query_one(f"#{name}", Card) for name in _CARDS]
         if problem is not None and len(values) == problem.topology.n_dims:
-            rows = tuple(dimension_rows(problem, evaluation))
+            rows = tuple(dimension_rows(problem, evaluation, values))
             self.query_one(Bandwidths).update(rows, values)
         if problem is None or evaluation is None:
             for card, text in zip(cards, (self.cockpit.no_figures, "", "", ""), strict=True):
