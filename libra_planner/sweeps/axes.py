@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
 from typing import Annotated, Any, Literal, TypeAlias
@@ -104,7 +104,16 @@ class FactorizationsSpec(models.Model):
     npus: Annotated[int, Field(ge=2, le=10**9)]
     dims: Any = Field(description="Number of dimensions, such as 3 or 2..4.")
     blocks: Annotated[list[Annotated[str, models.RegisteredName(BLOCKS)]], Field(min_length=1)]
-    sizes: Any = Field(default=None, description="Allowed sizes, such as 2..64 or [4, 8, 16].")
+    sizes: Any = Field(
+        default=None,
+        description="Allowed sizes, such as 2..64 or [4, 8, 16]; of all dimensions, or a map by "
+        "tier.",
+    )
+    stack: list[models.Text] | None = Field(
+        default=None,
+        description="Names of tiers: the dimensions that have them are switches of one network "
+        "behind one port (brackets). Other dimensions are of blocks.",
+    )
 
 
 class FactorizationsAxis(models.Model):
@@ -113,8 +122,8 @@ class FactorizationsAxis(models.Model):
     factorizations: FactorizationsSpec
     tiers: Any = Field(
         default=None,
-        description="Price tiers: a list whose last d serve a topology of d dimensions, or "
-        "lists by number of dimensions.",
+        description="Price tiers: a list whose last d serve a topology of d dimensions, with "
+        "stacks its first d; or lists by number of dimensions.",
     )
 
 
@@ -291,12 +300,14 @@ def read_axis(document: Document, name: str) -> Axis:
         raise SpecError(Fault(f"got {shown(raw)}", "expected the values of an axis", fix))
     if "factorizations" in raw:
         every = models.validated(FactorizationsAxis, document, key)
-        return _with_tiers(name, _topologies(every.factorizations), every.tiers)
+        values = _topologies(every.factorizations, every.tiers)
+        return _with_tiers(name, values, every.tiers, has_stack=bool(every.factorizations.stack))
     if "topologies" in raw:
         given = models.validated(TopologiesAxis, document, key)
         for notation in given.topologies:
             parse_topology(notation)
-        return _with_tiers(name, _distinct(given.topologies), given.tiers)
+        values, stacked = _distinct(given.topologies), any("[" in one for one in given.topologies)
+        return _with_tiers(name, values, given.tiers, has_stack=stacked)
     if "step" in raw and "n" in raw:
         raise SpecError(Fault("got both step and n", "expected one of them", "remove one"))
     model: type[StepRange | CountRange] = StepRange if "step" in raw else CountRange
@@ -332,22 +343,12 @@ def _distinct(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _topologies(spec: FactorizationsSpec) -> tuple[str, ...]:
+def _topologies(spec: FactorizationsSpec, tiers: Any = None) -> tuple[str, ...]:
     """Every topology, fewest dimensions first."""
     dims = _whole_numbers(spec.dims, "factorizations.dims", most=_MOST_DIMS)
     _distinct(spec.blocks)
-    path, ranges = "factorizations.sizes", [range(2, spec.npus + 1)]
-    if isinstance(spec.sizes, list):
-        ranges = [_whole_numbers(one, f"{path}.{i}", 2) for i, one in enumerate(spec.sizes)]
-    elif spec.sizes is not None:
-        ranges = [_whole_numbers(spec.sizes, path, 2)]
-    sizes = [size for size in _divisors(spec.npus) if any(size in one for one in ranges)]
-    notations = (
-        "_".join(map("{}({})".format, blocks, factors))
-        for count in dims
-        for factors in _factorizations(spec.npus, count, sizes)
-        for blocks in product(spec.blocks, repeat=count)
-    )
+    _check_names(spec, tiers)
+    notations = (one for count in dims for one in _notations(spec, count, tiers))
     found = tuple(islice(notations, MOST_VALUES + 1))
     if len(found) > MOST_VALUES:
         got, fix = f"got more than {MOST_VALUES:,} topologies", "narrow dims, sizes or blocks"
@@ -356,6 +357,54 @@ def _topologies(spec: FactorizationsSpec) -> tuple[str, ...]:
         got = f"got no topology of {spec.npus:,} NPUs"
         raise SpecError(Fault(got, "expected one at least", "widen dims or sizes"))
     return found
+
+
+def _check_names(spec: FactorizationsSpec, tiers: Any) -> None:
+    """Refuse names of tiers that no topology has."""
+    lists = tiers.values() if isinstance(tiers, dict) else [tiers]
+    known = [name for one in lists if isinstance(one, list) for name in one]
+    by_path = {
+        "stack": spec.stack or (),
+        "sizes": spec.sizes if isinstance(spec.sizes, dict) else (),
+    }
+    for path, names in by_path.items():
+        for name in (name for name in names if name not in known):
+            fix = closest(name, known) if known else "add 'tiers: [node, leaf, spine]' to the axis"
+            fault = Fault(f"got {shown(name)}", "expected a tier of this axis", fix)
+            raise SpecError(replace(fault, path=f"factorizations.{path}"))
+
+
+def _notations(spec: FactorizationsSpec, n_dims: int, tiers: Any) -> Iterator[str]:
+    """Every topology of so many dimensions; those of the stack's tiers in brackets."""
+    names = [""] * n_dims
+    if spec.stack is not None or isinstance(spec.sizes, dict):
+        names = _tiers_of(n_dims, tiers, has_stack=spec.stack is not None)
+    stacked = [name in (spec.stack or ()) for name in names]
+    n_inner = n_dims - sum(stacked)
+    if any(stacked[:n_inner]):
+        got = f"got the tiers {', '.join(names)}"
+        expected = f"expected those of the stack, {', '.join(spec.stack or ())}, outermost"
+        raise SpecError(Fault(got, expected, "", "factorizations.stack"))
+    divisors = _divisors(spec.npus)
+    allowed = [[n for n in divisors if any(n in r for r in _sizes(spec, name))] for name in names]
+    opens, closes = ("[", "]") if n_dims - n_inner > 1 else ("", "")
+    for factors in _factorizations(spec.npus, allowed):
+        outer = "_".join(map("SW({})".format, factors[n_inner:]))
+        for blocks in product(spec.blocks, repeat=n_inner):
+            inner = map("{}({})".format, blocks, factors)
+            yield "_".join([*inner, f"{opens}{outer}{closes}"] if outer else inner)
+
+
+def _sizes(spec: FactorizationsSpec, tier: str) -> list[range]:
+    """Sizes that a dimension of a tier may have."""
+    path, value = "factorizations.sizes", spec.sizes
+    if isinstance(value, dict):
+        path, value = f"{path}.{tier}", value.get(tier)
+    if value is None:
+        return [range(2, spec.npus + 1)]
+    if isinstance(value, list):
+        return [_whole_numbers(one, f"{path}.{i}", 2) for i, one in enumerate(value)]
+    return [_whole_numbers(value, path, 2)]
 
 
 def _whole_numbers(value: Any, path: str, least: int = 1, most: int = 10**9) -> range:
@@ -372,13 +421,14 @@ def _whole_numbers(value: Any, path: str, least: int = 1, most: int = 10**9) -> 
     return range(first, last + 1)
 
 
-def _factorizations(n: int, n_factors: int, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Ordered factors of n, each one of the sizes."""
-    if n_factors == 1:
-        yield from [(n,)] if n in sizes else []
+def _factorizations(n: int, sizes: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Ordered factors of n, each one of the sizes at its place."""
+    own, *others = sizes
+    if not others:
+        yield from [(n,)] if n in own else []
         return
-    for first in (size for size in sizes if n % size == 0):
-        for rest in _factorizations(n // first, n_factors - 1, sizes):
+    for first in (size for size in own if n % size == 0):
+        for rest in _factorizations(n // first, others):
             yield (first, *rest)
 
 
@@ -387,18 +437,19 @@ def _divisors(n: int) -> list[int]:
     return sorted({*small, *(n // i for i in small)})
 
 
-def _with_tiers(name: str, values: tuple[str, ...], raw: Any) -> Axis:
+def _with_tiers(name: str, values: tuple[str, ...], raw: Any, *, has_stack: bool) -> Axis:
     counts = sorted(set(map(n_dims, values))) if raw is not None else ()
-    return Axis(name, values, {count: _tiers_of(count, raw) for count in counts}, is_topology=True)
+    tiers = {count: _tiers_of(count, raw, has_stack=has_stack) for count in counts}
+    return Axis(name, values, tiers, is_topology=True)
 
 
-def _tiers_of(n_dims: int, raw: Any) -> list[str]:
-    """Tiers of a topology of so many dimensions."""
+def _tiers_of(n_dims: int, raw: Any, *, has_stack: bool) -> list[str]:
+    """Tiers of a topology of so many dimensions: a shallower stack lacks the outermost ones."""
     path, tiers = "tiers", raw
     if isinstance(raw, dict):
         path, tiers = f"tiers.{n_dims}", raw.get(str(n_dims))
     elif isinstance(raw, list):
-        tiers = raw[-n_dims:]
+        tiers = raw[:n_dims] if has_stack else raw[-n_dims:]
     is_list = isinstance(tiers, list)
     if is_list and len(tiers) == n_dims and all(isinstance(tier, str) for tier in tiers):
         return list(tiers)
