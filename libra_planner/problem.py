@@ -270,9 +270,8 @@ class Problem(Frozen):
         switch for each group (C14).
         """
         has = has_nic(self.topology, self.prices.parts)
-        if self.scale_up is not None:
-            has = self.scale_up.outside(self.topology, has)
-        return self.realization or default_realization(self.topology, has)
+        found = self.realization or default_realization(self.topology, has)
+        return self.scale_up.realized(self.topology, found) if self.scale_up else found
 
     @property
     def compute_s(self) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from libra_planner.errors import Fault
 from libra_planner.fabric.blocks import FULLY_CONNECTED, RING, SWITCH, Block
-from libra_planner.fabric.topology import LARGEST_SCALE_UP, Topology
+from libra_planner.fabric.topology import LARGEST_SCALE_UP, SCALE_UP, Realization, Topology
 
 SWITCHED, MESH, TORUS = "switch", "fully_connected", "torus"
 """How a part joins its NPUs."""
@@ -75,10 +75,15 @@ class ScaleUpDomain:
         """Those of them that the price of a server holds: all, or none (C22)."""
         return self.dims(topology) if self.server else ()
 
-    def outside(self, topology: Topology, has_nic: Sequence[bool]) -> tuple[bool, ...]:
-        """Which dimensions are reached through NICs: none of its own."""
+    def realized(self, topology: Topology, others: Realization) -> Realization:
+        """How all dimensions are built: its own switches are parts of so many NPUs."""
         own = self.dims(topology)
-        return tuple(nic and dim not in own for dim, nic in enumerate(has_nic))
+        part = replace(SCALE_UP, switch_radix=self.n_npus)
+        switches = (
+            part if dim in own and one is not None else one
+            for dim, one in enumerate(others.switches)
+        )
+        return replace(others, switches=tuple(switches))
 
     def n_inside(self, topology: Topology) -> int:
         """NPUs of a fabric's group that stands in one domain."""

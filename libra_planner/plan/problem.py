@@ -125,7 +125,6 @@ class _ProblemBuilder(FaultCollector):
         document, nics = self.document, pricing.has_nic(topology, prices)
         options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
         rules += self._scale_up_rules(domain, topology, rules, options)
-        nics = domain.outside(topology, nics) if domain else nics
         realize = realization.load_realization
         realized = attempt(realization.KEY, realize, document, topology, nics)
         network = fidelity.network if fidelity else plain_network(topology)

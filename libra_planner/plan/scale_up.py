@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from libra_planner.costs.prices import Options
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import Fault, Place, SpecError, shown
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.npus import catalogue, npu_named, scale_up_domain
@@ -38,7 +38,12 @@ class ScaleUpChoice(Model):
 
 def _choice(value: Any) -> Any:
     """A bare name is one of the bundled catalogue."""
-    return {"name": value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, dict | ScaleUpChoice):
+        return value
+    expected = "expected the name of a scale-up domain, such as nvlink4-8"
+    raise ValueError(f"got {shown(value)}, {expected}")
 
 
 AnyScaleUp: TypeAlias = Annotated[

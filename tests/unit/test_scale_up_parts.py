@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import libra_planner as lp
+from libra_planner.fabric.realization import realize
 from libra_planner.fabric.scale_up import MESH, SWITCHED, TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.plan.npus import catalogue, catalogue_npu, name_notes, npu_named, scale_up_domain
@@ -218,6 +219,30 @@ def test_a_sweep_keeps_what_the_part_fixes(plan, tmp_path: Path, run) -> None:
     rows = run("sweep", "show", folder_of_run).out
     assert rows.count(" 450 ") == 2
     assert "5.87776e+06" in rows
+
+
+def test_a_domain_of_ones_own_may_be_larger_than_those_that_are_sold(plan, tmp_path: Path) -> None:
+    """384 NPUs behind one part, where the tier has a NIC price, too."""
+    (tmp_path / "own.yaml").write_text(
+        "kind: npu_catalogue\nsource: s\nas_of: t\n"
+        "npus: {a: {vendor_name: v, peak_TFLOPps: {bf16: 1}, memory_GB: 80, source: s}}\n"
+        "scale_up: {big: {description: d, joined_by: switch, n_npus: 384, bandwidth: 392 GB/s, "
+        "server: rack, source: s}}\n"
+    )
+    changes = [
+        ("scale_up: nvlink4-8", "scale_up: {name: big, catalogue: ./own.yaml}"),
+        ("SW(8)_SW(256)", "SW(384)_SW(16)"),
+        ("{tp: 8, dp: 256}", "{tp: 8, dp: 768}"),
+        ("global_batch: 2048", "global_batch: 768"),
+        ("[node, pod]", "[pod, pod]"),
+    ]
+    problem = lp.load_plan(plan(*changes, ("[pod ==", "[dim2 =="), text=H100))
+    first, second = problem.links.switches
+    assert first is not None
+    assert second is not None
+    assert (first.one_switch, first.switch_radix, second.one_switch) == (True, 384, False)
+    built = realize(problem.topology, [392e9, 50e9], problem.links).dimensions[0]
+    assert built.clos.n_switches == {"leaf": 16}
 
 
 def test_names_of_npus(plan) -> None:
