@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from libra_planner.check.measured import Trace
 from libra_planner.check.report import FlowList
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.clos import Clos, Flows, Indices
+from libra_planner.inputs.switch_names import device, is_port, tier
 from libra_planner.reading.tables import Table, read_table
 
 REQUIRED = ("flow_id", "src", "dst", "bytes")
@@ -114,9 +114,12 @@ def _vias(table: Table, fabric: Clos, src: Indices, dst: Indices) -> Indices:
     return _whole(table, "via", last, wanted, skip=inside)
 
 
-HOP_SPELLINGS = {"flow_id": "flow", "interface": "egress", "egress_interface": "egress"}
+HOP_SPELLINGS = {
+    "flow_id": "flow",
+    "device": "switch",
+    **dict.fromkeys(("interface", "egress_interface", "port", "egress_port"), "egress"),
+}
 
-_TIER = re.compile(r"(.*?)[\W_]*[0-9]+\D*")
 _LAYERS = {
     ("host", "leaf"): "host_up",
     ("leaf", "spine"): "leaf_up",
@@ -155,8 +158,9 @@ class _Hops:
 def read_hops(path: str | Path, interfaces: str | Path | None = None) -> Trace:
     """Read a hop table ``flow,switch,egress[,layer]``, each flow's rows in the order of its path.
 
-    A layer without a column follows from the names: ``leaf3`` before ``spine1`` is ``leaf_up``,
-    the last switch leads to a host, and tiers of other names give e.g. ``tor_to_agg``.
+    A layer without a column follows from the names: ``pod1-leaf3`` before ``spine1`` is
+    ``leaf_up``, the last switch leads to a host, and tiers of other names give e.g.
+    ``tor_to_agg``. A port after a switch's name, as in ``leaf3:Ethernet1/49``, is no part of it.
 
     Parameters
     ----------
@@ -204,6 +208,9 @@ def _read_named(path: str | Path, columns: list[str], what: str) -> Table:
     table = read_table(path, required=columns, optional=["layer"], spellings=HOP_SPELLINGS)
     for column in columns:
         table.refuse(table.blank(column), column, f"expected a name of the {column}")
+    ports = {name for name in set(table.cells["switch"]) if is_port(name)}
+    is_named_so = np.array([name in ports for name in table.cells["switch"]], dtype=np.bool_)
+    table.refuse(is_named_so, "switch", "expected the name of a switch, but this is a port's")
     table.check(what)
     return table
 
@@ -218,7 +225,9 @@ def _numbered_rows(table: Table, listed: Table | None) -> _Hops:
     """Numbers for flows, switches and interfaces, those of the list after those of the trace."""
     more = listed.cells if listed is not None else {"switch": [], "egress": []}
     flow, flow_ids = _numbered(table.cells["flow"])
-    switch, switches = _numbered([*table.cells["switch"], *more["switch"]])
+    named = [*table.cells["switch"], *more["switch"]]
+    devices = {name: device(name) for name in set(named)}
+    switch, switches = _numbered([devices[name] for name in named])
     egress, ports = _numbered([*table.cells["egress"], *more["egress"]])
     key, interface = np.unique(switch * len(ports) + egress, return_inverse=True)
     switch_of, port_of = np.divmod(key, len(ports))
@@ -235,28 +244,18 @@ def _next_rows(rows: _Hops) -> Indices:
     return onward
 
 
-def _tier(switch: str) -> str:
-    """The part of a name before its number, in small letters.
-
-    >>> _tier("Leaf3"), _tier("spine-12"), _tier("core")
-    ('leaf', 'spine', 'core')
-    """
-    match = _TIER.fullmatch(switch)
-    return (match[1] if match and match[1] else switch).casefold()
-
-
 def _layer_of_hops(table: Table, rows: _Hops, onward: Indices) -> list[str]:
     """Name of each hop's layer: given, or from the tiers of its switch and the next."""
-    tiers = [_tier(name) for name in rows.switches]
+    tiers = [tier(name) for name in rows.switches]
     given = table.cells.get("layer") or [""] * rows.n_hops
     onto = np.where(onward >= 0, rows.switch[onward], -1).tolist()
     found = []
     for name, switch, following in zip(
         given, rows.switch[: rows.n_hops].tolist(), onto, strict=True
     ):
-        tier = tiers[switch]
-        upper = tiers[following] if following >= 0 else _BELOW.get(tier, "host")
-        found.append(name.strip() or _LAYERS.get((tier, upper)) or f"{tier}_to_{upper}")
+        own = tiers[switch]
+        upper = tiers[following] if following >= 0 else _BELOW.get(own, "host")
+        found.append(name.strip() or _LAYERS.get((own, upper)) or f"{own}_to_{upper}")
     return found
 
 
@@ -299,15 +298,15 @@ def _check_listed(
 def _layer_of_idle(listed: Table, rows: _Hops, seen: dict[int, str]) -> dict[int, str]:
     """Layer of the listed interfaces without flows: given, or the only one of their tier."""
     interfaces = rows.interface[rows.n_hops :].tolist()
-    tiers = [_tier(rows.switches[s]) for s in rows.switch[rows.n_hops :].tolist()]
+    tiers = [tier(rows.switches[s]) for s in rows.switch[rows.n_hops :].tolist()]
     of_tier = defaultdict[str, set[str]](set)
-    for interface, tier in zip(interfaces, tiers, strict=True):
-        of_tier[tier] |= {seen[interface]} if interface in seen else set()
+    for interface, own in zip(interfaces, tiers, strict=True):
+        of_tier[own] |= {seen[interface]} if interface in seen else set()
     given = listed.cells.get("layer") or [""] * len(interfaces)
     found: dict[int, str] = {}
     unknown = np.zeros(len(interfaces), dtype=np.bool_)
-    for row, (interface, tier) in enumerate(zip(interfaces, tiers, strict=True)):
-        names = {given[row].strip()} - {""} or of_tier[tier]
+    for row, (interface, own) in enumerate(zip(interfaces, tiers, strict=True)):
+        names = {given[row].strip()} - {""} or of_tier[own]
         unknown[row] = len(names) != 1 and interface not in seen
         if interface not in seen and len(names) == 1:
             (found[interface],) = names

@@ -450,6 +450,37 @@ def test_other_names_of_columns_and_tiers(write) -> None:
     assert [layer.is_host for layer in report.layers if layer.name == "tor_to_host"] == [True]
 
 
+@pytest.mark.parametrize(
+    ("leaf", "spine"),
+    [
+        ("leaf{}", "spine{}"),
+        ("leaf{}:Ethernet1/49", "spine{}:Ethernet3/2"),
+        ("leaf{} et-0/0/1", "spine{} et-0/0/7"),
+        ("leaf{}/swp1s0", "spine{}/swp31"),
+        ("pod1-leaf{}", "pod1-spine{}"),
+        ("dc1-leaf-0{}.net", "dc1-spine-0{}.net"),
+        ("dc1-LEAF{}-HundredGigE0/0/0/3", "dc1-Spine{}_eth2"),
+    ],
+)
+def test_ports_are_ports_of_a_switch_and_no_layers(leaf: str, spine: str, write) -> None:
+    """Whatever the switches and the ports are called: the same layers, links and groups."""
+    path = [(leaf, "Ethernet1/49"), (spine, "et-0/0/{}"), (leaf, "swp1s0")]
+    rows = ["flow,switch,egress"]
+    for flow, ends in enumerate([(0, 0, 1), (0, 1, 2), (3, 1, 1)]):
+        for (name, port), number in zip(path, ends, strict=True):
+            rows.append(f"f{flow},{name.format(number)},{port.format(flow)}")
+    report = measured_report(read_hops(write("\n".join(rows))))
+    found = [(layer.name, layer.n_links, layer.n_flows) for layer in report.layers]
+    assert found == [("leaf_up", 2, 3), ("spine_down", 3, 3), ("host_down", 2, 3)]
+    assert [group.n_flows for group in report.groups] == [2, 1, 1, 2]
+
+
+def test_a_port_in_place_of_a_switch_is_refused(write) -> None:
+    text = "flow,switch,egress\na,Ethernet1/1,Ethernet1/49\na,spine1,e\n"
+    with pytest.raises(SpecError, match=r"2: switch: got 'Ethernet1/1', expected the name of a sw"):
+        read_hops(write(text))
+
+
 def test_a_column_of_layers_needs_no_order(write) -> None:
     rows = [line.split(",") for line in HOPS.splitlines()[1:]]
     layer = {"u": "leaf_up", "p": "spine_down", "h": "host_down"}
