@@ -44,8 +44,9 @@ def tier(switch: str) -> str:
     >>> tier("Leaf3"), tier("dc1-spine-12.net"), tier("core"), tier("tor-7"), tier("t0-4")
     ('leaf', 'spine', 'core', 'tor', 't0')
     """
-    known = [word for word in _WORD.findall(switch.casefold()) if word in _TIERS]
+    known: list[str] = [word for word in _WORD.findall(switch.casefold()) if word in _TIERS]
     if known:
         return known[-1]
     match = _NUMBERED.fullmatch(switch)
-    return str(match[1] if match and match[1] else switch).casefold()
+    before: str = match[1] if match else ""
+    return (before or switch).casefold()

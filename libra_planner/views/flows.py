@@ -46,6 +46,7 @@ def flows_payload(
         "n_routings": routed.n_routings,
         **_over_seeds(routed, seeds),
         **_collectives(routed, seeds),
+        "entropy": links.entropy_payload(links.entropy_of(routed)),
         **({"disconnected_seeds": list(cut_off)} if cut_off else {}),
         **(attributes(report, "gap") if report.gap is not None else {}),
         "n_failed_links": int(np.unique(routed.fabric.failed).size),
@@ -188,6 +189,8 @@ def flows_blocks(
     if cut := routed.disconnected_seeds:
         shown = ", ".join(map(str, cut[:10])) + ", ..." * (len(cut) > 10)
         yield f"Left out: {links.plural('seed', len(cut))} {shown}, which cut hosts off"
+    found = links.entropy_of(routed)
+    yield from [] if found is None else [links.entropy_text(found)]
     yield from _collective_blocks(routed, n_busiest)
     if groups:
         yield from links.groups_blocks(links.group_rows(routed))

@@ -17,6 +17,7 @@ from libra_planner.fabric.parts import DesignParts, DimensionParts
 from libra_planner.fabric.realization import Direct, RealizedDesign, RealizedDimension, sharing
 from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.problem import Problem
+from libra_planner.routing.entropy import HeaderEntropy, header_entropy
 from libra_planner.routing.loads import fim_percent
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import cells
@@ -125,6 +126,35 @@ def _link_row(routed: RoutedList, link: int) -> dict[str, Any]:
         pairs = zip(numbers.tolist(), per.tolist(), strict=True)
         row["collectives"] = {flows.collectives[i]: n for i, n in pairs}
     return row
+
+
+def entropy_of(routed: RoutedList) -> HeaderEntropy | None:
+    """What ECMP had to hash, with the first seed."""
+    report, flows = routed.report, routed.flows.flows
+    return header_entropy(routed.fabric, flows, report.policy, seed=report.seed)
+
+
+def entropy_payload(found: HeaderEntropy | None) -> dict[str, Any] | None:
+    """Distinct headers, and the imbalance that they and the flows have on average."""
+    names = ("n_flows", "n_headers", "n_address_pairs", "flows_per_uplink")
+    fims = ("expected_fim_percent", "effective_fim_percent")
+    return None if found is None else attributes(found, *names, *fims)
+
+
+def entropy_text(found: HeaderEntropy) -> str:
+    """The same in a sentence."""
+    flows, pairs = counted(found.n_flows, "flow"), counted(found.n_address_pairs, "address pair")
+    fim = f"hashed evenly, leaf_up has FIM {found.effective_fim_percent:.2f} % on average"
+    if found.n_headers == found.n_flows:
+        return (
+            f"Entropy: {flows} between leaves ({pairs}), {found.flows_per_uplink:.3g} per uplink, "
+            f"have a header each: {fim}"
+        )
+    return (
+        f"Entropy: {flows} between leaves have {counted(found.n_headers, 'distinct header')} "
+        f"({pairs}), and flows with one header share their path: {fim}, "
+        f"{found.expected_fim_percent:.2f} % if every flow had its own"
+    )
 
 
 def busiest_interfaces(measured: MeasuredReport, n: int) -> list[dict[str, Any]]:

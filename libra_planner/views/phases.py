@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from libra_planner.check.hotspots import Hotspot, TracedFlow
+from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
 from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision
 from libra_planner.fabric.blocks import Algorithm
@@ -156,6 +156,9 @@ def hotspot_payload(
         "collectives": labels(hot.users),
         "round": hot.worst.name,
         "slowdown": finite(hot.worst.time_s / hot.worst.ideal_s),
+        "entropy": None
+        if hot.routed is None
+        else links.entropy_payload(links.entropy_of(hot.routed)),
         "busiest_links": link_rows(hot, n_busiest),
     }
     if hot.routed is not None and groups:
@@ -193,6 +196,7 @@ def hotspot_blocks(
         f"[bold]{worst.time_s / worst.ideal_s:.3f}x[/] the time of sprayed packets"
     )
     yield from ("", links.layer_table(worst.layers))
+    yield from _entropy_lines(hot)
     rows = link_rows(hot, n_busiest)
     yield from ("", f"Busiest links there, seed {report.seeds[0]}") if rows else ()
     yield from (escape(f"  {_link_text(row)}") for row in rows)
@@ -201,6 +205,24 @@ def hotspot_blocks(
     if traced is not None:
         yield from links.hops_blocks(traced.routed, traced.number)
         yield f"  in {escape(traced.round_name)} on {traced.label}"
+
+
+_MANY_PAIRS = 16
+"""Queue pairs per connection that are compared with fewer."""
+
+
+def _entropy_lines(hot: Hotspot) -> Iterator[str]:
+    """What ECMP had to hash, and what more queue pairs would give."""
+    found = None if hot.routed is None else links.entropy_of(hot.routed)
+    if hot.routed is None or found is None:
+        return
+    ids = hot.routed.flows.ids
+    n_pairs = ids.n_pairs if isinstance(ids, FlowNames) else 1
+    more = ""
+    if n_pairs < _MANY_PAIRS:
+        fim = found.fim_percent_of(_MANY_PAIRS / n_pairs)
+        more = f"; with {_MANY_PAIRS} queue pairs per connection {fim:.2f} %"
+    yield f"{links.entropy_text(found)}{more}"
 
 
 def _link_text(row: dict[str, Any]) -> str:
