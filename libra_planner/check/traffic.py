@@ -25,6 +25,7 @@ from libra_planner.fabric.clos import Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDimension
 from libra_planner.fabric.topology import Topology, TrafficSettings
 from libra_planner.problem import Problem
+from libra_planner.routing.ecmp import FIRST_PORT
 from libra_planner.routing.loads import ranks
 from libra_planner.step.collectives.algorithms import (
     Network,
@@ -261,6 +262,7 @@ def message_flows(
         dst_address=dst // per_address * built.n_ports + nic,
         collective=np.repeat(members.instance[sent.src], n_pairs),
         pair=pair + n_pairs * connection,
+        src_port=np.full(len(src), FIRST_PORT if settings.source_ports == "shared" else -1),
     )
 
 

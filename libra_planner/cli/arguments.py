@@ -78,10 +78,12 @@ _DRAWS = (
     _number("--seed", 0, 2**32 - 1, "seed of one routing, or with --seeds of the first"),
 )
 _PLACEMENT = "of the job's NPUs (default: the plan's, else contiguous)"
+_SOURCE_PORTS = "UDP source ports: each queue pair its own, or one for all (default: the plan's)"
 _TRAFFIC = (
     *_DRAWS,
     _number("--queue-pairs", 1, 128, "per connection (default: the plan's, else 1)"),
     _number("--npus-per-address", 1, 1024, "that share an IP address (default: same)"),
+    _choice("--source-ports", ("own", "shared"), _SOURCE_PORTS),
     _choice("--placement", ("contiguous", "rail", "random"), _PLACEMENT),
 )
 
@@ -445,9 +447,12 @@ def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str 
         policy = policy_with(vars(options), said=flag)
     except SpecError as error:
         raise type(error)(*map(placed, error.faults)) from None
-    if not policy.kind.reads_headers and getattr(options, "npus_per_address", None) is not None:
+    asked = [
+        x for x in ("npus_per_address", "source_ports") if getattr(options, x, None) is not None
+    ]
+    if not policy.kind.reads_headers and asked:
         expected = f"expected {' or '.join(readers('hash'))}: no other policy reads addresses"
-        fault = Fault(f"got {flag} {policy.name}", expected, "leave one out", "npus_per_address")
+        fault = Fault(f"got {flag} {policy.name}", expected, "leave one out", asked[0])
         raise SpecError(placed(fault))
     return policy
 

@@ -20,7 +20,15 @@ from libra_planner.studies.designs import bandwidth_bytes_per_s
 from libra_planner.views.cells import Block, escape
 from libra_planner.views.design import design_blocks, evaluate_payload, optimize_payload
 
-_OF_ROUTING = (*OPTIONS, "seeds", "seed", "queue_pairs", "npus_per_address", "placement")
+_OF_ROUTING = (
+    *OPTIONS,
+    "seeds",
+    "seed",
+    "queue_pairs",
+    "npus_per_address",
+    "source_ports",
+    "placement",
+)
 
 
 def optimize(options: argparse.Namespace) -> None:

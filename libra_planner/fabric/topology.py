@@ -344,11 +344,14 @@ class TrafficSettings:
         go to the leaves in turn; ``random``: anywhere (seeded).
     n_queue_pairs : per connection; a message is split over them (NCCL opens 1 by default).
     npus_per_address : NPUs that share an IP address; 1 if each has its own.
+    source_ports : ``own``: every queue pair has a UDP source port of its own; ``shared``: all have
+        the same one, so that only addresses tell flows apart.
     """
 
     placement: str = PLACEMENTS[0]
     n_queue_pairs: int = 1
     npus_per_address: int = 1
+    source_ports: str = "own"
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class SwitchSpec(Model):
 
 def _with_overrides(schema: dict[str, Any]) -> None:
     """Any other key is a dimension, whose value has the keys of a switch."""
-    traffic = ("placement", "queue_pairs", "npus_per_address")
+    traffic = ("placement", "queue_pairs", "npus_per_address", "source_ports")
     own = {key: value for key, value in schema["properties"].items() if key not in traffic}
     schema["additionalProperties"] = {
         "type": "object",
@@ -159,6 +159,7 @@ class RealizationSpec(SwitchSpec):
     placement : How a job's NPUs are laid out over the cluster's.
     n_queue_pairs : Queue pairs per connection; messages are split over them.
     npus_per_address : NPUs that share an IP address; 1 if each has its own.
+    source_ports : own: every queue pair has a UDP source port of its own; shared: all have one.
     """
 
     model_config = ConfigDict(json_schema_extra=_with_overrides)
@@ -166,6 +167,7 @@ class RealizationSpec(SwitchSpec):
     placement: Literal["contiguous", "rail", "random"] = "contiguous"
     n_queue_pairs: Annotated[int, Field(ge=1, le=128)] = Field(default=1, alias="queue_pairs")
     npus_per_address: Annotated[int, Field(ge=1, le=1024)] = 1
+    source_ports: Literal["own", "shared"] = "own"
 
 
 KEY: Key = ("fabric", "realization")

@@ -20,13 +20,13 @@ class HeaderEntropy:
     Parameters
     ----------
     n_flows : flows that leave their leaf.
-    n_headers : different headers among them, as the switches hash them, of each leaf by itself:
-        flows with one header always take one path.
+    n_headers : different headers among them, as the switches hash them; flows of one leaf with
+        one header always take one path.
     n_address_pairs : different pairs of addresses.
     flows_per_uplink : flows over the uplinks of the leaves that send.
     expected_fim_percent : mean FIM of ``leaf_up`` if every flow picked an uplink of its leaf at
         random (C10).
-    effective_fim_percent : the same if every header did.
+    effective_fim_percent : the same if every header of a leaf did.
     of_leaf, links_of_leaf : flows and working uplinks of each leaf, shape (n_leaves,).
     """
 
@@ -89,7 +89,7 @@ def header_entropy(
     n_links = working.sum(axis=1)
     return HeaderEntropy(
         n_flows=crossing.size,
-        n_headers=multiple.size,
+        n_headers=_multiplicities(keys)[0].size,
         n_address_pairs=np.unique(keys[0]).size,
         flows_per_uplink=float(crossing.size / n_links[n_flows > 0].sum()),
         expected_fim_percent=uniform_fim_percent(n_flows, n_flows, n_links),

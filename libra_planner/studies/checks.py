@@ -34,6 +34,7 @@ _OF_TRAFFIC = {
     "placement": "placement",
     "queue_pairs": "n_queue_pairs",
     "npus_per_address": "npus_per_address",
+    "source_ports": "source_ports",
 }
 """Settings of traffic by the options, and the keys of a plan, that have them."""
 
@@ -48,7 +49,8 @@ class LinkQuestion:
     settings : of every plan, ``key=value``.
     bandwidth : GB/s of every dimension, with commas; ``None`` for the plan's optimum.
     seeds, seed : number of routings, and seed of the first.
-    placement, queue_pairs, npus_per_address : how NPUs use their NICs; ``None``: as the plan says.
+    placement, queue_pairs, npus_per_address, source_ports : how NPUs use their NICs; ``None``: as
+        the plan says.
     fail_links, fail_spines : that fail, drawn for every seed.
     algorithms : what runs where a plan names nothing, by the name of a
         :class:`~libra_planner.check.traffic.Selection`.
@@ -64,6 +66,7 @@ class LinkQuestion:
     placement: str | None = None
     queue_pairs: int | None = None
     npus_per_address: int | None = None
+    source_ports: str | None = None
     fail_links: int = 0
     fail_spines: int = 0
     algorithms: str = "library"

@@ -102,7 +102,7 @@ def routing_keys(report: CheckReport, traffic: TrafficSettings) -> dict[str, Any
         "n_seeds": len(report.seeds),
         "n_routings": report.n_routings,
         **attributes(traffic, "placement", queue_pairs="n_queue_pairs"),
-        **attributes(traffic, "npus_per_address"),
+        **attributes(traffic, "npus_per_address", "source_ports"),
     }
 
 
@@ -157,8 +157,9 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             "all groups of a collective run in step, and a round ends for all NPUs when its last "
             "flow does"
         )
-    n_sharing = checked.links.traffic.npus_per_address
-    if n_sharing > 1 and checked.report.policy.kind.reads_headers:
+    traffic = checked.links.traffic
+    n_sharing = traffic.npus_per_address
+    if traffic.source_ports == "own" and n_sharing > 1 and checked.report.policy.kind.reads_headers:
         yield (
             f"{n_sharing} NPUs share an address; each of their queue pairs has a source port of "
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
@@ -194,6 +195,7 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     yield f"Design {vector} per NPU: {origin}"
     pairs = f"{traffic.n_queue_pairs} queue {plural('pair', traffic.n_queue_pairs)} per connection"
     shared = f", {traffic.npus_per_address} NPUs per address" * (traffic.npus_per_address > 1)
+    shared += ", one source port for all" * (traffic.source_ports == "shared")
     yield f"Routed by {routed_by(report)}; placement {traffic.placement}, {pairs}{shared}"
     yield from plan.memory_markup(problem)
     for broken in checked.violated:

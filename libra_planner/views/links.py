@@ -152,7 +152,7 @@ def entropy_text(found: HeaderEntropy) -> str:
         )
     return (
         f"Entropy: {flows} between leaves have {counted(found.n_headers, 'distinct header')} "
-        f"({pairs}), and flows with one header share their path: {fim}, "
+        f"({pairs}), and flows of a leaf with one header share their path: {fim}, "
         f"{found.expected_fim_percent:.2f} % if every flow had its own"
     )
 

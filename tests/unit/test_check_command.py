@@ -529,6 +529,28 @@ def test_shared_addresses_draw_other_paths_and_say_what_that_changes(plan, run) 
     assert not any("share an address" in note for note in own["notes"])
 
 
+def test_one_source_port_for_all_leaves_ecmp_little_to_hash(run) -> None:
+    """12 queue pairs are as good as 3, one per NIC, unless the switches hash them too."""
+    line = ("check", "07_check", "--queue-pairs", "12", "--npus-per-address", "8", "--seed", "1")
+    shared = run(*line, "--source-ports", "shared", "--json").payload
+    found = shared["hotspot"]["entropy"]
+    assert shared["source_ports"] == "shared"
+    assert found["n_headers"] * 4 <= found["n_flows"]
+    assert found["effective_fim_percent"] > 1.2 * found["expected_fim_percent"]
+    assert not any("share an address" in note for note in shared["notes"])
+    enhanced = run(*line, "--source-ports", "shared", "--enhanced", "--json").payload
+    own = run(*line, "--json").payload
+    assert own["fim_percent"] < shared["fim_percent"]
+    assert enhanced["fim_percent"] < shared["fim_percent"]
+    text = run(*line, "--source-ports", "shared").out
+    assert "8 NPUs per address, one source port for all" in text
+    assert "Entropy: 2,304 flows between leaves have " in text
+    assert "with 16 queue pairs per connection" in text
+    refused = run("check", "07_check", "--policy", "greedy", "--source-ports", "shared")
+    assert refused.code == 2
+    assert "--source-ports: got --policy greedy, expected ecmp: no other policy" in refused.err
+
+
 def test_options_of_another_policy_are_refused_by_optimize_too(plan, run) -> None:
     path = plan(text=TWO_DIMS)
     result = run("optimize", path, "--routing", "greedy", "--enhanced")

@@ -724,4 +724,5 @@ def test_the_documented_section_works(plan) -> None:
 def test_the_schema_takes_keys_by_dimension(run) -> None:
     section = run("schema", "plan").payload["$defs"]["RealizationSpec"]
     own = section["additionalProperties"]["properties"]
-    assert set(section["properties"]) - set(own) == {"placement", "queue_pairs", "npus_per_address"}
+    traffic = {"placement", "queue_pairs", "npus_per_address", "source_ports"}
+    assert set(section["properties"]) - set(own) == traffic
