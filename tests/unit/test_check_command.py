@@ -531,7 +531,16 @@ def test_shared_addresses_draw_other_paths_and_say_what_that_changes(plan, run) 
 
 def test_one_source_port_for_all_leaves_ecmp_little_to_hash(run) -> None:
     """12 queue pairs are as good as 3, one per NIC, unless the switches hash them too."""
-    line = ("check", "07_check", "--queue-pairs", "12", "--npus-per-address", "8", "--seed", "1")
+    line = (
+        "check",
+        EXAMPLES / "07_check.yaml",
+        "--queue-pairs",
+        "12",
+        "--npus-per-address",
+        "8",
+        "--seed",
+        "1",
+    )
     shared = run(*line, "--source-ports", "shared", "--json").payload
     found = shared["hotspot"]["entropy"]
     assert shared["source_ports"] == "shared"
@@ -546,7 +555,9 @@ def test_one_source_port_for_all_leaves_ecmp_little_to_hash(run) -> None:
     assert "8 NPUs per address, one source port for all" in text
     assert "Entropy: 2,304 flows between leaves have " in text
     assert "with 16 queue pairs per connection" in text
-    refused = run("check", "07_check", "--policy", "greedy", "--source-ports", "shared")
+    refused = run(
+        "check", EXAMPLES / "07_check.yaml", "--policy", "greedy", "--source-ports", "shared"
+    )
     assert refused.code == 2
     assert "--source-ports: got --policy greedy, expected ecmp: no other policy" in refused.err
 
