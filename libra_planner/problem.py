@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from libra_planner.costs.prices import Options, PricePart, distinct_options, find_options, has_nic
+from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Place
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Realization, Topology, default_realization
@@ -131,12 +132,14 @@ class Prices(Frozen):
     parts : the prices of the book that ``usd_per_Bps`` is made of.
     options : per dimension what can be bought, ``None`` for any bandwidth at the price
         book's price; empty when no dimension has options.
+    quotes : a user's, of tiers, parts and NPUs, whether used here or not.
     """
 
     usd_per_Bps: tuple[float, ...] = field(repr=False)
     fixed_usd: float = 0.0
     parts: tuple[PricePart, ...] = ()
     options: tuple[Options | None, ...] = ()
+    quotes: tuple[Quote, ...] = ()
 
     @cached_property
     def array(self) -> Array:

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -63,9 +65,25 @@ def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
     return _text("--set", "KEY=VALUE", what, **more), _JSON
 
 
+def _quotes(subject: str = "the plan") -> tuple[Argument, ...]:
+    """The user's prices, which are settings of a plan."""
+    what = f"CSV or YAML file of your quotes, merged over the prices of {subject}"
+    day = "day on which the quotes must hold, YYYY-MM-DD"
+    more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
+    return (
+        _text("--prices", "QUOTES", what, type=_setting_of_quotes, **more),
+        _text("--as-of", "DAY", day, type="as_of={}".format, **more),
+    )
+
+
+def _setting_of_quotes(path: str) -> str:
+    """The setting that names a file in the working directory, whatever folder the plan is in."""
+    return f"quotes={json.dumps(os.path.abspath(path))}"
+
+
 _BANDWIDTH = "GB/s per NPU of every dimension, innermost first"
 _JSON = _switch("--json", "print one JSON object")
-_PLAN = (_text("plan", "PLAN", "plan file (YAML)"), *_settings())
+_PLAN = (_text("plan", "PLAN", "plan file (YAML)"), *_settings(), *_quotes())
 _SWEEP = _text("plan", "SWEEP", "sweep file (YAML)")
 _DIRECTORY = _text("directory", "DIR", "run directory")
 _GROUPS = _switch("--groups", "FIM of every ECMP group too")
@@ -133,6 +151,7 @@ def _check() -> Arguments:
     return (
         _text("plans", "PLAN", what, nargs="+"),
         *_settings(),
+        *_quotes(),
         _text("--bandwidth", "B1,B2,...", f"{_BANDWIDTH}; without it the plan's optimum"),
         *_policy("--policy", after="; default ecmp", default="ecmp"),
         *_TRAFFIC,
@@ -278,6 +297,8 @@ def _fabric() -> Arguments:
         _number("--host-ports-per-leaf", 1, 4096, "at most, where racks are the limit"),
         _number("--transceivers-per-fibre", 1, 2, per_fibre, default=2),
         _text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
+        _text("--prices", "QUOTES", "CSV or YAML file of your quotes, merged over the catalogue"),
+        _text("--as-of", "DAY", "day on which the quotes must hold, YYYY-MM-DD"),
         _JSON,
     )
 
@@ -311,6 +332,7 @@ def _report() -> Arguments:
         _text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
         _switch("--allow-missing", "total without the parts that have no price"),
         *_settings("every plan"),
+        *_quotes("every plan and of the parts catalogue"),
     )
 
 

@@ -10,8 +10,10 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.fabric.cluster import ClusterNetwork, ClusterOrder, cluster_network
 from libra_planner.inputs.parts import load_parts
 from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.quotes import cluster_quotes
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop
+from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.views.cluster import cluster_blocks, cluster_payload
 
 _FLAGS = {
@@ -59,11 +61,13 @@ def _fabric(options: argparse.Namespace) -> None:
     )
     network = cluster_network(order)
     catalogue = load_parts(options.parts)
-    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()))
+    quotes = cluster_quotes(options.prices, options.as_of, options.parts)
+    shop = FabricShop(catalogue.parts, catalogue.assumptions, Book(()), quotes)
     n_per_fibre = options.transceivers_per_fibre
     bill = cluster_bill(network, shop, n_per_fibre)
     found = network, bill, n_per_fibre, _grown(order)
-    answer(options, lambda: cluster_payload(*found), cluster_blocks(*found))
+    unused = unused_quotes(bill, quotes)
+    answer(options, lambda: cluster_payload(*found, unused), cluster_blocks(*found, unused))
 
 
 def _speed(text: str | None, flag: str) -> float | None:

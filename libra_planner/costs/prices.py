@@ -7,17 +7,18 @@ A dimension with options is bought as whole ports: its bandwidth B_d per NPU (C2
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Fault, closest, refuse
 from libra_planner.fabric.topology import Dimension, Topology
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
-ASSUMED = "assumed"
+ASSUMED, QUOTED = "assumed", "quoted"
 """How sure a price is that is an estimate; others are ``published`` or ``quoted`` (C22)."""
 
 
@@ -45,11 +46,13 @@ class PriceBook:
     name : what reports call it.
     tiers : tier name to prices.
     as_of : date of the prices.
+    quotes : of parts of tiers, whose prices ``tiers`` has already.
     """
 
     name: str
     tiers: Mapping[str, TierPrice]
     as_of: str = "unknown"
+    quotes: Mapping[tuple[str, str], Quote] = field(default_factory=dict)
 
     def confidence(self, tiers: Iterable[str]) -> str:
         """How sure the prices of some tiers are, in words.
@@ -80,6 +83,7 @@ class PricePart:
     usd_per_Bps_per_price : network price per byte/s of each dimension that one USD per GB/s
         of it makes, shape (n_dims,).
     confidence : ``published``, ``quoted`` or ``assumed`` (C22).
+    quote : that it is from, if any.
     """
 
     tier: str
@@ -87,6 +91,7 @@ class PricePart:
     usd_per_GBps: float
     usd_per_Bps_per_price: tuple[float, ...]
     confidence: str = ASSUMED
+    quote: Quote | None = None
 
 
 def price_parts(
@@ -120,8 +125,10 @@ def price_parts(
             row = rows.setdefault((dimension.tier, part), [0.0] * topology.n_dims)
             row[i] = n_parts * topology.n_npus / BYTES_PER_S_PER_GBPS
             prices[dimension.tier, part] = _price(book.tiers[dimension.tier], part) or 0.0
+    quotes = {key: book.quotes.get(key) for key in rows}
+    sure = {key: QUOTED if quotes[key] else book.tiers[key[0]].confidence for key in rows}
     return tuple(
-        PricePart(*key, prices[key], tuple(row), book.tiers[key[0]].confidence)
+        PricePart(*key, prices[key], tuple(row), sure[key], quotes[key])
         for key, row in rows.items()
     )
 

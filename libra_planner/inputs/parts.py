@@ -476,6 +476,8 @@ def plan_context(
         input_file("plan", shown or str(path), Path(path)),
         input_file("price book", spec.cost_model, book),
     ]
+    if spec.quotes is not None:
+        files.append(input_file("quotes", Path(spec.quotes).name, beside / spec.quotes))
     entries = [spec] if isinstance(spec, PlanSpec) else spec.workloads
     for name in dict.fromkeys(entry.workload for entry in entries):
         files.append(input_file("workload", name, bundled.resolve("workloads", name, beside)))

@@ -19,6 +19,7 @@ from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
+from libra_planner.plan.quotes import QuoteKeys
 from libra_planner.plan.realization import RealizationSpec
 from libra_planner.plan.scale_up import AnyScaleUp
 from libra_planner.reading.document import is_number
@@ -180,7 +181,7 @@ class TrainingSpec(Model):
     npu: AnyNpuSpec | None = None
 
 
-class CommonSpec(FidelitySpec):
+class CommonSpec(FidelitySpec, QuoteKeys):
     """What every plan says: on what fabric, at what prices, under which rules.
 
     Parameters

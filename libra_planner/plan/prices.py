@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from libra_planner.costs.prices import PriceBook, TierPrice
+from libra_planner.costs.quotes import Quote, quoted_parts
 from libra_planner.errors import Fault, SpecError, UnknownName, unknown_name
 from libra_planner.files import read_text
-from libra_planner.plan.npus import catalogue_npu
+from libra_planner.plan.npus import canonical_name, catalogue_npu
 from libra_planner.reading import bundled
 from libra_planner.reading.document import parse_document
 from libra_planner.reading.models import (
@@ -195,14 +197,19 @@ class FixedCost:
     ----------
     usd : the whole of it.
     notes : what of it is an assumption.
+    quoted : items of it that are quoted.
     """
 
     usd: float = 0.0
     notes: tuple[str, ...] = ()
+    quoted: tuple[str, ...] = ()
 
 
 def fixed_cost(
-    spec: float | FixedCostParts | None, n_npus: int, beside: Path | None = None
+    spec: float | FixedCostParts | None,
+    n_npus: int,
+    beside: Path | None = None,
+    quotes: Sequence[Quote] = (),
 ) -> FixedCost:
     """Fixed cost of a system: n_npus * (price of an NPU + per_npu) + rest.
 
@@ -211,6 +218,7 @@ def fixed_cost(
     spec : what the plan says; a number is USD.
     n_npus : NPUs of the fabric.
     beside : folder of the plan.
+    quotes : of NPUs, among others.
 
     Raises
     ------
@@ -228,6 +236,10 @@ def fixed_cost(
     notes: tuple[str, ...] = ()
     if spec.npu is not None:
         price = catalogue_npu(spec.npu, spec.catalogue, beside, path="fixed_cost.npu").price
+        name = canonical_name(spec.npu, spec.catalogue, beside)
+        if quote := quoted_parts(quotes).get(name):
+            usd = n_npus * (quote.usd + price_usd) + (spec.rest or 0.0)
+            return FixedCost(usd, quoted=(quote.item,))
         if price is None:
             expected = "expected an NPU with a price in the catalogue"
             fix = "leave npu out and give its price as 'per_npu'"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.costs import prices as pricing
+from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import Topology, parse_topology
@@ -20,6 +21,7 @@ from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.npus import name_notes
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
+from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
 from libra_planner.reading.models import FaultCollector
@@ -30,7 +32,9 @@ from libra_planner.step.training import Step
 from libra_planner.units import format_usd
 
 
-def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
+def load_plan(
+    path: str | Path, settings: str | Sequence[str] = (), *, parts: str = "parts"
+) -> Problem:
     """Read a plan file.
 
     Parameters
@@ -38,6 +42,7 @@ def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
     path : the plan.
     settings : one or several ``key=value`` overrides as ``--set`` takes them, applied
         before validation.
+    parts : parts catalogue whose parts the plan's quotes may name.
 
     Raises
     ------
@@ -53,10 +58,10 @@ def load_plan(path: str | Path, settings: str | Sequence[str] = ()) -> Problem:
     """
     document = read_document(path)
     apply_settings(document, [settings] if isinstance(settings, str) else settings)
-    return build_plan(document, Path(path).parent)
+    return build_plan(document, Path(path).parent, parts)
 
 
-def build_plan(document: Document, beside: Path) -> Problem:
+def build_plan(document: Document, beside: Path, parts: str = "parts") -> Problem:
     """:func:`load_plan` of a document; ``beside`` is the folder its paths are relative to.
 
     Raises
@@ -68,7 +73,7 @@ def build_plan(document: Document, beside: Path) -> Problem:
         spec = training.plan_spec(document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
-    return _ProblemBuilder(document, spec, beside).problem()
+    return _ProblemBuilder(document, spec, beside, parts).problem()
 
 
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
@@ -105,6 +110,7 @@ class _ProblemBuilder(FaultCollector):
 
     spec: AnyPlanSpec
     beside: Path
+    parts: str = "parts"
 
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
@@ -113,13 +119,13 @@ class _ProblemBuilder(FaultCollector):
         paths = [builder.path() for builder in builders]
         attempt((), training.check_group, spec)
         fabric = attempt(("fabric", "topology"), self.topology)
-        book = attempt(("cost_model",), load_price_book, spec.cost_model, self.beside)
+        book, quotes = self._book()
         topology = self.present(fabric)
         domain = attempt(scale_up.KEY, self._domain, topology)
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         fidelity = build_fidelity(spec, topology, self)
-        fixed = self._fixed_cost(topology, domain)
+        fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules = self.rules(topology, known, fixed.usd)
         document, nics = self.document, pricing.has_nic(topology, prices)
@@ -138,7 +144,7 @@ class _ProblemBuilder(FaultCollector):
             realization=realized,
             scale_up=domain,
             step=steps[0],
-            prices=Prices(tuple(required(price).tolist()), fixed.usd, prices, options),
+            prices=Prices(tuple(required(price).tolist()), fixed.usd, prices, options, quotes),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=spec.objective,
@@ -163,11 +169,22 @@ class _ProblemBuilder(FaultCollector):
         choice, npus = self.spec.fabric.scale_up, training.npu_names(self.spec)
         return scale_up.plan_domain(choice, topology, npus, self.beside)
 
-    def _fixed_cost(self, topology: Topology, domain: ScaleUpDomain | None) -> FixedCost:
+    def _book(self) -> tuple[pricing.PriceBook | None, tuple[Quote, ...]]:
+        """The price book with the user's quotes, and all of them; where they are known."""
+        spec, beside = self.spec, self.beside
+        book = self.attempt(("cost_model",), load_price_book, spec.cost_model, beside)
+        if book is None:
+            return None, ()
+        quotes = self.attempt(("quotes",), plan_quotes, spec, beside, book, self.parts) or ()
+        return quoted_book(book, quotes), quotes
+
+    def _fixed_cost(
+        self, topology: Topology, domain: ScaleUpDomain | None, quotes: Sequence[Quote]
+    ) -> FixedCost:
         """Of all NPUs that are paid for, used or not."""
         n_npus = domain.n_npus_bought(topology) if domain else topology.n_npus
-        parts, key = (self.spec.fixed_cost, n_npus, self.beside), ("fixed_cost", "catalogue")
-        return self.attempt(key, fixed_cost, *parts) or FixedCost()
+        parts = (self.spec.fixed_cost, n_npus, self.beside, quotes)
+        return self.attempt(("fixed_cost", "catalogue"), fixed_cost, *parts) or FixedCost()
 
     def _scale_up_rules(
         self,
@@ -206,13 +223,16 @@ class _ProblemBuilder(FaultCollector):
         settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
         tiers = [x for i, x in enumerate(base.topology.tiers) if i not in base.included_dims]
         sure = f", {book.confidence(tiers)}" if tiers else ""
-        settings.append(f"prices {book.name} ({book.as_of}{sure})")
+        file = f", quotes of {base.prices.quotes[0].file}" if base.prices.quotes else ""
+        settings.append(f"prices {book.name} ({book.as_of}{sure}){file}")
+        used = [part.quote.item for part in base.prices.parts if part.quote]
+        quoted = quote_notes(base.prices.quotes, [*used, *fixed.quoted], self.spec.as_of)
         if fixed.usd:
             settings.append(f"fixed cost {format_usd(fixed.usd)}")
         return PlanText(
             source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            notes=(*notes, *fixed.notes),
+            notes=(*notes, *fixed.notes, *quoted),
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
         )

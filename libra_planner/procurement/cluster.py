@@ -8,6 +8,7 @@ from libra_planner.fabric.cluster import ClusterNetwork
 from libra_planner.fabric.parts import HOST_LEAF, CableParts, switch_parts
 from libra_planner.procurement.bill import FIBRE, NETWORK, NIC, SWITCH, Bill, Line
 from libra_planner.procurement.lines import FabricShop
+from libra_planner.procurement.quotes import quoted_bill
 
 
 def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2) -> Bill:
@@ -19,7 +20,8 @@ def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2
     shop : where it is bought.
     n_per_fibre : as :meth:`~libra_planner.fabric.cluster.ClusterNetwork.transceivers` has it.
     """
-    return Bill(tuple(line for line in _lines(network, shop, n_per_fibre) if line.n_units))
+    lines = (line for line in _lines(network, shop, n_per_fibre) if line.n_units)
+    return quoted_bill(Bill(tuple(lines)), shop.quotes)
 
 
 def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Iterator[Line]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from libra_planner.costs.prices import PricePart, tiers_without_nic
+from libra_planner.costs.quotes import Quote
 from libra_planner.fabric.clos import Array, Clos
 from libra_planner.fabric.parts import CableParts, DimensionParts, design_parts
 from libra_planner.fabric.realization import RealizedDesign, RealizedDimension, realize
@@ -17,6 +18,7 @@ from libra_planner.fabric.topology import TOP_OF_RACK, Realization, SwitchSettin
 from libra_planner.problem import Problem
 from libra_planner.procurement import bill
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Line, Part, Parts, Price
+from libra_planner.procurement.quotes import quoted_bill
 from libra_planner.procurement.scale_up import domain_line
 from libra_planner.units import format_bandwidth, gigabytes_per_s
 
@@ -222,11 +224,17 @@ class Book:
 
 @dataclass(frozen=True)
 class FabricShop:
-    """Where the links of a design are bought."""
+    """Where the links of a design are bought.
+
+    Parameters
+    ----------
+    quotes : of parts, NPUs and tiers, instead of the prices of the catalogues.
+    """
 
     parts: Parts
     assumptions: Assumptions
     book: Book
+    quotes: tuple[Quote, ...] = ()
 
     def lines(self, bought: Purchase) -> tuple[Line, ...]:
         """Lines of all dimensions, innermost first."""
@@ -272,6 +280,8 @@ class FabricShop:
             f"{' and end' if n_ends > 1 else ''}"
         )
         price = Price(usd, found.confidence, self.book.as_of, self.book.source)
+        if found.quote is not None:
+            price = replace(price, as_of=found.quote.date, source=found.quote.source)
         name, per = f"{what} {gigabytes_per_s(speed_Bps):.4g} GB/s", f"{what} per GB/s"
         return Part(name, bill.LINK, description, price, port_speed_Bps=speed_Bps, priced_by=per)
 
@@ -371,7 +381,8 @@ def system_bill(
     whole = Bill(tuple(lines))
     facility = _facility(whole, assumed, n_servers)
     racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks - facility.n_own_racks)
-    return Bill((*whole.lines, *([racks] if racks.n_units else []))), facility
+    lines = [*whole.lines, *([racks] if racks.n_units else [])]
+    return quoted_bill(Bill(tuple(lines)), shop.quotes), facility
 
 
 def _side_lines(network: bill.SideNetwork, n_hosts: int, shop: FabricShop) -> Iterator[Line]:

@@ -97,7 +97,9 @@ class GivenDesign:
     result: str | None = None
 
 
-def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesign:
+def given_design(
+    text: str, settings: Sequence[str], scratch: Path, parts: str = "parts"
+) -> GivenDesign:
     """The design that an argument means.
 
     ``PLAN`` is the plan's optimum, ``PLAN@300,100,75,25`` that vector in GB/s,
@@ -105,6 +107,7 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
     --json``, and ``RESULT.json`` the same of a result with a key ``plan``, a path beside it.
     The ``set`` of a result is applied to its plan in both, before ``settings``.
     ``DIR:ROW`` is a row of a sweep, whose plan is written into ``scratch``, an empty folder.
+    Quotes of a plan may name the parts of the catalogue ``parts``.
 
     Raises
     ------
@@ -124,7 +127,7 @@ def given_design(text: str, settings: Sequence[str], scratch: Path) -> GivenDesi
         result = _read(suffix)
         with located(suffix):
             own = (*_settings_of(result, plan), *own)
-    problem = load_plan(plan, own)
+    problem = load_plan(plan, own, parts=parts)
     if result is None:
         problem, bandwidth_Bps = chosen_design(problem, suffix or None, Place(text))
     else:

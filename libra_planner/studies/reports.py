@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from libra_planner.costs.quotes import Quote
 from libra_planner.errors import (
     DataNotFound,
     Fault,
@@ -192,7 +193,9 @@ class _Study:
 
     def comparison(self, scratch: Path) -> Comparison:
         question, catalogue = self.question, self.catalogue
-        given = [given_design(text, question.settings, scratch) for text in question.designs]
+        settings, parts = question.settings, question.parts
+        given = [given_design(text, settings, scratch, parts) for text in question.designs]
+        _refuse_different_quotes(given)
         baseline = _baseline(question.baseline, given)
         _refuse_tokens_of_parts(question.tokens, given)
         files: dict[InputFile, None] = {}
@@ -240,7 +243,7 @@ class _Study:
             problem=problem,
             bandwidth_Bps=design.bandwidth_Bps,
             optimized=design.optimized,
-            shop=FabricShop(parts, replace(assumed, server=server), book),
+            shop=FabricShop(parts, replace(assumed, server=server), book, problem.prices.quotes),
             npu=context.npu,
         )
         n_seeds = self.question.seeds
@@ -311,6 +314,18 @@ def _refuse_tokens_of_parts(text: str | None, given: list[GivenDesign]) -> None:
             for name, problem in problems.items()
             if problem.step.covers is Covers.PART
         )
+
+
+def _refuse_different_quotes(given: list[GivenDesign]) -> None:
+    """Refuse plans of different quotes: a part has one price in a comparison."""
+    files: dict[tuple[Quote, ...], tuple[str, str]] = {}
+    for one in given:
+        quotes = one.problem.prices.quotes
+        files.setdefault(quotes, (one.name, quotes[0].file if quotes else "none"))
+    if len(files) > 1:
+        named = ", ".join(f"{file} of {name}" for name, file in files.values())
+        fix = "give the same file to all by --prices"
+        raise SpecError.at("--prices", f"got different quotes: {named}", "expected one file", fix)
 
 
 def _policy(question: Question) -> Policy | None:

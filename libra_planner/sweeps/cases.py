@@ -16,6 +16,7 @@ from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.programs.plans import BatchProgram, structure_key
 from libra_planner.plan.prices import fixed_cost, load_price_book
 from libra_planner.plan.problem import build_plan
+from libra_planner.plan.quotes import quoted_book
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.quantities import COST
@@ -106,7 +107,7 @@ class Case:
             base = replace(base, objective=objective)
         if books:
             name = books.filled(values)
-            book = load_price_book(name, self.template.beside)
+            book = quoted_book(load_price_book(name, self.template.beside), base.prices.quotes)
             price = network_price_usd_per_Bps(base.topology, book, base.included_dims)
             parts = price_parts(base.topology, book, base.included_dims)
             prices = replace(base.prices, usd_per_Bps=tuple(price.tolist()), parts=parts)
@@ -141,7 +142,8 @@ class Case:
             _pop_lines(document)
             spec = plan_spec(document)
             n_npus, beside = self.base.n_npus_bought, self.template.beside
-            return fixed_cost(spec.fixed_cost, n_npus, beside).usd
+            quotes = self.base.prices.quotes
+            return fixed_cost(spec.fixed_cost, n_npus, beside, quotes).usd
         except SpecError as error:
             return error
 

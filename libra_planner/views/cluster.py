@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from libra_planner.costs.prices import QUOTED
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import ClusterNetwork
-from libra_planner.procurement.bill import Bill, Line
+from libra_planner.procurement.bill import Bill, Line, Price
 from libra_planner.units import format_line_rate, format_usd
-from libra_planner.views.cells import Block, Table, Value, count, table, usd
+from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
 
 _TIERS = ("leaf", "spine", "core")
 
 
 def cluster_payload(
-    network: ClusterNetwork, bill: Bill, n_per_fibre: int, grown: ClusterNetwork | SpecError
+    network: ClusterNetwork,
+    bill: Bill,
+    n_per_fibre: int,
+    grown: ClusterNetwork | SpecError,
+    unused_quotes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What ``fabric --json`` prints.
 
@@ -24,6 +29,7 @@ def cluster_payload(
     network, bill : what is built, and what it costs.
     n_per_fibre : how transceivers are counted.
     grown : the same for one more host, or why there is none.
+    unused_quotes : items that a user quotes and the network has none of.
     """
     order, clos = network.order, network.clos
     modules = network.transceivers(n_per_fibre)
@@ -44,6 +50,8 @@ def cluster_payload(
         **_ends(bill),
         "missing_prices": [part.name for part in bill.missing],
         "assumed_usd": float(bill.assumed_usd),
+        "quotes": {line.part.name: price.source for line, price in _quoted(bill)},
+        "unused_quotes": list(unused_quotes),
         "one_more_host": _change(network, grown),
     }
 
@@ -73,7 +81,11 @@ def _change(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> dict[
 
 
 def cluster_blocks(
-    network: ClusterNetwork, bill: Bill, n_per_fibre: int, grown: ClusterNetwork | SpecError
+    network: ClusterNetwork,
+    bill: Bill,
+    n_per_fibre: int,
+    grown: ClusterNetwork | SpecError,
+    unused_quotes: Sequence[str] = (),
 ) -> Iterator[Block]:
     """The network as a picture from the cores down, what it is made of, and how it grows."""
     order = network.order
@@ -97,7 +109,18 @@ def cluster_blocks(
         f"[bold]{format_usd(float(bill.total_usd))}[/]{_range(bill)} with spares, {assumed:.0%} of "
         f"it at assumed prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
     )
+    for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
+        yield escape(f"{name}: {source}")
+    if unused_quotes:
+        yield escape(f"Quotes that this network does not use: {', '.join(unused_quotes)}")
     yield _growth(network, grown)
+
+
+def _quoted(bill: Bill) -> Iterator[tuple[Line, Price]]:
+    """Lines at a user's quotes."""
+    for line in bill.lines:
+        if line.part.price is not None and line.part.price.confidence == QUOTED:
+            yield line, line.part.price
 
 
 def _picture(network: ClusterNetwork) -> Iterator[str]:

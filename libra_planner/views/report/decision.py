@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.cells import Card, Section
@@ -21,7 +22,8 @@ _ROUNDING = 1e-9
 def decision_section(comparison: Comparison) -> Section:
     """Cheapest, fastest, best per dollar."""
     notes = filter(None, (time_basis(comparison), comparison.ranking.order_note))
-    paragraphs = (*notes, _firmness(comparison), *range_sentences(comparison))
+    sentences = (*range_sentences(comparison), *_quotes(comparison))
+    paragraphs = (*notes, _firmness(comparison), *sentences)
     live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
     title, warnings, cards = "Decision", tuple(_warnings(comparison)), tuple(_cards(comparison))
     return Section("decision", title, title, paragraphs, warnings, cards, live=live, is_static=True)
@@ -238,6 +240,24 @@ def _firmness(comparison: Comparison) -> str:
         firm = f"The ranking changes with: {'; '.join(changes)}."
     share = comparison.bill.fraction_of(comparison.bill.assumed_usd) or 0.0
     return f"{share:.0%} of the money rests on assumed prices. {firm}"
+
+
+def _quotes(comparison: Comparison) -> Iterator[str]:
+    """Which quotes the bills rest on, and which they do not; none without quotes."""
+    quotes = comparison.shop.quotes
+    if not quotes:
+        return
+    tiers = [
+        part.quote.item
+        for one in comparison.candidates
+        for part in one.proposal.shop.book.prices
+        if part.quote
+    ]
+    unused = unused_quotes(comparison.bill, quotes, tiers)
+    used = [f"{x.item} ({x.source})" for x in quotes if x.item not in unused]
+    yield f"Quotes of {quotes[0].file} that are used: {'; '.join(used) or 'none'}."
+    if unused:
+        yield f"Quotes that no design uses: {', '.join(unused)}."
 
 
 def _range(one: Candidate) -> str:

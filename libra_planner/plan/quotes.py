@@ -1,0 +1,289 @@
+"""A user's quotes: a CSV or YAML file, merged over price books and catalogues (C22)."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from libra_planner.costs.prices import PriceBook
+from libra_planner.costs.quotes import TIER_PARTS, Quote
+from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
+from libra_planner.plan import npus
+from libra_planner.reading import bundled
+from libra_planner.reading.document import Document, Key, read_document, scalar
+from libra_planner.reading.models import Model, Price, Text, validated
+from libra_planner.reading.tables import read_table
+
+REQUIRED = ("item", "price", "seller", "date")
+OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
+EACH, PER_GBPS = "each", "per GB/s"
+_NUMBERS = ("price", "rate")
+_CSV = ".csv"
+
+
+def _date(value: Any) -> str:
+    try:
+        return datetime.date.fromisoformat(value).isoformat()
+    except (TypeError, ValueError):
+        raise ValueError(f"got {shown(value)}, expected a date; write e.g. 2026-11-30") from None
+
+
+Date: TypeAlias = Annotated[
+    str, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})
+]
+"""A day, YYYY-MM-DD."""
+
+
+class QuoteSpec(Model):
+    """What a seller asks for one item; the columns of a CSV file have the same names.
+
+    Parameters
+    ----------
+    item : A part of the parts catalogue, an NPU, or a part of a tier, such as pod.nic.
+    price : Of one; of a tier's part per GB/s.
+    unit : each (default), or per GB/s for a part of a tier.
+    currency : USD (default); another one needs a rate.
+    rate : What one unit of the currency is worth in USD.
+    """
+
+    item: Text
+    price: Annotated[Price, Field(gt=0)]
+    seller: Text
+    date: Date
+    unit: Literal["each", "per GB/s"] = "each"
+    currency: Text = "USD"
+    rate: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    valid_until: Date | None = None
+    note: Text | None = None
+
+    @model_validator(mode="after")
+    def _can_be_counted(self) -> QuoteSpec:
+        if self.currency != "USD" and self.rate is None:
+            fix = f"say in the column rate what one {self.currency} is worth in USD"
+            raise ValueError(f"got {self.currency} without a rate; {fix}")
+        if self.currency == "USD" and self.rate not in (None, 1):
+            raise ValueError(f"got the rate {self.rate:g} of USD, expected none")
+        if self.valid_until is not None and self.valid_until < self.date:
+            expected = f"expected a day from the quote's own on, {self.date}"
+            raise ValueError(f"got valid_until {self.valid_until}, {expected}")
+        return self
+
+
+class QuotesSpec(Model):
+    """A file of quotes."""
+
+    kind: Literal["quotes"]
+    quotes: Annotated[list[QuoteSpec], Field(min_length=1, max_length=10_000)]
+
+
+def load_quotes(
+    name: str, known: Sequence[str], beside: Path | None = None, as_of: str | None = None
+) -> tuple[Quote, ...]:
+    """Read quotes.
+
+    Parameters
+    ----------
+    name : path of a CSV or YAML file.
+    known : what can be quoted, as :func:`known_items` has it.
+    beside : folder that the path is relative to.
+    as_of : the day on which they must hold, YYYY-MM-DD; ``None`` where nobody says.
+
+    Raises
+    ------
+    SpecError
+        With every fault found, each with its line.
+    """
+    path = Path(beside or "", name)
+    document = _table(path) if path.suffix.lower() == _CSV else read_document(path)
+    faults, specs = _item_faults(document, known), []
+    try:
+        specs = validated(QuotesSpec, document).quotes
+    except SpecError as error:
+        faults += error.faults
+    places = [document.place(("quotes", i)) for i in range(len(specs))]
+    first: dict[str, Place] = {}
+    for spec, place in zip(specs, places, strict=True):
+        faults += (fault.located(place) for fault in _faults(spec, as_of))
+        if first.setdefault(_named(spec.item, known), place) is not place:
+            got = f"got {spec.item} twice (first on line {first[_named(spec.item, known)].line})"
+            faults.append(Fault(got, "expected one quote of it", "remove one", "item", place))
+    refuse(sorted(faults, key=lambda fault: (fault.place and fault.place.line) or 0))
+    return tuple(
+        _quote(spec, _named(spec.item, known), place)
+        for spec, place in zip(specs, places, strict=True)
+    )
+
+
+def _item_faults(document: Document, known: Sequence[str]) -> list[Fault]:
+    """Items that are not known, whatever else is wrong with the file."""
+    value = document.value.get("quotes") if isinstance(document.value, dict) else None
+    rows, faults = value if isinstance(value, list) else [], []
+    tiers = [name for name in known if "." in name]
+    for i, row in enumerate(rows):
+        item = row.get("item") if isinstance(row, dict) else None
+        if isinstance(item, str) and _named(item, known) not in known:
+            if not tiers and _tier_part(item):
+                continue  # Nobody says which price book is meant.
+            near = closest(item, tiers if "." in item else known)
+            expected = "expected a part of the catalogue, an NPU, or a part of a tier of the book"
+            some = f"write e.g. {tiers[0]}" if tiers else "write e.g. pod.nic"
+            fix = near if near.startswith("did") else f"{some}, or a name of the catalogue"
+            place = document.place(("quotes", i, "item"))
+            faults.append(Fault(f"got {item!r}", expected, fix, "item", place))
+    return faults
+
+
+def _named(item: str, known: Sequence[str]) -> str:
+    """An item by its own name: NPUs have several."""
+    return item if item in known else npus.canonical_name(item, None, None)
+
+
+def _table(path: Path) -> Document:
+    """A CSV file as the document that a YAML file of the same quotes is."""
+    table = read_table(path, required=REQUIRED, optional=OPTIONAL)
+    table.check("quotes")
+    document, rows = Document(str(path), None), []
+    for row in range(table.n_rows):
+        cells = {name: cells[row].strip() for name, cells in table.cells.items()}
+        rows.append({name: _cell(name, text) for name, text in cells.items() if text})
+        place = Place(str(path), int(table.lines[row]))
+        keys: list[Key] = [(), *((name,) for name in cells)]
+        document.places |= {("quotes", row, *key): place for key in keys}
+    document.value = {"kind": "quotes", "quotes": rows}
+    return document
+
+
+def _cell(name: str, text: str) -> Any:
+    return scalar(text) if name in _NUMBERS else text
+
+
+def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
+    usd = float(Decimal(repr(spec.price)) * Decimal(repr(spec.rate or 1.0)))
+    rate = f"{spec.price:g} {spec.currency} at {spec.rate:g} USD" if spec.rate else None
+    note = "; ".join(filter(None, (rate, spec.note))) or None
+    file = os.path.basename(place.file)
+    return Quote(item, usd, spec.seller, spec.date, spec.valid_until, note, file, place)
+
+
+def _tier_part(item: str) -> tuple[str, str] | None:
+    return Quote(item, 0.0, "", "").tier_part
+
+
+def _faults(spec: QuoteSpec, as_of: str | None) -> Iterable[Fault]:
+    """What is wrong with a quote by itself."""
+    is_tier = _tier_part(spec.item) is not None
+    unit = PER_GBPS if is_tier else EACH
+    if spec.unit != unit and (is_tier or "." not in spec.item):
+        what = "a part of a tier" if is_tier else "a part of a catalogue"
+        got = f"got {spec.item}, {what}, {spec.unit}"
+        yield Fault(got, f"expected its price {unit}", f"write {unit} as its unit", "unit")
+    if as_of is not None and spec.valid_until is not None and spec.valid_until < as_of:
+        got = f"got a quote of {spec.item} that was valid until {spec.valid_until}"
+        fix = "ask for a new one, or remove it"
+        yield Fault(got, f"expected one that holds on {as_of}", fix, "valid_until")
+
+
+def known_items(book: PriceBook | None, parts: str) -> list[str]:
+    """What can be quoted: parts of the book's tiers, NPUs, parts of a catalogue."""
+    tiers = [
+        f"{tier}.{part}"
+        for tier, prices in (book.tiers if book else {}).items()
+        for part in TIER_PARTS
+        if getattr(prices, f"{part}_usd_per_GBps")
+    ]
+    return [*tiers, *npus.catalogue().npus, *part_names(parts)]
+
+
+def part_names(parts: str) -> list[str]:
+    """Names of the parts of a catalogue; none where the file is not one."""
+    found = read_document(bundled.resolve("parts", parts, None)).value
+    listed = found.get("parts") if isinstance(found, dict) else None
+    return list(listed) if isinstance(listed, dict) else []
+
+
+def quoted_book(book: PriceBook, quotes: Sequence[Quote]) -> PriceBook:
+    """A price book with the quotes of its tiers' parts."""
+    tiers, found = dict(book.tiers), {}
+    for quote in quotes:
+        if quote.tier_part is not None and quote.tier_part[0] in tiers:
+            tier, part = quote.tier_part
+            price: dict[str, Any] = {f"{part}_usd_per_GBps": quote.usd}
+            tiers[tier] = replace(tiers[tier], **price)
+            found[quote.tier_part] = quote
+    return replace(book, tiers=tiers, quotes=found) if found else book
+
+
+def quote_notes(quotes: Sequence[Quote], used: Sequence[str], as_of: str | None) -> list[str]:
+    """Which quotes a plan's figures rest on, and which they do not."""
+    lines = [
+        f"{quote.item} at {quote.usd:g} USD {PER_GBPS if quote.tier_part else EACH}: {quote.source}"
+        for quote in quotes
+        if quote.item in used
+    ]
+    if rest := [quote.item for quote in quotes if quote.item not in used]:
+        lines.append(f"quotes that these figures do not use: {', '.join(rest)}")
+    dated = any(quote.valid_until for quote in quotes)
+    if lines and dated and as_of is None:
+        lines.append(
+            "nobody says on which day the quotes must hold (as_of): their ends are printed"
+        )
+    return lines
+
+
+class QuoteKeys(Model):
+    """What a plan says of quotes.
+
+    Parameters
+    ----------
+    quotes : CSV or YAML file of a user's quotes, merged over the price book and the catalogues.
+    as_of : The day on which the quotes must hold, such as 2026-11-30.
+    """
+
+    quotes: Text | None = None
+    as_of: Date | None = None
+
+
+def plan_quotes(
+    spec: QuoteKeys, beside: Path, book: PriceBook | None, parts: str
+) -> tuple[Quote, ...]:
+    """The quotes of a plan; none where it names no file.
+
+    Raises
+    ------
+    SpecError
+        With every fault of the file, each with its line.
+    """
+    if spec.quotes is None:
+        if spec.as_of is not None:
+            fix = "add quotes: or remove as_of"
+            got = f"got {spec.as_of} without quotes"
+            raise SpecError(Fault(got, "expected a file of quotes", fix, "as_of"))
+        return ()
+    return load_quotes(spec.quotes, known_items(book, parts), beside, spec.as_of)
+
+
+def cluster_quotes(name: str | None, as_of: str | None, parts: str) -> tuple[Quote, ...]:
+    """Quotes of a command without a plan; none where it names no file.
+
+    Parameters
+    ----------
+    name : of the file.
+    as_of : the day on which they must hold.
+    parts : parts catalogue whose parts they may name.
+
+    Raises
+    ------
+    SpecError
+        With every fault of the file, each with its line.
+    """
+    document = Document("--prices", {"quotes": name, "as_of": as_of}, {})
+    document.places |= {("as_of",): Place("--as-of"), ("quotes",): Place("--prices")}
+    with located("--as-of"):
+        return plan_quotes(validated(QuoteKeys, document), Path(), None, parts)

@@ -1,0 +1,212 @@
+"""A user's quotes over price books and catalogues: ``--prices`` (C22)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import libra_planner as lp
+from tests.conftest import PLAN
+
+HEADER = "item,price,currency,unit,rate,seller,date,valid_until,note\n"
+QUOTES = (
+    HEADER
+    + """pod.nic,28,,per GB/s,,Acme,2026-11-02,2026-12-31,offer 4711
+nic-400g,1400,,,,Acme,2026-11-02,2026-12-31,
+switch-64x400g,30000,EUR,each,1.1,Switches Ltd,2026-10-15,,
+H100-80GB,25000,,each,,NPU Inc,2026-10-15,,
+"""
+)
+SYSTEM = PLAN + "fixed_cost: {npu: h100-sxm}\n"
+
+
+@pytest.fixture
+def quotes(tmp_path):
+    def write(text: str = QUOTES, name: str = "quotes.csv") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_tier_is_priced_by_its_quote(plan, quotes, run) -> None:
+    """C7: 4,096 NPUs x 50 GB/s x 28 for the NIC where the book has 31.6."""
+    quotes()
+    path = plan(text=f"{PLAN}quotes: quotes.csv\n")
+    flags = ("--bandwidth", "10,10,10,50", "--json")
+    costs = [
+        run("evaluate", one, *flags).payload["cost_usd"] for one in (path, plan(name="b.yaml"))
+    ]
+    assert costs[1] - costs[0] == pytest.approx(4096 * 50 * (31.6 - 28))
+    notes = run("evaluate", path, *flags).payload["notes"]
+    used, unused = (note for note in notes if "pod.nic" in note or "do not use" in note)
+    source = "quote of Acme, 2026-11-02, valid until 2026-12-31 (offer 4711)"
+    assert used == f"pod.nic at 28 USD per GB/s: {source}"
+    assert unused == "quotes that these figures do not use: nic-400g, switch-64x400g, h100-sxm"
+
+
+@pytest.mark.parametrize("command", ["optimize", "evaluate", "check", "pareto"])
+def test_every_command_that_prices_takes_quotes(command, plan, quotes, run, monkeypatch) -> None:
+    """The file is relative to the working directory, not to the plan."""
+    file = quotes()
+    monkeypatch.chdir(file.parent)
+    path = plan(text=SYSTEM)
+    more = ["--bandwidth", "300,100,75,25"] if command in ("evaluate", "check") else []
+    done = run(command, path, *more, "--prices", file.name)
+    assert done.code == 0
+    assert "quotes of quotes.csv" in done.out
+
+
+def test_npus_are_quoted_by_any_of_their_names(plan, quotes) -> None:
+    problem = lp.load_plan(plan(text=f"{SYSTEM}quotes: {quotes()}\n"))
+    assert problem.fixed_cost_usd == 4096 * 25000
+    assert "h100-sxm at 25000 USD each: quote of NPU Inc, 2026-10-15" in problem.text.notes
+
+
+def test_a_bill_has_its_quotes(quotes, run) -> None:
+    """64 hosts of 8: 512 NICs and 11 spares, 24 switches and 2 spares at 30,000 EUR."""
+    flags = ("fabric", "--hosts", "64", "--nic", "400Gbps", "--prices", quotes())
+    text = run(*flags).out
+    assert f"${523 * 1400:,}.00" in text
+    payload = run(*flags, "--json").payload
+    plain = run(*flags[:-2], "--json").payload
+    nics, switches = 523 * (1499 - 1400), (17 + 9) * (69760 - 33000)
+    assert plain["cost_usd"] - payload["cost_usd"] == pytest.approx(nics + switches)
+    assert payload["quotes"]["switch-64x400g"].endswith("(30000 EUR at 1.1 USD)")
+    assert payload["unused_quotes"] == ["pod.nic", "h100-sxm"]
+    # A quote has no range.
+    fewer = plain["cost_usd_high"] - payload["cost_usd_high"]
+    assert fewer == pytest.approx(523 * (2188 - 1400) + switches)
+
+
+def test_a_report_says_which_prices_are_quotes(quotes, run, tmp_path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("report", example, "--prices", quotes(), "-o", tmp_path / "out", "--formats", "csv,md")
+    payload = run(*flags, "--json").payload
+    [said] = [line for line in payload["decision"]["text"] if "quotes.csv" in line]
+    for item in ("pod.nic", "nic-400g", "switch-64x400g", "h100-sxm"):
+        assert f"{item} (quote of " in said
+    rows = csv.DictReader(io.StringIO((tmp_path / "out" / "report-prices.csv").read_text()))
+    prices = {row["Part"]: row for row in rows}
+    assert Decimal(prices["switch-64x400g"]["Unit price"]) == 33000
+    assert prices["nic-400g"]["Confidence"] == "quoted"
+    assert prices["nic-400g"]["As of"] == "2026-11-02"
+    assert "quotes.csv" in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_a_catalogue_of_ones_own_can_be_quoted(quotes, run, tmp_path) -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "cost_models" / "parts.yaml").read_text().replace("nic-400g", "our-nic")
+    (tmp_path / "ours.yaml").write_text(text)
+    file = quotes(HEADER + "our-nic,1000,,,,Acme,2026-11-02,,\n")
+    flags = ("-o", tmp_path / "out", "--formats", "md", "--prices", file)
+    example = root / "examples" / "reports" / "one_nic.yaml"
+    assert run("report", example, *flags, "--parts", tmp_path / "ours.yaml").code == 0
+    done = run("report", example, *flags)
+    assert done.code == 2
+    assert done.err.startswith(f"{file}:2: item: got 'our-nic', expected a part of the catalogue")
+
+
+def test_plans_of_different_quotes_are_not_compared(plan, quotes, run, tmp_path) -> None:
+    quotes()
+    one, other = plan(text=PLAN), plan(text=f"{PLAN}quotes: quotes.csv\n", name="b.yaml")
+    done = run("report", one, other, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert "got different quotes: none of plan, quotes.csv of b" in done.err
+
+
+def test_yaml_and_csv_are_the_same(plan, quotes) -> None:
+    rows = csv.DictReader(io.StringIO(QUOTES))
+    entries = "\n".join(
+        "- {" + ", ".join(f"{key}: {value}" for key, value in row.items() if value) + "}"
+        for row in rows
+    )
+    files = quotes(), quotes(f"kind: quotes\nquotes:\n{entries}\n", "quotes.yaml")
+    csv_quotes, yaml_quotes = (
+        lp.load_plan(plan(text=f"{SYSTEM}quotes: {file}\n")).prices.quotes for file in files
+    )
+    assert csv_quotes == yaml_quotes
+    assert len(csv_quotes) == 4
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ("pod.nik,28,,per GB/s,,A,2026-11-02,,", "got 'pod.nik'"),
+        ("pod.nik,28,,per GB/s,,A,2026-11-02,,", "did you mean pod.nic?"),
+        ("node.nic,28,,per GB/s,,A,2026-11-02,,", "got 'node.nic'"),  # Nodes have none (C14).
+        ("nic-400gg,28,,,,A,2026-11-02,,", "did you mean nic-400g?"),
+        ('nic-400g,"1,400",,,,A,2026-11-02,,', "price: got '1,400', expected a number"),
+        ("nic-400g,0,,,,A,2026-11-02,,", "price: got 0, expected more than 0"),
+        ("nic-400g,1400,EUR,,,A,2026-11-02,,", "got EUR without a rate"),
+        ("nic-400g,1400,,,1.1,A,2026-11-02,,", "got the rate 1.1 of USD, expected none"),
+        ("nic-400g,1400,,,,A,2.11.2026,,", "date: got '2.11.2026', expected a date"),
+        ("nic-400g,1400,,,,A,2026-11-02,2026-11-01,", "got valid_until 2026-11-01"),
+        ("nic-400g,1400,,per GB/s,,A,2026-11-02,,", "expected its price each"),
+        ("pod.nic,28,,,,A,2026-11-02,,", "expected its price per GB/s"),
+        ("nic-400g,1400,,,,,2026-11-02,,", "seller"),
+    ],
+)
+def test_faults_have_file_and_line(row, text, plan, quotes, run) -> None:
+    file = quotes(f"{HEADER}\n{row}\n")
+    done = run("optimize", plan(), "--prices", file)
+    assert done.code == 2
+    assert done.err.startswith(f"{file}:3: ")
+    assert text in done.err
+
+
+def test_all_faults_at_once(plan, quotes, run) -> None:
+    rows = ("pod.nik,28,,,,A,2026-11-02,,", "nic-400g,x,,,,A,2026-11-02,,")
+    file = quotes(HEADER + "\n".join(rows) + "\n")
+    lines = run("optimize", plan(), "--prices", file).err.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"{file}:2", f"{file}:3"]
+
+
+def test_an_item_has_one_quote(plan, quotes, run) -> None:
+    twice = QUOTES + "h100-sxm,24000,,each,,Other,2026-10-16,,\n"
+    done = run("optimize", plan(), "--prices", quotes(twice))
+    assert "got h100-sxm twice (first on line 5), expected one quote of it" in done.err
+
+
+def test_a_quote_must_hold_on_the_day_of_the_purchase(plan, quotes, run) -> None:
+    file = quotes()
+    assert run("optimize", plan(), "--prices", file, "--as-of", "2026-12-31").code == 0
+    done = run("optimize", plan(), "--prices", file, "--as-of", "2027-01-01")
+    assert done.code == 2
+    assert done.err.startswith(
+        f"{file}:2: valid_until: got a quote of pod.nic that was valid until"
+    )
+    assert len(done.err.splitlines()) == 2
+    done = run(
+        "fabric", "--hosts", "8", "--nic", "400Gbps", "--prices", file, "--as-of", "2027-01-01"
+    )
+    assert "expected one that holds on 2027-01-01" in done.err
+
+
+def test_a_day_without_quotes_is_refused(plan, run) -> None:
+    done = run("optimize", plan(), "--as-of", "2026-12-31")
+    assert "got 2026-12-31 without quotes" in done.err
+    done = run("fabric", "--hosts", "8", "--nic", "400Gbps", "--as-of", "soon")
+    assert done.err.startswith("--as-of: as_of: got 'soon', expected a date")
+
+
+def test_a_sweep_over_price_books_keeps_the_quotes(plan, quotes, tmp_path, run) -> None:
+    quotes(HEADER + "pod.nic,28,,per GB/s,,Acme,2026-11-02,,\n")
+    plan(text=f"{PLAN}quotes: quotes.csv\n")
+    (tmp_path / "sweep.yaml").write_text(
+        "base: plan.yaml\naxes:\n  cost_model: [libra-ispass24]\n  b: [300, 500]\n"
+        'set: {constraints: ["total == {b} GB/s"]}\n'
+    )
+    assert run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run").code == 0
+    rows = run("sweep", "show", tmp_path / "run", "--json").payload
+    found = sorted(row["cost_usd"] for row in rows["rows"])
+    problems = [
+        lp.load_plan(tmp_path / "plan.yaml", f"constraints=[total == {b} GB/s]") for b in (300, 500)
+    ]
+    expected = [p.cost_usd(lp.optimize(p).bandwidth_bytes_per_s) for p in problems]
+    assert found == pytest.approx(sorted(expected), rel=1e-6)
