@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from os.path import abspath
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.errors import Fault, Place, SpecError
@@ -27,7 +26,6 @@ Commands = Mapping[str, tuple[str, str, Callable[[], "Arguments | Commands"]]]
 """By name: a command's function (``module:function``), what it does, and what it takes."""
 
 _MANY = 10**6
-_NEGATIVE = re.compile(r"-[.0-9]")
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
@@ -65,20 +63,18 @@ def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
     return _text("--set", "KEY=VALUE", what, **more), _JSON
 
 
-def _quotes(subject: str = "the plan") -> tuple[Argument, ...]:
-    """The user's prices, which are settings of a plan."""
-    what = f"CSV or YAML file of your quotes, merged over the prices of {subject}"
-    day = "day on which the quotes must hold, YYYY-MM-DD"
+_PRICES = "CSV or YAML file of your quotes, merged over price books, parts and NPUs"
+_DAY = "day on which the quotes must hold, YYYY-MM-DD"
+
+
+def _quotes() -> tuple[Argument, ...]:
+    """The user's prices, as settings of a plan; the file is in the working directory."""
     more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
+    file = "quotes={}".format
     return (
-        _text("--prices", "QUOTES", what, type=_setting_of_quotes, **more),
-        _text("--as-of", "DAY", day, type="as_of={}".format, **more),
+        _text("--prices", "QUOTES", _PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
+        _text("--as-of", "DAY", _DAY, type="as_of={}".format, **more),
     )
-
-
-def _setting_of_quotes(path: str) -> str:
-    """The setting that names a file in the working directory, whatever folder the plan is in."""
-    return f"quotes={json.dumps(os.path.abspath(path))}"
 
 
 _BANDWIDTH = "GB/s per NPU of every dimension, innermost first"
@@ -297,8 +293,8 @@ def _fabric() -> Arguments:
         _number("--host-ports-per-leaf", 1, 4096, "at most, where racks are the limit"),
         _number("--transceivers-per-fibre", 1, 2, per_fibre, default=2),
         _text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
-        _text("--prices", "QUOTES", "CSV or YAML file of your quotes, merged over the catalogue"),
-        _text("--as-of", "DAY", "day on which the quotes must hold, YYYY-MM-DD"),
+        _text("--prices", "QUOTES", _PRICES),
+        _text("--as-of", "DAY", _DAY),
         _JSON,
     )
 
@@ -332,7 +328,7 @@ def _report() -> Arguments:
         _text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
         _switch("--allow-missing", "total without the parts that have no price"),
         *_settings("every plan"),
-        *_quotes("every plan and of the parts catalogue"),
+        *_quotes(),
     )
 
 
@@ -409,23 +405,6 @@ def _fill(parser: Any, arguments: Arguments | Commands, named: Sequence[str]) ->
             _fill(parser.add_mutually_exclusive_group(), one, named)
         else:
             parser.add_argument(*one[0], **one[1])
-
-
-def joined_negatives(arguments: Sequence[str]) -> list[str]:
-    """Arguments with lists that begin with a minus joined to their flag.
-
-    ``argparse`` takes ``-1,3`` for an option and says no more than that a value is missing.
-
-    >>> joined_negatives(["check", "p.yaml", "--bandwidth", "-1,3"])
-    ['check', 'p.yaml', '--bandwidth=-1,3']
-    """
-    joined: list[str] = []
-    for argument in arguments:
-        if joined and joined[-1] == "--bandwidth" and _NEGATIVE.match(argument):
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
 
 
 def flag_of(name: str) -> str:

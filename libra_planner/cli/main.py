@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from libra_planner import __version__
-from libra_planner.cli.arguments import COMMANDS, add_commands, joined_negatives
+from libra_planner.cli.arguments import COMMANDS, add_commands
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
 from libra_planner.plain_text import short_text, visible
 from libra_planner.processes import kept_interrupts, uncollected
 
+_NEGATIVE = re.compile(r"-[.0-9]")
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
 
@@ -54,7 +56,7 @@ def _exit_code(arguments: Sequence[str], at_interrupt: Callable[[int], int]) -> 
 
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
     try:
-        command_parser(arguments).parse_args(joined_negatives(arguments), options)
+        command_parser(arguments).parse_args(_joined_negatives(arguments), options)
     except SystemExit:
         sys.stdout.flush()  # Of --help and --version.
         raise
@@ -62,6 +64,23 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
         run = resolve_name(f"libra_planner.cli.{options.call}")
     run(options)
     sys.stdout.flush()
+
+
+def _joined_negatives(arguments: Sequence[str]) -> list[str]:
+    """Arguments with lists that begin with a minus joined to their flag.
+
+    ``argparse`` takes ``-1,3`` for an option and says no more than that a value is missing.
+
+    >>> _joined_negatives(["check", "p.yaml", "--bandwidth", "-1,3"])
+    ['check', 'p.yaml', '--bandwidth=-1,3']
+    """
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] == "--bandwidth" and _NEGATIVE.match(argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 class _Parser(argparse.ArgumentParser):
