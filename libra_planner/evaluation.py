@@ -136,11 +136,6 @@ class Evaluation:
         return None if exact_s is None else exact_s / self.step_time_s
 
     @property
-    def balanced_gain(self) -> float | None:
-        """Step time of the fixed order over that of balanced schedules."""
-        return self.step_time_s / self.balanced.step_time_s if self.balanced else None
-
-    @property
     def communication_s(self) -> float:
         """Exposed communication: step time that is not compute."""
         return self.step_time_s - self.compute_s

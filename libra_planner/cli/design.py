@@ -43,6 +43,7 @@ def optimize(options: argparse.Namespace) -> None:
         return
     with uncollected():
         from libra_planner.optimizer.catalogue import CatalogueDesign
+        from libra_planner.optimizer.fixed_order import fixed_order_optimum
         from libra_planner.optimizer.optimize import solve
         from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
         from libra_planner.views.design import catalogue_lines, catalogue_payload, worth_payload
@@ -50,16 +51,16 @@ def optimize(options: argparse.Namespace) -> None:
     solution = solve(problem)
     problem, design = solution.problem, solution.design
     bought = design if isinstance(design, CatalogueDesign) else None
-    shadow = shadow_prices(problem, solution)
+    shadow, fixed_order = shadow_prices(problem, solution), fixed_order_optimum(problem, design)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
 
     def payload() -> dict[str, Any]:
-        found = optimize_payload(problem, design, evaluation)
+        found = optimize_payload(problem, design, evaluation, fixed_order)
         found |= worth_payload(shadow, price_sensitivity(problem, solution))
         return found | (catalogue_payload(problem, bought) if bought else {})
 
     def blocks() -> Iterator[Block]:
-        yield from design_blocks(problem, evaluation, design, shadow)
+        yield from design_blocks(problem, evaluation, design, shadow, fixed_order)
         if bought:
             yield from ("", *map(escape, catalogue_lines(problem, bought)))
 
@@ -98,7 +99,7 @@ def pareto(options: argparse.Namespace) -> None:
     """``libra-planner pareto``."""
     with uncollected():
         from libra_planner.optimizer.optimize import pareto as frontier
-    from libra_planner.views.design import frontier_blocks, frontier_csv, frontier_payload
+    from libra_planner.views.frontier import frontier_blocks, frontier_csv, frontier_payload
 
     if options.csv and options.json:
         place = f"{options.plan}: --csv"

@@ -30,6 +30,7 @@ from libra_planner.optimizer.programs.dimensionless import (
     taken,
     weighted_value,
 )
+from libra_planner.optimizer.programs.faces import first_points
 from libra_planner.problem import RULE_TOLERANCE, Problem
 from libra_planner.step.expression import Array, Mask
 from libra_planner.units import gigabytes_per_s
@@ -370,17 +371,20 @@ def _first_vertex(
     n_equal = int((useful < n_equal).sum())
     size = np.where(size > 0, size, 1.0)
     rows, bounds = (rows / size[:, None])[useful], (bounds / size)[useful]
-    if comb(len(rows), len(free)) > _MOST_VERTICES:
-        return b, np.zeros(program.n, dtype=bool), np.ones(program.n, dtype=bool)
-    x, feasible = _vertices(rows, bounds, n_equal, len(free))
+    sizes, price = _sizes(program, b)[free], program.price[free]
     settled = _determined(rows, n_equal, len(free))
-    pick, unique = _lexicographic(program.price[free], x, feasible, _sizes(program, b)[free])
-    best = np.take_along_axis(x, pick[None, None], axis=0)[0]
+    if comb(len(rows), len(free)) > _MOST_VERTICES:
+        best, unique, feasible = first_points(price, rows, bounds, n_equal, _TIED * sizes, _KEEP)
+    else:
+        x, met = _vertices(rows, bounds, n_equal, len(free))
+        pick, unique = _lexicographic(price, x, met, sizes)
+        best = np.take_along_axis(x, pick[None, None], axis=0)[0]
+        feasible = np.asarray(met.any(axis=0))
     chosen = b.copy()
     chosen[free] = best
     same = np.isclose(chosen, b, rtol=_SAME, atol=0.0).all(axis=0)
     chosen[:, same] = b[:, same]
-    undecided = ~settled & (open_ | ~feasible.any(axis=0))
+    undecided = ~settled & (open_ | ~feasible)
     endless = (np.isinf(program.b_upper[free]) & (program.price[free] <= 0)).any(axis=0)
     alone = settled | (unique & ~endless)
     return np.where(settled | undecided, b, chosen), alone, undecided

@@ -18,13 +18,8 @@ from libra_planner.step.collectives.algorithms import (
     algorithm_named,
     schedule_fault,
 )
-from libra_planner.step.collectives.models import (
-    MAX_DIMS,
-    Balanced,
-    CollectiveModel,
-    Ideal,
-    Pipelined,
-)
+from libra_planner.step.collectives.balanced import MAX_DIMS
+from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
 from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import CollectiveKind
@@ -130,11 +125,6 @@ def _schedule_faults(spec: CommonSpec, network: Network) -> Iterator[tuple[Fault
     if spec.scheduler == BALANCED and is_ring:
         got, fix = "got a ring with scheduler: balanced", "remove one of them"
         yield Fault(got, "expected dimensions in an order", fix), ("schedules", "all_reduce")
-    if spec.scheduler == BALANCED and any(
-        one.start in network.in_network for one in topology.stacks
-    ):
-        got, fix = "got balanced with in-network reduction in a stack", "remove one of them"
-        yield Fault(got, "expected tiers in an order", fix), ("scheduler",)
     if fault := schedule_fault(network):
         yield fault, ("schedules",)
 

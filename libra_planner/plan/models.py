@@ -91,8 +91,8 @@ class FidelitySpec(Model):
     algorithms : pipelined and check: ring, direct, direct1, halving_doubling or default, for each
         dimension.
     in_network_reduction : Switches that reduce, by dimension (dim4) or tier.
-    scheduler : hierarchical: dimensions in order; balanced: also what the best split over orders of
-        the dimensions would give (ideal only).
+    scheduler : hierarchical: dimensions in order; balanced: the best split of every collective over
+        orders of the dimensions, optimised together with the bandwidths (ideal only).
     schedules : Who sends to whom in collectives over several dimensions.
     """
 

@@ -7,8 +7,9 @@ a step time made from one is convex and non-increasing in bandwidth by construct
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache, partial
 from types import MappingProxyType
@@ -21,7 +22,7 @@ from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel
-from libra_planner.step.expression import Array
+from libra_planner.step.expression import Array, Mask
 from libra_planner.workload import operations as work
 
 
@@ -188,19 +189,41 @@ class Load:
     ----------
     name : what reports call it, such as ``weight grad DP``.
     time : its time, all executions together.
-    traffic_bytes : what an NPU sends for it, shape (n_dims,).
+    traffic_bytes : what an NPU sends for it, shape (n_dims,); while it competes, if that differs.
+    competing : its time beside others on its dimensions; ``None`` for no other than always.
     """
 
     name: str
     time: tree.Node
     traffic_bytes: tuple[float, ...] = field(repr=False)
+    competing: tree.Node | None = None
+
+    @property
+    def balances(self) -> bool:
+        """Whether it has another time while it competes, which is that of its traffic."""
+        if self.competing is None:
+            return False
+        sides = (tree.unlabelled(self.competing), tree.transfers(self.traffic_bytes))
+        sent, own = ({one.coefficients: one.n_bytes for one in tree.leaves(side)} for side in sides)
+        close = partial(math.isclose, rel_tol=_ROUNDING)
+        return sent.keys() == own.keys() and all(close(sent[form], own[form]) for form in own)
+
+    def uses(self, dims: Mask) -> bool:
+        """Whether it sends anything over some dimensions, shape (n_dims,)."""
+        return bool(np.array(self.traffic_bytes)[dims].any())
+
+    @property
+    def while_competing(self) -> Load:
+        """The load where it competes with others."""
+        return replace(self, time=self.competing or self.time, competing=None)
 
     def times(self, count: int) -> Load:
         """So many executions of it, one after the other."""
         if count == 1:
             return self
         n_bytes = tuple(count * one for one in self.traffic_bytes)
-        return Load(self.name, tree.scale(float(count), self.time), n_bytes)
+        beside = self.competing and tree.scale(float(count), self.competing)
+        return Load(self.name, tree.scale(float(count), self.time), n_bytes, beside)
 
 
 @dataclass(frozen=True)
@@ -242,25 +265,54 @@ class LoopLayer:
             return tree.Constant(term.seconds * self.n_executions)
         if isinstance(term, Multiple):
             return tree.scale(term.factor, self.time(term.term))
-        sides = [self.time(side) for side in term.terms]
         if isinstance(term, Serial):
-            return tree.add(sides)
-        return tree.maximum([*sides, self._shared(term)] if self.contention else sides)
-
-    def _shared(self, overlap: Overlap) -> tree.Node:
-        """max over shared d of (traffic_d of all sides) / B_d (C5).
-
-        A dimension is shared where all sides together send more than any one of them.
-        """
-        together = self._traffic(overlap)
-        alone = np.max([self._traffic(side) for side in overlap.terms], axis=0)
-        shared = together > alone * (1 + _ROUNDING)
+            return tree.add(self.time(part) for part in term.terms)
+        shared = self._shared_dims(term)
         if not shared.any():
-            return tree.ZERO
-        loads = [self.loads[key] for key in multiples(overlap) if key in self.loads]
-        names = [load.name for load in loads if np.array(load.traffic_bytes)[shared].any()]
-        label = f"contention of {' and '.join(dict.fromkeys(names))}"
-        return tree.Labelled(label, tree.transfers(np.where(shared, together, 0.0)))
+            return tree.maximum(self.time(side) for side in term.terms)
+        return self._competing(term, shared)
+
+    def _shared_dims(self, overlap: Overlap) -> Mask:
+        """Dimensions that compete: where all sides together send more than any one of them."""
+        if not self.contention:
+            return np.zeros(self.n_dims, dtype=bool)
+        alone = np.max([self._traffic(side) for side in overlap.terms], axis=0)
+        return np.asarray(self._traffic(overlap) > alone * (1 + _ROUNDING))
+
+    def _competing(self, overlap: Overlap, shared: Mask) -> tree.Node:
+        """The sides of an overlap, and max over shared d of (traffic_d of all) / B_d (C5).
+
+        Schedules that are free to balance keep the fixed order here, but for one side that does
+        nothing else: it balances around what the others send.
+        """
+        names = {key: load for key, load in self.loads.items() if load.uses(shared)}
+        fixed = {key: load.while_competing for key, load in names.items()}
+        layer = replace(self, loads={**self.loads, **fixed})
+        sides = [layer.time(side) for side in overlap.terms]
+        together = self._traffic(overlap)
+        free = next((i for i in range(len(sides)) if self._is_free(overlap, i)), None)
+        around: list[tree.Node] = []
+        if free is not None:
+            sides[free] = self.time(overlap.terms[free])
+            others = self._traffic(Overlap(overlap.terms[:free] + overlap.terms[free + 1 :]))
+            around = _around(tree.unlabelled(sides[free]), others)
+            shared = shared & (self._traffic(overlap.terms[free]) == 0)
+        contention = tree.maximum([tree.transfers(np.where(shared, together, 0.0)), *around])
+        inside = dict.fromkeys(names[key].name for key in multiples(overlap) if key in names)
+        label = f"contention of {' and '.join(inside)}"
+        return tree.maximum([*sides, tree.Labelled(label, contention)])
+
+    def _is_free(self, overlap: Overlap, i: int) -> bool:
+        """Whether a side is one schedule that may balance, and nothing else.
+
+        Its traffic has to be what its time is of.
+        """
+        side, *others = overlap.terms[i], *overlap.terms[:i], *overlap.terms[i + 1 :]
+        inside = [key for key in multiples(side) if key in self.loads]
+        if len(inside) != 1 or any(inside[0] in multiples(other) for other in others):
+            return False
+        load = self.loads[inside[0]]
+        return load.balances and _is_one_schedule(tree.unlabelled(self.time(side)))
 
     def _traffic(self, term: LoopTerm) -> Array:
         total = np.zeros(self.n_dims)
@@ -268,6 +320,25 @@ class LoopLayer:
             if key in self.loads:
                 total = total + factor * np.array(self.loads[key].traffic_bytes)
         return total
+
+
+def _is_one_schedule(node: tree.Node) -> bool:
+    """Whether a time is the longest of transfers, as that of collectives that split alike."""
+    parts = node.terms if isinstance(node, tree.Maximum) else (node,)
+    return all(isinstance(part, tree.Transfer) for part in parts)
+
+
+def _around(node: tree.Node, others_bytes: Array) -> list[tree.Node]:
+    """What the dimensions of a schedule carry together with what others send over them.
+
+    It has x_d <= T B_d - others_d left of every dimension, in T seconds.
+    """
+    found: list[tree.Node] = []
+    for leaf in tree.leaves(node):
+        beside = float(others_bytes @ np.array(leaf.coefficients))
+        if beside:
+            found.append(tree.Transfer(leaf.n_bytes + beside, leaf.coefficients))
+    return found
 
 
 @dataclass(frozen=True)
@@ -335,6 +406,8 @@ class Training(Frozen):
         2.0
         """
         time = cache(partial(model.time, network=self.network))
+        beside = model.while_competing
+        competing = cache(partial(beside.time, network=self.network)) if beside else None
         traffic = cache(partial(self._traffic, model))
         found = []
         for one in self.communications:
@@ -342,10 +415,11 @@ class Training(Frozen):
             name, pair = one.phase.value.replace("_", " "), (one.collective, one.group)
             if not self.communicators.explicit:
                 name = f"{name} {one.collective.group.upper()}"
-            term = time(*pair)
-            if term != tree.ZERO:
-                term = tree.Labelled(f"{name} {one.collective.kind.value}", term)
-            found.append((key, Load(name, term, tuple(traffic(*pair).tolist()))))
+            label, sent = f"{name} {one.collective.kind.value}", tuple(traffic(*pair).tolist())
+            load = Load(name, _labelled(label, time(*pair)), sent)
+            if competing is not None:
+                load = replace(load, competing=_labelled(label, competing(*pair)))
+            found.append((key, load))
         return _step_time(self.workload, tuple(found), self.network.topology.n_dims, self.loop)
 
     def _traffic(
@@ -359,6 +433,10 @@ class Training(Frozen):
         dimensions = self.network.topology.dimensions
         own = np.array([one.block.groups_have_own_links for one in dimensions])
         return np.where(own, self.network.own_bytes(collective, group), sent)
+
+
+def _labelled(label: str, term: tree.Node) -> tree.Node:
+    return term if term == tree.ZERO else tree.Labelled(label, term)
 
 
 def _part(one: work.Communication, *, explicit: bool) -> Activity:
@@ -446,7 +524,10 @@ def _one_after_the_other(loads: Sequence[Load]) -> Load:
     if len(loads) == 1:
         return loads[0]
     n_bytes = map(sum, zip(*(load.traffic_bytes for load in loads), strict=True))
-    return Load(loads[0].name, tree.add(load.time for load in loads), tuple(n_bytes))
+    whole = Load(loads[0].name, tree.add(load.time for load in loads), tuple(n_bytes))
+    if all(load.competing is None for load in loads):
+        return whole
+    return replace(whole, competing=tree.add(load.while_competing.time for load in loads))
 
 
 def _check_complete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) -> None:

@@ -57,24 +57,33 @@ def member(training: Training, name: str, weight: float, model: models.Collectiv
     """
     time, own_links = training.step_time(model), None
     if not model.has_own_links and training.has_partial_groups:
-        own_links = training.step_time(models.OwnLinks())
+        balances = isinstance(model, models.Balanced)
+        real = models.Balanced(models.OwnLinks()) if balances else models.OwnLinks()
+        own_links = training.step_time(real)
         own_links = own_links if own_links.root != time.root else None
     return Member(name, weight, time, own_links, training)
 
 
 @dataclass(frozen=True)
 class BalancedStep:
-    """A step whose collectives split their data over orders of the dimensions.
+    """A step whose collectives split their data over orders of the dimensions, at one vector.
 
     Parameters
     ----------
-    step_time_s : T with the best splits at one vector.
+    step_time_s : T with the best splits, that of the model.
+    fixed_order_step_time_s : T if all collectives visit the dimensions from dim1 outwards.
     aggregate_bound_s : T if every collective could use all bandwidth of its dimensions:
         no schedule of the collectives is faster.
     """
 
     step_time_s: float
+    fixed_order_step_time_s: float
     aggregate_bound_s: float
+
+    @property
+    def gain(self) -> float:
+        """Step time of the fixed order over that of balanced schedules, 1 or more."""
+        return self.fixed_order_step_time_s / self.step_time_s if self.step_time_s else 1.0
 
 
 @dataclass(frozen=True)
@@ -177,6 +186,8 @@ class Step(Frozen):
             raise ValueError(f"{self.model} cannot be slowed down")
         if isinstance(self.model, models.Pipelined):
             return self.under(models.SlowedPipelined(self.model.n_chunks, slowdown))
+        if isinstance(self.model, models.Balanced):
+            return self.under(models.Balanced(models.SlowedIdeal(slowdown)))
         return self.under(models.SlowedIdeal(slowdown))
 
     def exact_step_time_s(self, bandwidth_bytes_per_s: Array) -> float | None:
@@ -190,13 +201,14 @@ class Step(Frozen):
         """T with balanced schedules; ``None`` where the plan does not ask for it."""
         if not isinstance(self.model, models.Balanced):
             return None
-        vector = tuple(bandwidth_bytes_per_s.tolist())
-        together, fixed, bound = (
-            self._mean_time(model, bandwidth_bytes_per_s)
-            for model in (models.BestSplit(vector), self.model, models.AggregateBound(vector))
-        )
-        # Each collective is balanced alone: overlapped ones may then share dimensions more.
-        return BalancedStep(min(together, fixed), bound)
+        bound = models.AggregateBound(tuple(bandwidth_bytes_per_s.tolist()))
+        times = (self._mean_time(one, bandwidth_bytes_per_s) for one in (self.model.of, bound))
+        return BalancedStep(float(self.time.seconds(bandwidth_bytes_per_s)), *times)
+
+    @property
+    def in_fixed_order(self) -> Step | None:
+        """The same step without balanced schedules; ``None`` where it has none anyway."""
+        return self.under(self.model.of) if isinstance(self.model, models.Balanced) else None
 
     def _mean_time(self, model: models.CollectiveModel, bandwidth: Array) -> float:
         """T under a model of collectives at one vector; of a group, the weighted mean."""

@@ -9,11 +9,10 @@ import numpy as np
 
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import CollectiveCase, Given, parse_case
+from libra_planner.step.collectives.balanced import BalancedSchedule, balanced_schedule
 from libra_planner.step.collectives.models import (
-    BalancedSchedule,
     CollectiveTimes,
     IdealTimes,
-    balanced_schedule,
     collective_times,
     ideal_times,
 )

@@ -16,6 +16,7 @@ from libra_planner.fabric.parts import design_parts, network_parts
 from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
+from libra_planner.step.collectives.models import Balanced
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import cells, plan, spread
 from libra_planner.views.cells import Block, Table, attributes, escape
@@ -156,6 +157,11 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
         yield (
             "all groups of a collective run in step, and a round ends for all NPUs when its last "
             "flow does"
+        )
+    if isinstance(problem.step.model, Balanced):
+        yield (
+            "the links of every dimension are routed with the bytes of the fixed order; what they "
+            "are slower by holds for any order, and chunks take the best orders on these links"
         )
     traffic = checked.links.traffic
     n_sharing = traffic.npus_per_address

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from libra_planner.fabric.topology import Topology
     from libra_planner.inputs.collectives import CollectiveCase
     from libra_planner.inputs.runs import Run
-    from libra_planner.step.collectives.models import BalancedSchedule, CollectiveTimes, IdealTimes
+    from libra_planner.step.collectives.balanced import BalancedSchedule
+    from libra_planner.step.collectives.models import CollectiveTimes, IdealTimes
 
 
 def collective_payload(
@@ -123,8 +124,8 @@ def ideal_blocks(
     size = format_bytes(case.collective.size_bytes)
     yield f"[bold]{case.collective.kind.value}[/] of {size} on {where}"
     yield f"Ideal time [bold]{format_time(ideal.time_s)}[/] (no latency, endlessly many chunks)"
-    if (bound_s := ideal.aggregate_bound_s) is not None:
-        yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
+    bound_s = ideal.aggregate_bound_s
+    yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
     if balanced is not None:
         yield _balanced_line(topology, balanced)
     tapers = taper_texts(topology, case.bandwidth_bytes_per_s)
@@ -183,8 +184,8 @@ def collective_blocks(
         f"{format_time(times.model_time_s)} (exact is {times.model_gap:.3f}x of it), ideal "
         f"{format_time(times.ideal_time_s)} (no latency, endlessly many chunks)"
     )
-    if (bound_s := times.aggregate_bound_s) is not None:
-        yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
+    bound_s = times.aggregate_bound_s
+    yield f"All dimensions together could send the bytes in {format_time(bound_s)}"
     if balanced is not None:
         yield _balanced_line(topology, balanced)
     yield from ("", _table(case, times))

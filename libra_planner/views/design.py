@@ -1,8 +1,8 @@
-"""Designs and what they buy: JSON of ``optimize``, ``evaluate`` and ``pareto``, text and CSV."""
+"""Designs and what they buy: JSON of ``optimize`` and ``evaluate``, and text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from libra_planner.views.cells import Block, Table, Value, attributes, escape
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.catalogue import CatalogueDesign
-    from libra_planner.optimizer.design import Design, FrontierPoint
+    from libra_planner.optimizer.design import Design
+    from libra_planner.optimizer.fixed_order import FixedOrderOptimum
     from libra_planner.optimizer.shadow import ShadowPrice
 
 _OBJECTIVES = {
@@ -75,7 +76,7 @@ def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, An
     """The key ``catalogue`` of ``optimize --json`` for a plan with ``link_options``."""
     labels, free = problem.topology.labels, design.continuous
     continuous = free and {
-        "bandwidth_GBps": _vector(free.bandwidth_bytes_per_s),
+        "bandwidth_GBps": bandwidths_GBps(free.bandwidth_bytes_per_s),
         "objective": free.objective,
     }
     options = [
@@ -132,11 +133,26 @@ _BETTER = {
 }
 
 
-def optimize_payload(problem: Problem, design: Design, evaluation: Evaluation) -> dict[str, Any]:
+def optimize_payload(
+    problem: Problem,
+    design: Design,
+    evaluation: Evaluation,
+    fixed_order: FixedOrderOptimum | None = None,
+) -> dict[str, Any]:
     """What ``optimize --json`` prints."""
     proof = attributes(design, "optimality_gap", "lower_bound", "unique", "max_violation")
     figures = _figures(problem, evaluation)
+    if fixed_order is not None:
+        figures["balanced"] |= {"fixed_order_optimum": _fixed_order_payload(fixed_order)}
     return {"objective": design.objective, "status": "optimal", **proof, **figures}
+
+
+def _fixed_order_payload(fixed_order: FixedOrderOptimum) -> dict[str, Any] | None:
+    """The design of the fixed order; null where none meets the rules."""
+    if fixed_order.design is None:
+        return None
+    vector = bandwidths_GBps(fixed_order.design.bandwidth_bytes_per_s)
+    return attributes(fixed_order, "step_time_s", "cost_usd", "gain") | {"bandwidth_GBps": vector}
 
 
 def evaluate_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
@@ -170,13 +186,13 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **attributes(problem, workload="workload_name", covers="step.covers"),
         "topology": str(topology),
         **attributes(topology, "tiers", "n_npus"),
-        "bandwidth_GBps": _vector(evaluation.bandwidth_bytes_per_s),
+        "bandwidth_GBps": bandwidths_GBps(evaluation.bandwidth_bytes_per_s),
         **plan.taper_payload(topology, evaluation.bandwidth_bytes_per_s),
         **attributes(evaluation, "step_time_s", **plan.PARTS_OF_THE_STEP),
         **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
         "equal_bandwidth": {
-            "bandwidth_GBps": _vector(equal.bandwidth_bytes_per_s),
+            "bandwidth_GBps": bandwidths_GBps(equal.bandwidth_bytes_per_s),
             **attributes(equal, "step_time_s", "cost_usd", "feasible"),
         },
         **attributes(evaluation, "speedup_vs_equal", "perf_per_cost_vs_equal"),
@@ -199,7 +215,8 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _vector(bandwidth_bytes_per_s: Array) -> list[float]:
+def bandwidths_GBps(bandwidth_bytes_per_s: Array) -> list[float]:
+    """A vector in GB/s, as JSON has it."""
     return [gigabytes_per_s(value) for value in bandwidth_bytes_per_s]
 
 
@@ -208,6 +225,7 @@ def design_blocks(
     evaluation: Evaluation,
     design: Design | None = None,
     shadow: tuple[ShadowPrice, ...] | None = None,
+    fixed_order: FixedOrderOptimum | None = None,
 ) -> Iterator[Block]:
     """A whole result: headline, bandwidths, time split, rules, what more is worth, notes."""
     yield from plan.plan_head(problem)
@@ -222,6 +240,8 @@ def design_blocks(
     )
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(evaluation)
+    if fixed_order is not None:
+        yield _fixed_order_line(problem, fixed_order)
     yield _against_equal(problem, evaluation)
     yield from plan.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
@@ -234,6 +254,19 @@ def design_blocks(
     if worth is not None:
         yield from ("", worth)
     yield from plan.note_lines(plan.result_notes(problem, evaluation))
+
+
+def _fixed_order_line(problem: Problem, fixed_order: FixedOrderOptimum) -> str:
+    """What balanced schedules gain over the best design without them."""
+    if fixed_order.step_time_s is None or fixed_order.cost_usd is None:
+        return "No design of the fixed order meets these rules"
+    step_time, cost = format_time(fixed_order.step_time_s), format_usd(fixed_order.cost_usd)
+    relative = problem.group_objective != "weighted"
+    what = "objective" if relative else _OBJECTIVES[problem.objective].lower()
+    return (
+        f"The best design of the fixed order under these rules takes {step_time} for {cost}: "
+        f"[bold]{fixed_order.gain:.4f}x[/] this {what}"
+    )
 
 
 def _objective(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
@@ -375,78 +408,3 @@ def _rules(problem: Problem, evaluation: Evaluation) -> Iterator[Block]:
     for one in evaluation.violated:
         text = f"{escape(one.rule)}{plan.line_text(one.line)}, by {plan.amount_text(one)}"
         yield f"[red]Broken:[/] {text}"
-
-
-def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[str, Any]:
-    """What ``pareto --json`` prints."""
-
-    def taper_of(point: FrontierPoint) -> dict[str, Any]:
-        return plan.taper_payload(problem.topology, point.bandwidth_bytes_per_s)
-
-    return {
-        "workload": problem.workload_name,
-        "topology": str(problem.topology),
-        "fixed_cost_usd": problem.fixed_cost_usd,
-        "memory": plan.memory_payload(problem.step.memory),
-        "points": [_point_row(point) | taper_of(point) for point in points],
-    }
-
-
-def _point_row(point: FrontierPoint) -> dict[str, Any]:
-    return {
-        **attributes(point, "cost_usd", "step_time_s"),
-        "step_time_x_cost": point.step_time_s * point.cost_usd,
-        "bandwidth_GBps": _vector(point.bandwidth_bytes_per_s),
-        **attributes(point, "optimality_gap"),
-    }
-
-
-def frontier_csv(problem: Problem, points: Sequence[FrontierPoint]) -> str:
-    """Text of ``pareto --csv``."""
-    columns = [f"{label}_GBps" for label in problem.topology.labels]
-    rows = [["cost_usd", "step_time_s", "step_time_x_cost", *columns, "optimality_gap"]]
-    for row in map(_point_row, points):
-        bandwidth = row.pop("bandwidth_GBps")
-        *first, gap = row.values()
-        rows.append(list(map(repr, [*first, *bandwidth, gap])))
-    return cells.csv_of(rows)
-
-
-def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[Block]:
-    """Every design with its cost and step time, and what is proven of them."""
-    topology = escape(f"{problem.workload_name} on {problem.topology}")
-    yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
-    yield from map(escape, plan.memory_lines(problem))
-    yield from ("", _frontier_table(problem, points), "")
-    if _best_point(points) is not None:
-        yield "* least step time x cost of these; objective performance_per_cost finds the least"
-    worst = max(point.optimality_gap for point in points)
-    yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
-    yield from (escape(f"Note: {note}") for note in plan.plan_notes(problem))
-
-
-def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
-    best, fastest_s = _best_point(points), points[-1].step_time_s
-    columns: dict[str, Callable[[FrontierPoint], Value]] = {
-        "": lambda point: "*" if point is best else "",
-        "system cost" if problem.fixed_cost_usd else "cost": lambda one: format_usd(one.cost_usd),
-        "step time": lambda point: format_time(point.step_time_s),
-        "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
-    }
-    for i, label in enumerate(problem.topology.labels):
-        tier = f" {problem.topology.tiers[i]}" if problem.topology.stacks else ""
-        columns[f"{label}{tier} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
-            point.bandwidth_bytes_per_s[i]
-        ).removesuffix(" GB/s")
-        if problem.topology.dimensions[i].shares_port:
-            columns[f"{label} taper"] = lambda point, i=i: plan.taper_texts(  # type: ignore[misc]
-                problem.topology, point.bandwidth_bytes_per_s
-            )[i]
-    columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
-    return cells.table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
-
-
-def _best_point(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
-    """The best per dollar, unless it is where the range happens to end."""
-    best = min(points, key=lambda point: point.step_time_s * point.cost_usd)
-    return None if best is points[0] or best is points[-1] else best

@@ -202,10 +202,9 @@ def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
 
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of ``--json``; null where a plan's fidelity has no such figure."""
-    keys = {"step_time_s": "balanced.step_time_s", "gain": "balanced_gain"}
-    keys |= {"aggregate_bound_s": "balanced.aggregate_bound_s"}
+    keys = ("step_time_s", "gain", "fixed_order_step_time_s", "aggregate_bound_s")
     figures = attributes(evaluation, "exact_step_time_s", "model_gap")
-    balanced = attributes(evaluation, **keys) if evaluation.balanced else None
+    balanced = attributes(evaluation.balanced, *keys) if evaluation.balanced else None
     return {"chunks": problem.step.model.n_chunks, **figures, "balanced": balanced}
 
 
@@ -219,10 +218,10 @@ def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:
         )
     if balanced is not None:
         yield (
-            f"Balanced over orders of the dimensions the step would take "
-            f"[bold]{format_time(balanced.step_time_s)}[/] ({evaluation.balanced_gain:.4f}x as "
-            f"fast); no order of its collectives' dimensions takes less than "
-            f"{format_time(balanced.aggregate_bound_s)}. The rest is of the fixed order"
+            f"Collectives balance over orders of their dimensions: [bold]{balanced.gain:.4f}x[/] "
+            f"as fast as in the fixed order with these bandwidths "
+            f"({format_time(balanced.fixed_order_step_time_s)}); no order takes less than "
+            f"{format_time(balanced.aggregate_bound_s)}"
         )
 
 

@@ -13,13 +13,8 @@ from libra_planner.fabric.topology import parse_topology
 from libra_planner.step import expression as tree
 from libra_planner.step import layers
 from libra_planner.step.collectives.algorithms import plain_network
-from libra_planner.step.collectives.models import (
-    Ideal,
-    Slowdown,
-    SlowedIdeal,
-    aggregate_bound_s,
-    balanced_schedule,
-)
+from libra_planner.step.collectives.balanced import aggregate_bound_s, balanced_schedule
+from libra_planner.step.collectives.models import Ideal, Slowdown, SlowedIdeal
 from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.step.collectives.algorithms import Network, plain_network, traffic_bytes
-from libra_planner.step.collectives.models import MAX_DIMS, balanced_schedule
+from libra_planner.step.collectives.balanced import MAX_DIMS, balanced_schedule
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 KINDS = st.sampled_from(CollectiveKind)

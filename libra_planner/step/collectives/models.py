@@ -1,255 +1,28 @@
 """Models of collectives as data: how long a collective takes, as a function of bandwidth (C4).
 
-A reduce-scatter may visit the dimensions in any order: whichever comes first meets the
-full vector, later ones what is left of it. In sum over its dimensions an NPU always sends
-m (1 - 1/N) bytes, N being the NPUs of the group, since the terms telescope; the order only
-decides where. Giving every order a share of the chunks balances the load (the idea of the
-scheduler Themis); for given bandwidths the best shares are a small linear program.
-
 A plan asks for :class:`Ideal`, :class:`Balanced` or :class:`Pipelined`; a check of links makes
 each of them slower. What no expression in bandwidth can say has a model at one vector:
-the exact flow shop is neither convex nor monotone in bandwidth, and the best split over orders
-is a linear program, so their times enter a training loop as constants.
+the exact flow shop is neither convex nor monotone in bandwidth, so its time enters a training
+loop as a constant.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
-from itertools import permutations
-from typing import ClassVar
+from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from libra_planner.errors import Fault, SolverFailed, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import algorithms as messages
-from libra_planner.step.collectives.algorithms import Network, traffic_bytes
-from libra_planner.step.collectives.schedules import Schedule
+from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.collectives.balanced import aggregate_bound_s, balanced_time
 from libra_planner.step.expression import Array, scale
-from libra_planner.workload.operations import Collective, CollectiveKind, Group
-
-MAX_DIMS = 6
-"""Most dimensions of one group that orders are counted out for: 720 of them."""
-
-_LEAST_SHARE = 1e-9
-_TOLERANCE = 1e-6
-
-
-@dataclass(frozen=True)
-class OrderShare:
-    """A share of the data that takes one order of dimensions.
-
-    ``order`` lists the dimensions (from 0) as a reduce-scatter visits them; an all-gather
-    takes it backwards, an all-reduce both ways.
-    """
-
-    order: tuple[int, ...]
-    fraction: float
-
-
-@dataclass(frozen=True)
-class BalancedSchedule:
-    """The best split of a collective over orders.
-
-    Parameters
-    ----------
-    time_s : the longest busy time of a dimension under that split.
-    hierarchical_time_s : the same when all data goes from dim1 outwards (C4's ideal).
-    aggregate_bound_s : bytes that must be sent over the bandwidth of all dimensions
-        that the group spans: no split is faster.
-    split : shares that are not zero, largest first.
-    traffic_bytes : what an NPU sends under that split, shape (n_dims,).
-    """
-
-    time_s: float
-    hierarchical_time_s: float
-    aggregate_bound_s: float
-    split: tuple[OrderShare, ...]
-    traffic_bytes: tuple[float, ...] = field(repr=False)
-
-    @property
-    def gain(self) -> float:
-        """Time of the fixed order over the balanced time, 1 or more."""
-        return self.hierarchical_time_s / self.time_s if self.time_s else 1.0
-
-
-def balanced_schedule(
-    collective: Collective,
-    group: Group,
-    bandwidth_bytes_per_s: NDArray[np.float64],
-    network: Network,
-) -> BalancedSchedule:
-    """The split over orders with the least time, under C4's ideal model.
-
-    With x_o the share of order o, which sends a_od bytes in dimension d: minimise
-    max_d sum_o x_o a_od / B_d over x >= 0, sum x = 1. In a stack a_od is all that crosses tier d
-    (C13). An all-gather in the reverse order sends the same bytes as its reduce-scatter. Letting
-    an all-reduce choose the two halves' orders apart would gain nothing: both choose from the same
-    convex set of loads, and twice its best point is the best sum. An all-to-all sends the same in
-    any order.
-
-    Bound: the time is at least the mean of the busy times weighted by bandwidth, which
-    is the bytes sent over the sum of bandwidths: m (N - 1)/N for a reduce-scatter or
-    all-gather, twice that for an all-reduce, whatever the split. With in-network
-    reduction or a stack the bytes depend on the order, and the order with the fewest counts.
-
-    Raises
-    ------
-    SpecError
-        For more than :data:`MAX_DIMS` dimensions, or one in use without bandwidth.
-    SolverFailed
-        When the linear program's answer does not hold when evaluated.
-
-    Examples
-    --------
-    12 of 16 bytes leave over dim1 and 3 over dim2 in the fixed order; at equal bandwidth
-    7.5 each is best.
-
-    >>> from libra_planner.fabric.topology import parse_topology
-    >>> from libra_planner.step.collectives.algorithms import plain_network
-    >>> reduce, group = Collective(CollectiveKind.REDUCE_SCATTER, 16.0, "dp"), Group((4, 4), (1, 1))
-    >>> network = plain_network(parse_topology("SW(4)_SW(4)"))
-    >>> best = balanced_schedule(reduce, group, np.array([1.0, 1.0]), network)
-    >>> best.time_s, best.hierarchical_time_s, best.aggregate_bound_s
-    (7.5, 12.0, 7.5)
-    >>> [(share.order, share.fraction) for share in best.split]
-    [((0, 1), 0.5), ((1, 0), 0.5)]
-    """
-    used = [i for i, size in enumerate(group.sizes) if size > 1]
-    bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)[used]
-    _check(used, bandwidth)
-    if _has_tree(collective, network):
-        got = "got in-network reduction in a stack with scheduler: balanced"
-        expected = "expected tiers in an order: one tree of switches spans them all"
-        raise SpecError(Fault(got, expected, "leave one of them out"))
-    if not used:
-        return BalancedSchedule(0.0, 0.0, 0.0, (), (0.0,) * len(group.sizes))
-    orders = list(permutations(used))
-    in_order = network.schedule(collective.kind) is Schedule.HIERARCHICAL
-    if collective.kind is CollectiveKind.ALL_TO_ALL or not in_order:
-        orders = orders[:1]
-    loads = np.array([_order_bytes(collective, group, order, network) for order in orders])
-    busy = loads[:, used] / bandwidth
-    hierarchical_s = float(busy[0].max())
-    shares = _best_shares(busy / hierarchical_s)
-    time_s = float((shares @ busy).max())
-    if time_s >= hierarchical_s:
-        time_s, shares = hierarchical_s, np.eye(len(orders))[0]
-    split = [OrderShare(o, float(x)) for o, x in zip(orders, shares, strict=True) if x > 0]
-    return BalancedSchedule(
-        time_s=time_s,
-        hierarchical_time_s=hierarchical_s,
-        aggregate_bound_s=float(loads.sum(axis=1).min() / bandwidth.sum()),
-        traffic_bytes=tuple((shares @ loads).tolist()),
-        split=tuple(sorted(split, key=lambda share: (-share.fraction, share.order))),
-    )
-
-
-def aggregate_bound_s(
-    collective: Collective,
-    group: Group,
-    bandwidth_bytes_per_s: NDArray[np.float64],
-    network: Network,
-) -> float | None:
-    """Bytes that must be sent over the bandwidth of all dimensions the group spans.
-
-    No order of dimensions and no split over orders is faster (:func:`balanced_schedule`
-    says why). ``None`` where in-network reduction or a stack makes the bytes depend on the
-    order and there are too many orders to go through.
-
-    Examples
-    --------
-    >>> from libra_planner.fabric.topology import parse_topology
-    >>> from libra_planner.step.collectives.algorithms import plain_network
-    >>> reduce, network = (
-    ...     Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"),
-    ...     plain_network(parse_topology("SW(4)_SW(4)")),
-    ... )
-    >>> aggregate_bound_s(reduce, Group((4, 4), (1, 1)), np.array([1.0, 1.0]), network)
-    15.0
-    """
-    used = [i for i, size in enumerate(group.sizes) if size > 1]
-    reducing = collective.kind is CollectiveKind.ALL_REDUCE and network.in_network & set(used)
-    ordered = network.schedule(collective.kind) is Schedule.HIERARCHICAL
-    varies = bool(reducing or network.topology.stacks) and ordered
-    if not used:
-        return 0.0
-    if (varies and len(used) > MAX_DIMS) or _has_tree(collective, network):
-        return None
-    orders = permutations(used) if varies else [tuple(used)]
-    loads = [_order_bytes(collective, group, order, network).sum() for order in orders]
-    return float(min(loads) / np.asarray(bandwidth_bytes_per_s)[used].sum())
-
-
-def _check(used: list[int], bandwidth: NDArray[np.float64]) -> None:
-    if len(used) > MAX_DIMS:
-        got = f"got a group over {len(used)} dimensions"
-        fix = "the number of orders grows with the factorial; use scheduler: hierarchical"
-        raise SpecError(Fault(got, f"expected at most {MAX_DIMS}", fix))
-    starved = [f"dim{i + 1}" for i, value in zip(used, bandwidth, strict=True) if not value > 0]
-    if starved:
-        expected = "expected bandwidth where the collective communicates"
-        raise SpecError(Fault(f"got 0 GB/s for {', '.join(starved)}", expected))
-
-
-def _has_tree(collective: Collective, network: Network) -> bool:
-    """Whether the switches of a stack reduce: all its tiers at once, in no order."""
-    reduces = collective.kind is CollectiveKind.ALL_REDUCE
-    return reduces and any(one.start in network.in_network for one in network.topology.stacks)
-
-
-def _order_bytes(
-    collective: Collective, group: Group, order: tuple[int, ...], network: Network
-) -> NDArray[np.float64]:
-    """Bytes across each dimension when visited in this order, shape (n_dims,)."""
-    if network.schedule(collective.kind) is not Schedule.HIERARCHICAL:
-        return network.loads(collective, group)
-    whole = Collective(collective.kind, messages.full_bytes(collective, group), collective.group)
-    sizes = tuple(group.sizes[i] for i in order)
-    inside = {position for position, i in enumerate(order) if i in network.in_network}
-    own = np.zeros(len(group.sizes))
-    own[list(order)] = traffic_bytes(whole, Group(sizes, (1,) * len(sizes)), inside)
-    return network.topology.loads(own)
-
-
-def _best_shares(busy: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of the orders that minimise the longest busy time; ``busy`` (n_orders, n_dims)."""
-    n_orders, n_dims = busy.shape
-    if n_orders == 1:
-        return np.ones(1)
-    from scipy.optimize import linprog
-
-    # Times in units of the best single order's; a row per dimension, all of one size.
-    unit = busy.max(axis=1).min()
-    scale = np.maximum(busy.max(axis=0), unit)
-    rows = np.hstack([(busy / scale).T, -unit / scale[:, None]])
-    result = linprog(
-        np.eye(n_orders + 1)[-1],
-        A_ub=rows,
-        b_ub=np.zeros(n_dims),
-        A_eq=np.append(np.ones(n_orders), 0.0)[None, :],
-        b_eq=np.ones(1),
-        method="highs",
-    )
-    if result.status != 0:
-        raise SolverFailed(f"got {result.message!r} from the linear program of orders")
-    shares: NDArray[np.float64] = np.where(result.x[:-1] > _LEAST_SHARE, result.x[:-1], 0.0)
-    shares /= shares.sum()
-    time = (shares @ busy).max()
-    least = result.fun * unit
-    if not math.isclose(time, least, rel_tol=_TOLERANCE):
-        raise SolverFailed(
-            f"got {time:g} instead of {least:g} times the fixed order's time from the linear "
-            f"program of orders; check for bandwidths many orders of magnitude apart"
-        )
-    return shares
+from libra_planner.workload.operations import Collective, Group
 
 
 class CollectiveModel(ABC):
@@ -258,13 +31,19 @@ class CollectiveModel(ABC):
     Parameters
     ----------
     n_chunks : equal parts that a collective is cut into; ``None`` where they are not modelled.
-    has_own_links : whether partial groups have only their own links (C6).
-    is_slowed : whether a check of the links has found it slower than a plan's model says.
     """
 
     n_chunks: int | None
-    has_own_links: ClassVar[bool] = False
-    is_slowed: ClassVar[bool] = False
+
+    @property
+    def has_own_links(self) -> bool:
+        """Whether partial groups have only their own links (C6)."""
+        return False
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether a check of the links has found it slower than a plan's model says."""
+        return False
 
     @abstractmethod
     def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
@@ -273,6 +52,11 @@ class CollectiveModel(ABC):
     @abstractmethod
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
+
+    @property
+    def while_competing(self) -> CollectiveModel | None:
+        """What holds beside others on the same dimensions; ``None`` for no other than always."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -292,11 +76,6 @@ class Ideal(CollectiveModel):
     def own_bytes(self, collective: Collective, group: Group, network: Network) -> Array:
         """What the groups of every dimension exchange themselves, shape (n_dims,)."""
         return network.own_bytes(collective, group)
-
-
-@dataclass(frozen=True)
-class Balanced(Ideal):
-    """:class:`Ideal`; the best split over orders of the dimensions is told beside it."""
 
 
 @dataclass(frozen=True)
@@ -338,6 +117,7 @@ class Pipelined(CollectiveModel):
 
     >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.workload.operations import CollectiveKind
     >>> ring, group = plain_network(parse_topology("RI(4)")), Group((4,), (1,))
     >>> Pipelined(4).time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), group, ring)
     Transfer(n_bytes=24.0, coefficients=(1.0,))
@@ -465,6 +245,7 @@ class Simulated(Pipelined):
     --------
     >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.workload.operations import CollectiveKind
     >>> ring, group = plain_network(parse_topology("RI(4)")), Group((4,), (1,))
     >>> Simulated(2, (2.0,)).time(Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), group, ring)
     Constant(seconds=12.0)
@@ -481,67 +262,75 @@ class Simulated(Pipelined):
 
 
 @dataclass(frozen=True)
-class BestSplit(Ideal):
-    """The best split over orders of the dimensions at one vector, each collective alone.
+class Balanced(CollectiveModel):
+    """The best split over orders of the dimensions, for every bandwidth vector (C4).
+
+    Collectives that overlap others on a dimension that both use are left in the fixed order: one
+    split would have to suit both, and the best of those is not convex in bandwidth.
 
     Parameters
     ----------
-    bandwidth_bytes_per_s : shape (n_dims,).
+    of : what collectives send in the fixed order.
 
     Examples
     --------
     >>> from libra_planner.step.collectives.algorithms import plain_network
     >>> from libra_planner.fabric.topology import parse_topology
+    >>> from libra_planner.workload.operations import CollectiveKind
     >>> network = plain_network(parse_topology("RI(4)_SW(4)"))
     >>> reduce, group = Collective(CollectiveKind.ALL_REDUCE, 16.0, "dp"), Group((4, 4), (1, 1))
-    >>> best = BestSplit((1.0, 0.01))
-    >>> round(best.time(reduce, group, network).seconds, 6), best.traffic(reduce, group, network)
-    (600.0, array([24.,  6.]))
+    >>> times = [model.time(reduce, group, network) for model in (Ideal(), Balanced())]
+    >>> [float(tree.TimeExpression(one, 2).seconds(np.array([1.0, 1.0]))) for one in times]
+    [24.0, 15.0]
+    """
+
+    of: Ideal = Ideal()
+
+    n_chunks = None
+
+    @property
+    def has_own_links(self) -> bool:
+        """As in the fixed order."""
+        return self.of.has_own_links
+
+    @property
+    def is_slowed(self) -> bool:
+        """As in the fixed order."""
+        return self.of.is_slowed
+
+    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
+        """Whatever set of dimensions takes longest to send what it must."""
+        return balanced_time(collective, group, network, self.traffic(collective, group, network))
+
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Bytes of the fixed order, in which a collective competes."""
+        return self.of.traffic(collective, group, network)
+
+    @property
+    def while_competing(self) -> CollectiveModel:
+        """The fixed order."""
+        return self.of
+
+
+@dataclass(frozen=True)
+class AggregateBound(Ideal):
+    """All bandwidth of a collective's dimensions at one vector: no split is faster.
+
+    Parameters
+    ----------
+    bandwidth_bytes_per_s : shape (n_dims,).
     """
 
     bandwidth_bytes_per_s: tuple[float, ...]
 
     def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
-        """Ideal time under the best split."""
-        split = self.of_one_byte(collective, group, network)
-        return tree.Constant(messages.full_bytes(collective, group) * split.time_s)
-
-    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
-        """What the best split sends."""
-        split = self.of_one_byte(collective, group, network)
-        return messages.full_bytes(collective, group) * np.array(split.traffic_bytes)
-
-    def of_one_byte(
-        self, collective: Collective, group: Group, network: Network
-    ) -> BalancedSchedule:
-        """The split, which is the same for every size."""
-        return _split(collective.kind, group.sizes, self.bandwidth_bytes_per_s, network)
-
-
-@dataclass(frozen=True)
-class AggregateBound(BestSplit):
-    """All bandwidth of a collective's dimensions at one vector: no split is faster."""
-
-    def time(self, collective: Collective, group: Group, network: Network) -> tree.Node:
         """Bytes over the sum of bandwidths."""
-        split = self.of_one_byte(collective, group, network)
-        return tree.Constant(messages.full_bytes(collective, group) * split.aggregate_bound_s)
+        bandwidth = np.array(self.bandwidth_bytes_per_s)
+        return tree.Constant(aggregate_bound_s(collective, group, bandwidth, network))
 
     def traffic(self, _collective: Collective, _group: Group, network: Network) -> Array:
         """None: a bound has no contention."""
         return np.zeros(network.topology.n_dims)
-
-
-@lru_cache(maxsize=64)
-def _split(
-    kind: CollectiveKind,
-    sizes: tuple[int, ...],
-    bandwidth_bytes_per_s: tuple[float, ...],
-    network: Network,
-) -> BalancedSchedule:
-    """The best split of one byte; one linear program serves every size."""
-    whole, byte = Group(sizes, (1,) * len(sizes)), Collective(kind, 1.0, "")
-    return balanced_schedule(byte, whole, np.array(bandwidth_bytes_per_s), network)
 
 
 @dataclass(frozen=True)
@@ -552,14 +341,14 @@ class IdealTimes:
     ----------
     time_s : C4's ideal: no latency, endlessly many chunks.
     aggregate_bound_s : bytes over the bandwidth of all dimensions; see
-        :func:`~libra_planner.step.collectives.models.aggregate_bound_s`.
+        :func:`~libra_planner.step.collectives.balanced.aggregate_bound_s`.
     own_bytes : what the groups of every dimension exchange themselves, shape (n_dims,).
     traffic_bytes : what crosses every tier (C13), shape (n_dims,).
     busy_s : that over the bandwidth, shape (n_dims,).
     """
 
     time_s: float
-    aggregate_bound_s: float | None
+    aggregate_bound_s: float
     own_bytes: tuple[float, ...] = field(repr=False)
     traffic_bytes: tuple[float, ...] = field(repr=False)
     busy_s: tuple[float, ...] = field(repr=False)
@@ -588,7 +377,7 @@ class CollectiveTimes:
     model_time_s : by the convex model that the optimizer uses, with the same chunks.
     ideal_time_s : C4's ideal: no latency, endlessly many chunks.
     aggregate_bound_s : bytes over the bandwidth of all dimensions; see
-        :func:`~libra_planner.step.collectives.models.aggregate_bound_s`.
+        :func:`~libra_planner.step.collectives.balanced.aggregate_bound_s`.
     n_chunks : chunks used.
     traffic_bytes : C3's bytes, shape (n_dims,).
     busy_s : time that each dimension serves, shape (n_dims,).
@@ -598,7 +387,7 @@ class CollectiveTimes:
     continuous_time_s: float
     model_time_s: float
     ideal_time_s: float
-    aggregate_bound_s: float | None
+    aggregate_bound_s: float
     n_chunks: int
     traffic_bytes: tuple[float, ...] = field(repr=False)
     busy_s: tuple[float, ...] = field(repr=False)

@@ -1,0 +1,90 @@
+"""The frontier of cost and step time: JSON of ``pareto``, text and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.problem import Problem
+from libra_planner.units import format_bandwidth, format_time, format_usd
+from libra_planner.views import cells, plan
+from libra_planner.views.cells import Block, Table, Value, attributes, escape
+from libra_planner.views.design import bandwidths_GBps
+
+if TYPE_CHECKING:
+    from libra_planner.optimizer.design import FrontierPoint
+
+
+def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[str, Any]:
+    """What ``pareto --json`` prints."""
+
+    def taper_of(point: FrontierPoint) -> dict[str, Any]:
+        return plan.taper_payload(problem.topology, point.bandwidth_bytes_per_s)
+
+    return {
+        "workload": problem.workload_name,
+        "topology": str(problem.topology),
+        "fixed_cost_usd": problem.fixed_cost_usd,
+        "memory": plan.memory_payload(problem.step.memory),
+        "points": [_point_row(point) | taper_of(point) for point in points],
+    }
+
+
+def _point_row(point: FrontierPoint) -> dict[str, Any]:
+    return {
+        **attributes(point, "cost_usd", "step_time_s"),
+        "step_time_x_cost": point.step_time_s * point.cost_usd,
+        "bandwidth_GBps": bandwidths_GBps(point.bandwidth_bytes_per_s),
+        **attributes(point, "optimality_gap"),
+    }
+
+
+def frontier_csv(problem: Problem, points: Sequence[FrontierPoint]) -> str:
+    """Text of ``pareto --csv``."""
+    columns = [f"{label}_GBps" for label in problem.topology.labels]
+    rows = [["cost_usd", "step_time_s", "step_time_x_cost", *columns, "optimality_gap"]]
+    for row in map(_point_row, points):
+        bandwidth = row.pop("bandwidth_GBps")
+        *first, gap = row.values()
+        rows.append(list(map(repr, [*first, *bandwidth, gap])))
+    return cells.csv_of(rows)
+
+
+def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterator[Block]:
+    """Every design with its cost and step time, and what is proven of them."""
+    topology = escape(f"{problem.workload_name} on {problem.topology}")
+    yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
+    yield from map(escape, plan.memory_lines(problem))
+    yield from ("", _frontier_table(problem, points), "")
+    if _best_point(points) is not None:
+        yield "* least step time x cost of these; objective performance_per_cost finds the least"
+    worst = max(point.optimality_gap for point in points)
+    yield f"Each point is proven optimal, at its cost or step time, to {max(worst, 1e-9):.0e}"
+    yield from (escape(f"Note: {note}") for note in plan.plan_notes(problem))
+
+
+def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
+    best, fastest_s = _best_point(points), points[-1].step_time_s
+    columns: dict[str, Callable[[FrontierPoint], Value]] = {
+        "": lambda point: "*" if point is best else "",
+        "system cost" if problem.fixed_cost_usd else "cost": lambda one: format_usd(one.cost_usd),
+        "step time": lambda point: format_time(point.step_time_s),
+        "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
+    }
+    for i, label in enumerate(problem.topology.labels):
+        tier = f" {problem.topology.tiers[i]}" if problem.topology.stacks else ""
+        columns[f"{label}{tier} GB/s"] = lambda point, i=i: format_bandwidth(  # type: ignore[misc]
+            point.bandwidth_bytes_per_s[i]
+        ).removesuffix(" GB/s")
+        if problem.topology.dimensions[i].shares_port:
+            columns[f"{label} taper"] = lambda point, i=i: plan.taper_texts(  # type: ignore[misc]
+                problem.topology, point.bandwidth_bytes_per_s
+            )[i]
+    columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
+    return cells.table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
+
+
+def _best_point(points: Sequence[FrontierPoint]) -> FrontierPoint | None:
+    """The best per dollar, unless it is where the range happens to end."""
+    best = min(points, key=lambda point: point.step_time_s * point.cost_usd)
+    return None if best is points[0] or best is points[-1] else best
