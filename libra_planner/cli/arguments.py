@@ -262,6 +262,7 @@ def _flows() -> Arguments:
         _text("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
         _text("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),
         *_policy("--policy", after="; default ecmp"),
+        _switch("--compare", "all policies that find paths in one table, with their usual options"),
         _switch("--fim-only", "no rates and completion times"),
         _GROUPS,
         _JSON,

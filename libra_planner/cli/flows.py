@@ -17,7 +17,7 @@ from libra_planner.files import STDOUT, write_text
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows, read_hops
 from libra_planner.plain_text import visible
-from libra_planner.routing.policy import OPTIONS
+from libra_planner.routing.policy import OPTIONS, POLICIES
 from libra_planner.studies.flow_lists import ListRuns, Watchers
 from libra_planner.views import flows as view
 
@@ -40,10 +40,14 @@ def flows(options: argparse.Namespace) -> None:
         payload = partial(view.measured_payload, measured, **wanted)
         answer(options, payload, view.measured_blocks(measured, **wanted))
         return
+    if options.compare:
+        found = [_routed(options, kind.name) for kind in POLICIES.values() if kind.finds_paths]
+        answer(options, partial(view.compared_payload, found), view.compared_blocks(found))
+        return
     for name, value in _USUAL.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    routed = _routed(options)
+    routed = _routed(options, options.policy)
     if options.rates is not None:
         tell_kept(write_text(options.rates, view.rates_csv(routed)))
         if routed.seeds is not None:
@@ -56,8 +60,9 @@ def flows(options: argparse.Namespace) -> None:
         answer(options, payload, view.flows_blocks(routed, **wanted))
 
 
-def _routed(options: argparse.Namespace) -> RoutedList:
-    policy = policy_of(options)
+def _routed(options: argparse.Namespace, name: str) -> RoutedList:
+    """The list routed by a policy."""
+    policy = policy_of(argparse.Namespace(**vars(options) | {"policy": name}))
     fabric = load_fabric(options.fabric)
     listed = read_flows(options.flows, fabric, pinned=not policy.kind.finds_paths)
     if options.trace is not None and options.trace not in listed.ids:
@@ -68,7 +73,7 @@ def _routed(options: argparse.Namespace) -> RoutedList:
         flows=progress_of("flows", least=_MANY_FLOWS),
         cut_off=partial(print, file=sys.stderr),
     )
-    failures = (options.fail_links, options.fail_spines)
+    failures = (options.fail_links or 0, options.fail_spines or 0)
     files = (options.fabric, options.flows)
     runs = ListRuns(fabric, listed, policy, failures, not options.fim_only, files, watchers)
     return runs.routed(options.seeds, options.seed)
@@ -87,10 +92,20 @@ def _refuse_misuse(options: argparse.Namespace) -> None:
         raise SpecError.at(place, "got no --hops", "expected a hop table", fix)
     if options.rates is not None:
         _refuse_rates(options)
+    if options.compare:
+        _refuse_alone(options)
     given = first_given(options, (*_USUAL, "seeds", "seed", *OPTIONS, "fim_only", "trace"))
     if options.hops is not None and given:
         got, expected = "got --hops too, whose flows have their paths", "expected flows to route"
         raise SpecError.at(given, got, expected, "leave one out")
+
+
+def _refuse_alone(options: argparse.Namespace) -> None:
+    """Refuse with several policies what is said of one."""
+    alone = ("policy", *OPTIONS, "rates", "trace", "hops", "fim_only", "groups")
+    if given := first_given(options, alone):
+        fix = "leave one out"
+        raise SpecError.at("--compare", f"got {given} too", "expected all policies", fix)
 
 
 def _refuse_rates(options: argparse.Namespace) -> None:

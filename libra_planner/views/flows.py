@@ -18,6 +18,7 @@ from libra_planner.check.report import (
 )
 from libra_planner.fabric.clos import Clos, cable_failures
 from libra_planner.plain_text import spreadsheet_text
+from libra_planner.routing.fairness import is_fairer
 from libra_planner.routing.loads import are_alike, distribution
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import links, spread
@@ -26,6 +27,7 @@ from libra_planner.views.cells import (
     Histogram,
     attributes,
     csv_of,
+    figure_cells,
     finite,
     number,
     table,
@@ -92,6 +94,62 @@ def collective_rows(routed: RoutedList) -> list[dict[str, Any]]:
         }
         for i in np.argsort(found.rate_Bps, kind="stable").tolist()
     ]
+
+
+def compared_payload(found: Sequence[RoutedList]) -> dict[str, Any]:
+    """What ``flows --compare --json`` prints: a row for each policy, and the fairest of them."""
+    return {
+        "n_flows": found[0].report.n_flows,
+        "fairest": [routed.report.policy.name for routed in _fairest(found)],
+        "policies": [_compared(routed) for routed in found],
+    }
+
+
+def _compared(routed: RoutedList) -> dict[str, Any]:
+    """A policy's figures, means over its routings."""
+    seeds = routed.seeds or reports_by_seed([routed.report])
+    return {
+        "policy": routed.report.policy.name,
+        "n_routings": routed.n_routings,
+        **spread.figures("fim_percent", seeds.fim_percent, statistics=False),
+        **_collectives(replace(routed, statistics=False), seeds),
+        **spread.figures("makespan_s", seeds.makespan_s, statistics=False),
+        **spread.figures("slowdown", seeds.slowdown, statistics=False),
+    }
+
+
+def _fairest(found: Sequence[RoutedList]) -> list[RoutedList]:
+    """Policies that no other beats in the sorted rates of collectives, means over the routings."""
+    every = [(one.seeds or reports_by_seed([one.report])).rate_Bps for one in found]
+    pairs = zip(found, every, strict=True)
+    return [one for one, rates in pairs if not any(is_fairer(other, rates) for other in every)]
+
+
+def compared_blocks(found: Sequence[RoutedList]) -> Iterator[Block]:
+    """A table of all policies."""
+    fabric, n_flows = found[0].fabric, found[0].report.n_flows
+    hosts = links.counted(fabric.n_hosts, "host")
+    yield f"{links.counted(n_flows, 'flow')} between {hosts}{_failed_text(fabric)}"
+    rows = [
+        figure_cells(
+            row["policy"],
+            row["n_routings"],
+            *(_unknown(row[key]) for key in ("fim_percent", "worst_collective_rate_GBps")),
+            _unknown((row["two_level_GBps"] + [None, None])[1]),
+            "-" if row["makespan_s"] is None else format_time(row["makespan_s"]),
+            "-" if row["slowdown"] is None else f"{row['slowdown']:.3f}x",
+        )
+        for row in map(_compared, found)
+    ]
+    names = ("policy", "routings", "FIM %", "worst GB/s", "next GB/s", "makespan", "slowdown")
+    title = "Policies, means of their routings: the slowest collective and the next"
+    yield from ("", table("", title, names, rows, left=("policy",), dispensable=("routings",)))
+    fairest = ", ".join(one.report.policy.name for one in _fairest(found))
+    yield f"Best by two-level max-min (the slowest collective first): [bold]{fairest}[/]"
+
+
+def _unknown(figure: float | None) -> float:
+    return np.nan if figure is None else figure
 
 
 def measured_payload(measured: MeasuredReport, *, n_busiest: int, groups: bool) -> dict[str, Any]:

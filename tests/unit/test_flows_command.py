@@ -241,6 +241,33 @@ def test_rates_of_collectives_over_seeds_are_means_of_those_of_each(failures, fi
         assert found["collective_times_s"][name] == pytest.approx(mean_s)
 
 
+def test_all_policies_in_one_table(files, run) -> None:
+    """The rows are the figures of each policy by itself; of equal ones none is left out."""
+    result = run("flows", *files(), "--compare", "--json")
+    assert result.code == 0, result.err
+    rows = {row["policy"]: row for row in result.payload["policies"]}
+    assert {"ecmp", "spray", "greedy", "two_level_max_min"} < set(rows)
+    assert "pinned" not in rows
+    for name in ("ecmp", "ilp"):
+        alone = run("flows", *files(), "--policy", name, "--json").payload
+        for key in (
+            "fim_percent",
+            "two_level_GBps",
+            "makespan_s",
+            "worst_collective_rate_GBps_max",
+        ):
+            assert rows[name][key] == alone[key]
+    every = [row for row in rows if row != "ecmp"]  # Whose mean is worse: it puts both on a spine.
+    assert result.payload["fairest"] == every
+    text = run("flows", *files(), "--compare", "--fail-links", "1", "--seed", "1").out
+    assert "1 of 4 cables between switches failed" in text
+    assert re.search(r"two_level_max_min +1 ", text)
+    refused = run("flows", *files(), "--compare", "--policy", "ecmp")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--compare: got --policy too, expected all policies; leave one out" in refused.err
+    assert run("flows", *files(flows="flow_id,src,dst,bytes\na,0,1,0\n"), "--compare").code == 0
+
+
 def test_sprayed_flows(files, run) -> None:
     result = run("flows", *files(), "--policy", "spray", "--json", "--trace", "first")
     assert result.code == 0, result.err
