@@ -55,6 +55,9 @@ def _fabric(random: Random, blocks: list[str], sizes: list[int]) -> dict[str, An
         names = ["node" if pair == ("SW", "chiplet") else pair[1] for pair in pairs]
     topology = "_".join(f"{block}({size})" for block, size in zip(blocks, sizes, strict=True))
     fabric: dict[str, Any] = {"topology": topology, "tiers": names}
+    parts = {"SW": ("nvlink4-8", "nvl72"), "FC": ("xgmi-8",), "RI": ("ici-torus",)}
+    if random.random() < 0.1:
+        fabric["scale_up"] = random.choice(parts[blocks[0]])
     if random.random() < 0.3:
         fabric["latency_ns"] = random.choice((0, 50, 1e4, [random.choice((0, 500)) for _ in sizes]))
     if random.random() < 0.25:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -383,3 +384,48 @@ def test_a_rack_of_its_own_is_no_fault(plan) -> None:
     # Host and NPUs of a rack; NICs of 64 GPUs, and two of each of 18 hosts.
     watts = 28200 + 72 * 1200 + 64 * 25 + 18 * 2 * 20
     assert one.candidates[0].facility.server_w == pytest.approx(watts)
+
+
+BOOK = """\
+kind: price_book
+source: s
+as_of: t
+unit: USD per GB/s
+tiers:
+  node: {node}
+  pod: {{link: {link}, switch: {switch}, nic: {nic}}}
+"""
+FREE = "{link: 0, switch: 0, nic: 0, nic_reason: in the server}"
+DEAR = "{link: 9, switch: 9, nic: 0, nic_reason: none}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_named_part_is_a_free_link_of_a_fixed_bandwidth(seed, plan, tmp_path: Path) -> None:
+    """The slow twin: an equality in the rules, and a price book in which the tier is free."""
+    random = Random(seed)
+    total, objective = (
+        random.randint(600, 1200),
+        random.choice(("performance", "performance_per_cost")),
+    )
+    pod = {name: random.randint(1, 40) for name in ("link", "switch", "nic")}
+    (tmp_path / "dear.yaml").write_text(BOOK.format(node=DEAR, **pod))
+    (tmp_path / "free.yaml").write_text(BOOK.format(node=FREE, **pod))
+    sizes = random.choice(((8, 16), (4, 32), (2, 8)))
+    degrees = f"{{tp: {random.choice((1, 2))}, dp: {{}}}}"
+    tp = int(degrees[5])
+    text = H100.replace("SW(8)_SW(256)", f"SW({sizes[0]})_SW({sizes[1]})")
+    text = text.replace("{tp: 8, dp: 256}", degrees.replace("{}", str(sizes[0] * sizes[1] // tp)))
+    text = text.replace("  realization: {preset: rail-8x400G, oversubscription: 2}\n", "")
+    text = text.replace("[pod == 50 GB/s]", f"[total == {total} GB/s]\nobjective: {objective}")
+    named = text.replace("libra-ispass24", "./dear.yaml")
+    written = text.replace("libra-ispass24", "./free.yaml").replace("  scale_up: nvlink4-8\n", "")
+    written = written.replace("[total", "[node == 450 GB/s, total")
+    problems = [lp.load_plan(plan(text=one)) for one in (named, written)]
+    found = [lp.optimize(problem) for problem in problems]
+    usd = [
+        problem.cost_usd(one.bandwidth_bytes_per_s)
+        for problem, one in zip(problems, found, strict=True)
+    ]
+    assert found[0].bandwidth_GBps == pytest.approx(found[1].bandwidth_GBps, rel=1e-9)
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-12)
+    assert usd[0] == pytest.approx(usd[1], rel=1e-9)
