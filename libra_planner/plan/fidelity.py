@@ -96,14 +96,15 @@ def _schedule_words(network: Network) -> tuple[str, ...]:
     if network.schedules == Schedules() and not network.topology.stacks:
         return ()
     kinds = (CollectiveKind.ALL_REDUCE, CollectiveKind.ALL_TO_ALL)
-    return tuple(f"{kind} {network.schedule(kind)}" for kind in kinds)
+    words = tuple(f"{kind} {network.schedule(kind)}" for kind in kinds)
+    return (*words[:-1], f"{words[-1]} (PXN)") if network.schedules.pxn else words
 
 
 def _schedules(spec: CommonSpec, network: Network, faults: FaultCollector) -> Schedules:
     """The schedules of a plan; what cannot be combined with them is noted."""
     given = spec.schedules
     direct = Schedule(given.all_to_all) if given.all_to_all else None
-    chosen = Schedules(Schedule(given.all_reduce), direct)
+    chosen = Schedules(Schedule(given.all_reduce), direct, given.pxn)
     for fault, key in _schedule_faults(spec, replace(network, schedules=chosen)):
         faults.note(fault, key)
     return chosen

@@ -74,10 +74,13 @@ class SchedulesSpec(Model):
         ranks. Reduce-scatters and all-gathers follow it.
     all_to_all : hierarchical: one dimension after the other; direct: every rank to every other at
         once, the default where the fabric has a stack.
+    pxn : a direct all-to-all goes through the scale-up domain to the receiver's rail first, which
+        is charged for it.
     """
 
     all_reduce: Literal["hierarchical", "ring"] = "hierarchical"
     all_to_all: Literal["hierarchical", "direct"] | None = None
+    pxn: bool = False
 
 
 class FidelitySpec(Model):

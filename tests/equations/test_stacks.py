@@ -55,6 +55,13 @@ def test_a_hierarchical_all_to_all_passes_the_nic_once_per_tier() -> None:
     assert _loads(EXCHANGE, WHOLE, all_to_all=Schedule.HIERARCHICAL) == [8, 20, 8]
 
 
+def test_pxn_charges_the_scale_up_domain() -> None:
+    """To each of 8 receivers on the other rail a byte goes through the node first: 8 in all."""
+    network = replace(plain_network(PODS), schedules=Schedules(pxn=True))
+    found = network.loads(Collective(EXCHANGE, 16.0, "dp"), WHOLE)
+    assert found.tolist() == [8, 14, 8]
+
+
 def test_a_tree_sends_every_vector_once() -> None:
     """8 bytes up the NIC; a leaf sends the sum of 4 nodes up: 8 for 4 NPUs of a rail."""
     network = replace(plain_network(PODS), in_network=frozenset({1, 2}))

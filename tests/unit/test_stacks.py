@@ -190,6 +190,8 @@ def test_what_does_not_go_together(plan: Path) -> None:
     ring = "schedules={all-reduce: ring}"
     assert "got a ring with scheduler: balanced" in _refused(plan, ring, "scheduler=balanced")
     apart = "fabric.topology=SW(8)_SW(32)_SW(4)_SW(2)"
+    pxn = "schedules={all_to_all: hierarchical, pxn: true}"
+    assert "got pxn with hierarchical all-to-alls" in _refused(plan, pxn)
     direct = "schedules={all_to_all: direct}"
     assert "expected a stack: separate networks" in _refused(plan, apart, direct)
 

@@ -177,9 +177,10 @@ class Network:
         reduces = collective.kind is CollectiveKind.ALL_REDUCE
         if schedule is Schedule.RING:
             return (1 + reduces) * ring_bytes(full, group.sizes)
-        if schedule is Schedule.DIRECT:
-            return direct_bytes(full, group.sizes)
         own = traffic_bytes(collective, group, self.in_network)
+        if schedule is Schedule.DIRECT:
+            inside = self.topology.stacks[0].start if self.schedules.pxn else 0
+            return np.append(own[:inside], direct_bytes(full, group.sizes)[inside:])
         trees = [one for one in self.topology.stacks if reduces and one.start in self.in_network]
         for tiers in trees:
             own[tiers.start : tiers.stop] = tree_bytes(full, group.sizes, tiers)
@@ -210,6 +211,9 @@ def schedule_fault(network: Network) -> Fault | None:
         expected = "expected a stack: separate networks have no way from every NPU to every other"
         fix = "write hierarchical, or brackets around the tiers of one network"
         return Fault(got, expected, fix)
+    if network.schedules.pxn and network.schedule(CollectiveKind.ALL_TO_ALL) is not Schedule.DIRECT:
+        expected = "expected it with direct all-to-alls in a stack"
+        return Fault("got pxn with hierarchical all-to-alls", expected, "remove it")
     return None
 
 
