@@ -392,7 +392,12 @@ def npu_part(name: str, spec: CatalogueNpuSpec, spare_fraction: float) -> bill.P
     """An NPU of an NPU catalogue as a part."""
     given, price = spec.price, None
     if given is not None:
-        price = bill.Price(bill.to_cents(given.usd), given.confidence, given.as_of, given.source)
+        usd, low_usd, high_usd = (
+            None if amount is None else bill.to_cents(amount)
+            for amount in (given.usd, given.low_usd, given.high_usd)
+        )
+        own = (given.confidence, given.as_of, given.source, low_usd, high_usd)
+        price = None if usd is None else bill.Price(usd, *own)
     return bill.Part(
         name,
         bill.NPU,

@@ -30,12 +30,27 @@ from libra_planner.reading.models import (
 
 
 class NpuPriceSpec(Model):
-    """Price of one NPU, and how sure it is."""
+    """Price of one NPU, and how sure it is.
+
+    Parameters
+    ----------
+    low_usd, high_usd : Ends of what sources say.
+    """
 
     usd: Annotated[Price, Field(gt=0)]
+    low_usd: Annotated[Price, Field(gt=0)] | None = None
+    high_usd: Annotated[Price, Field(gt=0)] | None = None
     confidence: Confidence
     as_of: Text
     source: Text
+
+    @model_validator(mode="after")
+    def _in_order(self) -> NpuPriceSpec:
+        low, high = self.low_usd or self.usd, self.high_usd or self.usd
+        if not low <= self.usd <= high:
+            got = f"got low_usd {low:g}, usd {self.usd:g}, high_usd {high:g}"
+            raise ValueError(f"{got}, expected low_usd <= usd <= high_usd")
+        return self
 
 
 class CatalogueNpuSpec(Model):

@@ -27,6 +27,8 @@ def quoted_bill(bill: Bill, quotes: Sequence[Quote]) -> Bill:
     (Decimal('2800.00'), 'quoted')
     """
     by_item = quoted_parts(quotes)
+    if not by_item:
+        return bill
     lines = (
         replace(line, part=_quoted(line.part, by_item.get(line.part.name))) for line in bill.lines
     )

@@ -10,6 +10,7 @@ import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.inputs.parts import load_parts
+from libra_planner.plan.npus import catalogue
 from libra_planner.procurement.bill import Bill, Line, Part, Price
 from libra_planner.procurement.ranges import rivals
 from libra_planner.reading.bundled import folder
@@ -115,3 +116,13 @@ def test_a_range_around_the_amount_only(tmp_path) -> None:
     expected = "got low 659, amount 659, high 600, expected low <= amount <= high"
     with pytest.raises(SpecError, match=expected):
         load_parts(str(tmp_path / "p.yaml"))
+
+
+def test_an_npu_has_the_range_of_its_source(tmp_path) -> None:
+    """The press says $25,000 to $30,000 of an H100."""
+    npu = load_parts().assumptions.npu
+    assert npu.price.ends_usd == (25000, 30000)
+    text = (folder("npu-catalogues") / "npus.yaml").read_text().replace("30000", "26000")
+    (tmp_path / "npus.yaml").write_text(text)
+    with pytest.raises(SpecError, match="expected low_usd <= usd <= high_usd"):
+        catalogue(str(tmp_path / "npus.yaml"))
