@@ -91,13 +91,43 @@ def plane_shape(
     shape = _leaf_spine(settings, n_sets, n_rails, n_together)
     shape = shape or _three_tiers(settings, n_sets, n_rails, n_together)
     if shape is None:
-        got = f"got {n_hosts:,} endpoints for switches of radix {radix}"
-        most = _most_hosts_per_leaf(settings) * _most_down(settings) * settings.n_link_ports
-        at_most = f"at most {most:,} at {settings.oversubscription:g}:1" if most else "leaf uplinks"
-        fix = "raise switch_radix or oversubscription, or split the dimension"
-        expected = f"expected what three tiers join, {at_most}"
-        raise SpecError(Fault(got, expected, fix, "switch_radix"))
+        raise SpecError(_size_fault(settings, n_hosts, n_rails, n_together))
     return shape
+
+
+def _size_fault(settings: SwitchSettings, n_hosts: int, n_rails: int, n_together: int) -> Fault:
+    """Why no three tiers join so many hosts, and how many they do."""
+    got = f"got {n_hosts:,} endpoints for switches of radix {settings.switch_radix}"
+    ratio, most_sets = settings.oversubscription, _most_hosts_per_leaf(settings) // n_together
+    fix = "raise switch_radix or oversubscription, or split the dimension"
+    if settings.n_link_ports < 2:
+        got = (
+            f"got uplinks that take {settings.n_ports_per_uplink} of {settings.switch_radix} ports"
+        )
+        return Fault(got, "expected two or more of them on a switch", fix, "switch_radix")
+    if not most_sets:
+        most = _most_hosts_per_leaf(settings)
+        got = f"got {n_together} endpoints of one host for one leaf"
+        expected = f"expected at most {most:,} at {ratio:g}:1 on {settings.switch_radix} ports"
+        fix = "raise switch_radix or oversubscription, or give each rail its own leaves"
+        return Fault(got, expected, f"{fix} (rail_optimized)", "switch_radix")
+    n_leaves = _most_leaves(settings, n_rails)
+    expected = f"expected what three tiers join, at most {{:,}} at {ratio:g}:1"
+    if not n_leaves:
+        expected = f"expected spines that join leaves of all {n_rails} rails, on {{}} links each"
+    most = n_leaves * most_sets * n_together or settings.n_link_ports
+    return Fault(got, expected.format(most), fix, "switch_radix")
+
+
+def _most_leaves(settings: SwitchSettings, n_rails: int) -> int:
+    """Most leaves of two or three tiers, equally many of each rail."""
+    n_links, bundle = settings.n_link_ports, settings.n_parallel or 1
+    in_pod = _most_down(settings) // bundle
+    found = np.arange(2, n_links + 1)[:, None] * np.arange(1, in_pod + 1)
+    if n_rails <= in_pod:
+        found = found[:, n_rails - 1 :: n_rails]
+    two_tiers = n_links // bundle // n_rails * n_rails
+    return int(np.max(found[found % n_rails == 0], initial=two_tiers))
 
 
 def _one_switch(settings: SwitchSettings, n_hosts: int) -> Shape:
@@ -185,32 +215,47 @@ def _leaf_spine(
         if n_leaves > settings.n_link_ports or (best and n_leaves >= best.n_switches):
             break
         hosts = -(-n_sets // leaves_per_rail) * n_together
-        shape = _pods(settings, hosts, n_rails, (1, n_leaves))
-        best = min(filter(None, (best, shape)), key=lambda one: one.n_switches, default=None)
+        best = _better(best, _pods(settings, hosts, n_rails, (1, n_leaves)))
     return best
+
+
+def _better(best: Shape | None, other: Shape | None) -> Shape | None:
+    """That of fewer switches; of equally many that with the fewest leaves, then pods."""
+    if best is None or other is None:
+        return best or other
+    return min(best, other, key=lambda one: (one.n_switches, one.n_pods * one.n_leaves, one.n_pods))
 
 
 def _three_tiers(
     settings: SwitchSettings, n_sets: int, n_rails: int, n_together: int
 ) -> Shape | None:
     """The fewest switches in three tiers, and of equally many the fewest leaves, then pods."""
-    most = _most_down(settings)
-    unit = n_rails if n_rails <= most else 1  # A pod holds leaves of all rails where they fit.
-    best: Shape | None = None
+    most, best = _most_down(settings), None
+    # Fewer than these, over the leaves, cannot take what all hosts send up.
+    n_up = n_sets * n_together * n_rails / (settings.oversubscription * settings.uplink_ratio)
+    n_above = n_up / max(1, most) + n_up / settings.core_oversubscription / settings.n_link_ports
     for leaves_per_rail in _leaf_counts(settings, n_sets, n_together):
-        n_units = leaves_per_rail * n_rails // unit
-        if best and n_units * unit >= best.n_switches:
+        least = leaves_per_rail * n_rails
+        if best and least + n_above * (1 - _ROUNDING) > best.n_switches:
             break
-        for n_pods in range(max(2, -(-n_units * unit // max(1, most))), settings.n_link_ports + 1):
-            units_per_pod = -(-n_units // n_pods)
-            if unit * units_per_pod <= most and (n_pods - 1) * units_per_pod < n_units:
-                n_leaves = unit * units_per_pod
-                hosts = -(-n_sets // (n_pods * n_leaves // n_rails)) * n_together
-                shape = _pods(settings, hosts, n_rails, (n_pods, n_leaves))
-                best = min(
-                    filter(None, (best, shape)), key=lambda one: one.n_switches, default=None
-                )
+        for n_pods in range(max(2, -(-least // max(1, most))), settings.n_link_ports + 1):
+            n_leaves = _leaves_of_pod(least, n_pods, n_rails, most)
+            n_each = n_pods * n_leaves // n_rails
+            n_switches = n_each * n_rails + n_above * (1 - _ROUNDING)
+            if n_leaves > most or n_each > n_sets or (best and n_switches > best.n_switches):
+                continue
+            hosts = -(-n_sets // n_each) * n_together
+            best = _better(best, _pods(settings, hosts, n_rails, (n_pods, n_leaves)))
     return best
+
+
+def _leaves_of_pod(n_leaves: int, n_pods: int, n_rails: int, most: int) -> int:
+    """Leaves of each of equal pods: of all rails, where a pod has room for them, else of some.
+
+    All pods together have equally many of each rail.
+    """
+    step = n_rails if n_rails <= most else n_rails // math.gcd(n_rails, n_pods)
+    return -(-n_leaves // (n_pods * step)) * step
 
 
 def _pods(
@@ -230,8 +275,10 @@ def _pods(
     n_free = _n_free(settings, hosts)
     best: Shape | None = None
     # Fewer parallel links are more spines, each with fewer links up to cores.
-    for most in [given] if given else range(settings.n_link_ports // n_leaves, 0, -1):
+    for most in [given] if given else range(min(n_up, settings.n_link_ports // n_leaves), 0, -1):
         n_spines = -(-n_up // most)
+        if best and n_pods * (n_leaves + n_spines) >= best.n_switches:
+            break
         parallel = given or -(-n_up // n_spines)
         if n_spines * parallel > n_free or n_leaves * parallel > settings.n_link_ports:
             continue

@@ -11,6 +11,7 @@ from libra_planner.fabric.cluster import ClusterNetwork
 from libra_planner.procurement.bill import Bill, Line, Price
 from libra_planner.units import format_line_rate, format_usd
 from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
+from libra_planner.views.links import counted, plural
 
 _TIERS = ("leaf", "spine", "core")
 
@@ -92,8 +93,9 @@ def cluster_blocks(
     n_nics = order.n_hosts * order.n_nics_per_host
     planes = f", {order.n_planes} planes" if order.n_planes > 1 else ""
     yield (
-        f"[bold]{order.n_hosts:,} hosts[/], {n_nics:,} NICs of {format_line_rate(order.nic_Bps)}"
-        f"{planes}, {order.wiring}, switches of {order.switch_radix} ports"
+        f"[bold]{counted(order.n_hosts, 'host')}[/], {counted(n_nics, 'NIC')} of "
+        f"{format_line_rate(order.nic_Bps)}{planes}, {order.wiring}, "
+        f"switches of {order.switch_radix} ports"
     )
     yield ""
     yield from _picture(network)
@@ -128,21 +130,22 @@ def _picture(network: ClusterNetwork) -> Iterator[str]:
     clos, order = network.clos, network.order
     pods = f"{clos.total_pods:,} pods of " if clos.n_cores else ""
     per_pod = {"leaf": clos.n_leaves, "spine": clos.n_spines}
-    names = {"leaf": "leaves", "spine": "spines", "core": "cores"}
     layers = list(zip(network.links.items(), (clos.host_Bps, *[clos.uplink_Bps] * 2), strict=True))
     tapers = [None, *network.tapers]
     shares = f", {order.n_networks} separate networks" if order.n_networks > 1 else ""
     for i, (tier, n) in reversed(list(enumerate(clos.n_switches.items()))):
         inside = f" ({pods}{per_pod[tier]:,})" if pods and tier in per_pod else ""
-        yield f"  [bold]{n:>8,} {names[tier] if n > 1 else tier}[/]{inside}{shares}"
+        yield f"  [bold]{n:>8,} {plural(tier, n)}[/]{inside}{shares}"
         shares = ""
         (joins, n_links), speed_Bps = layers[i]
         taper = tapers[i] if i < len(tapers) else None
         ratio = "" if taper is None else f", {taper:.4g}:1"
         cables = network.cables[joins]
-        joined = "" if cables == n_links else f" in {cables:,} cables"
-        yield f"           │ {n_links:,} links of {format_line_rate(speed_Bps)}{joined}{ratio}"
-    yield f"  [bold]{order.n_hosts:>8,} hosts[/] of {order.n_nics_per_host} NICs"
+        joined = "" if cables == n_links else f" in {counted(cables, 'cable')}"
+        links = f"{counted(n_links, 'link')} of {format_line_rate(speed_Bps)}"
+        yield f"           │ {links}{joined}{ratio}"
+    hosts, nics = plural("host", order.n_hosts), counted(order.n_nics_per_host, "NIC")
+    yield f"  [bold]{order.n_hosts:>8,} {hosts}[/] of {nics}"
     yield ""
 
 
@@ -172,7 +175,8 @@ def _growth(network: ClusterNetwork, grown: ClusterNetwork | SpecError) -> str:
     if isinstance(grown, SpecError):
         return f"One more host does not fit: {grown.faults[0].got}"
     change = _change(network, grown) or {}
-    words = {"leaf": "leaves", "spine": "spines", "core": "cores", "cables": "cables"}
-    more = ", ".join(f"{change[name]:+,} {what}" for name, what in words.items() if name in change)
+    words = {**{tier: tier for tier in _TIERS}, "cables": "cable"}
+    changed = [(change[name], what) for name, what in words.items() if name in change]
+    more = ", ".join(f"{n:+,} {plural(what, abs(n))}" for n, what in changed)
     equal = ", as all pods are equal" if grown.clos.n_cores and "leaf" in change else ""
     return f"One more host: {more}{equal}"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, reject
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
+from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import ClusterOrder, cluster_network
 from libra_planner.fabric.parts import design_parts
 from libra_planner.fabric.realization import RealizedDesign, realize
+from libra_planner.fabric.sizing import plane_shape
 from libra_planner.fabric.topology import (
     RAIL,
     RAIL_OPTIMIZED,
@@ -29,10 +32,10 @@ from libra_planner.fabric.topology import (
 GBPS = 1e9
 
 
-def _built(notation: str, bandwidth_GBps: list[float], **settings: object) -> RealizedDesign:
+def _built(notation: str, bandwidth_GBps: list[float], **given: object) -> RealizedDesign:
     """A scale-up switch, and a stack with these settings."""
     topology = parse_topology(notation)
-    network = SwitchSettings(**{"wiring": RAIL_OPTIMIZED, **settings})
+    network = SwitchSettings(**{"wiring": RAIL_OPTIMIZED, **given})
     switches = (SCALE_UP, *[network] * (topology.n_dims - 1))
     return realize(topology, np.array(bandwidth_GBps) * GBPS, Realization(switches))
 
@@ -290,3 +293,108 @@ def test_failures_are_drawn_once_for_all_tiers() -> None:
     assert leaf.clos.failed.size == 6
     same = replace(leaf.clos, failed=np.zeros(0, dtype=np.int64))
     assert same == leaf.clos
+
+
+def _fewest_switches(
+    order: SwitchSettings, n_sets: int, n_rails: int, n_together: int
+) -> int | None:
+    """The fewest switches of any two tiers, else of any three, counted out by loops."""
+    radix, most = order.switch_radix, range(1, order.switch_radix)
+    if n_sets * n_rails * n_together <= radix:
+        return 1
+    two, three = [], []
+    down_up = {d: math.ceil(d / order.core_oversubscription * (1 - 1e-9)) for d in most}
+    in_pod = sum(d + up <= radix for d, up in down_up.items())
+    for sets, spines, parallel in product(range(1, radix // n_together + 1), most, most):
+        hosts, each = sets * n_together, -(-n_sets // sets)
+        n_up = math.ceil(hosts / order.oversubscription * (1 - 1e-9))
+        if not max(1, n_up) <= spines * parallel <= radix - hosts:
+            continue
+        if each * n_rails * parallel <= radix:
+            two.append(each * n_rails + spines)
+        for pods, leaves in product(range(2, radix + 1), range(1, radix // parallel + 1)):
+            per_rail, rest = divmod(pods * leaves, n_rails)
+            whole = not rest and (n_rails > in_pod or leaves % n_rails == 0)
+            down = leaves * parallel
+            if not whole or not each <= per_rail <= n_sets or down not in down_up:
+                continue
+            for wide in range(1, radix // pods + 1):
+                cores = -(-down_up[down] // wide)
+                if down + cores * wide <= radix:
+                    three.append(pods * (leaves + spines) + spines * cores)
+    return min(two or three, default=None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([4, 5, 6, 8]),
+    st.sampled_from([1, 1.5, 2, 3]),
+    st.sampled_from([1, 2, 3]),
+    st.integers(2, 40),
+    st.sampled_from([1, 2, 3, 4, 8]),
+    st.sampled_from([1, 2]),
+)
+def test_no_clos_of_whole_rails_has_fewer_switches(
+    radix: int, taper: float, core: float, n_sets: int, n_rails: int, n_together: int
+) -> None:
+    order = SwitchSettings(radix, oversubscription=taper, core_oversubscription=core)
+    fewest = _fewest_switches(order, n_sets, n_rails, n_together)
+    hosts = n_sets * n_together
+    if fewest is None:
+        with pytest.raises(SpecError, match=r"expected (what|at most|leaves|two or more)"):
+            plane_shape(order, hosts, n_rails, n_together)
+        return
+    shape = plane_shape(order, hosts, n_rails, n_together)
+    assert shape.n_switches == fewest
+    if shape.n_spines:  # Every rail has whole leaves, and every leaf hosts.
+        assert shape.n_pods * shape.n_leaves % n_rails == 0
+        assert shape.leaves_per_rail * shape.hosts_per_leaf >= hosts
+        assert shape.leaves_per_rail <= n_sets
+
+
+@given(
+    st.sampled_from([4, 6, 8, 12]),
+    st.sampled_from([1, 2, 3]),
+    st.integers(1, 9),
+    st.integers(1, 3),
+)
+def test_as_many_hosts_as_an_error_says_can_be_joined(
+    radix: int, taper: float, n_rails: int, n_together: int
+) -> None:
+    order = SwitchSettings(radix, oversubscription=taper)
+    with pytest.raises(SpecError) as error:
+        plane_shape(order, 10**6 * n_together, n_rails, n_together)
+    found = re.search(r"what three tiers join, at most ([\d,]+)", str(error.value))
+    assume(found is not None)
+    most = int(found.group(1).replace(",", ""))
+    assert most % (n_rails * n_together) == 0
+    assert plane_shape(order, most // n_rails, n_rails, n_together).n_switches
+    with pytest.raises(SpecError):
+        plane_shape(order, most // n_rails + n_together, n_rails, n_together)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("--hosts 5 --npus-per-host 72 --wiring top_of_rack", "72 endpoints of one host for one"),
+        ("--hosts 512 --npus-per-host 8 --port-up 25600Gbps", "uplinks that take 64 of 64 ports"),
+        (
+            "--hosts 600 --npus-per-host 8 --port-up 12800Gbps",
+            "join leaves of all 8 rails, on 2 links each",
+        ),
+        ("--hosts 20481 --npus-per-host 3", "at most 61,440 at 1:1"),
+    ],
+)
+def test_networks_that_do_not_fit_say_why(
+    arguments: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fabric", "--nic", "400Gbps", *arguments.split()]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_one_of_a_kind_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fabric", "--nic", "400Gbps", "--hosts", "1", "--npus-per-host", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 host, 1 NIC of" in shown
+    assert "1 leaf" in shown
+    assert not re.search(r"\b1 (hosts|NICs|links|leaves|cables)", shown)
