@@ -5,7 +5,7 @@ Every third has a stack (C13): what crosses a tier crosses those inside, and rul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from libra_planner.step.expression import (
     Constant,
     Maximum,
     Node,
+    Root,
     Scaled,
     Sum,
     TimeExpression,
@@ -23,6 +24,7 @@ from libra_planner.step.expression import (
     maximum,
     scale,
     transfers,
+    with_terms,
 )
 from tests.problems import changed, plan_of
 
@@ -84,6 +86,28 @@ def extreme_plan(seed: int, objective: str) -> Problem:
         step_time_limits=(limit,) * len(problem.step_time_limits),
         fixed_cost_usd=problem.fixed_cost_usd * dearer,
     )
+
+
+def rooted_plan(seed: int, objective: str) -> RandomPlan:
+    """A random plan whose transfers have a square root beside them, as calibrated ones do."""
+    plan, rng = random_plan(seed, objective), np.random.default_rng([seed, 98])
+    problem, within = plan.problem, plan.within
+    before = problem.step_time
+    step = TimeExpression(_rooted(rng, before.root, within), before.n_dims)
+    slower = float(step.seconds(within)) / float(before.seconds(within))
+    limits = tuple(
+        replace(limit, limit_s=limit.limit_s * slower) for limit in problem.step_time_limits
+    )
+    return RandomPlan(changed(problem, step_time=step, step_time_limits=limits), within)
+
+
+def _rooted(rng: np.random.Generator, node: Node, within: np.ndarray) -> Node:
+    """The tree with a root, 1 % to 3 times as long, beside every transfer."""
+    if isinstance(node, Transfer):
+        share = 10.0 ** rng.uniform(-2, 0.5)
+        size = share * node.n_bytes / np.sqrt(np.array(node.coefficients) @ within)
+        return Sum((node, Root(float(size), node.coefficients)))
+    return with_terms(node, lambda term: _rooted(rng, term, within))
 
 
 def _longer(node: Node, factor: float) -> Node:

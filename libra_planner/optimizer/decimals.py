@@ -501,12 +501,16 @@ def _sized(row: Exact, unit: Exact) -> Exact:
 def certain_solution(problem: Problem, lower: Array, upper: Array) -> Solution | None:
     """The optimum to 30 digits, rounded, with its proof; ``None`` where no method finds one.
 
+    Roots are beyond the method.
+
     Parameters
     ----------
     problem : with one step time and linear prices.
     lower, upper : bounds of every bandwidth under the linear rules, bytes/s, shape (n_dims,).
     """
     plans = batch.plans_alone(problem, lower, upper)
+    if plans.structure.has_roots:
+        return None
     typical = batch.typical_designs(plans)[:, 0]
     with localcontext() as context:
         context.prec = N_DIGITS

@@ -9,7 +9,7 @@ all vertices can be listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 
@@ -120,6 +120,23 @@ def lower_bound(program: Program, point: Point, b: Array) -> Array:
     )
     b_upper, t_upper = _box(program, weighted_value(program, b))
     return np.asarray(constant + _least(slope, b_upper) + _least(pull[n_forms:], t_upper))
+
+
+def balanced(program: Program, point: Point) -> Point:
+    """The point with multipliers under which every maximum is worth what its rows cost.
+
+    Then no maximum is left in the Lagrangian, whatever its sign: programs that touch roots have
+    offsets that the roots themselves do not keep.
+    """
+    dual, weight = np.maximum(point.dual, 0.0), program.time_weight
+    for k in reversed(range(program.n_forms, len(program.time))):
+        column = program.rows[:, k]
+        own = column[:, 0] < 0
+        worth = weight * program.time[k]
+        worth = worth + (column[~own] * dual[: len(column)][~own]).sum(axis=0)
+        paid = -(column[own] * dual[: len(column)][own]).sum(axis=0)
+        dual[np.flatnonzero(own)] *= np.where(paid > 0, worth / np.where(paid > 0, paid, 1.0), 1.0)
+    return replace(point, dual=dual)
 
 
 def _least(slope: Array, upper: Array) -> Array:

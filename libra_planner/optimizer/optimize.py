@@ -114,7 +114,8 @@ def _solution(problem: Problem, found: Designs) -> Solution | None:
     if not np.isfinite([*bandwidth, bound]).all():
         return None
     design = proofs.design_at(problem, bandwidth, bound, unique=bool(found.unique[0]))
-    return Solution(design, problem, has_neighbors=True)
+    has_roots = problem.step_time.structure.has_roots  # Their neighbors are beyond the decimals.
+    return Solution(design, problem, has_neighbors=not has_roots)
 
 
 def _surer(found: Sequence[Solution | None], *, sure: bool) -> Solution | None:

@@ -1,7 +1,7 @@
 """The time expression: step time as a tree over the bandwidth of every dimension.
 
-Nodes are constants, transfers ``bytes / (non-negative linear form of bandwidths)``,
-sums, maxima and non-negative scalings, so every expression is convex and
+Nodes are constants, transfers ``bytes / (non-negative linear form of bandwidths)``, their square
+roots, sums, maxima and non-negative scalings, so every expression is convex and
 non-increasing in bandwidth by construction (DESIGN section 2). One tree evaluates
 over arrays of designs here, is lifted to linear rows for the solvers in
 :mod:`libra_planner.optimizer.programs.dimensionless` and explains itself: which operation waits on
@@ -61,6 +61,27 @@ class Transfer(_Sized):
 
 
 @dataclass(frozen=True)
+class Root(_Sized):
+    """``size / sqrt(sum_i coefficients_i * B_i)`` seconds (C20).
+
+    Parameters
+    ----------
+    size : s (byte/s)^1/2, above 0.
+    coefficients : of the linear form, shape (n_dims,).
+    beside : of a second linear form whose root divides too, such as 1/C; ``None`` without one.
+    """
+
+    size: float
+    coefficients: tuple[float, ...]
+    beside: tuple[float, ...] | None = None
+
+    @property
+    def forms(self) -> tuple[tuple[float, ...], ...]:
+        """Its one or two linear forms."""
+        return (self.coefficients,) if self.beside is None else (self.coefficients, self.beside)
+
+
+@dataclass(frozen=True)
 class Sum(_Sized):
     """Terms one after the other."""
 
@@ -90,7 +111,7 @@ class Labelled(_Sized):
     term: Node
 
 
-Node: TypeAlias = Constant | Transfer | Sum | Maximum | Scaled | Labelled
+Node: TypeAlias = Constant | Transfer | Root | Sum | Maximum | Scaled | Labelled
 
 
 def _add_parts(parts: list[tuple[float, object]], factor: float, node: object) -> None:
@@ -99,6 +120,8 @@ def _add_parts(parts: list[tuple[float, object]], factor: float, node: object) -
         parts.append((factor * node.seconds, Constant))
     elif isinstance(node, Transfer):
         parts.append((factor * node.n_bytes, node.coefficients))
+    elif isinstance(node, Root):
+        parts.append((factor * node.size, (Root, node.forms)))
     elif isinstance(node, Scaled):
         _add_parts(parts, factor * node.factor, node.term)
     elif isinstance(node, Labelled):
@@ -117,6 +140,8 @@ def leaf(node: Node) -> tuple[float, object]:
     """Size and key of a leaf: of two with one key the larger always takes longer."""
     if isinstance(node, Constant):
         return node.seconds, Constant
+    if isinstance(node, Root):
+        return node.size, (Root, node.forms)
     return (node.n_bytes, node.coefficients) if isinstance(node, Transfer) else (0.0, node)
 
 
@@ -209,10 +234,8 @@ def scale(factor: float, term: Node) -> Node:
 
 
 def _scaled(factor: float, term: Node) -> Node:
-    if isinstance(term, Constant):
-        return Constant(factor * term.seconds)
-    if isinstance(term, Transfer):
-        return Transfer(factor * term.n_bytes, term.coefficients)
+    if isinstance(term, Constant | Transfer | Root):
+        return _scaled_leaf(factor, term)
     if isinstance(term, Maximum) and all(isinstance(t, Constant | Transfer) for t in term.terms):
         return Maximum(tuple(scale(factor, t) for t in term.terms))
     if isinstance(term, Labelled):
@@ -220,6 +243,14 @@ def _scaled(factor: float, term: Node) -> Node:
     if isinstance(term, Scaled):
         return scale(factor * term.factor, term.term)
     return Scaled(factor, term)
+
+
+def _scaled_leaf(factor: float, leaf: Constant | Transfer | Root) -> Node:
+    if isinstance(leaf, Constant):
+        return Constant(factor * leaf.seconds)
+    if isinstance(leaf, Transfer):
+        return Transfer(factor * leaf.n_bytes, leaf.coefficients)
+    return replace(leaf, size=factor * leaf.size)
 
 
 def _flat(factor: float, terms: Iterable[Node]) -> Iterable[tuple[float, Node]]:
@@ -249,7 +280,7 @@ def compute_s(node: Node) -> float:
     """What a node takes if communication, latency included, takes nothing: seconds."""
     if isinstance(node, Constant):
         return node.seconds
-    if isinstance(node, Transfer | Labelled):
+    if isinstance(node, Transfer | Root | Labelled):
         return 0.0
     if isinstance(node, Scaled):
         return node.factor * compute_s(node.term)
@@ -259,7 +290,7 @@ def compute_s(node: Node) -> float:
 
 def terms_of(node: Node) -> tuple[Node, ...]:
     """What stands below a node."""
-    if isinstance(node, Constant | Transfer):
+    if isinstance(node, Constant | Transfer | Root):
         return ()
     return (node.term,) if isinstance(node, Scaled | Labelled) else node.terms
 
@@ -273,9 +304,9 @@ def with_terms(node: Node, change: Callable[[Node], Node]) -> Node:
     return node
 
 
-def leaves(node: Node) -> Iterator[Transfer]:
-    """All transfers of a tree, in order, repeats included."""
-    if isinstance(node, Transfer):
+def leaves(node: Node) -> Iterator[Transfer | Root]:
+    """All transfers and roots of a tree, in order, repeats included."""
+    if isinstance(node, Transfer | Root):
         yield node
     for term in terms_of(node):
         yield from leaves(term)
@@ -287,6 +318,8 @@ def owned_numbers(node: Node) -> Iterator[tuple[Node, float]]:
         yield node, node.seconds
     elif isinstance(node, Transfer):
         yield node, node.n_bytes
+    elif isinstance(node, Root):
+        yield node, node.size
     elif isinstance(node, Scaled):
         yield node, node.factor
     for term in terms_of(node):
@@ -304,6 +337,8 @@ def seconds_of(node: Node, values: Iterator[Any], reciprocals: Mapping[Form, Arr
         return next(values)
     if isinstance(node, Transfer):
         return next(values) * reciprocals[node.coefficients]
+    if isinstance(node, Root):
+        return next(values) * np.prod([np.sqrt(reciprocals[form]) for form in node.forms], axis=0)
     if isinstance(node, Scaled):
         factor = next(values)
         return factor * seconds_of(node.term, values, reciprocals)
@@ -338,7 +373,47 @@ class Structure(Frozen):
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The distinct linear forms, in order of appearance."""
-        return tuple(dict.fromkeys(leaf.coefficients for leaf in leaves(self.root)))
+        return tuple(dict.fromkeys(form for leaf in leaves(self.root) for form in _forms(leaf)))
+
+    @cached_property
+    def has_roots(self) -> bool:
+        """Whether any leaf is a root."""
+        return any(isinstance(leaf, Root) for leaf in leaves(self.root))
+
+    @cached_property
+    def touching(self) -> Structure:
+        """The structure with two leaves in place of every root: see :meth:`touching_numbers`."""
+        return Structure(_touching(self.root), self.n_dims)
+
+    def touching_numbers(self, values: Array, bandwidth_bytes_per_s: Array) -> Array:
+        """Numbers of :attr:`touching` with which it is never below, and touches at a vector.
+
+        With theta = sqrt(x/y) there, 1/sqrt(x y) <= (theta/x + 1/(theta y))/2 by the means of two
+        numbers; y is 1 for a single form. Both have the same tangent at the vector: a bound that
+        linearises the one is a bound of the other.
+
+        Parameters
+        ----------
+        values : numbers, shape (n_numbers, n).
+        bandwidth_bytes_per_s : above 0 where there are roots, shape (n_dims, n).
+
+        Examples
+        --------
+        >>> step = TimeExpression(Root(8.0, (1.0,)), 1)
+        >>> b = np.array([[4.0]])
+        >>> near = step.structure.touching_numbers(np.array([step.numbers]), b)
+        >>> near.tolist(), step.structure.touching.seconds(near, b), step.seconds(b)
+        ([[8.0], [2.0]], array([4.]), array([4.]))
+        """
+        found: list[Array] = []
+        for (owner, _), value in zip(owned_numbers(self.root), values, strict=True):
+            if not isinstance(owner, Root):
+                found.append(value)
+                continue
+            first, *second = (_form_value(form, bandwidth_bytes_per_s) for form in owner.forms)
+            theta = np.sqrt(first / second[0]) if second else np.sqrt(first)
+            found += [value * theta / 2, value / theta / 2]
+        return np.array(found)
 
     @cached_property
     def key(self) -> tuple[object, ...]:
@@ -374,8 +449,19 @@ class Structure(Frozen):
         return TimeExpression(_rebuilt(self.root, iter(values)), self.n_dims)
 
 
+def _forms(leaf: Transfer | Root) -> tuple[Form, ...]:
+    return leaf.forms if isinstance(leaf, Root) else (leaf.coefficients,)
+
+
+def _touching(node: Node) -> Node:
+    if isinstance(node, Root):
+        other = Constant(0.0) if node.beside is None else Transfer(0.0, node.beside)
+        return Sum((Transfer(0.0, node.coefficients), other))
+    return with_terms(node, _touching)
+
+
 def _shape(node: Node) -> tuple[object, ...]:
-    form = (node.coefficients,) if isinstance(node, Transfer) else ()
+    form = _forms(node) if isinstance(node, Transfer | Root) else ()
     return (type(node), *form, *map(_shape, terms_of(node)))
 
 
@@ -389,6 +475,8 @@ def _rebuilt(node: Node, values: Iterator[float]) -> Node:
         return Constant(float(next(values)))
     if isinstance(node, Transfer):
         return Transfer(float(next(values)), node.coefficients)
+    if isinstance(node, Root):
+        return replace(node, size=float(next(values)))
     if isinstance(node, Scaled):
         node = Scaled(float(next(values)), node.term)
     return with_terms(node, lambda term: _rebuilt(term, values))
@@ -537,7 +625,7 @@ class _Exposure:
 
     def exposed(self, node: Node, factor: float, label: str | None) -> Iterable[Share]:
         """Shares of ``factor`` times what a node takes above its compute."""
-        if isinstance(node, Transfer):
+        if isinstance(node, Transfer | Root):
             yield Share(label or _UNLABELLED, _dims(node), factor * self.value(node))
         elif isinstance(node, Labelled):
             yield from self.exposed(node.term, factor, node.label)
@@ -565,5 +653,5 @@ class _Exposure:
             yield from self.exposed(tied[0], factor * exposed, label)
 
 
-def _dims(leaf: Transfer) -> tuple[int, ...]:
+def _dims(leaf: Transfer | Root) -> tuple[int, ...]:
     return tuple(i for i, coefficient in enumerate(leaf.coefficients) if coefficient > 0)

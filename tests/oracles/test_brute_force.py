@@ -11,7 +11,7 @@ import pytest
 
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Problem
-from tests.random_plans import random_plan
+from tests.random_plans import random_plan, rooted_plan
 
 _CASES = [
     (objective, seed)
@@ -113,6 +113,20 @@ def test_brute_force_finds_the_optimum_and_nothing_better(objective: str, seed: 
     least = _brute_force(plan.problem, plan.within)
     assert design.objective <= least * (1 + 1e-6)
     assert design.lower_bound * (1 - 1e-12) <= least
+    assert least <= design.objective * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("objective", ["performance", "performance_per_cost", "cost"])
+@pytest.mark.parametrize("seed", range(15))
+def test_brute_force_finds_nothing_better_where_there_are_roots(objective, seed) -> None:
+    """Times of calibrated collectives have c (bytes/b)^(1/2) beside bytes/b (C20)."""
+    plan = rooted_plan(seed, objective)
+    design = optimize(plan.problem)
+    assert design.optimality_gap <= 1e-9
+    assert _worst(plan.problem, design.bandwidth_bytes_per_s) <= 1e-9
+    least = _brute_force(plan.problem, plan.within)
+    assert design.lower_bound * (1 - 1e-12) <= least
+    assert design.objective <= least * (1 + 1e-9)
     assert least <= design.objective * (1 + 1e-3)
 
 

@@ -30,6 +30,9 @@ from libra_planner.units import BYTES_PER_S_PER_GBPS
 _LEAST, _MOST = float(np.nextafter(0.0, 1.0)), float(np.finfo(np.float64).max)
 """The least number above 0, and the largest that is finite."""
 
+_GUESS_BPS = 1e11
+"""Bandwidth at which roots are touched before anything is known."""
+
 _IDLE_SHARE = 1e-4
 """Traffic, over the largest, that a dimension without any is scaled for."""
 
@@ -183,7 +186,8 @@ class BatchProgram:
         """Of each array its shape, what it may hold, and the range of that."""
         n, n_dims, n_rules = self.n, self.template.topology.n_dims, len(self.template.rules)
         owners = [owner for owner, _ in tree.owned_numbers(self.structure.root)]
-        least = np.array([_LEAST * isinstance(owner, tree.Transfer) for owner in owners])
+        leaves = tree.Transfer | tree.Root
+        least = np.array([_LEAST * isinstance(owner, leaves) for owner in owners])
         times = "bytes above 0, seconds and factors of 0 or more, all finite"
         return {
             "time_numbers": ((n, len(owners)), times, least, _MOST),
@@ -276,6 +280,13 @@ class Plans:
         """The linear forms of their times."""
         return programs.lift(self.structure, self.time_numbers)
 
+    def touching(self, bandwidth_bytes_per_s: Array) -> Plans:
+        """The plans without roots: no faster, and as fast at bandwidths (n_dims, n)."""
+        if not self.structure.has_roots:
+            return self
+        near = self.structure.touching_numbers(self.time_numbers, bandwidth_bytes_per_s)
+        return replace(self, structure=self.structure.touching, time_numbers=near)
+
     @property
     def used(self) -> Mask:
         """Whether any transfer uses a dimension, shape (n_dims,)."""
@@ -342,10 +353,17 @@ def _tighten(row: Array, limit: Array, lower: Array, upper: Array) -> None:
 def program_near(plans: Plans, typical: Array, *, limited: bool = False) -> programs.Program:
     """Least time, or with ``limited`` least cost within the step-time limit, near ``typical``.
 
-    ``typical`` has shape (n_dims, n), bytes/s.
+    ``typical`` has shape (n_dims, n), bytes/s. Roots are replaced by what touches them there.
     """
+    return program_touching(plans, typical, typical, limited=limited)
+
+
+def program_touching(
+    plans: Plans, typical: Array, at: Array, *, limited: bool = False
+) -> programs.Program:
+    """:func:`program_near` in units of ``typical``, that touches the roots at another design."""
     program = programs.dimensionless_program(
-        plans.lifted,
+        plans.touching(at).lifted,
         plans.rules,
         plans.price_usd_per_Bps,
         typical,
@@ -361,7 +379,7 @@ def typical_designs(plans: Plans) -> Array:
     For objective cost, or where nothing bounds a dimension with traffic, what the step-time
     limit asks of every dimension at the least cost; else a split of the largest budget.
     """
-    lifted = plans.lifted
+    lifted = plans.touching(np.full_like(plans.lower, _GUESS_BPS)).lifted
     carried = (lifted.forms > 0)[:, :, None] * lifted.floors[: len(lifted.forms), None]
     traffic = carried.sum(axis=0)  # Bytes that each dimension carries alone.
     most = traffic.max(axis=0, initial=0.0)
@@ -451,4 +469,6 @@ def _per_cost(node: tree.Node, n_dims: int) -> tree.Node:
         return tree.Transfer(node.seconds, (*(0.0,) * (n_dims - 1), 1.0))
     if isinstance(node, tree.Transfer):
         return tree.Transfer(node.n_bytes, (*node.coefficients, 0.0))
+    if isinstance(node, tree.Root):  # C / sqrt(B) = 1 / sqrt(y s).
+        return tree.Root(node.size, (*node.coefficients, 0.0), (*(0.0,) * (n_dims - 1), 1.0))
     return tree.with_terms(node, lambda term: _per_cost(term, n_dims))
