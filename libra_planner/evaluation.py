@@ -13,7 +13,8 @@ import numpy as np
 from libra_planner.costs.prices import find_options, nearest_options
 from libra_planner.errors import Fault, SpecError
 from libra_planner.problem import RULE_TOLERANCE, Problem, fastest_alternative
-from libra_planner.step.expression import Array, Share, critical_path
+from libra_planner.step.critical_path import Share, critical_path
+from libra_planner.step.expression import Array
 from libra_planner.step.training import BalancedStep
 from libra_planner.units import BYTES_PER_S_PER_GBPS, gigabytes_per_s
 
@@ -105,6 +106,7 @@ class Evaluation:
     members : figures of each workload of a group.
     exact_step_time_s : T by the exact flow shop, where the model has chunks.
     balanced : T with balanced schedules, where the plan asks for it.
+    band_s : T at the ends of the error bands of its collectives, where these were measured (C23).
     """
 
     bandwidth_bytes_per_s: Array = field(repr=False)
@@ -122,6 +124,17 @@ class Evaluation:
     members: tuple[MemberFigures, ...] = ()
     exact_step_time_s: float | None = None
     balanced: BalancedStep | None = None
+    band_s: tuple[float, float] | None = None
+
+    @property
+    def step_time_low_s(self) -> float | None:
+        """The lower end of the band; ``None`` without a measured class."""
+        return self.band_s and self.band_s[0]
+
+    @property
+    def step_time_high_s(self) -> float | None:
+        """The upper end of the band; ``None`` without a measured class."""
+        return self.band_s and self.band_s[1]
 
     @property
     def own_links_step_time_s(self) -> float:
@@ -215,6 +228,7 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         real_link_step_time_s=float(real.seconds(bandwidth)) if real else None,
         exact_step_time_s=problem.step.exact_step_time_s(bandwidth),
         balanced=problem.step.balanced(bandwidth),
+        band_s=problem.step.band_s(bandwidth),
         members=members,
     )
 

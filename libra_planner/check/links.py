@@ -38,6 +38,7 @@ from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
+from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.models import Slowdown
 from libra_planner.workload.operations import Collective, Communication, Group
 
@@ -203,7 +204,10 @@ class LinkCheck:
         return at.dim, at.group, self.schedule[at]
 
     def _stage(self, collective: Collective, group: Group, dim: int) -> Stage:
-        return stage(collective, group, self.network, dim, self.selection)
+        found = stage(collective, group, self.network, dim, self.selection)
+        if found.reason == "named" and isinstance(self.problem.step.model, Calibrated):
+            return replace(found, reason="library")  # Its schedules are the law's, not the plan's.
+        return found
 
     def switched(self, group: Group) -> list[int]:
         """Switch dimensions with bandwidth that a group spans."""

@@ -33,6 +33,7 @@ from libra_planner.step.collectives.algorithms import (
     algorithm_used,
     visits,
 )
+from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.schedules import Schedule as Turns
 from libra_planner.workload.operations import Collective, CollectiveKind, Communication, Group
 
@@ -536,6 +537,8 @@ def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, f
     """Bytes and latency of a collective in a dimension."""
     dim, _, algorithm = key
     network, chunks = problem.network, problem.step.model.n_chunks
+    if isinstance(problem.step.model, Calibrated):
+        return float(problem.step.model.traffic(one.collective, one.group, network)[dim]), 0.0
     if chunks is None:
         dims = stage_dims(one.collective.kind, one.group, network, dim)
         sent = network.own_bytes(one.collective, one.group)[list(dims)].sum()

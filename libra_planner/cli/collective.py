@@ -14,7 +14,7 @@ from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.inputs import collectives as inputs
 from libra_planner.inputs import runs
-from libra_planner.step.collectives.measured import INFINIBAND, Ranks
+from libra_planner.step.collectives.measured import INFINIBAND, Ranks, scale_up
 from libra_planner.studies.collectives import SolvedCollective, solved_collective
 from libra_planner.views.cells import Block
 from libra_planner.views.collective import (
@@ -107,7 +107,7 @@ def _answer_run(options: argparse.Namespace) -> None:
     n_nics, speed = _nics(options.nics)
     size = inputs.Given(options.size, Place("--size"), in_file=False)
     with located("--system"):
-        links = runs.scale_up(options.system)
+        links = scale_up(options.system)
     with located(place):
         per_node = options.npus_per_node or links.n_per_node
         network = options.interconnect or INFINIBAND

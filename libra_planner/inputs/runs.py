@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from libra_planner.errors import Fault, Place, SpecError, unknown_name
+from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.reading.tables import csv_rows, repeated_columns
 from libra_planner.step.collectives.algorithms import collective_kind
 from libra_planner.step.collectives.measured import (
     ETHERNET,
     INFINIBAND,
-    SCALE_UPS,
     SEND_RECV,
     Ranks,
-    ScaleUp,
     error_fraction,
     measured_time_s,
+    scale_up,
 )
 from libra_planner.units import GBIT_PER_S_BPS
 
@@ -31,28 +30,6 @@ RESERVED = ("message", "predicted_time_s")
 _SENDS = re.compile(r"send.?recv|sendrecv|p2p", re.I)
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _ETHERNET = re.compile(r"ethernet|roce|efa|tcpx|ether", re.I)
-
-
-def scale_up(name: str) -> ScaleUp:
-    """The scale-up links of an NPU, however its name is written.
-
-    Raises
-    ------
-    UnknownName
-        For NPUs whose collectives were not measured, such as PCIe cards.
-
-    Examples
-    --------
-    >>> scale_up("h100-sxm") is scale_up("H100 80GB HBM3"), scale_up("GB200 NVL72").size
-    (True, 72)
-    """
-    words = re.split(r"[-\s_(]+", name.strip().casefold().removeprefix("nvidia").lstrip(" -_"))
-    if {"pcie", "nvl"} & set(words):
-        expected = f"expected NPUs with scale-up links: {', '.join(SCALE_UPS)}"
-        raise SpecError(Fault(f"got {name!r}", expected))
-    if words[0].upper() not in SCALE_UPS:
-        raise unknown_name("system", name, list(SCALE_UPS))
-    return SCALE_UPS[words[0].upper()]
 
 
 def kind_named(text: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from libra_planner.errors import Fault, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
-from libra_planner.plan.models import CommonSpec
+from libra_planner.plan.models import AnyPlanSpec, CommonSpec, SchedulesSpec
+from libra_planner.plan.training import npu_names
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import AUTO, FaultCollector
 from libra_planner.step.collectives.algorithms import (
@@ -19,12 +20,14 @@ from libra_planner.step.collectives.algorithms import (
     schedule_fault,
 )
 from libra_planner.step.collectives.balanced import MAX_DIMS
+from libra_planner.step.collectives.calibrated import MEASURED_TABLE, Calibrated
+from libra_planner.step.collectives.measured import INFINIBAND, SCALE_UPS, measured_npu
 from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
 from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import CollectiveKind
 
-PIPELINED, BALANCED = "pipelined", "balanced"
+PIPELINED, CALIBRATED, BALANCED = "pipelined", "calibrated", "balanced"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Fidelity:
         inside = _schedule_words(self.network)
         if reducing:
             inside = (f"in-network reduction on {', '.join(reducing)}", *inside)
+        model = self.models[0]
+        if isinstance(model, Calibrated):
+            where = f"{model.npu}" + f", {model.interconnect}" * (model.port is not None)
+            return (f"collectives as NCCL on {where} ({MEASURED_TABLE})",)
         if n_chunks is None:
             return inside
         plural = "" if n_chunks == 1 else "s"
@@ -56,8 +63,13 @@ class Fidelity:
         return (f"{n_chunks} chunk{plural}, latency {'/'.join(shown)} ns", *inside)
 
 
-def build_fidelity(spec: CommonSpec, topology: Topology, faults: FaultCollector) -> Fidelity | None:
-    """The fidelity of a plan; nothing where it has faults, which are noted."""
+def build_fidelity(
+    spec: AnyPlanSpec, topology: Topology, faults: FaultCollector, has_nic: Sequence[bool]
+) -> Fidelity | None:
+    """The fidelity of a plan; nothing where it has faults, which are noted.
+
+    ``has_nic`` says which dimensions are reached through NICs.
+    """
     n_known, pipelined = len(faults.faults), spec.fidelity == PIPELINED
     given = (0.0,) if spec.fabric.latency_ns is None else spec.fabric.latency_ns
     latency_ns = given * topology.n_dims if len(given) == 1 else given
@@ -74,14 +86,17 @@ def build_fidelity(spec: CommonSpec, topology: Topology, faults: FaultCollector)
     elif spec.scheduler == BALANCED and topology.n_dims > MAX_DIMS:
         got, expected = f"got balanced for {topology.n_dims} dimensions", f"at most {MAX_DIMS}"
         faults.note(Fault(got, f"expected {expected}", "remove it"), ("scheduler",))
+    model: CollectiveModel = Balanced() if spec.scheduler == BALANCED else Ideal()
+    if spec.fidelity == CALIBRATED:
+        network = replace(network, schedules=Schedules(Schedule.RING, Schedule.DIRECT))
+        model = _calibrated(spec, topology, faults, has_nic) or model
     if len(faults.faults) > n_known:
         return None
     if not pipelined:
-        model = Balanced() if spec.scheduler == BALANCED else Ideal()
         keys = {
             "chunks": spec.chunks,
             "fabric.latency_ns": spec.fabric.latency_ns,
-            "algorithms": spec.algorithms,
+            "algorithms": None if spec.fidelity == CALIBRATED else spec.algorithms,
         }
         return Fidelity(network, (model,), tuple(key for key in keys if keys[key] is not None))
     # Without latency more chunks are always faster.
@@ -89,6 +104,63 @@ def build_fidelity(spec: CommonSpec, topology: Topology, faults: FaultCollector)
     if spec.chunks not in (None, AUTO):
         n_chunks = (int(spec.chunks),)
     return Fidelity(network, tuple(map(Pipelined, n_chunks)))
+
+
+def _calibrated(
+    spec: AnyPlanSpec, topology: Topology, faults: FaultCollector, has_nic: Sequence[bool]
+) -> Calibrated | None:
+    """The law of measured collectives on a fabric; ``None`` where it knows no such fabric."""
+    found = _measured_npu(spec, faults)
+    port = next((i for i, has in enumerate(has_nic) if has), None)
+    domain = None if port == 0 else 0
+    beyond = range(port, topology.n_dims) if port is not None else range(0)
+    inner = topology.n_dims - len(beyond)
+    is_one_network = len({topology.ports[i] for i in beyond}) <= 1
+    is_switched = all(one.block.is_switched for one in topology.dimensions)
+    if inner > 1 or not is_one_network or not is_switched:
+        got = f"got calibrated for {topology}"
+        expected = "expected a scale-up switch without NICs, then one network of NICs at most"
+        fix = "write SW(8)_SW(32) or SW(8)_[SW(32)_SW(16)], or fidelity: ideal"
+        faults.note(Fault(got, expected, fix), ("fidelity",))
+        return None
+    if found is None:
+        return None
+    known = SCALE_UPS[found]
+    most = max(known.size, known.most_per_node)
+    if domain is not None and topology.sizes[0] > most:
+        got = f"got a scale-up switch of {topology.sizes[0]} {found}"
+        expected = f"expected at most {most}, as were measured"
+        faults.note(Fault(got, expected, "write fidelity: ideal"), ("fabric", "topology"))
+    return Calibrated(found, spec.interconnect or INFINIBAND, domain, port)
+
+
+def _measured_npu(spec: AnyPlanSpec, faults: FaultCollector) -> str | None:
+    """The NPU whose collectives count: the plan's ``system``, else the one that it names."""
+    names, key = ([spec.system], "system") if spec.system else (npu_names(spec), "npu")
+    if len(names) != 1:
+        got = f"got calibrated with {', '.join(names) or 'no NPU'}"
+        fix = "write system: h100-sxm"
+        faults.note(Fault(got, "expected the NPU that collectives run on", fix), ("fidelity",))
+        return None
+    return faults.attempt((key,), measured_npu, names[0])
+
+
+def _calibrated_faults(spec: AnyPlanSpec) -> Iterator[tuple[Fault, Key]]:
+    """What does not go together with the law of measured collectives, or only with it."""
+    is_calibrated = spec.fidelity == CALIBRATED
+    for name in ("system", "interconnect"):
+        if not is_calibrated and getattr(spec, name):
+            got, fix = f"got {name} with fidelity: {spec.fidelity}", "remove it"
+            yield Fault(got, "expected fidelity: calibrated, which reads it", fix), (name,)
+    unlike = {
+        "algorithms": spec.algorithms,
+        "in_network_reduction": spec.in_network_reduction,
+        "schedules": spec.schedules != SchedulesSpec(),
+        "scheduler": spec.scheduler == BALANCED,
+    }
+    for name in (name for name, given in unlike.items() if given and is_calibrated):
+        got, fix = f"got {name} with fidelity: calibrated", "remove it, or write fidelity: ideal"
+        yield Fault(got, "expected none: the law knows what NCCL ran", fix), (name,)
 
 
 def _schedule_words(network: Network) -> tuple[str, ...]:
@@ -100,7 +172,7 @@ def _schedule_words(network: Network) -> tuple[str, ...]:
     return (*words[:-1], f"{words[-1]} (PXN)") if network.schedules.pxn else words
 
 
-def _schedules(spec: CommonSpec, network: Network, faults: FaultCollector) -> Schedules:
+def _schedules(spec: AnyPlanSpec, network: Network, faults: FaultCollector) -> Schedules:
     """The schedules of a plan; what cannot be combined with them is noted."""
     given = spec.schedules
     direct = Schedule(given.all_to_all) if given.all_to_all else None
@@ -110,10 +182,13 @@ def _schedules(spec: CommonSpec, network: Network, faults: FaultCollector) -> Sc
     return chosen
 
 
-def _schedule_faults(spec: CommonSpec, network: Network) -> Iterator[tuple[Fault, Key]]:
+def _schedule_faults(spec: AnyPlanSpec, network: Network) -> Iterator[tuple[Fault, Key]]:
     """What does not go together with a stack, or with a schedule."""
     chosen, topology = network.schedules, network.topology
     is_ring = chosen.all_reduce is Schedule.RING
+    yield from _calibrated_faults(spec)
+    if spec.fidelity == CALIBRATED:
+        return
     if spec.fidelity == PIPELINED and topology.stacks:
         got = f"got pipelined for the stack {topology}"
         expected = "expected dimensions that serve chunks on networks of their own"

@@ -89,7 +89,11 @@ class FidelitySpec(Model):
     Parameters
     ----------
     fidelity : ideal: bytes over bandwidth, as LIBRA; pipelined: chunks that fill and drain the
-        dimensions, a latency per step, the real links of partial groups.
+        dimensions, a latency per step, the real links of partial groups; calibrated: as NCCL was
+        measured, on a scale-up switch and a network of NICs.
+    system : calibrated: the NPU whose collectives were measured, such as h100-sxm; without it that
+        of npu.
+    interconnect : calibrated: infiniband (default) or ethernet.
     chunks : pipelined: equal parts that each collective is cut into, or auto (default).
     algorithms : pipelined and check: ring, direct, direct1, halving_doubling or default, for each
         dimension.
@@ -99,7 +103,9 @@ class FidelitySpec(Model):
     schedules : Who sends to whom in collectives over several dimensions.
     """
 
-    fidelity: Literal["ideal", "pipelined"] = "ideal"
+    fidelity: Literal["ideal", "pipelined", "calibrated"] = "ideal"
+    system: Text | None = None
+    interconnect: Literal["infiniband", "ethernet"] | None = None
     chunks: Chunks | None = None
     algorithms: list[Text] | None = None
     in_network_reduction: list[Text] = Field([])

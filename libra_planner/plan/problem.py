@@ -124,11 +124,12 @@ class _ProblemBuilder(FaultCollector):
         domain = attempt(scale_up.KEY, self._domain, topology)
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
-        fidelity = build_fidelity(spec, topology, self)
+        nics = pricing.has_nic(topology, prices)
+        fidelity = build_fidelity(spec, topology, self, nics)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules = self.rules(topology, known, fixed.usd)
-        document, nics = self.document, pricing.has_nic(topology, prices)
+        document = self.document
         options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
         rules += self._scale_up_rules(domain, topology, rules, options)
         realize = realization.load_realization

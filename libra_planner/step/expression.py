@@ -373,7 +373,7 @@ class Structure(Frozen):
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """The distinct linear forms, in order of appearance."""
-        return tuple(dict.fromkeys(form for leaf in leaves(self.root) for form in _forms(leaf)))
+        return tuple(dict.fromkeys(form for leaf in leaves(self.root) for form in forms_of(leaf)))
 
     @cached_property
     def has_roots(self) -> bool:
@@ -449,7 +449,8 @@ class Structure(Frozen):
         return TimeExpression(_rebuilt(self.root, iter(values)), self.n_dims)
 
 
-def _forms(leaf: Transfer | Root) -> tuple[Form, ...]:
+def forms_of(leaf: Transfer | Root) -> tuple[Form, ...]:
+    """The linear forms that a leaf divides by."""
     return leaf.forms if isinstance(leaf, Root) else (leaf.coefficients,)
 
 
@@ -461,7 +462,7 @@ def _touching(node: Node) -> Node:
 
 
 def _shape(node: Node) -> tuple[object, ...]:
-    form = _forms(node) if isinstance(node, Transfer | Root) else ()
+    form = forms_of(node) if isinstance(node, Transfer | Root) else ()
     return (type(node), *form, *map(_shape, terms_of(node)))
 
 
@@ -560,98 +561,3 @@ class TimeExpression(Frozen):
             block = rows[start : start + _BLOCK_ROWS] + 0.0  # turns -0.0 into 0.0
             result[start : start + _BLOCK_ROWS] = self.structure.seconds(self.numbers, block.T)
         return result.reshape(bandwidth.shape[:-1])
-
-
-COMPUTE = "compute"
-"""Label of time spent computing."""
-
-_UNLABELLED = "communication"
-"""Label of transfers in an expression that has no labels."""
-
-_TIE = 1e-9
-"""Relative difference below which two terms of a maximum count as equally long."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """Exposed time of one operation class waiting on ``dims``.
-
-    Parameters
-    ----------
-    label : operation class, such as ``forward TP all-reduce``.
-    dims : dimensions (from 0) that bind together; empty for compute and latency.
-    seconds : what it adds to the step time.
-    """
-
-    label: str
-    dims: tuple[int, ...]
-    seconds: float
-
-
-def critical_path(step: TimeExpression, bandwidth_bytes_per_s: Array) -> tuple[Share, ...]:
-    """Shares of step time, longest first; they add up to the step time.
-
-    Where several dimensions of a collective are equally long they are reported
-    together; where whole branches tie, the first counts. Of a communication that takes
-    longer than the compute beside it, what is longer is exposed.
-
-    Parameters
-    ----------
-    step : the time expression.
-    bandwidth_bytes_per_s : one design, shape (n_dims,).
-
-    Examples
-    --------
-    >>> from libra_planner.step.expression import Constant, add, transfers
-    >>> tree = add([Constant(1.0), Labelled("dp all-reduce", transfers([200.0, 50.0]))])
-    >>> critical_path(TimeExpression(tree, 2), np.array([100.0, 25.0]))[0]
-    Share(label='dp all-reduce', dims=(0, 1), seconds=2.0)
-    """
-    walker = _Exposure(step.structure.reciprocals(bandwidth_bytes_per_s))
-    totals: dict[tuple[str, tuple[int, ...]], float] = {(COMPUTE, ()): step.compute_s}
-    for share in walker.exposed(step.root, 1.0, None):
-        key = (share.label, share.dims)
-        totals[key] = totals.get(key, 0.0) + share.seconds
-    found = (Share(label, dims, seconds) for (label, dims), seconds in totals.items() if seconds)
-    return tuple(sorted(found, key=lambda share: -share.seconds))
-
-
-@dataclass(frozen=True)
-class _Exposure:
-    reciprocals: Mapping[Form, Array]
-
-    def value(self, node: Node) -> float:
-        return float(seconds_of(node, iter(numbers(node)), self.reciprocals))
-
-    def exposed(self, node: Node, factor: float, label: str | None) -> Iterable[Share]:
-        """Shares of ``factor`` times what a node takes above its compute."""
-        if isinstance(node, Transfer | Root):
-            yield Share(label or _UNLABELLED, _dims(node), factor * self.value(node))
-        elif isinstance(node, Labelled):
-            yield from self.exposed(node.term, factor, node.label)
-        elif isinstance(node, Scaled):
-            yield from self.exposed(node.term, factor * node.factor, label)
-        elif isinstance(node, Sum):
-            for term in node.terms:
-                yield from self.exposed(term, factor, label)
-        elif isinstance(node, Maximum):
-            yield from self._longest(node, factor, label)
-        elif label is not None:
-            yield Share(label, (), factor * node.seconds)
-
-    def _longest(self, node: Maximum, factor: float, label: str | None) -> Iterable[Share]:
-        values = [self.value(term) for term in node.terms]
-        top = max(values)
-        tied = [t for t, v in zip(node.terms, values, strict=True) if v >= top * (1 - _TIE)]
-        compute, own = (compute_s(n) if label is None else 0.0 for n in (node, tied[0]))
-        if all(isinstance(term, Transfer) for term in tied):
-            dims = sorted({i for t in tied if isinstance(t, Transfer) for i in _dims(t)})
-            yield Share(label or _UNLABELLED, tuple(dims), factor * (top - compute))
-        elif top > own:
-            # What the longest term communicates beside the compute of another is hidden.
-            exposed = (top - compute) / (top - own)
-            yield from self.exposed(tied[0], factor * exposed, label)
-
-
-def _dims(leaf: Transfer | Root) -> tuple[int, ...]:
-    return tuple(i for i, coefficient in enumerate(leaf.coefficients) if coefficient > 0)

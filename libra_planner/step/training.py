@@ -11,6 +11,7 @@ from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import models
+from libra_planner.step.collectives.calibrated import Calibrated, SlowedCalibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
 from libra_planner.workload import operations as work
@@ -188,7 +189,21 @@ class Step(Frozen):
             return self.under(models.SlowedPipelined(self.model.n_chunks, slowdown))
         if isinstance(self.model, models.Balanced):
             return self.under(models.Balanced(models.SlowedIdeal(slowdown)))
+        if isinstance(self.model, Calibrated):
+            return self.under(SlowedCalibrated(**vars(self.model), slowdown=slowdown))
         return self.under(models.SlowedIdeal(slowdown))
+
+    def band_s(self, bandwidth_bytes_per_s: Array) -> tuple[float, float] | None:
+        """T with all collectives at either end of their error bands, compute as it is (C23).
+
+        ``None`` where the model has no measured class.
+        """
+        model = self.model
+        if not isinstance(model, Calibrated):
+            return None
+        ends = (replace(model, side=side) for side in (-1, 1))
+        low_s, high_s = (self._mean_time(end, bandwidth_bytes_per_s) for end in ends)
+        return low_s, high_s
 
     def exact_step_time_s(self, bandwidth_bytes_per_s: Array) -> float | None:
         """T by the exact flow shop; ``None`` where the model has no chunks to simulate."""

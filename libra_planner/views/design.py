@@ -10,7 +10,8 @@ import numpy as np
 from libra_planner.evaluation import Evaluation
 from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
-from libra_planner.step.expression import COMPUTE, Array, Share
+from libra_planner.step.critical_path import COMPUTE, Share
+from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape

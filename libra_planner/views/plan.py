@@ -10,6 +10,7 @@ from libra_planner.evaluation import Evaluation, Violation
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER, quantity_in
+from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 from libra_planner.views.cells import attributes, escape
@@ -177,7 +178,22 @@ def plan_notes(problem: Problem) -> Iterator[str]:
     """What a plan takes for granted, and its keys that the figures do not use."""
     yield from problem.text.notes
     if problem.text.unused_keys:
-        yield f"fidelity ideal does not use {', '.join(problem.text.unused_keys)}"
+        name = "calibrated" if isinstance(problem.step.model, Calibrated) else "ideal"
+        yield f"fidelity {name} does not use {', '.join(problem.text.unused_keys)}"
+    yield from calibrated_notes(problem)
+
+
+def calibrated_notes(problem: Problem) -> Iterator[str]:
+    """Collectives beyond those that were measured, of a plan that runs them as measured (C20)."""
+    model = problem.step.model
+    if not isinstance(model, Calibrated):
+        return
+    found: dict[str, list[str]] = {}
+    for one in problem.step.communications:
+        for what in model.extrapolations(one.collective, one.group):
+            found.setdefault(what, []).append(one.label)
+    for what, labels in found.items():
+        yield f"calibrated extrapolates: {', '.join(dict.fromkeys(labels))} of {what}"
 
 
 def as_checked(problem: Problem) -> Problem:
@@ -204,6 +220,7 @@ def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
     """Keys of ``--json``; null where a plan's fidelity has no such figure."""
     keys = ("step_time_s", "gain", "fixed_order_step_time_s", "aggregate_bound_s")
     figures = attributes(evaluation, "exact_step_time_s", "model_gap")
+    figures |= attributes(evaluation, "step_time_low_s", "step_time_high_s")
     balanced = attributes(evaluation.balanced, *keys) if evaluation.balanced else None
     return {"chunks": problem.step.model.n_chunks, **figures, "balanced": balanced}
 
@@ -211,6 +228,12 @@ def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
 def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:
     """The same for people."""
     exact_s, balanced = evaluation.exact_step_time_s, evaluation.balanced
+    if evaluation.band_s is not None:
+        low, high = map(format_time, evaluation.band_s)
+        yield (
+            f"{low} to {high} by the mean error of measured collectives (docs/accuracy.md); "
+            f"compute has no measured class"
+        )
     if exact_s is not None:
         yield (
             f"By the exact flow shop of its chunks the step takes [bold]{format_time(exact_s)}[/], "

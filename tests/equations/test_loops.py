@@ -11,15 +11,14 @@ import libra_planner as lp
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.plan.loops import parse_loop
+from libra_planner.step.critical_path import Share, critical_path
 from libra_planner.step.expression import (
     Constant,
     Labelled,
     Maximum,
     Scaled,
-    Share,
     Sum,
     TimeExpression,
-    critical_path,
 )
 from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.workload.operations import (

@@ -17,7 +17,8 @@ from libra_planner.step.collectives.algorithms import (
     traffic_bytes,
 )
 from libra_planner.step.collectives.models import Pipelined
-from libra_planner.step.expression import COMPUTE, Maximum, Sum, TimeExpression, critical_path
+from libra_planner.step.critical_path import COMPUTE, critical_path
+from libra_planner.step.expression import Maximum, Sum, TimeExpression
 from libra_planner.workload.operations import (
     Collective,
     CollectiveKind,

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from libra_planner.step.critical_path import COMPUTE, critical_path
 from libra_planner.step.expression import (
-    COMPUTE,
     Labelled,
     Maximum,
     Node,
     Scaled,
     Sum,
-    critical_path,
 )
 from libra_planner.step.layers import LOOPS, TrainingLoop
 from libra_planner.workload.operations import Workload

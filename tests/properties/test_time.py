@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libra_planner.step.critical_path import critical_path
 from libra_planner.step.expression import (
     Constant,
     Labelled,
     Sum,
     TimeExpression,
     add,
-    critical_path,
     maximum,
     scale,
     transfers,

@@ -7,11 +7,12 @@ errors. Each has a range that physics allows, and none belongs to a single measu
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from libra_planner.errors import Fault, SpecError
+from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.workload.operations import CollectiveKind
 
 SEND_RECV = "send_recv"
@@ -183,10 +184,23 @@ def measured_time_s(
     4.1
     """
     found = constants or Constants()
-    z_s = max(_domain_s(kind, size_bytes, ranks, found), _between_s(kind, size_bytes, ranks, found))
-    n_phases = 2 if kind == CollectiveKind.ALL_REDUCE.value else 1
-    a_s = n_phases * math.log2(ranks.n) * _step_s(ranks, found)
+    z_s, a_s = max(line_times_s(kind, size_bytes, ranks, found)), steps_s(kind, ranks, found)
     return found.start_s + a_s + z_s + 2 * math.sqrt(a_s * z_s)
+
+
+def steps_s(kind: str, ranks: Ranks, constants: Constants | None = None) -> float:
+    """a: a time for each doubling of the ranks, twice for an all-reduce."""
+    n_phases = 2 if kind == CollectiveKind.ALL_REDUCE.value else 1
+    return n_phases * math.log2(ranks.n) * _step_s(ranks, constants or Constants())
+
+
+def line_times_s(
+    kind: str, size_bytes: float, ranks: Ranks, constants: Constants | None = None
+) -> tuple[float, float]:
+    """Bytes over what the scale-up links carry, and bytes of a domain over its NICs; z is more."""
+    found = constants or Constants()
+    inside = _domain_s(kind, size_bytes, ranks, found)
+    return inside, _between_s(kind, size_bytes, ranks, found)
 
 
 def _step_s(ranks: Ranks, found: Constants) -> float:
@@ -223,6 +237,9 @@ def _between_s(kind: str, size_bytes: float, ranks: Ranks, found: Constants) -> 
     return n_bytes / (found.nic_fraction * ranks.domain_nic_Bps)
 
 
+MOST_RANKS, SIZES, ACROSS = 1440, (2.0**10, 2.0**34), ("A100", "H100", "GB200")
+"""The most ranks, the range of sizes, and the NPUs in several domains of the measured runs."""
+
 LARGE_BYTES = 2**26
 """From this size on bandwidth decides, and the law is surer."""
 BANDS = MappingProxyType(
@@ -257,3 +274,34 @@ SCALE_UPS: Mapping[str, ScaleUp] = MappingProxyType(
 """By NPU: NVLink 2 to 5, of 6, 12, 18 and 18 links of 25, 25, 25 and 50 GB/s. V100 are joined as
 a mesh of cubes: two have a link, four have four. The NPU catalogue says the same of those that it
 has, which a test holds together: the core reads no files."""
+
+
+def measured_npu(name: str) -> str:
+    """The NPU of :data:`SCALE_UPS` that is meant, however its name is written.
+
+    Raises
+    ------
+    UnknownName
+        For NPUs whose collectives were not measured, such as PCIe cards.
+
+    Examples
+    --------
+    >>> measured_npu("h100-sxm"), measured_npu("H100 80GB HBM3"), measured_npu("GB200 NVL72")
+    ('H100', 'H100', 'GB200')
+    """
+    words = re.split(r"[-\s_(]+", name.strip().casefold().removeprefix("nvidia").lstrip(" -_"))
+    if {"pcie", "nvl"} & set(words):
+        expected = f"expected NPUs with scale-up links: {', '.join(SCALE_UPS)}"
+        raise SpecError(Fault(f"got {name!r}", expected))
+    if words[0].upper() not in SCALE_UPS:
+        raise unknown_name("system", name, list(SCALE_UPS))
+    return words[0].upper()
+
+
+def scale_up(name: str) -> ScaleUp:
+    """The scale-up links of an NPU, however its name is written.
+
+    >>> scale_up("h100-sxm") is scale_up("H100 80GB HBM3"), scale_up("GB200 NVL72").size
+    (True, 72)
+    """
+    return SCALE_UPS[measured_npu(name)]

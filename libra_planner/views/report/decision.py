@@ -9,6 +9,7 @@ from libra_planner.procurement.bill import ZERO
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.cells import Card, Section
 from libra_planner.views.plan import WARNING, memory_lines
@@ -95,6 +96,7 @@ def _model(one: Candidate) -> str:
     problem = one.proposal.problem
     loops = [setting for setting in problem.settings if setting.startswith("loop ")]
     chunks = "ideal collectives" if problem.step.model.n_chunks is None else "collectives in chunks"
+    chunks = "measured collectives" if isinstance(problem.step.model, Calibrated) else chunks
     return ", ".join([*loops, chunks])
 
 
