@@ -312,6 +312,11 @@ def leaves(node: Node) -> Iterator[Transfer | Root]:
         yield from leaves(term)
 
 
+def transfers_of(node: Node) -> Iterator[Transfer]:
+    """All transfers of a tree without its roots."""
+    return (leaf for leaf in leaves(node) if isinstance(leaf, Transfer))
+
+
 def owned_numbers(node: Node) -> Iterator[tuple[Node, float]]:
     """Every number of a tree (seconds, bytes, factors) in its order, with whose it is."""
     if isinstance(node, Constant):

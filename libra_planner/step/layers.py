@@ -204,7 +204,7 @@ class Load:
         if self.competing is None:
             return False
         sides = (tree.unlabelled(self.competing), tree.transfers(self.traffic_bytes))
-        sent, own = ({one.coefficients: one.n_bytes for one in tree.leaves(side)} for side in sides)
+        sent, own = ({x.coefficients: x.n_bytes for x in tree.transfers_of(side)} for side in sides)
         close = partial(math.isclose, rel_tol=_ROUNDING)
         return sent.keys() == own.keys() and all(close(sent[form], own[form]) for form in own)
 
@@ -334,7 +334,7 @@ def _around(node: tree.Node, others_bytes: Array) -> list[tree.Node]:
     It has x_d <= T B_d - others_d left of every dimension, in T seconds.
     """
     found: list[tree.Node] = []
-    for leaf in tree.leaves(node):
+    for leaf in tree.transfers_of(node):
         beside = float(others_bytes @ np.array(leaf.coefficients))
         if beside:
             found.append(tree.Transfer(leaf.n_bytes + beside, leaf.coefficients))
