@@ -180,13 +180,15 @@ def domain_words(problem: Problem, npus: Sequence[str]) -> tuple[list[str], list
 
 def _suggestions(problem: Problem, npus: Sequence[str]) -> Iterator[str]:
     """The domain that a plan's NPU comes in, where the plan has a scale-up switch and no name."""
-    topology, known = problem.topology, catalogue()
     first = problem.links.switches[0]
-    for name in dict.fromkeys(npus) if first is not None and first.one_switch else ():
+    if not npus or first is None or not first.one_switch:
+        return
+    known = catalogue()
+    for name in npus:
         found = npu_named(name, known.npus)
         for one in known.npus[found].scale_up if found else ():
             domain = scale_up_domain(one)
-            if domain.fault(topology) is None:
+            if domain.fault(problem.topology) is None:
                 speed = format_bandwidth(domain.npu_Bps)
                 yield (
                     f"{found} comes in {one}: {speed} per NPU, one direction, in the price of its "
