@@ -186,7 +186,6 @@ def test_what_a_stack_does_not_have(plan: Path, setting: str, said: str) -> None
 def test_what_does_not_go_together(plan: Path) -> None:
     tree = "in_network_reduction=[leaf, spine, core]"
     assert "got a ring with in-network" in _refused(plan, tree, "schedules={all_reduce: ring}")
-    assert "got balanced with in-network" in _refused(plan, tree, "scheduler=balanced")
     ring = "schedules={all-reduce: ring}"
     assert "got a ring with scheduler: balanced" in _refused(plan, ring, "scheduler=balanced")
     apart = "fabric.topology=SW(8)_SW(32)_SW(4)_SW(2)"
@@ -342,10 +341,6 @@ def test_one_collective_over_a_stack(run: Run) -> None:
         (
             ("--kind", "all-reduce", "--schedule", "ring", "--in-network"),
             "got a ring with in-network reduction",
-        ),
-        (
-            ("--kind", "all-reduce", "--scheduler", "balanced", "--in-network"),
-            "got in-network reduction in a stack with scheduler: balanced",
         ),
     ],
 )
