@@ -26,6 +26,11 @@ LOOPS: tuple[Any, ...] = (
     {"layer": "forward + max(input_grad, weight_grad) + 20 us"},
     {"layer": "forward + backward.compute + 1.5 * max(backward.tp, backward.dp)"},
 )
+SCHEDULES = (
+    {"all_reduce": "ring"},
+    {"all-reduce": "hierarchical", "all-to-all": "direct"},
+    {"all_to_all": "direct", "pxn": True},
+)
 TIERS = ("chiplet", "package", "node", "pod")
 
 
@@ -53,8 +58,14 @@ def _fabric(random: Random, blocks: list[str], sizes: list[int]) -> dict[str, An
     if random.random() < 0.95:  # No switch of a chiplet has a price.
         pairs = zip(blocks, names, strict=True)
         names = ["node" if pair == ("SW", "chiplet") else pair[1] for pair in pairs]
-    topology = "_".join(f"{block}({size})" for block, size in zip(blocks, sizes, strict=True))
-    fabric: dict[str, Any] = {"topology": topology, "tiers": names}
+    dimensions = [f"{block}({size})" for block, size in zip(blocks, sizes, strict=True)]
+    if len(sizes) > 1 and random.random() < 0.25:
+        first = random.randrange(len(sizes) - 1)
+        dimensions[first:] = [f"SW({size})" for size in sizes[first:]]
+        dimensions[first], dimensions[-1] = f"[{dimensions[first]}", f"{dimensions[-1]}]"
+        if random.random() < 0.9:  # Others have no NIC.
+            names[first:] = ["pod"] * (len(sizes) - first)
+    fabric: dict[str, Any] = {"topology": "_".join(dimensions), "tiers": names}
     parts = {"SW": ("nvlink4-8", "nvl72"), "FC": ("xgmi-8",), "RI": ("ici-torus",)}
     if random.random() < 0.1:
         fabric["scale_up"] = random.choice(parts[blocks[0]])
@@ -149,6 +160,7 @@ def _options(random: Random, n_dims: int) -> dict[str, Any]:
         "chunks": (0.12, lambda: random.choice((1, 8, 64, "auto"))),
         "scheduler": (0.08, lambda: random.choice(("hierarchical", "balanced"))),
         "algorithms": (0.05, lambda: [random.choice(algorithms) for _ in range(n_dims)]),
+        "schedules": (0.08, lambda: random.choice(SCHEDULES)),
         "in_network_reduction": (0.05, lambda: [f"dim{random.randint(1, n_dims)}"]),
     }
     return {key: draw() for key, (share, draw) in choices.items() if random.random() < share}
@@ -180,6 +192,8 @@ def _rule(random: Random, n_dims: int, total_GBps: float) -> str:
             f"{one} + 2 * {other} <= {size:.4g} GB/s",
             f"{random.choice((0.5, 3))} * {one} - {other} >= 0 GB/s",
             f"total <= {size:.4g} GB/s",
+            f"taper({one}) {random.choice(('<=', '==', '>='))} {random.choice((0.5, 1, 7))}",
+            f"{one} >= {other} / {random.choice((2, 7))}",
             f"cost <= {10 ** random.uniform(-1, 4):.4g} M$",
             f"step_time <= {10 ** random.uniform(-1, 5):.4g} ms",
         )
