@@ -124,7 +124,7 @@ class _ProblemBuilder(FaultCollector):
         domain = attempt(scale_up.KEY, self._domain, topology)
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
-        nics = pricing.has_nic(topology, prices)
+        nics = self._nics(topology, prices, domain)
         fidelity = build_fidelity(spec, topology, self, nics)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
@@ -164,6 +164,17 @@ class _ProblemBuilder(FaultCollector):
         per_Bps = pricing.network_price_usd_per_Bps
         price = self.attempt(("fabric", "tiers"), per_Bps, topology, book, included)
         return price, () if price is None else pricing.price_parts(topology, book, included)
+
+    def _nics(
+        self,
+        topology: Topology,
+        prices: tuple[pricing.PricePart, ...],
+        domain: ScaleUpDomain | None,
+    ) -> tuple[bool, ...]:
+        """Which dimensions are reached through NICs: none of a scale-up domain."""
+        own = domain.dims(topology) if domain else ()
+        nics = enumerate(pricing.has_nic(topology, prices))
+        return tuple(nic and dim not in own for dim, nic in nics)
 
     def _domain(self, topology: Topology) -> ScaleUpDomain | None:
         """The scale-up domain that the fabric names."""

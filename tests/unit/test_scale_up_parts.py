@@ -199,6 +199,14 @@ def test_what_a_plan_cannot_ask_for(changes, message, plan, run) -> None:
     assert str(path) in result.err
 
 
+def test_the_law_of_measured_collectives_knows_the_part(plan) -> None:
+    """The same time as a switch without NICs, as which a plan without the part has it."""
+    text = H100.replace("workload: gpt3\n", "workload: gpt3\nfidelity: calibrated\n")
+    written = text.replace("  scale_up: nvlink4-8\n", "").replace("[pod", "[node == 450 GB/s, pod")
+    named, other = (lp.load_plan(plan(text=one)) for one in (text, written))
+    assert named.step_time.seconds(VECTOR) == other.step_time.seconds(VECTOR)
+
+
 def test_a_rule_that_says_the_same_is_kept_alone(plan) -> None:
     problem = lp.load_plan(plan(("[pod", "[node == 450 GB/s, node >= 100 GB/s, pod"), text=H100))
     assert [rule.text for rule in problem.rules] == [
