@@ -34,7 +34,7 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array, Clos, Flows, Indices
 from libra_planner.fabric.realization import RealizedDesign, realize
-from libra_planner.fabric.topology import TrafficSettings
+from libra_planner.fabric.topology import RAIL, TrafficSettings
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
@@ -226,6 +226,10 @@ class LinkCheck:
         least_Bps = min(bandwidth_Bps[i] / load for i, load in loads.items() if load)
         share = float(least_Bps / bandwidth_Bps[port])
         phase = LinkPhase(topology, dim, group, algorithm, built, self.traffic, share)
+        if phase.n_rails > 1 and built.settings is not None and built.settings.wiring == RAIL:
+            got = f"got direct all-to-alls across rails in {built.label}, wiring rail"
+            fix = "write pxn: true or all_to_all: hierarchical in schedules, or another wiring"
+            raise SpecError(Fault(got, "expected a network that joins the rails", fix))
         if port != topology.ports[-1]:
             return phase
         return replace(phase, npu_at=self.npu_at, background=self.background)

@@ -247,7 +247,7 @@ class LinkPhase(traffic.Members):
     @cached_property
     def crosses_leaves(self) -> bool:
         """Whether a flow goes to another leaf: those inside a leaf have one path."""
-        if self.is_placed_at_random or self.background is not None:
+        if self.is_placed_at_random or self.background is not None or self.n_rails > 1:
             return True
         leaf = self.fabric.leaf_of(self.built.port_of_npu[self._positions(0)])
         return bool((leaf != leaf[self.peers(np.zeros_like(self.npus))]).any())
@@ -265,7 +265,9 @@ class LinkPhase(traffic.Members):
             return self.topology.n_npus // size * n_nics
         n_rounds = {Algorithm.RING: 1, Algorithm.HALVING_DOUBLING: size.bit_length() - 1}
         pairs = -(-self.settings.n_queue_pairs // n_nics) * n_nics
-        return self.topology.n_npus * pairs * n_rounds.get(self.algorithm, size - 1)
+        return (
+            self.topology.n_npus * pairs * n_rounds.get(self.algorithm, (size - 1) * self.n_rails)
+        )
 
     def report(self, policy: Policy, seed: int, memo: CheckMemo) -> PhaseReport:
         """Route every round and follow it to its end; ``memo`` keeps those of a job alone."""
@@ -274,7 +276,7 @@ class LinkPhase(traffic.Members):
         alone = self.background is None
         return PhaseReport(
             label=self.built.label,
-            group_size=self.size,
+            group_size=self.group.n_npus,
             algorithm=traffic.algorithm_name(self.algorithm),
             rounds=memo.rounds.of((*self.key, policy, drawn), rounds) if alone else rounds(),
             bandwidth_Bps=self.share * self.built.n_ports * self.fabric.host_Bps,

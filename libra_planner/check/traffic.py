@@ -97,6 +97,21 @@ class Members:
         )
 
     @property
+    def n_rails(self) -> int:
+        """Rails that the group's NPUs exchange across, where its part spans the stack's inside."""
+        stack = next((tiers for tiers in self.topology.stacks if self.dim in tiers), range(0))
+        return math.prod(self.group.sizes[: stack.start])
+
+    def on_rail(self, npu: Indices, step: int) -> Indices:
+        """The NPU beside each one's, so many rails on."""
+        found, left = npu, np.full(len(npu), step)
+        for i, size in enumerate(self.group.sizes[: self.dim] if self.n_rails > 1 else ()):
+            distance = math.prod(self.topology.sizes[:i]) * self.group.strides[i]
+            own = npu // distance % size
+            found, left = found + ((own + left) % size - own) * distance, left // size
+        return found
+
+    @property
     def npus(self) -> Indices:
         """All NPUs of the fabric."""
         return np.arange(self.topology.n_npus)
@@ -153,6 +168,7 @@ def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
     step 2 of 2 [2 3 0 1] 0.333
     """
     size, rank = members.size, members.rank
+    n_peers = (size - 1) * members.n_rails
     if algorithm is Algorithm.RING:
         yield Round(members.npus, members.peers((rank + 1) % size), 1.0, "ring")
     elif algorithm is Algorithm.HALVING_DOUBLING:
@@ -162,16 +178,23 @@ def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
             name = f"step {step + 1} of {n_steps}"
             yield Round(members.npus, members.peers(rank ^ (1 << step)), share, name)
     elif algorithm is Algorithm.DIRECT1:
-        for step in range(1, size):
-            peers, name = members.peers((rank + step) % size), f"step {step} of {size - 1}"
-            yield Round(members.npus, peers, 1.0 / (size - 1), name)
-    elif (n_messages := members.topology.n_npus * (size - 1)) > MOST_MESSAGES:
+        for i, peers in enumerate(_everyone(members), start=1):
+            yield Round(members.npus, peers, 1.0 / n_peers, f"step {i} of {n_peers}")
+    elif (n_messages := members.topology.n_npus * n_peers) > MOST_MESSAGES:
         got = f"got {n_messages:,} messages at once: all pairs in groups of {size:,}"
         fix = "use algorithm direct1, one peer after another"
         raise SpecError(Fault(got, f"expected at most {MOST_MESSAGES:,}", fix))
     else:
-        peers = np.concatenate([members.peers((rank + step) % size) for step in range(1, size)])
-        yield Round(np.tile(members.npus, size - 1), peers, 1.0 / (size - 1), "all pairs")
+        peers = np.concatenate(list(_everyone(members)))
+        yield Round(np.tile(members.npus, n_peers), peers, 1.0 / n_peers, "all pairs")
+
+
+def _everyone(members: Members) -> Iterator[Indices]:
+    """The peers of every NPU, one after the other; on other rails, too, where the part has them."""
+    for step in range(1, members.size):
+        peers = members.peers((members.rank + step) % members.size)
+        for rail in range(members.n_rails):
+            yield members.on_rail(peers, rail)
 
 
 def placed_npus(
@@ -366,7 +389,10 @@ def stage(
     kind, named = collective.kind, network.for_kind(collective.kind).algorithms[dim]
     if dim in network.in_network and kind is CollectiveKind.ALL_REDUCE:
         return Stage(dims[0], part, (None,), "only")
-    if len(dims) > 1:
+    crossed = _rails_crossed(kind, group, network, dim)
+    if len(dims) > 1 or crossed:
+        sizes = (*group.sizes[:crossed], *sizes[crossed:])
+        part = Group(sizes, (*group.strides[:crossed], *strides[crossed:]))
         return _flat_stage(kind, part, network, dims, selection)
     runs = _runnable(kind, network.topology, dim, sizes[dim])
     usual: tuple[Algorithm, ...] = (Algorithm.RING,)
@@ -406,6 +432,18 @@ def stage_dims(kind: CollectiveKind, group: Group, network: Network, dim: int) -
     return tuple(i for i in stack if i == dim or (flat and group.sizes[i] > 1))
 
 
+def _rails_crossed(kind: CollectiveKind, group: Group, network: Network, dim: int) -> int:
+    """How many dimensions inside a stack a direct exchange goes across by its links.
+
+    With PXN it goes through the scale-up domain to the receiver's rail first.
+    """
+    direct = kind is CollectiveKind.ALL_TO_ALL and network.schedule(kind) is Turns.DIRECT
+    stack = next((tiers for tiers in network.topology.stacks if dim in tiers), None)
+    if stack is None or not direct or network.schedules.pxn:
+        return 0
+    return stack.start if math.prod(group.sizes[: stack.start]) > 1 else 0
+
+
 def _flat_stage(
     kind: CollectiveKind,
     part: Group,
@@ -418,7 +456,8 @@ def _flat_stage(
     usual, reason = Algorithm.RING, "named"
     runs: tuple[Algorithm, ...] = (Algorithm.RING,)
     if kind is CollectiveKind.ALL_TO_ALL:
-        fits = topology.n_npus * (math.prod(part.sizes) - 1) <= MOST_MESSAGES
+        n_peers = math.prod(part.sizes) - math.prod(part.sizes[: dims[0]])
+        fits = topology.n_npus * n_peers <= MOST_MESSAGES
         usual = Algorithm.DIRECT if fits else Algorithm.DIRECT1
         runs, reason = (Algorithm.DIRECT, Algorithm.DIRECT1)[not fits :], "library"
     for dim in dims:
@@ -450,8 +489,8 @@ def tier_loads(topology: Topology, key: PhaseKey) -> dict[int, float]:
     last = max((i for i, size in enumerate(group.sizes) if size > 1), default=dim)
     inside = {i: math.prod(group.sizes[:i]) for i in range(port, last + 1)}
     if algorithm in (Algorithm.DIRECT, Algorithm.DIRECT1):
-        return {i: (n - count) / (n - 1) for i, count in inside.items()}
-    return {i: 1 / count for i, count in inside.items()}
+        return {i: (n - count) / (n - inside[port]) for i, count in inside.items()}
+    return {i: inside[port] / count for i, count in inside.items()}
 
 
 def _runnable(

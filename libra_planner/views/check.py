@@ -171,6 +171,13 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
     yield from link_notes(problem, design)
+    keys = (key for key in checked.report.keys if checked.links.phase(key).n_rails > 1)
+    for label in dict.fromkeys(design.dimensions[key[0]].label for key in keys):
+        yield (
+            f"{label}: direct all-to-alls cross rails over the links between switches, which the "
+            f"plan's model does not count; with pxn: true in schedules they go through the "
+            f"scale-up domain first"
+        )
     yield from built_notes(design)
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)

@@ -22,6 +22,7 @@ from libra_planner.procurement.bill import Bill
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.routing.policy import Policy
+from libra_planner.views.check import CheckedPlan, check_notes
 from libra_planner.workload.operations import Group
 from tests.checked_plans import checked, loaded, operation
 
@@ -64,7 +65,8 @@ def test_sprayed_whole_links_take_the_time_of_the_model(
         keys["schedules"] = {"all_reduce": "ring"}
     elif exchanges:
         assume(schedule != "ring")
-        keys["schedules"] = {"all_to_all": schedule}
+        direct = {"pxn": True} if schedule == "direct" and wiring != "top_of_rack" else {}
+        keys["schedules"] = {"all_to_all": schedule, **direct}
     stack = "_".join(f"SW({n})" for n in sizes)
     n_npus = inner * math.prod(sizes)
     assume(tp < n_npus)
@@ -97,6 +99,32 @@ def test_a_ring_over_a_stack_by_hand(tmp_path: Path) -> None:
     bandwidth = thin.design.bandwidth_Bps[2]
     assert bandwidth == pytest.approx(12.5e9)  # one whole link of 50 GB/s for 4 NPUs
     assert thin.effective_step_time_s[0] == pytest.approx(0.9375 / 50)
+
+
+def test_a_direct_exchange_crosses_rails_over_the_spines(tmp_path: Path) -> None:
+    # 2 x [4 x 2], 1/16 GB to each of 15. 14 leave the node: 3 stay on the leaf, 3 go to its rail's
+    # neighbour over the spines, 8 to the other leaves: 11/16 GB per NPU over uplinks of 25 GB/s.
+    notation = "SW(2)_[SW(4)_SW(2)]"
+    problem = _problem(tmp_path, notation, "all-to-all")
+    links = checked(problem, 450, 50, 25)
+    report = links.report(SPRAY)
+    assert report.effective_step_time_s[0] == pytest.approx(11 / 16 / 25)
+    # The model counts what leaves the leaf group: 8/16 over 25 GB/s.
+    assert report.ideal_step_time_s == pytest.approx(8 / 16 / 25)
+    assert [phase.group_size for phase, _ in report.phases] == [2, 16]
+    [flows] = [flows for _, _, flows in links.phase(report.keys[1]).flows(0)]
+    assert flows.n_flows == 16 * 14
+    pairs = set(zip(flows.src.tolist(), flows.dst.tolist(), strict=True))
+    assert len(pairs) == 16 * 14
+    notes = list(check_notes(CheckedPlan(links, report, optimized=False)))
+    assert any("cross rails over the links" in note for note in notes)
+    # Through the scale-up domain first, 14 go over the NIC, 8 of them over the uplinks.
+    through = _problem(tmp_path, notation, "all-to-all", schedules={"pxn": True})
+    fast = checked(through, 450, 50, 25).report(SPRAY)
+    assert fast.effective_step_time_s[0] == pytest.approx(8 / 16 / 25)
+    rails = _problem(tmp_path, notation, "all-to-all", realization={"wiring": "rail_only"})
+    with pytest.raises(SpecError, match=r"across rails in dim2, wiring rail.*write pxn: true"):
+        checked(rails, 450, 50, 25).report(SPRAY)
 
 
 def test_phases_of_a_hierarchy_meet_on_the_shared_links(tmp_path: Path) -> None:
