@@ -250,8 +250,8 @@ def _workload(path: Path, faults: list[Fault]) -> dict[str, Any]:
             parts = fields[2 + 3 * i : 5 + 3 * i]
             operations.append(_operation(fields[0], phase, parts, place, faults))
     if not operations and not faults:
-        got = "got no operations"
-        faults.append(Fault(got, "expected one per line", "", "", Place(str(path))))
+        got, expected = "got an empty file", "expected one operation per line"
+        faults.append(Fault(got, expected, "", "", Place(str(path))))
     source = f"imported from {path.name}"
     return {"kind": "table", "source": source, "covers": "part", "operations": operations}
 
