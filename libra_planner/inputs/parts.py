@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.plan import prices
-from libra_planner.plan.models import PlanSpec
+from libra_planner.plan.models import AnyPlanSpec, PlanSpec
 from libra_planner.plan.npus import (
     BUNDLED_CATALOGUE,
     CatalogueNpuSpec,
@@ -486,23 +486,35 @@ def plan_context(
     entries = [spec] if isinstance(spec, PlanSpec) else spec.workloads
     for name in dict.fromkeys(entry.workload for entry in entries):
         files.append(input_file("workload", name, bundled.resolve("workloads", name, beside)))
-    npu_name, catalogue = _npu(spec.fixed_cost, [entry.npu for entry in entries])
-    npu = None
-    if npu_name is not None:
-        found = catalogue_npu(npu_name, catalogue, beside, path="npu.name")
-        name = canonical_name(npu_name, catalogue, beside)
-        npu = npu_part(name, found, npu_spare_fraction)
+    npu, (_, catalogue) = plan_npu(spec, beside, npu_spare_fraction), _npu(spec)
+    if npu is not None:
         file = catalogue or BUNDLED_CATALOGUE
         resolved = bundled.resolve("npu-catalogues", file, beside)
         files.append(input_file("NPU catalogue", file, resolved))
     return PlanContext(npu, read.as_of, read.source, tuple(files))
 
 
-def _npu(fixed_cost: object, npus: Sequence[object]) -> tuple[str | None, str | None]:
+def plan_npu(spec: AnyPlanSpec, beside: Path, spare_fraction: float) -> bill.Part | None:
+    """The NPU that a plan buys as a part; ``None`` where it names none.
+
+    Raises
+    ------
+    SpecError
+        For a name that its catalogue does not have.
+    """
+    name, catalogue = _npu(spec)
+    if name is None:
+        return None
+    found = catalogue_npu(name, catalogue, beside, path="npu.name")
+    return npu_part(canonical_name(name, catalogue, beside), found, spare_fraction)
+
+
+def _npu(spec: AnyPlanSpec) -> tuple[str | None, str | None]:
     """Name and catalogue of the NPU that a plan buys, else of the one it computes with."""
-    if isinstance(fixed_cost, prices.FixedCostParts) and fixed_cost.npu is not None:
-        return fixed_cost.npu, fixed_cost.catalogue
-    named = [npu for npu in npus if isinstance(npu, prices.NamedNpuSpec)]
+    if isinstance(spec.fixed_cost, prices.FixedCostParts) and spec.fixed_cost.npu is not None:
+        return spec.fixed_cost.npu, spec.fixed_cost.catalogue
+    entries = [spec] if isinstance(spec, PlanSpec) else spec.workloads
+    named = [entry.npu for entry in entries if isinstance(entry.npu, prices.NamedNpuSpec)]
     if named and len({npu.name for npu in named}) == 1:
         return named[0].name, named[0].catalogue
     return None, None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 from libra_planner.costs.prices import ASSUMED
 from libra_planner.units import gigabytes_per_s
@@ -158,8 +159,12 @@ class Parts:
 
     def of_kind(self, *kinds: str) -> list[Part]:
         """Parts of these kinds, slowest first, then of shortest reach and fewest ports."""
-        found = [part for part in self.by_name.values() if part.kind in kinds]
-        return sorted(found, key=lambda p: (p.port_speed_Bps, p.reach_m, p.n_ports, p.name))
+        return [part for part in self._sorted if part.kind in kinds]
+
+    @cached_property
+    def _sorted(self) -> list[Part]:
+        parts = self.by_name.values()
+        return sorted(parts, key=lambda p: (p.port_speed_Bps, p.reach_m, p.n_ports, p.name))
 
     def named(self, name: str, kind: str) -> Part:
         """A part of this name and kind; one without a price where there is none."""
@@ -308,6 +313,13 @@ NETWORKS = (NETWORK, FRONTEND, STORAGE)
 ZERO = Decimal("0.00")
 
 
+@lru_cache(maxsize=256)
+def _written(fraction: float) -> tuple[int, int]:
+    """A fraction as it is written: 0.07 of 100 units is 7, not 8 by binary rounding."""
+    exact = Fraction(repr(float(fraction)))
+    return exact.numerator, exact.denominator
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of a bill.
@@ -345,9 +357,8 @@ class Line:
     @property
     def n_spares(self) -> int:
         """Spares, rounded up."""
-        # The fraction as it is written: 0.07 of 100 units is 7, not 8 by binary rounding.
-        exact = Fraction(repr(float(self.part.spare_fraction))) * self.n_units
-        return -(-exact.numerator // exact.denominator)
+        numerator, denominator = _written(self.part.spare_fraction)
+        return -(-self.n_units * numerator // denominator)
 
     @property
     def n_bought(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -354,8 +354,24 @@ class Facility:
         return self.n_server_racks + self.n_switch_racks
 
 
+def side_lines(bought: Purchase, shop: FabricShop) -> tuple[Line, ...]:
+    """Lines of the networks beside the training fabric: equal for equal servers.
+
+    Raises
+    ------
+    SpecError
+        For more servers than three tiers of such a network join.
+    """
+    n_hosts = shop.n_servers(bought) * shop.assumptions.server.n_hosts
+    networks = shop.assumptions.side_networks
+    return tuple(line for network in networks for line in _side_lines(network, n_hosts, shop))
+
+
 def system_bill(
-    bought: Purchase, shop: FabricShop, npu: Part | None = None
+    bought: Purchase,
+    shop: FabricShop,
+    npu: Part | None = None,
+    sides: Sequence[Line] | None = None,
 ) -> tuple[Bill, Facility]:
     """The whole bill of a design, and the racks that it needs.
 
@@ -364,6 +380,7 @@ def system_bill(
     bought : its links and their parts.
     shop : where everything is bought.
     npu : the plan's NPU; by default that of the assumptions.
+    sides : :func:`side_lines`, where they are known already.
 
     Raises
     ------
@@ -375,9 +392,8 @@ def system_bill(
         Line(bill.COMPUTE, "all", npu or assumed.npu, bought.n_npus),
         Line(bill.COMPUTE, "all", assumed.server, n_servers),
         *shop.lines(bought),
+        *(side_lines(bought, shop) if sides is None else sides),
     ]
-    for network in assumed.side_networks:
-        lines += _side_lines(network, n_servers * assumed.server.n_hosts, shop)
     whole = Bill(tuple(lines))
     facility = _facility(whole, assumed, n_servers)
     racks = Line(bill.FACILITY, "all", assumed.rack, facility.n_racks - facility.n_own_racks)

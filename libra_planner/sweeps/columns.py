@@ -342,7 +342,18 @@ register(
         "speedup_vs_equal", "over equal bandwidth (C9)", ("equal_step_time_s", "step_time_s"),
         _finite_ratio, heading="speedup", screen=5, in_words=True,
     ),
+    Column(
+        "bill_usd", "all parts of the optimum, as `report` has it, bundled catalogue and quotes",
+        is_late=True, heading="bill", screen=4, in_words=True,
+    ),
+    Column("bill_low_usd", "the same, all prices at their low ends (C22)", is_late=True),
+    Column("bill_high_usd", "the same, all prices at their high ends", is_late=True),
+    Column("bill_fabric_usd", "of it the training fabric", is_late=True),
     _message("message", "why there is no optimum"),
+    _message(
+        "bill_message", "why there is no bill: what cannot be built, or has no price",
+        kept=ASKED, is_late=True,
+    ),
     _memory("memory_bytes", "weights, gradients and optimizer states per NPU (C19)", screen=12),
     _memory(
         "sharded_memory_bytes", "the least that ZeRO can need of it", heading="sharded", screen=13

@@ -18,10 +18,12 @@ from libra_planner.optimizer import optimize as optimizer
 from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
 from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.procurement.bill import NETWORK
 from libra_planner.quantities import TOTAL
 from libra_planner.routing.loads import distribution
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
+from libra_planner.sweeps.bills import Bills
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
@@ -103,11 +105,14 @@ class SolvedChunk:
         NPU, and the least that ZeRO can need (C19); the most of any workload.
     equal_step_time_s : step time at equal bandwidth (C9); only where a column needs it.
     fim_percent, fim_floor_percent, effective_step_time_s : of its links, where they are checked.
+    bill_usd, bill_low_usd, bill_high_usd, bill_fabric_usd : of whole parts; only where a column
+        needs them.
     unique, resolved : as ``optimizer.BatchResult``.
     status : optimal, infeasible, ill_posed, uncertified or invalid.
     kinds : objective of each design; of one that is no plan, the axis's or the base's.
     message : why there is no optimum.
     check_message : why the links of an optimum could not be checked.
+    bill_message : why an optimum has no bill.
     """
 
     chunk: Chunk
@@ -123,12 +128,17 @@ class SolvedChunk:
     fim_percent: Array
     fim_floor_percent: Array
     effective_step_time_s: Array
+    bill_usd: Array
+    bill_low_usd: Array
+    bill_high_usd: Array
+    bill_fabric_usd: Array
     unique: Mask
     resolved: Mask
     status: Texts
     kinds: Texts
     message: Texts
     check_message: Texts
+    bill_message: Texts
 
     @classmethod
     def empty(cls, chunk: Chunk, job: Job) -> SolvedChunk:
@@ -208,12 +218,17 @@ class Solver:
     job : the sweep.
     memo : what was routed, where the sweep asks for it.
     n_routed : designs for which something had to be routed.
+    bills : what is bought, where the sweep asks for it.
     """
 
     job: Job
     memo: CheckMemo = field(default_factory=CheckMemo)
     n_routed: int = 0
+    bills: Bills = field(init=False)
     _cases: dict[tuple[str, ...], Case | SpecError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.bills = Bills(self.job.template)
 
     def solved(self, chunk: Chunk) -> SolvedChunk:
         """Optima of a chunk.
@@ -238,7 +253,27 @@ class Solver:
             self._solve(parts, result)
         if self.job.check:
             self._check(self.job.check, problems, result)
+        if any(name.startswith("bill_") for one in self.job.columns for name in one.inputs):
+            self._bill(chunk, problems, result)
         return result
+
+    def _bill(self, chunk: Chunk, problems: Objects, result: SolvedChunk) -> None:
+        """The bill of every optimum; none where a part of it has no price."""
+        for row in np.flatnonzero(result.status == optimizer.OPTIMAL):
+            problem = problems[row]
+            bandwidth = result.bandwidth_bytes_per_s[row, : problem.topology.n_dims]
+            try:
+                bill = self.bills.bill(chunk, int(row), problem, bandwidth)
+            except SpecError as error:
+                result.bill_message[row] = str(error)
+                continue
+            if bill.missing:
+                names = ", ".join(part.name for part in bill.missing)
+                result.bill_message[row] = f"no price is known for {names}"
+                continue
+            result.bill_usd[row] = bill.total_usd
+            result.bill_low_usd[row], result.bill_high_usd[row] = bill.ends_usd
+            result.bill_fabric_usd[row] = bill.of(NETWORK).total_usd
 
     def _check(self, settings: CheckSettings, problems: Objects, result: SolvedChunk) -> None:
         """The links of every optimum, bit by bit as ``check`` has them: rules do not matter."""

@@ -1,0 +1,73 @@
+"""Bills of the optima of a sweep: those of ``report``, to the cent (C22)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "08_rails.yaml"
+SWEEP = """\
+base: plan.yaml
+axes:
+  nic: [25, 50]
+  taper: [1, 2, 4]
+set:
+  constraints: ["leaf <= {nic} GB/s", "taper(spine) == {taper}"]
+columns: [step_time_s, cost_usd, bandwidth, bill_usd, bill_low_usd, bill_high_usd, bill_fabric_usd, bill_message]
+"""
+
+
+def _rows(run, folder: Path, sweep: str = SWEEP, plan: str = "") -> list[dict]:
+    shutil.copy(EXAMPLE, folder / "plan.yaml")
+    with (folder / "plan.yaml").open("a") as file:
+        file.write(plan)
+    (folder / "sweep.yaml").write_text(sweep)
+    done = run("sweep", "run", folder / "sweep.yaml", "-o", folder / "run")
+    assert done.code == 0, done.err
+    query = "select * from designs order by row"
+    return list(run("sweep", "show", folder / "run", "--sql", query, "--json").payload["rows"])
+
+
+def test_the_bill_of_a_row_is_that_of_its_report(run, tmp_path) -> None:
+    """Six combinations of NIC and taper, each with the exact bill of its whole parts."""
+    rows = _rows(run, tmp_path)
+    assert len(rows) == 6
+    for row in (rows[0], rows[4]):
+        design = f"{tmp_path}/run:{row['row']}"
+        flags = ("-o", tmp_path / "out", "--formats", "csv", "--json")
+        [one] = run("report", design, *flags).payload["designs"]
+        assert row["bill_usd"] == one["total_usd"]
+        assert row["bill_low_usd"] == one["cost_usd_low"]
+        assert row["bill_high_usd"] == one["cost_usd_high"]
+        assert row["bill_fabric_usd"] == one["usd_by_group"]["network"]
+    # A thinner spine is cheaper, and the faster NIC dearer.
+    by_nic = {nic: [r["bill_usd"] for r in rows if r["nic"] == nic] for nic in (25, 50)}
+    assert by_nic[50] == sorted(by_nic[50], reverse=True)
+    assert by_nic[50][0] > by_nic[25][0]
+
+
+def test_a_design_that_cannot_be_built_says_why(run, tmp_path) -> None:
+    """Two NICs of 400 Gbit/s have 64 links down and 64 up of a leaf of 64 ports."""
+    [row] = _rows(run, tmp_path, SWEEP.replace("[25, 50]", "[100]").replace("[1, 2, 4]", "[1]"))
+    assert row["status"] == "optimal"
+    assert row["bill_usd"] is None
+    assert "128 ports, expected at most the radix, 64" in row["bill_message"]
+
+
+def test_bills_of_a_sweep_have_the_quotes_and_npus_of_their_plans(run, tmp_path) -> None:
+    header = "item,price,seller,date\n"
+    (tmp_path / "q.csv").write_text(f"{header}nic-400g,1000,Acme,2026-11-02\n")
+    sweep = SWEEP.replace("  nic: [25, 50]", "  npu.name: [h100-sxm, h200-sxm]").replace(
+        "leaf <= {nic} GB/s", "leaf <= 50 GB/s"
+    )
+    plain = _rows(run, tmp_path, sweep)
+    shutil.rmtree(tmp_path / "run")
+    quoted = _rows(run, tmp_path, sweep, "quotes: q.csv\n")
+    n_nics = 2048 + 41  # 2 % spares
+    for before, after in zip(plain, quoted, strict=True):
+        assert before["bill_usd"] - after["bill_usd"] == pytest.approx(n_nics * 499)
+    by_npu = {row["npu.name"]: row["bill_usd"] for row in plain if row["taper"] == 1}
+    n_npus = 2048 + 21  # 1 % spares; $32,000 and $27,500 each
+    assert by_npu["h200-sxm"] - by_npu["h100-sxm"] == pytest.approx(n_npus * 4500)
