@@ -29,12 +29,14 @@ class TierPrice:
     Parameters
     ----------
     confidence : ``published``, ``quoted`` or ``assumed`` (C22).
+    nic_reason : why a switch needs no NIC, where the book says.
     """
 
     link_usd_per_GBps: float | None = None
     switch_usd_per_GBps: float | None = None
     nic_usd_per_GBps: float | None = None
     confidence: str = ASSUMED
+    nic_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,24 @@ def price_parts(
     return tuple(
         PricePart(*key, prices[key], tuple(row), sure[key], quotes[key])
         for key, row in rows.items()
+    )
+
+
+def free_tier_notes(tiers: Iterable[str], book: PriceBook) -> tuple[str, ...]:
+    """Which tiers of a fabric cost nothing, and why (C22).
+
+    Examples
+    --------
+    >>> node = TierPrice(0, 0, 0, nic_reason="its switch is in the server's price")
+    >>> book = PriceBook("b", {"node": node, "pod": TierPrice(7.8, 18.0, 31.6)})
+    >>> free_tier_notes(["node", "pod"], book)
+    ("tier node costs nothing in b: its switch is in the server's price",)
+    """
+    found = {name: book.tiers[name] for name in tiers}
+    return tuple(
+        f"tier {name} costs nothing in {book.name}: {tier.nic_reason}"
+        for name, tier in found.items()
+        if tier.nic_reason and not (tier.link_usd_per_GBps or tier.switch_usd_per_GBps)
     )
 
 

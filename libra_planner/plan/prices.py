@@ -88,7 +88,13 @@ def _price_book(path: Path, text: str) -> PriceBook:
     """The price book that a file holds: kept by its text, so a changed file is read anew."""
     spec = validated(PriceBookSpec, parse_document(text, str(path)))
     tiers = {
-        name: TierPrice(tier.link, tier.switch, tier.nic, tier.confidence or spec.confidence)
+        name: TierPrice(
+            tier.link,
+            tier.switch,
+            tier.nic,
+            tier.confidence or spec.confidence,
+            tier.nic_reason or "",
+        )
         for name, tier in spec.tiers.items()
     }
     return PriceBook(path.stem, MappingProxyType(tiers), spec.as_of)

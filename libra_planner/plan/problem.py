@@ -244,7 +244,7 @@ class _ProblemBuilder(FaultCollector):
         return PlanText(
             source=self.document.file,
             places={key: self.document.key_place(dotted_key(key)) for key in _NAMED},
-            notes=(*notes, *fixed.notes, *quoted),
+            notes=(*notes, *fixed.notes, *quoted, *pricing.free_tier_notes(tiers, book)),
             settings=tuple(settings),
             unused_keys=fidelity.unused_keys,
         )

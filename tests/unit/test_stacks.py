@@ -60,6 +60,7 @@ def test_a_plan_is_optimised_under_its_tapers(plan: Path, run: Run) -> None:
     prices = [0, 80.46, 72.28, 72.28]
     costs = [2048 * price * b for price, b in zip(prices, found["bandwidth_GBps"], strict=True)]
     assert found["cost_usd_by_dimension"] == pytest.approx(costs)
+    assert any(note.startswith("tier node costs nothing in clos-2026") for note in found["notes"])
 
 
 def test_the_step_waits_for_all_that_crosses_the_nic(plan: Path, run: Run) -> None:
