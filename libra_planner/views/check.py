@@ -400,9 +400,11 @@ def jobs_blocks(
 ) -> Iterator[Block]:
     """Headline, one row per job, what is taken for granted."""
     topology, traffic = shared.design.topology, shared.checks[0].traffic
+    port = topology.ports[-1]
+    ends, tiers = (topology.labels[port], topology.labels[-1]), topology.tiers[port:]
     yield (
         f"[bold]{len(jobs)} jobs[/] on {topology}, {topology.n_npus:,} NPUs, sharing "
-        f"{topology.labels[-1]} ({topology.tiers[-1]})"
+        f"{' to '.join(dict.fromkeys(ends))} ({', '.join(dict.fromkeys(tiers))})"
     )
     routed = max((job.alone for job in jobs), key=lambda report: report.n_routings)
     yield f"Routed by {routed_by(routed)}; placement {traffic.placement}"

@@ -15,6 +15,7 @@ from libra_planner.check.hotspots import hotspot, traced_flow
 from libra_planner.check.traffic import Members, placed_npus
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import ClusterOrder, cluster_network
+from libra_planner.fabric.parts import network_parts
 from libra_planner.fabric.topology import TrafficSettings, parse_topology
 from libra_planner.inputs.parts import load_parts
 from libra_planner.problem import Problem
@@ -260,3 +261,47 @@ def test_a_stack_is_bought_as_the_same_cluster_without_a_plan(
     assert whole.power_w == pytest.approx(alone.power_w)
     by_dim = whole.usd_by(lambda line: line.dimension)
     assert set(by_dim) == {"dim2", "dim3"}
+
+
+@pytest.mark.parametrize(
+    ("links", "text"),
+    [
+        ({"oversubscription": 2}, r"oversubscription for the stack of dim2.*taper\(spine\)"),
+        ({"spine": {"switch_radix": 128}}, "spine, a further tier of the network of dim2.*leaf"),
+        ({"leaf": {"leaves": 4}}, "leaf: got leaves for the stack of dim2"),
+        ({"preset": "routing-64x32"}, "got spines for the stack of dim2"),
+        ({"port_speed": "400 Gbps", "port": "600 Gbps"}, "multiple of the NIC's 400 Gbit/s"),
+    ],
+)
+def test_what_a_stack_decides_itself_is_refused(
+    links: dict[str, object], text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError, match=text):
+        checked(_problem(tmp_path, "SW(2)_[SW(4)_SW(2)]", realization=links), 450, 50, 50)
+
+
+def test_keys_of_the_innermost_tier_are_the_network_s(tmp_path: Path) -> None:
+    topology = "SW(2)_[SW(4)_SW(2)]"
+    keys = {"switch_radix": 32, "leaf": {"wiring": "rail_only", "planes": 2}}
+    whole = checked(_problem(tmp_path, topology, realization=keys), 450, 50, 50).design
+    assert whole.dimensions[1].settings is whole.dimensions[2].settings
+    assert whole.dimensions[1].settings.wiring == "rail"
+    assert whole.dimensions[1].clos.n_planes == 4
+    usual = checked(_problem(tmp_path, topology, realization={"switch_radix": 32}), 450, 50, 50)
+    assert usual.design.dimensions[1].settings.wiring == "rail_optimized"
+
+
+def test_an_unstacked_switch_takes_planes_and_breakout(tmp_path: Path) -> None:
+    # 64 NICs of 400G as two of 200G each, two of them on a port of 400G: 8 leaves of 8 hosts a plane.
+    keys = {"port_speed": "400 Gbps", "planes": 2, "port": "400 Gbps", "switch_radix": 8}
+    problem = _problem(tmp_path, "SW(2)_SW(32)", realization={"wiring": "rail_optimized", **keys})
+    built = checked(problem, 450, 50).design.dimensions[1]
+    assert (built.n_nics, built.n_ports, built.bandwidth_Bps) == (1, 2, 50e9)
+    assert (built.clos.n_planes, built.clos.host_Bps, built.clos.uplink_Bps) == (2, 25e9, 50e9)
+    assert (built.clos.hosts_per_leaf, built.clos.n_switches) == (8, {"leaf": 16, "spine": 8})
+    parts = network_parts(checked(problem, 450, 50).design, 1)
+    assert {cable.joins: cable.n_cables for cable in parts.cables} == {
+        "host-leaf": 64,
+        "leaf-spine": 64,
+    }
+    assert (parts.n_nics, parts.n_ports_used, parts.n_ports_free) == (64, 16 * 8 + 64, 0)
