@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import libra_planner as lp
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.collectives.models import Ideal
@@ -112,3 +114,35 @@ def test_without_brackets_nothing_changes(data, topology, kind) -> None:
     own = plain.own_bytes(collective, group)
     assert (stacked.own_bytes(collective, group) == own).all()
     assert (plain.loads(collective, group) == own).all()
+
+
+PLAN = """\
+workload: turing-nlg-libra
+fabric:
+  topology: {topology}
+  tiers: [{tiers}]
+parallelism: {{tp: {tp}, dp: {dp}}}
+cost_model: clos-2026
+"""
+
+
+@pytest.mark.parametrize("tp", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("schedule", [Schedule.HIERARCHICAL, Schedule.RING])
+def test_a_step_is_what_its_messages_take(tp: int, schedule: Schedule, tmp_path: Path) -> None:
+    """Every collective waits for the slowest port or bundle of uplinks, parts of tiers included."""
+    topology = "SW(4)_[SW(4)_SW(2)_SW(2)]"
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        PLAN.format(topology=topology, tiers="node, leaf, spine, core", tp=tp, dp=64 // tp)
+    )
+    problem = lp.load_plan(path, f"schedules.all_reduce={schedule}")
+    (training,) = problem.step.trainings
+    bandwidth = np.array([450e9, 50e9, 17e9, 3e9])
+    seconds = 0.0
+    for one in training.workload.operations:
+        seconds += one.count * one.compute_s
+        if one.collective is not None:
+            group = training.communicators.group(one.phase, one.collective.group)
+            sent = loads_by_counting(problem.topology, one.collective, group, schedule)
+            seconds += one.count * (sent / bandwidth).max()
+    assert float(problem.step_time.seconds(bandwidth)) == pytest.approx(seconds, rel=1e-12)
