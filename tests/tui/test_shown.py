@@ -241,7 +241,7 @@ def test_the_report_screen_names_its_own_control_for_the_check(tmp_path: Path) -
 
 def test_missing_prices_stand_above_the_answers(tmp_path: Path) -> None:
     text = (folder("parts") / "parts.yaml").read_text()
-    text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price: .*\n", r"\1", text)
+    text = re.sub(r"(  nic-200g:\n(?:    .*\n)*?)    price:.*\n(?:      .*\n)*", r"\1", text)
     (tmp_path / "unpriced.yaml").write_text(text)
     designs = [example("01_gpt3_4d"), f"{example('01_gpt3_4d')}@300,100,75,25"]
     payload = command(
