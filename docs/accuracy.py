@@ -29,7 +29,7 @@ What the planner says beside what was measured. `python docs/accuracy.py` writes
 
 ## Collectives as they run
 
-`collective --system` (C20) has one law for all systems:
+`collective --system` and plans with `fidelity: calibrated` (C20) have one law for all systems:
 
 t = start + a + z + 2 sqrt(a z)
 

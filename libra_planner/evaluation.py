@@ -127,16 +127,6 @@ class Evaluation:
     band_s: tuple[float, float] | None = None
 
     @property
-    def step_time_low_s(self) -> float | None:
-        """The lower end of the band; ``None`` without a measured class."""
-        return self.band_s and self.band_s[0]
-
-    @property
-    def step_time_high_s(self) -> float | None:
-        """The upper end of the band; ``None`` without a measured class."""
-        return self.band_s and self.band_s[1]
-
-    @property
     def own_links_step_time_s(self) -> float:
         """T on partial groups' own links; the model's where no group is partial (C6)."""
         real_s = self.real_link_step_time_s

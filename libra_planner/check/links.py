@@ -88,6 +88,8 @@ class CheckReport:
     spreads : their efficiency, slowdown, FIM (percent) and the rate of the slowest group by name,
         of shape (n_seeds,) each.
     choices : the algorithm of each phase, and what else could have run.
+    band_s : mean effective step time at the ends of the collectives' error bands, where these were
+        measured (C23).
     """
 
     policy: Policy
@@ -102,6 +104,7 @@ class CheckReport:
     phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
     spreads: tuple[Mapping[str, Array], ...] = field(repr=False)
     choices: tuple[Decision, ...] = field(repr=False)
+    band_s: tuple[float, float] | None = None
 
     @property
     def n_routings(self) -> int:
@@ -381,7 +384,18 @@ class LinkCheck:
                 for key in self.keys
             ),
             choices=tuple(self.choice(one, runs) for one in self.stages),
+            band_s=self._band(routed),
         )
+
+    def _band(self, routed: Sequence[Slowdown]) -> tuple[float, float] | None:
+        """Mean step time with all collectives at either end of their error bands."""
+        step = self.problem.step
+        if not isinstance(step.model, Calibrated):
+            return None
+        steps = [step.under(replace(step.model, side=side)) for side in (-1, 1)]
+        ends = [replace(self, problem=replace(self.problem, step=one)) for one in steps]
+        low_s, high_s = (float(np.mean([end.step_time_s(one) for one in routed])) for end in ends)
+        return low_s, high_s
 
     def mean_slowdown(self, policy: Policy, *, seeds: Iterable[int] | None = None) -> Slowdown:
         """Factors that derate whole links by their mean efficiency over the seeds.

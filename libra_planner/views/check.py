@@ -117,6 +117,7 @@ def time_keys(report: CheckReport, *, statistics: bool) -> dict[str, Any]:
     return {
         **attributes(report, "ideal_step_time_s", "spray_step_time_s"),
         **spread.seed_figures(attributes(report, *_OVER_SEEDS), statistics),
+        **plan.band_keys(report.band_s),
         **attributes(report, "fim_floor_percent"),
         **(histogram if len(report.seeds) > 1 else {}),
     }
@@ -189,6 +190,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
+    yield from plan.band_lines(report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     yield from ("", _dimension_table(checked), "")
     yield from parts_blocks(design_parts(report.design))

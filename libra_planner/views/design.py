@@ -255,6 +255,8 @@ def design_blocks(
     if worth is not None:
         yield from ("", worth)
     yield from plan.note_lines(plan.result_notes(problem, evaluation))
+    if design is not None and problem.step_time.structure.has_roots:
+        yield "Note: no shadow prices: calibrated collectives have none yet"
 
 
 def _fixed_order_line(problem: Problem, fixed_order: FixedOrderOptimum) -> str:

@@ -216,11 +216,27 @@ def result_notes(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
         )
 
 
+def band_keys(band_s: tuple[float, float] | None) -> dict[str, float | None]:
+    """The ends of a step time's error band (C23); null without a measured class."""
+    low_s, high_s = band_s or (None, None)
+    return {"step_time_low_s": low_s, "step_time_high_s": high_s}
+
+
+def band_lines(band_s: tuple[float, float] | None) -> Iterator[str]:
+    """The same for people, where there is one."""
+    if band_s is not None:
+        low, high = map(format_time, band_s)
+        yield (
+            f"{low} to {high} by the mean error of measured collectives (docs/accuracy.md); "
+            f"compute has no measured class"
+        )
+
+
 def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     """Keys of ``--json``; null where a plan's fidelity has no such figure."""
     keys = ("step_time_s", "gain", "fixed_order_step_time_s", "aggregate_bound_s")
     figures = attributes(evaluation, "exact_step_time_s", "model_gap")
-    figures |= attributes(evaluation, "step_time_low_s", "step_time_high_s")
+    figures |= band_keys(evaluation.band_s)
     balanced = attributes(evaluation.balanced, *keys) if evaluation.balanced else None
     return {"chunks": problem.step.model.n_chunks, **figures, "balanced": balanced}
 
@@ -228,12 +244,7 @@ def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
 def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:
     """The same for people."""
     exact_s, balanced = evaluation.exact_step_time_s, evaluation.balanced
-    if evaluation.band_s is not None:
-        low, high = map(format_time, evaluation.band_s)
-        yield (
-            f"{low} to {high} by the mean error of measured collectives (docs/accuracy.md); "
-            f"compute has no measured class"
-        )
+    yield from band_lines(evaluation.band_s)
     if exact_s is not None:
         yield (
             f"By the exact flow shop of its chunks the step takes [bold]{format_time(exact_s)}[/], "

@@ -192,6 +192,8 @@ def test_routing_stretches_what_the_law_has_on_the_lines(calibrated) -> None:
     expected = found.start_s + steps_s + z_s + 2 * np.sqrt(steps_s * z_s)
     assert report.effective_step_time_s[0] == pytest.approx(expected, rel=1e-9)
     assert {one.stage.reason for one in report.choices} == {"library"}
+    error = 1 + error_fraction(2**30, Ranks(SCALE_UPS["H100"], 8, 2, 1e11))
+    assert report.band_s == pytest.approx((expected / error, expected * error), rel=1e-9)
 
 
 def test_times_have_the_bands_of_their_collectives(calibrated, run) -> None:
