@@ -231,7 +231,7 @@ class LinkCheck:
         phase = LinkPhase(topology, dim, group, algorithm, built, self.traffic, share)
         if phase.n_rails > 1 and built.settings is not None and built.settings.wiring == RAIL:
             got = f"got direct all-to-alls across rails in {built.label}, wiring rail"
-            fix = "write pxn: true or all_to_all: hierarchical in schedules, or another wiring"
+            fix = "remove pxn: false, or write another wiring"
             raise SpecError(Fault(got, "expected a network that joins the rails", fix))
         if port != topology.ports[-1]:
             return phase

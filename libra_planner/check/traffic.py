@@ -439,7 +439,7 @@ def _rails_crossed(kind: CollectiveKind, group: Group, network: Network, dim: in
     """
     direct = kind is CollectiveKind.ALL_TO_ALL and network.schedule(kind) is Turns.DIRECT
     stack = next((tiers for tiers in network.topology.stacks if dim in tiers), None)
-    if stack is None or not direct or network.schedules.pxn:
+    if stack is None or not direct or network.has_pxn:
         return 0
     return stack.start if math.prod(group.sizes[: stack.start]) > 1 else 0
 

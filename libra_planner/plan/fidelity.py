@@ -169,7 +169,7 @@ def _schedule_words(network: Network) -> tuple[str, ...]:
         return ()
     kinds = (CollectiveKind.ALL_REDUCE, CollectiveKind.ALL_TO_ALL)
     words = tuple(f"{kind} {network.schedule(kind)}" for kind in kinds)
-    return (*words[:-1], f"{words[-1]} (PXN)") if network.schedules.pxn else words
+    return (*words[:-1], f"{words[-1]} (PXN)") if network.has_pxn else words
 
 
 def _schedules(spec: AnyPlanSpec, network: Network, faults: FaultCollector) -> Schedules:

@@ -75,12 +75,12 @@ class SchedulesSpec(Model):
     all_to_all : hierarchical: one dimension after the other; direct: every rank to every other at
         once, the default where the fabric has a stack.
     pxn : a direct all-to-all goes through the scale-up domain to the receiver's rail first, which
-        is charged for it.
+        is charged for it: the default where there is one, as in NCCL. false: over the spines.
     """
 
     all_reduce: Literal["hierarchical", "ring"] = "hierarchical"
     all_to_all: Literal["hierarchical", "direct"] | None = None
-    pxn: bool = False
+    pxn: bool | None = None
 
 
 class FidelitySpec(Model):

@@ -176,7 +176,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     for label in dict.fromkeys(design.dimensions[key[0]].label for key in keys):
         yield (
             f"{label}: direct all-to-alls cross rails over the links between switches, which the "
-            f"plan's model does not count; with pxn: true in schedules they go through the "
+            f"plan's model does not count; without pxn: false in schedules they go through the "
             f"scale-up domain first"
         )
     yield from built_notes(design)

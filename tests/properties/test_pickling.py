@@ -45,7 +45,8 @@ def test_a_plan_is_the_same_in_another_process(problem: Problem) -> None:
     bandwidth = here.bandwidth_bytes_per_s
     assert bandwidth.tobytes() == there.bandwidth_bytes_per_s.tobytes()
     assert repr(lp.evaluate(problem, bandwidth)) == repr(lp.evaluate(again, bandwidth))
-    whole = np.floor(bandwidth / BYTES_PER_S_PER_GBPS + 1) * BYTES_PER_S_PER_GBPS
+    GBps = np.ceil(np.round(bandwidth / BYTES_PER_S_PER_GBPS, 6))
+    whole = np.maximum(GBps, 1) * BYTES_PER_S_PER_GBPS
     reports = [link_check(one, whole).report(Policy("ecmp"), seeds=[1]) for one in (problem, again)]
     times = [report.effective_step_time_s.tobytes() for report in reports]
     assert times[0] == times[1]

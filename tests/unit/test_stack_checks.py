@@ -66,8 +66,7 @@ def test_sprayed_whole_links_take_the_time_of_the_model(
         keys["schedules"] = {"all_reduce": "ring"}
     elif exchanges:
         assume(schedule != "ring")
-        direct = {"pxn": True} if schedule == "direct" and wiring != "top_of_rack" else {}
-        keys["schedules"] = {"all_to_all": schedule, **direct}
+        keys["schedules"] = {"all_to_all": schedule}
     stack = "_".join(f"SW({n})" for n in sizes)
     n_npus = inner * math.prod(sizes)
     assume(tp < n_npus)
@@ -106,7 +105,7 @@ def test_a_direct_exchange_crosses_rails_over_the_spines(tmp_path: Path) -> None
     # 2 x [4 x 2], 1/16 GB to each of 15. 14 leave the node: 3 stay on the leaf, 3 go to its rail's
     # neighbour over the spines, 8 to the other leaves: 11/16 GB per NPU over uplinks of 25 GB/s.
     notation = "SW(2)_[SW(4)_SW(2)]"
-    problem = _problem(tmp_path, notation, "all-to-all")
+    problem = _problem(tmp_path, notation, "all-to-all", schedules={"pxn": False})
     links = checked(problem, 450, 50, 25)
     report = links.report(SPRAY)
     assert report.effective_step_time_s[0] == pytest.approx(11 / 16 / 25)
@@ -120,11 +119,12 @@ def test_a_direct_exchange_crosses_rails_over_the_spines(tmp_path: Path) -> None
     notes = list(check_notes(CheckedPlan(links, report, optimized=False)))
     assert any("cross rails over the links" in note for note in notes)
     # Through the scale-up domain first, 14 go over the NIC, 8 of them over the uplinks.
-    through = _problem(tmp_path, notation, "all-to-all", schedules={"pxn": True})
+    through = _problem(tmp_path, notation, "all-to-all")
     fast = checked(through, 450, 50, 25).report(SPRAY)
     assert fast.effective_step_time_s[0] == pytest.approx(8 / 16 / 25)
-    rails = _problem(tmp_path, notation, "all-to-all", realization={"wiring": "rail_only"})
-    with pytest.raises(SpecError, match=r"across rails in dim2, wiring rail.*write pxn: true"):
+    apart = {"realization": {"wiring": "rail_only"}, "schedules": {"pxn": False}}
+    rails = _problem(tmp_path, notation, "all-to-all", **apart)
+    with pytest.raises(SpecError, match=r"across rails in dim2, wiring rail.*remove pxn: false"):
         checked(rails, 450, 50, 25).report(SPRAY)
 
 

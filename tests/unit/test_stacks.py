@@ -55,7 +55,7 @@ def test_a_plan_is_optimised_under_its_tapers(plan: Path, run: Run) -> None:
     assert found["taper"] == [None, None, pytest.approx(leaf / spine), pytest.approx(spine / core)]
     assert found["taper"][2:] == pytest.approx([2, 7], rel=1e-6)
     assert "all-reduce hierarchical" in found["settings"]
-    assert "all-to-all direct" in found["settings"]
+    assert "all-to-all direct (PXN)" in found["settings"]
     # Per GB/s and NPU: leaf 28.68 + 21.8 + 29.98, spine and core 28.68 + 2 * 21.8; node free.
     prices = [0, 80.46, 72.28, 72.28]
     costs = [2048 * price * b for price, b in zip(prices, found["bandwidth_GBps"], strict=True)]

@@ -171,7 +171,7 @@ class Network:
         >>> own, pods.topology.loads(own)
         (array([16., 12.,  2.]), array([16., 14.,  2.]))
         >>> pods.own_bytes(Collective(CollectiveKind.ALL_TO_ALL, 16.0, "dp"), whole)
-        array([1., 6., 8.])
+        array([8., 6., 8.])
         """
         full, schedule = full_bytes(collective, group), self.schedule(collective.kind)
         reduces = collective.kind is CollectiveKind.ALL_REDUCE
@@ -179,12 +179,20 @@ class Network:
             return (1 + reduces) * ring_bytes(full, group.sizes)
         own = traffic_bytes(collective, group, self.in_network)
         if schedule is Schedule.DIRECT:
-            inside = self.topology.stacks[0].start if self.schedules.pxn else 0
+            inside = self.topology.stacks[0].start if self.has_pxn else 0
             return np.append(own[:inside], direct_bytes(full, group.sizes)[inside:])
         trees = [one for one in self.topology.stacks if reduces and one.start in self.in_network]
         for tiers in trees:
             own[tiers.start : tiers.stop] = tree_bytes(full, group.sizes, tiers)
         return own
+
+    @property
+    def has_pxn(self) -> bool:
+        """Whether direct all-to-alls go through the scale-up domain to the receiver's rail."""
+        stacks, asked = self.topology.stacks, self.schedules.pxn
+        usual = bool(stacks) and stacks[0].start > 0
+        direct = self.schedule(CollectiveKind.ALL_TO_ALL) is Schedule.DIRECT
+        return direct and (usual if asked is None else asked)
 
     def loads(self, collective: Collective, group: Group) -> NDArray[np.float64]:
         """What crosses every tier, per NPU (C13): C3's bytes where nothing is stacked."""

@@ -41,12 +41,13 @@ class Schedules:
     all_to_all : hierarchical or direct; ``None`` for the usual one, direct where a fabric has a
         stack: in turns by dimension the data would pass the same NIC once per tier.
     pxn : whether a direct all-to-all sends through the scale-up domain first, to the NPU on the
-        receiver's rail (NCCL's name for it), which charges the dimensions inside a stack.
+        receiver's rail (NCCL's name for it), which charges the dimensions inside a stack; ``None``
+        for what NCCL does: yes where there are such dimensions.
     """
 
     all_reduce: Schedule = Schedule.HIERARCHICAL
     all_to_all: Schedule | None = None
-    pxn: bool = False
+    pxn: bool | None = None
 
     def of_kind(self, kind: CollectiveKind, *, has_stack: bool) -> Schedule:
         """The schedule of a kind of collectives.
