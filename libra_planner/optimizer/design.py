@@ -391,7 +391,7 @@ def _first_vertex(
     sizes, price = _sizes(program, b)[free], program.price[free]
     settled = _determined(rows, n_equal, len(free))
     if comb(len(rows), len(free)) > _MOST_VERTICES:
-        best, unique, feasible = first_points(price, rows, bounds, n_equal, _TIED * sizes, _KEEP)
+        best, unique, feasible = first_points(price, rows, bounds, n_equal, _TIED * sizes)
     else:
         x, met = _vertices(rows, bounds, n_equal, len(free))
         pick, unique = _lexicographic(price, x, met, sizes)

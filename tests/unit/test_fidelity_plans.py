@@ -284,6 +284,29 @@ def test_balanced_plans_are_optimised_and_say_what_it_gains(plan, run) -> None:
     assert free["balanced"]["fixed_order_optimum"]["gain"] == pytest.approx(1, rel=1e-9)
 
 
+def test_checked_links_are_compared_with_the_balanced_time(plan, run) -> None:
+    """At one vector a balanced plan is faster than the fixed order, on its links as by its model."""
+    flags = ("check", plan(), "--bandwidth", "100,200,100,100", "--json")
+    fixed, balanced = (
+        run(*flags, "--set", f"scheduler={name}").payload for name in ("hierarchical", "balanced")
+    )
+    for key in ("ideal_step_time_s", "spray_step_time_s", "effective_step_time_s"):
+        assert balanced[key] < fixed[key]
+    assert balanced["slowdown"] >= 1
+    assert any("chunks take the best orders on these links" in one for one in balanced["notes"])
+    assert fixed["notes"] == [one for one in balanced["notes"] if "best orders" not in one]
+
+
+def test_sweeps_over_the_scheduler_find_what_optimize_finds(plan) -> None:
+    rules = ('constraints=["total == 500 GB/s", "dim1 <= 100 GB/s"]',)
+    plans = [lp.load_plan(plan(), (*rules, f"scheduler={s}")) for s in ("hierarchical", "balanced")]
+    found = lp.batch_optimize(plans)
+    assert found.n_resolved == 0
+    for problem, objective in zip(plans, found.objective, strict=True):
+        assert objective == pytest.approx(lp.optimize(problem).objective, rel=1e-9)
+    assert found.objective[0] / found.objective[1] == pytest.approx(1.10106, rel=1e-5)
+
+
 def test_what_the_fixed_order_cannot_meet_is_said(plan, run) -> None:
     rules = 'constraints=["total == 500 GB/s", "dim1 <= 100 GB/s", "step_time <= 760 ms"]'
     flags = ("optimize", plan(), "--set", "scheduler=balanced", "--set", rules)

@@ -18,7 +18,7 @@ _PULL = 1e-9
 
 _PARALLEL = 1e-7
 _FEASIBLE = 1e-10
-"""Violation of a row that HiGHS allows."""
+"""Violation of a row that HiGHS allows: what is as cheap but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Face:
 
 
 def first_points(
-    price: Array, rows: Array, bounds: Array, n_equal: int, spread: Array, keep: float
+    price: Array, rows: Array, bounds: Array, n_equal: int, spread: Array
 ) -> tuple[Array, Mask, Mask]:
     """The cheapest, then lexicographically first, points of polyhedra; the last axis is designs.
 
@@ -71,7 +71,6 @@ def first_points(
     price : shape (k, n).
     rows, bounds : shapes (n_rows, k, n), (n_rows, n), as in :class:`Face`.
     spread : how far apart coordinates of equal points may be, shape (k, n).
-    keep : relative cost, or coordinate, that a step of the choice may give away.
 
     Returns
     -------
@@ -84,7 +83,7 @@ def first_points(
 
     >>> rows = np.array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])[..., None].repeat(2, axis=2)
     >>> bounds, price = np.array([[3.0] * 2, [-1.0] * 2, [-1.0] * 2]), np.array([[2.0, 1], [1, 1]])
-    >>> points, unique, found = first_points(price, rows, bounds, 1, np.full((2, 2), 1e-6), 1e-10)
+    >>> points, unique, found = first_points(price, rows, bounds, 1, np.full((2, 2), 1e-6))
     >>> points.T.round(6).tolist(), unique.tolist()
     ([[1.0, 2.0], [1.0, 2.0]], [True, False])
     """
@@ -95,13 +94,13 @@ def first_points(
             points[:, i], unique[i], found[i] = points[:, i - 1], unique[i - 1], found[i - 1]
             continue
         face = Face(rows[..., i], bounds[:, i], n_equal)
-        first = _first_point(face, price[:, i], spread[:, i], keep)
+        first = _first_point(face, price[:, i], spread[:, i])
         if first is not None:
             points[:, i], unique[i], found[i] = *first, True
     return np.maximum(points, 0.0), unique, found
 
 
-def _first_point(face: Face, price: Array, spread: Array, keep: float) -> tuple[Array, bool] | None:
+def _first_point(face: Face, price: Array, spread: Array) -> tuple[Array, bool] | None:
     cheapest = face.least(price)
     if cheapest is None:
         return None
@@ -110,8 +109,7 @@ def _first_point(face: Face, price: Array, spread: Array, keep: float) -> tuple[
         return point, True
     unique, cost = True, price
     for i, axis in enumerate(np.eye(len(price))):
-        value = float(cost @ point)
-        face = face.below(cost, value + keep * max(abs(value), np.abs(cost).max()))
+        face = face.below(cost, float(cost @ point))
         least, most = face.least(axis), face.least(-axis)
         if least is None:
             return None
