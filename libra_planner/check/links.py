@@ -425,7 +425,12 @@ class LinkCheck:
         named = list(self.network.for_kind(collective.kind).algorithms)
         for dim in self.switched(group):
             key = self.key(collective, group, dim)
-            factors[dim] = getattr(run[key], name) * ring_hops(collective, key, self.problem)
+            factor = getattr(run[key], name) * ring_hops(collective, key, self.problem)
+            if not self.network.is_flat(
+                collective.kind, dim
+            ):  # Of this tier, not of the narrowest.
+                factor *= self.design.bandwidth_Bps[dim] / run[key].bandwidth_Bps
+            factors[dim] = factor
             named[dim] = key[2]
         return tuple(factors.tolist()), tuple(named)
 

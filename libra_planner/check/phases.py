@@ -151,7 +151,7 @@ class PhaseReport:
     def group_rate_Bps(self) -> Array:
         """Rates of the groups per NPU, the worst first, byte/s: of their slowest flows (C11)."""
         times_s = sum((one.group_s for one in self.rounds), np.zeros(1))
-        return np.sort(self.bandwidth_Bps / times_s)
+        return np.sort(self.bandwidth_Bps / self.share / times_s)
 
     @property
     def worst_rate_Bps(self) -> float:

@@ -426,8 +426,7 @@ def stage_dims(kind: CollectiveKind, group: Group, network: Network, dim: int) -
     [(1,), (0, 1)]
     """
     kind = CollectiveKind(kind)
-    tree = dim in network.in_network and kind is CollectiveKind.ALL_REDUCE
-    flat = tree or network.schedule(kind) is not Turns.HIERARCHICAL
+    flat = network.is_flat(kind, dim)
     stack = next((tiers for tiers in network.topology.stacks if dim in tiers), range(dim, dim + 1))
     return tuple(i for i in stack if i == dim or (flat and group.sizes[i] > 1))
 

@@ -51,12 +51,15 @@ def algorithm_lines(report: CheckReport) -> Iterator[str]:
     for choice in report.choices:
         built = report.design.dimensions[choice.stage.dim]
         users = "; ".join(labels(choice.users))
-        time = format_time(choice.time_s)
-        yield f"{built.label}: {choice.algorithm} takes {time} a step for {users}{_else(choice)}"
+        time, others = format_time(choice.time_s), _else(choice, report)
+        yield f"{built.label}: {choice.algorithm} takes {time} a step for {users}{others}"
 
 
-def _else(choice: Decision) -> str:
-    reason = choice.stage.reason
+def _else(choice: Decision, report: CheckReport) -> str:
+    reason, at = choice.stage.reason, choice.stage
+    stacked = any(at.dim in tiers for tiers in report.design.topology.stacks)
+    if stacked and reason == "library" and sum(size > 1 for size in at.group.sizes) == 1:
+        return " (one tier of a hierarchy, beside the others)"
     if reason in _REASONS:
         return f" ({_REASONS[reason]})"
     if choice.taken is Algorithm.DIRECT1:

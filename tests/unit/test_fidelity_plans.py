@@ -369,7 +369,10 @@ FAULTS = [
     (("chunks: 8", "chunks: many"), r"chunks: got 'many', expected a whole"),
     (("chunks: 8", "chunks: [4, 8]"), r"chunks: got a list, expected a whole"),
     (("chunks: 8", "chunks: 100000"), r"chunks: got 100000, expected a whole"),
-    (("pipelined", "exact"), r":8:11: fidelity: got 'exact', expected 'ideal' or 'pipelined'"),
+    (
+        ("pipelined", "exact"),
+        r":8:11: fidelity: got 'exact', expected 'ideal', 'pipelined' or 'calibrated'",
+    ),
     (("[100, 200, 300, 400]", "500 ns"), r":5:15: fabric.latency_ns: got '500 ns', expected ns"),
     (("[100, 200, 300, 400]", "-1"), r"fabric.latency_ns: got -1, expected ns from 0 to 1e\+12"),
     (("[100, 200, 300, 400]", ".nan"), r"fabric.latency_ns: got nan"),

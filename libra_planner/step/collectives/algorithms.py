@@ -186,6 +186,11 @@ class Network:
             own[tiers.start : tiers.stop] = tree_bytes(full, group.sizes, tiers)
         return own
 
+    def is_flat(self, kind: CollectiveKind, dim: int) -> bool:
+        """Whether a kind of collectives goes over all tiers of a stack at once (C13)."""
+        tree = dim in self.in_network and kind is CollectiveKind.ALL_REDUCE
+        return tree or self.schedule(kind) is not Schedule.HIERARCHICAL
+
     @property
     def has_pxn(self) -> bool:
         """Whether direct all-to-alls go through the scale-up domain to the receiver's rail."""

@@ -203,10 +203,16 @@ class SlowedIdeal(Ideal):
     slowdown: Slowdown = field(repr=False)
     has_own_links = is_slowed = True
 
-    def own_bytes(self, collective: Collective, group: Group, network: Network) -> Array:
-        """Factors times C3's bytes: of each dimension's own, before tiers beyond add theirs."""
-        factors = self.slowdown.factors_of(collective, group)
-        return super().own_bytes(collective, group, network) * factors
+    def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
+        """Factors times C3's bytes.
+
+        In a hierarchy a tier that waits for its own links delays no tier inside it, whose links
+        serve other chunks meanwhile; what goes over all tiers at once slows them alike (C13).
+        """
+        own, loads = network.own_bytes(collective, group), network.topology.loads
+        slowed = own * self.slowdown.factors_of(collective, group)
+        flat = [network.is_flat(collective.kind, i) for i in range(len(own))]
+        return slowed + np.where(flat, loads(slowed) - slowed, loads(own) - own)
 
 
 @dataclass(frozen=True)
