@@ -20,7 +20,7 @@ _FLAGS = {
     "tapers": ("--taper", ""),
     "nic": ("--nic", ""),
     "port": ("--port", ""),
-    "uplink": ("--port-up", ""),
+    "port_up": ("--port-up", ""),
     "switch_radix": (
         "libra-planner fabric",
         "raise --radix or --taper, or make several networks with --wiring rail_only or --planes",

@@ -18,6 +18,7 @@ from libra_planner.fabric.sizing import (
     stack_shape,
 )
 from libra_planner.fabric.topology import (
+    MOST_TIERS,
     RAIL,
     RAIL_OPTIMIZED,
     TOP_OF_RACK,
@@ -134,7 +135,7 @@ def stack_fabric(
     SpecError
         For more tiers than leaves, spines and cores, or switches with more ports than the radix.
     """
-    if len(tiers) > len(_TIERS):
+    if len(tiers) > MOST_TIERS:
         got, fix = f"got a stack of {len(tiers)} tiers", "join two of them"
         raise SpecError(Fault(got, f"expected at most three: {', '.join(_TIERS)}", fix))
     n_nics, nic_Bps = nics(float(asked_Bps[0]), settings)

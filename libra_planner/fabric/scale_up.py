@@ -105,7 +105,8 @@ class ScaleUpDomain:
             yield Fault(f"got {first} in brackets", expected, f"write {size}_[...]")
         if n_inside > self.n_npus:
             got = f"got {n_inside:,} NPUs in {self.name}, a domain of {self.n_npus:,}"
-            larger = ", or name nvl72" if self.n_npus < LARGEST_SCALE_UP else ""
+            is_small = self.n_npus < LARGEST_SCALE_UP
+            larger = ", or name nvl72 with NPUs that come in it" if is_small else ""
             fix = "write smaller rings" if is_torus else f"write {size}_...{larger}"
             yield Fault(got, f"expected at most {self.n_npus:,}", fix)
         for one in topology.dimensions[:n_dims]:

@@ -372,7 +372,7 @@ def plane_settings(settings: SwitchSettings, nic_Bps: float) -> SwitchSettings:
         port_speed_Bps=min(nic_Bps, port_Bps),
         n_nics=max(1, _whole(nic_Bps, port_Bps, "nic", "port") if nic_Bps > port_Bps else 1),
         n_hosts_per_port=_whole(port_Bps, nic_Bps, "port", "NIC") if nic_Bps < port_Bps else 1,
-        n_ports_per_uplink=_whole(up_Bps, port_Bps, "uplink", "port"),
+        n_ports_per_uplink=_whole(up_Bps, port_Bps, "port_up", "port"),
     )
 
 

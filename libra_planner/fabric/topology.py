@@ -17,6 +17,9 @@ from libra_planner.fabric.blocks import BLOCKS, Block
 
 Array = NDArray[np.float64]
 
+MOST_TIERS = 3
+"""Tiers of one network that can be built: leaves, spines and cores."""
+
 MAX_NPUS = 10**9
 """Largest fabric accepted; beyond it a size is taken to be a slip of the keyboard."""
 

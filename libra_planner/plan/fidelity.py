@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from libra_planner.errors import Fault, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
-from libra_planner.plan.models import AnyPlanSpec, CommonSpec, SchedulesSpec
+from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, CommonSpec, SchedulesSpec
 from libra_planner.plan.training import npu_names
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import AUTO, FaultCollector
@@ -27,7 +27,7 @@ from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.units import NS_PER_S
 from libra_planner.workload.operations import CollectiveKind
 
-PIPELINED, CALIBRATED, BALANCED = "pipelined", "calibrated", "balanced"
+PIPELINED, BALANCED = "pipelined", "balanced"
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,10 @@ class SchedulesSpec(Model):
     pxn: bool | None = None
 
 
+CALIBRATED = "calibrated"
+"""The fidelity of measured collectives (C20)."""
+
+
 class FidelitySpec(Model):
     """How closely collectives are modelled (C4); part of every plan.
 

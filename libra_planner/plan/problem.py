@@ -13,7 +13,7 @@ from libra_planner.costs import prices as pricing
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
-from libra_planner.fabric.topology import Topology, parse_topology
+from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
 from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity
@@ -253,6 +253,10 @@ class _ProblemBuilder(FaultCollector):
         """The fabric's topology, with its tiers."""
         fabric = self.spec.fabric
         topology = parse_topology(fabric.topology, fabric.tiers or ())
+        deepest = max(map(len, topology.stacks), default=0)
+        if deepest > MOST_TIERS:
+            got, expected = f"got a stack of {deepest} tiers", "expected leaves, spines and cores"
+            raise SpecError(Fault(got, expected, "join two of them"))
         if not fabric.tiers:
             got, fix = "got no tiers", "name the price tier of each dimension"
             raise SpecError(Fault(got, "expected one per dimension", fix, "fabric.tiers"))

@@ -228,7 +228,9 @@ def quote_notes(quotes: Sequence[Quote], used: Sequence[str], as_of: str | None)
         if quote.item in used
     ]
     if rest := [quote.item for quote in quotes if quote.item not in used]:
-        lines.append(f"quotes that these figures do not use: {', '.join(rest)}")
+        lines.append(
+            f"quotes that the linear prices do not use, but a bill of parts may: {', '.join(rest)}"
+        )
     dated = any(quote.valid_until for quote in quotes)
     if lines and dated and as_of is None:
         lines.append(

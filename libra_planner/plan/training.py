@@ -219,7 +219,8 @@ def npu_names(spec: models.AnyPlanSpec) -> list[str]:
     named = [one.npu.name for one in entries if isinstance(one.npu, prices.NamedNpuSpec)]
     bought = spec.fixed_cost
     own = bought.npu if isinstance(bought, prices.FixedCostParts) else None
-    return list(dict.fromkeys([*named, *([own] if own else [])]))
+    modelled = spec.system if spec.fidelity == models.CALIBRATED else None
+    return list(dict.fromkeys(filter(None, [*named, own, modelled])))
 
 
 def planned_step(

@@ -331,11 +331,14 @@ def _fault(model: type[BaseModel], document: Document, key: Key, error: Any) -> 
         return Fault(str(error["ctx"]["error"]), "", "", path, place)
     value, template = error["input"], _EXPECTED.get(kind)
     expected, fix = template.format(**error.get("ctx", {})) if template else error["msg"], ""
-    quoted = location in document.quoted and isinstance(scalar(value), int | float)
+    is_text = isinstance(value, str) and location in document.quoted
+    quoted = is_text and isinstance(scalar(value), int | float)
     if "number" in expected and quoted:
         fix = f"remove the quotes: {value}"
     elif "number" in expected and isinstance(value, float):
         fix = f"write {int(value)}" if value.is_integer() and abs(value) < 2**53 else ""
+    elif expected == "text" and isinstance(value, list) and len(value) == 1:
+        fix = f'write it in quotes: "[{value[0]}]"'
     if kind == "literal_error" and isinstance(value, str):
         names = [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
         fix = closest(value, names) if len(names) > 1 else f"write {names[0]}"

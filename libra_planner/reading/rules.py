@@ -14,6 +14,7 @@ Beside a taper (C13) stand numbers only.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -299,8 +300,8 @@ class _RuleParser:
                 fix = "write e.g. dim2 / 7, or taper(dim3) for dim2 over dim3"
                 raise self.fault(got, "expected a number after '/'", fix)
             divisor = float(rest.pop(0).text)
-            if not divisor:
-                raise self.fault("a division by 0", "expected another number")
+            if not divisor or math.isinf(divisor):
+                raise self.fault(f"a division by {divisor:g}", "expected another number")
             value /= divisor
         return value
 

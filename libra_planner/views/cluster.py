@@ -11,7 +11,7 @@ from libra_planner.fabric.cluster import ClusterNetwork
 from libra_planner.procurement.bill import Bill, Line, Price
 from libra_planner.units import format_line_rate, format_usd
 from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
-from libra_planner.views.links import counted, plural
+from libra_planner.views.links import counted, planes_text, plural
 
 _TIERS = ("leaf", "spine", "core")
 
@@ -111,6 +111,8 @@ def cluster_blocks(
         f"[bold]{format_usd(float(bill.total_usd))}[/]{_range(bill)} with spares, {assumed:.0%} of "
         f"it at assumed prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
     )
+    if order.n_planes > 1:
+        yield f"{order.n_planes} planes: {planes_text(order.nic_Bps, order.n_planes)}"
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
         yield escape(f"{name}: {source}")
     if unused_quotes:

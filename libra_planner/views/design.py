@@ -243,7 +243,8 @@ def design_blocks(
     yield from plan.fidelity_lines(evaluation)
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)
-    yield _against_equal(problem, evaluation)
+    if evaluation.equal.feasible or problem.scale_up is None:  # A part has the bandwidth it has.
+        yield _against_equal(problem, evaluation)
     yield from plan.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
     yield from ("", _bandwidth_table(problem, evaluation), "")

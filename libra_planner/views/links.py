@@ -19,7 +19,7 @@ from libra_planner.fabric.topology import TOP_OF_RACK
 from libra_planner.problem import Problem
 from libra_planner.routing.entropy import HeaderEntropy, header_entropy
 from libra_planner.routing.loads import fim_percent
-from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.units import format_bandwidth, format_line_rate, format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.spread import whole
@@ -384,6 +384,21 @@ def built_notes(design: RealizedDesign) -> Iterator[str]:
         if one.is_network and isinstance(one.fabric, Clos) and one.fabric.n_spines == 0:
             yield f"{one.label}: one switch per network offers no choice of path: no FIM"
             yield from _ignored(one)
+    yield from whole_link_notes(design)
+
+
+def planes_text(nic_Bps: float, n_planes: int) -> str:
+    """What several planes ask of a NIC, which no catalogue says; ``nic_Bps`` over all planes."""
+    port = format_line_rate(nic_Bps / n_planes)
+    return f"a NIC of {format_line_rate(nic_Bps)} needs {n_planes} ports of {port}; ask its seller"
+
+
+def whole_link_notes(design: RealizedDesign) -> Iterator[str]:
+    """Where whole links are more than the design asks for."""
+    for one in design.dimensions:
+        n_planes = one.settings.n_planes if one.settings is not None and not one.place else 1
+        if n_planes > 1:
+            yield f"{one.label}: {n_planes} planes: {planes_text(one.nic_Bps, n_planes)}"
         if one.bandwidth_Bps > one.asked_Bps * (1 + _ROUNDING):
             nics = "1 NIC" if one.n_nics == 1 else f"{one.n_nics} NICs"
             has = f"{nics} of {format_bandwidth(one.nic_Bps)} per NPU"

@@ -154,7 +154,12 @@ def test_domains_by_hand(name, topology, bandwidth_Bps, n_domains, n_npus) -> No
 @pytest.mark.parametrize(
     ("name", "topology", "got", "fix"),
     [
-        ("nvlink4-8", "SW(16)_SW(4)", "got 16 NPUs in nvlink4-8, a domain of 8", "or name nvl72"),
+        (
+            "nvlink4-8",
+            "SW(16)_SW(4)",
+            "got 16 NPUs in nvlink4-8, a domain of 8",
+            "or name nvl72 with NPUs",
+        ),
         ("nvl72", "SW(144)_SW(4)", "got 144 NPUs in nvl72, a domain of 72", "write SW(72)_..."),
         ("nvlink4-8", "FC(8)_SW(4)", "got FC(8) innermost", "write SW(8)_..."),
         ("nvlink4-8", "[SW(8)_SW(4)]", "got SW(8) in brackets", "write SW(8)_[...]"),

@@ -12,6 +12,7 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, mark, number, percent, table
+from libra_planner.views.links import whole_link_notes
 from libra_planner.views.phases import algorithm_lines
 from libra_planner.views.plan import as_checked, plan_notes
 from libra_planner.views.spread import mean_text
@@ -73,6 +74,8 @@ def _risks(comparison: Comparison) -> Iterator[str]:
     for one in comparison.candidates:
         problem = one.proposal.problem
         for note in plan_notes(problem if one.check is None else as_checked(problem)):
+            yield f"{one.letter}: {note}."
+        for note in whole_link_notes(one.bought.design):
             yield f"{one.letter}: {note}."
         for note in one.bought.design.realization.notes:
             yield f"{one.letter}: preset, where the plan says nothing else: {note}."
