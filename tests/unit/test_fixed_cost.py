@@ -205,7 +205,7 @@ def test_the_catalogue_is_no_price_book_and_says_how_sure_it_is(run) -> None:
     assert "npus" not in run("list", "cost-models").out
     assert "npus" in json.loads(run("list", "npu-catalogues", "--json").out)["npu-catalogues"]
     text = (folder("npu-catalogues") / "npus.yaml").read_text()
-    assert text.count("usd:") == text.count("confidence: assumed") == 8
+    assert text.count("      usd:") == text.count("confidence: assumed") == 8
     assert run("schema", "npu-catalogue").payload["title"] == "NpuCatalogueSpec"
 
 

@@ -92,7 +92,7 @@ def test_json_has_nulls_and_the_reason(run, tmp_path) -> None:
 
 def test_no_view_says_that_a_run_follows_where_there_is_none(run, tmp_path, own) -> None:
     done = _report(run, tmp_path, PART)
-    basis, firmness = done.payload["decision"]["text"]
+    basis, firmness, *_ = done.payload["decision"]["text"]
     assert basis == "Step times are on partial groups' own links: work per dollar follows them."
     assert (done.payload["n_tokens"], firmness) == (None, "One design: nothing is ranked.")
     assert basis in run("report", PART, "-o", tmp_path / "out", "--formats", "html,xlsx").out
