@@ -59,7 +59,10 @@ def _bandwidth(rng: np.random.Generator, n_dims: int) -> np.ndarray:
 
 
 def _orders_bytes(collective, group, network, factors) -> np.ndarray:
-    """What crosses each dimension in every order of the networks, one message after the other."""
+    """What crosses each dimension in every order of the networks, one message after the other.
+
+    A tier of a tree slows those inside it, one of a hierarchy only itself.
+    """
     topology, reduces = network.topology, collective.kind is REDUCE
     found = []
     for order in permutations(sorted(set(topology.ports))):
@@ -74,11 +77,13 @@ def _orders_bytes(collective, group, network, factors) -> np.ndarray:
                     crossing[i] = left if i <= last else 0.0
                 else:
                     sent = (2 if reduces else 1) * left * (group.sizes[i] - 1) / group.sizes[i]
-                    own[i] += factors[i] * sent
+                    own[i] += sent
                 left /= group.sizes[i]
             for i, beyond in zip(tiers, [*tiers[1:], None], strict=True):
-                own[i] += factors[i] * (crossing[i] - (crossing[beyond] if beyond else 0.0))
-        found.append(topology.loads(own))
+                own[i] += crossing[i] - (crossing[beyond] if beyond else 0.0)
+        trees = [reduces and port in network.in_network for port in topology.ports]
+        alone = factors * own + topology.loads(own) - own
+        found.append(np.where(trees, topology.loads(factors * own), alone))
     return np.array(found)
 
 
