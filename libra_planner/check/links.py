@@ -426,9 +426,8 @@ class LinkCheck:
         for dim in self.switched(group):
             key = self.key(collective, group, dim)
             factor = getattr(run[key], name) * ring_hops(collective, key, self.problem)
-            if not self.network.is_flat(
-                collective.kind, dim
-            ):  # Of this tier, not of the narrowest.
+            # In a hierarchy of this tier, which need not be the narrowest on the way.
+            if not self.network.is_flat(collective.kind, dim):
                 factor *= self.design.bandwidth_Bps[dim] / run[key].bandwidth_Bps
             factors[dim] = factor
             named[dim] = key[2]
