@@ -62,6 +62,7 @@ class Strategy:
     zero : ZeRO stage; 3 is also FSDP.
     recompute : :class:`Recompute`.
     sequence_parallel : whether norms and dropouts are split over tp.
+    flash_attention : whether attention is one fused kernel.
     schedule : of the pipeline.
     overlap : of communication with compute.
     dtype : of matrix multiplies: ``bf16``, ``fp16``, ``fp8``, ...
@@ -79,6 +80,7 @@ class Strategy:
     zero: Count = 0
     recompute: Count = Recompute.NONE
     sequence_parallel: bool | NDArray[np.bool_] = False
+    flash_attention: bool = True
     schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
     overlap: OverlapFractions = field(default_factory=OverlapFractions)
     dtype: str = "bf16"
