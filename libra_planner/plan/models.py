@@ -16,6 +16,7 @@ from pydantic import (
 
 from libra_planner.errors import shown
 from libra_planner.fabric.blocks import BLOCKS
+from libra_planner.plan.architectures.transformers import ArchitectureSpec
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
@@ -224,17 +225,6 @@ class PlanSpec(CommonSpec, TrainingSpec):
     """A plan: what is trained, on what fabric, at what prices, under which rules."""
 
     group_objective: ClassVar[Literal["weighted"]] = "weighted"
-
-
-class ArchitectureSpec(Model):
-    """Shape of a decoder-only transformer."""
-
-    n_layers: Count
-    hidden: Count
-    n_heads: Count
-    sequence_tokens: Count
-    vocabulary: Annotated[int, Field(ge=0, le=10**9)] = 0
-    ffn_multiple: Count = 4
 
 
 class ComputeSpec(Model):

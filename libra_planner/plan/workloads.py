@@ -11,12 +11,15 @@ from typing import Any
 from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.files import read_text
 from libra_planner.plan import models
+from libra_planner.plan.architectures.transformers import transformer
 from libra_planner.plan.prices import NpuSpec
 from libra_planner.reading.document import Document, parse_document
 from libra_planner.reading.models import validated
 from libra_planner.registry import Registry
 from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
+from libra_planner.workload import dense
 from libra_planner.workload import operations as ops
+from libra_planner.workload.transformer import Transformer
 
 _A_WHOLE_MODEL = "train a workload of a whole step, such as 'workload: gpt3'"
 
@@ -56,6 +59,28 @@ def load_workload(path: Path, settings: PlanSettings) -> ops.Workload:
     return _workload(path, read_text(path), settings)
 
 
+def load_transformer(path: Path) -> Transformer:
+    """The shape of the transformer that a workload file describes.
+
+    Raises
+    ------
+    SpecError
+        For a file that is no transformer.
+
+    Examples
+    --------
+    >>> from libra_planner.reading import bundled
+    >>> gpt3 = load_transformer(bundled.resolve("workloads", "gpt3", None))
+    >>> gpt3.n_layers, gpt3.ffn.width, gpt3.n_parameters
+    (96, 49152, 174604234752)
+    """
+    spec = _spec(path, read_text(path))
+    if isinstance(spec, models.TransformerSpec):
+        return transformer(path.stem, spec.architecture)
+    fix = "name a transformer, such as 'workload: llama3-70b'"
+    raise SpecError(Fault(f"got kind {spec.kind!r} in {path}", "expected a transformer", fix))
+
+
 @lru_cache(maxsize=32)
 def _workload(path: Path, text: str, settings: PlanSettings) -> ops.Workload:
     """The workload that a file holds: kept by its text, so a changed file is read anew."""
@@ -84,7 +109,8 @@ def _spec(path: Path, text: str) -> models.WorkloadSpec:
 def _transformer_spec(document: Document) -> models.TransformerSpec:
     """The transformer; without embedding and logits it is no whole step."""
     spec = validated(models.TransformerSpec, document)
-    if spec.covers != "step" or (spec.architecture.vocabulary and spec.table != "libra"):
+    is_whole = transformer("", spec.architecture).has_logits and spec.table != "libra"
+    if spec.covers != "step" or is_whole:
         return spec
     fix = "add 'vocabulary' to the architecture"
     fix += ", and remove 'table: libra'" if spec.table == "libra" else ""
@@ -132,7 +158,7 @@ def _transformer(name: str, spec: models.TransformerSpec, settings: PlanSettings
         if settings.npu is None:
             rate = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s per NPU"
             notes += (f"assumed compute rate: {rate}; set npu in the plan to change it",)
-    training = ops.TrainingSettings(
+    training = dense.TrainingSettings(
         sequences_per_replica=_sequences_per_replica(name, spec, settings),
         tp=settings.tp,
         dp=settings.dp,
@@ -141,8 +167,7 @@ def _transformer(name: str, spec: models.TransformerSpec, settings: PlanSettings
         libra_conventions=spec.table == "libra",
         npu_memory_bytes=settings.npu_memory_bytes,
     )
-    architecture = ops.Architecture(**spec.architecture.model_dump())
-    workload = ops.transformer_workload(name, architecture, training)
+    workload = dense.transformer_workload(name, transformer(name, spec.architecture), training)
     return replace(workload, notes=workload.notes + notes)
 
 

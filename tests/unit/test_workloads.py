@@ -8,16 +8,16 @@ import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.plan.models import NpuSpec
-from libra_planner.plan.workloads import PlanSettings, load_workload
-from libra_planner.reading.document import read_document
-from libra_planner.workload.operations import Architecture, Phase
+from libra_planner.plan.workloads import PlanSettings, load_transformer, load_workload
+from libra_planner.workload.operations import Phase
+from libra_planner.workload.transformer import Transformer
 
 BUNDLED = Path(__file__).parents[2] / "workloads"
 NPU = NpuSpec(peak_TFLOPps=100.0, efficiency_fraction=0.5)
 
 
-def _architecture(name: str) -> Architecture:
-    return Architecture(**read_document(BUNDLED / f"{name}.yaml").value["architecture"])
+def _architecture(name: str) -> Transformer:
+    return load_transformer(BUNDLED / f"{name}.yaml")
 
 
 @pytest.mark.parametrize(

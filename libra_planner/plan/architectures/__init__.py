@@ -1,0 +1,1 @@
+"""Shapes of models in workload files, and published models by name."""
