@@ -13,9 +13,12 @@ from libra_planner.step.collectives.algorithms import collective_kind
 from libra_planner.step.collectives.measured import (
     ETHERNET,
     INFINIBAND,
+    PUBLISHED,
+    PUBLISHED_BANDS,
     SEND_RECV,
+    Bands,
+    Constants,
     Ranks,
-    error_fraction,
     measured_time_s,
     scale_up,
 )
@@ -52,21 +55,23 @@ def network_named(text: str) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One collective on a named system."""
+    """One collective on a named system, by the published law or that of a user's cluster."""
 
     kind: str
     size_bytes: float
     ranks: Ranks
+    constants: Constants = PUBLISHED
+    bands: Bands = PUBLISHED_BANDS
 
     @property
     def time_s(self) -> float:
         """Its time by the law of measured collectives."""
-        return measured_time_s(self.kind, self.size_bytes, self.ranks)
+        return measured_time_s(self.kind, self.size_bytes, self.ranks, self.constants)
 
     @property
     def error_fraction(self) -> float:
         """What to expect of its error."""
-        return error_fraction(self.size_bytes, self.ranks)
+        return self.bands.error_fraction(self.kind, self.size_bytes, self.ranks)
 
 
 @dataclass(frozen=True)
@@ -76,11 +81,13 @@ class RunFile:
     Parameters
     ----------
     columns, rows : its texts.
+    lines : of the file that the rows end on.
     runs : what each row asks, or why it cannot be answered.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...] = field(repr=False)
+    lines: tuple[int, ...] = field(repr=False)
     runs: tuple[Run | SpecError, ...] = field(repr=False)
 
     def answers(self) -> Iterator[tuple[str, str]]:
@@ -102,8 +109,13 @@ def is_run_file(path: str | Path) -> bool:
     return True
 
 
-def read_run_file(path: str | Path) -> RunFile:
+def read_run_file(path: str | Path, node_nic_Bps: float = 0.0) -> RunFile:
     """Read a file of collectives on named systems; other columns are carried along.
+
+    Parameters
+    ----------
+    path : of the file.
+    node_nic_Bps : of all NICs of a node, for rows that do not say.
 
     Raises
     ------
@@ -131,28 +143,36 @@ def read_run_file(path: str | Path) -> RunFile:
     if faults:
         raise SpecError(*faults)
     rows = tuple(tuple(cells) for _, cells in lines)
-    return RunFile(columns, rows, tuple(_run(dict(zip(columns, row, strict=True))) for row in rows))
+    ends = tuple(at for at, _ in lines)
+    runs = tuple(_run(dict(zip(columns, row, strict=True)), node_nic_Bps) for row in rows)
+    return RunFile(columns, rows, ends, runs)
 
 
-def _run(cells: Mapping[str, str]) -> Run | SpecError:
+def _run(cells: Mapping[str, str], node_nic_Bps: float) -> Run | SpecError:
     try:
-        nics = _number(cells, "nics_per_node", 0) * _number(cells, "nic_gbps", 0)
+        nics = cell_number(cells, "nics_per_node", 0) * cell_number(cells, "nic_gbps", 0)
         ranks = Ranks(
             scale_up(cells["gpu_type"]),
-            int(_number(cells, "nodes", whole=10**6)),
-            int(_number(cells, "gpus_per_node", whole=1024)),
-            nics * GBIT_PER_S_BPS,
+            int(cell_number(cells, "nodes", whole=10**6)),
+            int(cell_number(cells, "gpus_per_node", whole=1024)),
+            nics * GBIT_PER_S_BPS or node_nic_Bps,
             network_named(cells.get("interconnect", "")),
         )
-        return Run(kind_named(cells["collective"]), _number(cells, "message_bytes"), ranks)
+        return Run(kind_named(cells["collective"]), cell_number(cells, "message_bytes"), ranks)
     except SpecError as error:
         return error
 
 
-def _number(
+def cell_number(
     cells: Mapping[str, str], name: str, default: float | None = None, whole: int = 0
 ) -> float:
-    """A cell; ``whole`` is the most of a whole number."""
+    """A number above 0 in a row; ``whole`` is the most of a whole one.
+
+    Raises
+    ------
+    SpecError
+        For anything else; without a default for a blank cell, too.
+    """
     text = cells.get(name, "").strip()
     if not text and default is not None:
         return default

@@ -9,6 +9,7 @@ from libra_planner.errors import Fault, closest
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, CommonSpec, SchedulesSpec
+from libra_planner.plan.systems import System
 from libra_planner.plan.training import npu_names
 from libra_planner.reading.document import Key
 from libra_planner.reading.models import AUTO, FaultCollector
@@ -39,11 +40,13 @@ class Fidelity:
     network : topology, latency, algorithms, in-network reduction.
     models : one, or as many as the plan leaves numbers of chunks open.
     unused_keys : keys of the plan that its fidelity does not use.
+    system : the user's system file whose constants hold; empty for the published ones.
     """
 
     network: Network
     models: tuple[CollectiveModel, ...]
     unused_keys: tuple[str, ...] = field(default=())
+    system: str = ""
 
     def settings(self, n_chunks: int | None) -> tuple[str, ...]:
         """The fidelity, for people to read."""
@@ -54,7 +57,8 @@ class Fidelity:
         model = self.models[0]
         if isinstance(model, Calibrated):
             where = f"{model.npu}" + f", {model.interconnect}" * (model.port is not None)
-            return (f"collectives as NCCL on {where} ({MEASURED_TABLE})",)
+            law = f"collectives as NCCL on {where} ({MEASURED_TABLE})"
+            return (f"{law} with the constants of {self.system}" if self.system else law,)
         if n_chunks is None:
             return inside
         plural = "" if n_chunks == 1 else "s"
@@ -64,11 +68,16 @@ class Fidelity:
 
 
 def build_fidelity(
-    spec: AnyPlanSpec, topology: Topology, faults: FaultCollector, has_nic: Sequence[bool]
+    spec: AnyPlanSpec,
+    topology: Topology,
+    faults: FaultCollector,
+    has_nic: Sequence[bool],
+    system: System | None = None,
 ) -> Fidelity | None:
     """The fidelity of a plan; nothing where it has faults, which are noted.
 
-    ``has_nic`` says which dimensions are reached through NICs.
+    ``has_nic`` says which dimensions are reached through NICs; ``system`` is the user's file that
+    the plan names.
     """
     n_known, pipelined = len(faults.faults), spec.fidelity == PIPELINED
     given = (0.0,) if spec.fabric.latency_ns is None else spec.fabric.latency_ns
@@ -89,7 +98,10 @@ def build_fidelity(
     model: CollectiveModel = Balanced() if spec.scheduler == BALANCED else Ideal()
     if spec.fidelity == CALIBRATED:
         network = replace(network, schedules=Schedules(Schedule.RING, Schedule.DIRECT))
-        model = _calibrated(spec, topology, faults, has_nic) or model
+        law = _calibrated(spec, topology, faults, has_nic)
+        if law is not None and system is not None:
+            law = replace(law, constants=system.constants, bands=system.bands)
+        model = law or model
     if len(faults.faults) > n_known:
         return None
     if not pipelined:
@@ -98,7 +110,9 @@ def build_fidelity(
             "fabric.latency_ns": spec.fabric.latency_ns,
             "algorithms": None if spec.fidelity == CALIBRATED else spec.algorithms,
         }
-        return Fidelity(network, (model,), tuple(key for key in keys if keys[key] is not None))
+        unused = tuple(key for key in keys if keys[key] is not None)
+        named = f"{system.name} ({system.as_of})" if system is not None else ""
+        return Fidelity(network, (model,), unused, named)
     # Without latency more chunks are always faster.
     n_chunks = AUTO_CHUNKS if any(latency_s) else AUTO_CHUNKS[-1:]
     if spec.chunks not in (None, AUTO):

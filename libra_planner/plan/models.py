@@ -96,8 +96,8 @@ class FidelitySpec(Model):
     fidelity : ideal: bytes over bandwidth, as LIBRA; pipelined: chunks that fill and drain the
         dimensions, a latency per step, the real links of partial groups; calibrated: as NCCL was
         measured, on a scale-up switch and a network of NICs.
-    system : calibrated: the NPU whose collectives were measured, such as h100-sxm; without it that
-        of npu.
+    system : calibrated: the NPU whose collectives were measured, such as h100-sxm, or a system file
+        of calibrate; without it the NPU of npu.
     interconnect : calibrated: infiniband (default) or ethernet.
     chunks : pipelined: equal parts that each collective is cut into, or auto (default).
     algorithms : pipelined and check: ring, direct, direct1, halving_doubling or default, for each

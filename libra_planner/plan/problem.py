@@ -18,10 +18,11 @@ from libra_planner.plan import options as catalogue
 from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity
 from libra_planner.plan.loops import loop_settings
-from libra_planner.plan.models import AnyPlanSpec, FabricSpec, PlanSpec
+from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
 from libra_planner.plan.npus import name_notes
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book
+from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
 from libra_planner.reading.models import FaultCollector
@@ -114,6 +115,7 @@ class _ProblemBuilder(FaultCollector):
 
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
+        system = self._system()
         spec, attempt, required = self.spec, self.attempt, self.required
         builders = training.builders(spec, self, self.beside)
         paths = [builder.path() for builder in builders]
@@ -125,7 +127,7 @@ class _ProblemBuilder(FaultCollector):
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
-        fidelity = build_fidelity(spec, topology, self, nics)
+        fidelity = build_fidelity(spec, topology, self, nics, system)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules = self.rules(topology, known, fixed.usd)
@@ -153,6 +155,15 @@ class _ProblemBuilder(FaultCollector):
         )
         text = partial(self._text, planned, modelled, required(book), fixed, base)
         return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
+
+    def _system(self) -> System | None:
+        """The user's system file that the plan names, which from here on names its NPU."""
+        name = self.spec.system
+        if name is None or self.spec.fidelity != CALIBRATED or not is_system_file(name):
+            return None
+        found = self.present(self.attempt(("system",), load_system, name, self.beside))
+        self.spec = self.spec.model_copy(update={"system": found.npu})
+        return found
 
     def _prices(
         self, topology: Topology, book: pricing.PriceBook | None, domain: ScaleUpDomain | None

@@ -2,63 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 
 import numpy as np
 
+from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.clos import Array
-from libra_planner.step.collectives.measured import RANGES, Constants, Ranks, measured_time_s
+from libra_planner.inputs.measured_runs import MeasuredRun
+from libra_planner.step.collectives.measured import (
+    LARGE_BYTES,
+    PUBLISHED,
+    RANGES,
+    Constants,
+    error_class,
+    line_times_s,
+)
+
+CONSTANTS = tuple(one.name for one in fields(Constants))
+"""Names of all constants."""
+
+MOST_UNSURE = 0.2
+"""Standard error, as a share of a constant, up to which runs tell it."""
+FEWEST_RUNS = 6
+FEWEST_OF_A_CLASS = 8
+"""Runs of a class of errors from which on their error is a band (C23)."""
+_NOISE = 0.02
+_FEWEST_CURVES = 4
+_N_HALVES = 3
+_DIGITS = 4
+_LEAST = 1e-9
+"""Stands for 0 where logarithms are taken."""
+
+Errors = list[tuple[MeasuredRun, float]]
 
 
-@dataclass(frozen=True)
-class MeasuredRun:
-    """One measured collective.
-
-    Parameters
-    ----------
-    kind, size_bytes, ranks : as :func:`~libra_planner.step.collectives.measured.measured_time_s`.
-    time_s : measured.
-    curve, publisher : whose sizes, and whose measurements, belong together.
-    """
-
-    kind: str
-    size_bytes: float
-    ranks: Ranks
-    time_s: float
-    curve: str = ""
-    publisher: str = ""
-
-    def error(self, constants: Constants) -> float:
-        """Predicted over measured time, less 1."""
-        return measured_time_s(self.kind, self.size_bytes, self.ranks, constants) / self.time_s - 1
-
-
-def fitted(runs: Sequence[MeasuredRun], start: Constants | None = None) -> Constants:
+def fitted(
+    runs: Sequence[MeasuredRun], start: Constants = PUBLISHED, names: Sequence[str] = CONSTANTS
+) -> Constants:
     """The constants that miss the logarithms of the times least; a few wild runs move them little.
 
     Parameters
     ----------
     runs : measured.
     start : where the search begins; constants that no run depends on stay there.
+    names : of the constants that are free; the others stay, too.
     """
+    return _solution(runs, start, names)[0]
+
+
+def _solution(
+    runs: Sequence[MeasuredRun], start: Constants, names: Sequence[str]
+) -> tuple[Constants, Array, Array]:
+    """Constants, misses of the logarithms, and these over the logarithms of the free constants."""
     from scipy.optimize import least_squares
 
-    names = [field.name for field in fields(Constants)]
-    bounds = np.log([[max(limit, 1e-9) for limit in RANGES[name]] for name in names]).T
-    first = np.clip(np.log(astuple(start or Constants())), bounds[0] + 1e-9, bounds[1] - 1e-9)
+    bounds = np.log([[max(limit, _LEAST) for limit in RANGES[name]] for name in names]).T
+    first = np.log([max(getattr(start, name), _LEAST) for name in names])
+
+    def constants(logarithms: Array) -> Constants:
+        return replace(start, **dict(zip(names, np.exp(logarithms).tolist(), strict=True)))
 
     def misses(logarithms: Array) -> Array:
-        constants = Constants(*np.exp(logarithms).tolist())
-        return np.log1p([run.error(constants) for run in runs])
+        law = constants(logarithms)
+        return np.log1p([run.error(law) for run in runs])
 
-    found = least_squares(misses, first, bounds=bounds, loss="soft_l1", f_scale=0.1)
-    return Constants(*np.exp(found.x).tolist())
+    inside = np.clip(first, bounds[0] + 1e-9, bounds[1] - 1e-9)
+    found = least_squares(misses, inside, bounds=bounds, loss="soft_l1", f_scale=0.1)
+    return constants(found.x), misses(found.x), found.jac
 
 
-def held_out_errors(
-    runs: Sequence[MeasuredRun], group: Callable[[MeasuredRun], str]
-) -> list[tuple[MeasuredRun, float]]:
+@dataclass(frozen=True)
+class Fit:
+    """Constants of a user's cluster.
+
+    Parameters
+    ----------
+    constants : all of them; those that the runs do not tell are the published ones.
+    unsure : standard error of those that they tell, as a share of the constant.
+    """
+
+    constants: Constants
+    unsure: Mapping[str, float] = field(repr=False)
+
+    @property
+    def at_limit(self) -> tuple[str, ...]:
+        """Those that ended at a limit of their range: the law does not fit the cluster there."""
+        return tuple(name for name in self.unsure if _is_limit(name, self.constants))
+
+
+def _is_limit(name: str, constants: Constants) -> bool:
+    (low, high), value = RANGES[name], getattr(constants, name)
+    return bool(min(value - low, high - value) <= 1e-3 * (high - low))
+
+
+def refit(runs: Sequence[MeasuredRun]) -> Fit:
+    """The law's constants as the runs tell them, the others as published.
+
+    The constant with the largest standard error is given up, one after the other, until all that
+    are left are known to 20 %.
+
+    Raises
+    ------
+    SpecError
+        For fewer than six runs, and where they tell no constant.
+    """
+    if len(runs) < FEWEST_RUNS:
+        got, expected = f"got {len(runs)} runs", f"expected {FEWEST_RUNS} or more"
+        raise SpecError(Fault(got, expected, "measure more sizes, from 1 KiB to 8 GiB"))
+    names = [name for name in CONSTANTS if _counts(name, runs)]
+    while names:
+        if len(runs) <= len(names):
+            names = names[: len(runs) - 1]
+        constants, misses, slopes = _solution(runs, PUBLISHED, names)
+        spread = max(_NOISE, 1.4826 * float(np.median(np.abs(misses))))
+        information = slopes.T @ slopes / spread**2
+        errors = np.sqrt(np.diag(np.linalg.pinv(information + 1e-9 * np.eye(len(names)))))
+        values = np.array([getattr(constants, name) for name in names])
+        least = np.array([getattr(PUBLISHED, name) for name in names])
+        unsure = errors * values / np.maximum(values, least)
+        worst = int(np.argmax(unsure))
+        if unsure[worst] <= MOST_UNSURE:
+            rounded = {x: float(f"{getattr(constants, x):.{_DIGITS}g}") for x in names}
+            known = dict(zip(names, unsure.tolist(), strict=True))
+            return Fit(replace(PUBLISHED, **rounded), MappingProxyType(known))
+        names.pop(worst)
+    raise SpecError(Fault("got runs that tell no constant", "expected several sizes and kinds"))
+
+
+def _counts(name: str, runs: Sequence[MeasuredRun]) -> bool:
+    """Whether any run depends on a constant."""
+    low, high = RANGES[name]
+    ends = [replace(PUBLISHED, **{name: max(end, _LEAST)}) for end in (low, high)]
+    return any(run.error(ends[0]) != run.error(ends[1]) for run in runs)
+
+
+def held_out_errors(runs: Sequence[MeasuredRun], group: Callable[[MeasuredRun], str]) -> Errors:
     """Errors of runs whose group was left out of the fit, group by group."""
     found = []
     for name in sorted({group(run) for run in runs}):
@@ -68,15 +148,18 @@ def held_out_errors(
 
 
 def halves_errors(
-    runs: Sequence[MeasuredRun], group: Callable[[MeasuredRun], str], seed: int
-) -> list[tuple[MeasuredRun, float]]:
+    runs: Sequence[MeasuredRun],
+    group: Callable[[MeasuredRun], str],
+    seed: int,
+    fit: Callable[[Sequence[MeasuredRun]], Constants] = fitted,
+) -> Errors:
     """Errors of either half of the groups under constants of the other half."""
-    names = np.random.default_rng(seed).permutation(sorted({group(run) for run in runs}))
-    half = set(names[: len(names) // 2].tolist())
+    known = np.random.default_rng(seed).permutation(sorted({group(run) for run in runs}))
+    half = set(known[: len(known) // 2].tolist())
     parts = [[run for run in runs if (group(run) in half) == side] for side in (True, False)]
     found = []
     for kept, others in (parts, parts[::-1]):
-        constants = fitted(kept)
+        constants = fit(kept)
         found += [(run, run.error(constants)) for run in others]
     return found
 
@@ -88,3 +171,133 @@ def mean_absolute(errors: Iterable[float]) -> float:
     0.375
     """
     return float(np.mean(np.abs(list(errors))))
+
+
+@dataclass(frozen=True)
+class ErrorRow:
+    """Mean absolute errors of some runs.
+
+    Parameters
+    ----------
+    runs : which.
+    n : how many.
+    before, after : under the published constants and the fitted ones.
+    held_out : of halves under constants of the other half; ``None`` where runs are too few.
+    """
+
+    runs: str
+    n: int
+    before: float
+    after: float
+    held_out: float | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The law of measured collectives, refitted to a user's cluster.
+
+    Parameters
+    ----------
+    runs : measured.
+    fit : its constants.
+    held_out : errors of runs that were held out; empty where they are too few.
+    by_curve : whether whole curves were held out, not sizes of each.
+    """
+
+    runs: tuple[MeasuredRun, ...] = field(repr=False)
+    fit: Fit
+    held_out: Errors = field(repr=False)
+    by_curve: bool
+
+    @property
+    def total(self) -> ErrorRow:
+        """Errors of all runs."""
+        return next(self._by(_all))
+
+    @property
+    def classes(self) -> Mapping[str, ErrorRow]:
+        """Errors by class (C23), of those with enough runs."""
+        return {row.runs: row for row in self._by(_class) if row.n >= FEWEST_OF_A_CLASS}
+
+    def rows(self) -> Iterator[ErrorRow]:
+        """Errors of all, by kind, by size and by nodes."""
+        for label in (_all, _kind, _size, _nodes):
+            yield from self._by(label)
+
+    @property
+    def n_too_fast(self) -> int:
+        """Runs that are faster than their line rates allow: NICs may be more than was said."""
+        shares = {name: RANGES[name][1] for name in CONSTANTS if name.endswith("_fraction")}
+        fastest = replace(PUBLISHED, **shares | {"own_fraction": 0.0})
+        return sum(
+            max(line_times_s(run.kind, run.size_bytes, run.ranks, fastest)) > 1.05 * run.time_s
+            for run in self.runs
+        )
+
+    def _by(self, label: Callable[[MeasuredRun], str]) -> Iterator[ErrorRow]:
+        """A row for each label that runs have."""
+        for text in dict.fromkeys(map(label, self.runs)):
+            runs = [run for run in self.runs if label(run) == text]
+            before, after = (
+                mean_absolute(run.error(constants) for run in runs)
+                for constants in (PUBLISHED, self.fit.constants)
+            )
+            others = [error for run, error in self.held_out if label(run) == text]
+            held_out = mean_absolute(others) if others else None
+            yield ErrorRow(text, len(runs), before, after, held_out)
+
+
+def _all(_: MeasuredRun) -> str:
+    return "all"
+
+
+def _class(run: MeasuredRun) -> str:
+    return error_class(run.size_bytes, run.ranks)
+
+
+def _kind(run: MeasuredRun) -> str:
+    return run.kind
+
+
+def _size(run: MeasuredRun) -> str:
+    return "64 MiB and more" if run.size_bytes >= LARGE_BYTES else "below 64 MiB"
+
+
+def _nodes(run: MeasuredRun) -> str:
+    n = run.ranks.n_nodes
+    return f"{n:,} node{'s' if n > 1 else ''}"
+
+
+def calibration(runs: Sequence[MeasuredRun]) -> Calibration:
+    """Fit the law to a user's runs, and say what it misses.
+
+    Half of the curves are held out where there are four or more of them, else half of the sizes.
+
+    Raises
+    ------
+    SpecError
+        For runs that are too few, or tell nothing.
+    """
+    fit = refit(runs)
+    by_curve = len({run.curve for run in runs}) >= _FEWEST_CURVES
+    group = _curve if by_curve else _curve_and_size
+    enough = len(runs) >= 2 * max(FEWEST_RUNS, len(fit.unsure) + 1)
+    seeds = range(_N_HALVES) if enough else ()
+    held_out = [x for seed in seeds for x in halves_errors(runs, group, seed, _refitted)]
+    return Calibration(tuple(runs), fit, held_out, by_curve)
+
+
+def _refitted(runs: Sequence[MeasuredRun]) -> Constants:
+    """What a user of these runs alone has."""
+    try:
+        return refit(runs).constants
+    except SpecError:
+        return PUBLISHED
+
+
+def _curve(run: MeasuredRun) -> str:
+    return run.curve
+
+
+def _curve_and_size(run: MeasuredRun) -> str:
+    return f"{run.curve} {run.size_bytes:g}"

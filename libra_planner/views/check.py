@@ -190,7 +190,7 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     report = checked.report
     yield from _headline(checked)
     yield from ("", step_time_table(_step_times(checked)), _costs(report))
-    yield from plan.band_lines(report.band_s)
+    yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     yield from ("", _dimension_table(checked), "")
     yield from parts_blocks(design_parts(report.design))

@@ -240,7 +240,7 @@ def design_blocks(
         f"{system * bool(evaluation.fixed_cost_usd)}"
     )
     yield from _objective(problem, evaluation)
-    yield from plan.fidelity_lines(evaluation)
+    yield from plan.fidelity_lines(problem, evaluation)
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)
     if evaluation.equal.feasible or problem.scale_up is None:  # A part has the bandwidth it has.

@@ -222,12 +222,13 @@ def band_keys(band_s: tuple[float, float] | None) -> dict[str, float | None]:
     return {"step_time_low_s": low_s, "step_time_high_s": high_s}
 
 
-def band_lines(band_s: tuple[float, float] | None) -> Iterator[str]:
+def band_lines(problem: Problem, band_s: tuple[float, float] | None) -> Iterator[str]:
     """The same for people, where there is one."""
-    if band_s is not None:
+    model = problem.step.model
+    if band_s is not None and isinstance(model, Calibrated):
         low, high = map(format_time, band_s)
         yield (
-            f"{low} to {high} by the mean error of measured collectives (docs/accuracy.md); "
+            f"{low} to {high} by the mean error of measured collectives ({model.bands.source}); "
             f"compute has no measured class"
         )
 
@@ -241,10 +242,10 @@ def fidelity_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]
     return {"chunks": problem.step.model.n_chunks, **figures, "balanced": balanced}
 
 
-def fidelity_lines(evaluation: Evaluation) -> Iterator[str]:
+def fidelity_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     """The same for people."""
     exact_s, balanced = evaluation.exact_step_time_s, evaluation.balanced
-    yield from band_lines(evaluation.band_s)
+    yield from band_lines(problem, evaluation.band_s)
     if exact_s is not None:
         yield (
             f"By the exact flow shop of its chunks the step takes [bold]{format_time(exact_s)}[/], "

@@ -19,9 +19,9 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.measured import (
     LARGE_BYTES,
     SCALE_UPS,
+    Bands,
     Constants,
     Ranks,
-    error_fraction,
     measured_time_s,
 )
 from libra_planner.step.collectives.schedules import Schedule, Schedules
@@ -192,14 +192,14 @@ def test_routing_stretches_what_the_law_has_on_the_lines(calibrated) -> None:
     expected = found.start_s + steps_s + z_s + 2 * np.sqrt(steps_s * z_s)
     assert report.effective_step_time_s[0] == pytest.approx(expected, rel=1e-9)
     assert {one.stage.reason for one in report.choices} == {"library"}
-    error = 1 + error_fraction(2**30, Ranks(SCALE_UPS["H100"], 8, 2, 1e11))
+    error = 1 + Bands().error_fraction("all-reduce", 2**30, Ranks(SCALE_UPS["H100"], 8, 2, 1e11))
     assert report.band_s == pytest.approx((expected / error, expected * error), rel=1e-9)
 
 
 def test_times_have_the_bands_of_their_collectives(calibrated, run) -> None:
     path = calibrated("SW(8)_SW(4)")
     found = run("evaluate", path, "--bandwidth", "450,50", "--json").payload
-    error = 1 + error_fraction(2**30, Ranks(SCALE_UPS["H100"], 4, 8, 4e11))
+    error = 1 + Bands().error_fraction("all-reduce", 2**30, Ranks(SCALE_UPS["H100"], 4, 8, 4e11))
     assert found["step_time_low_s"] == pytest.approx(found["step_time_s"] / error, rel=1e-12)
     assert found["step_time_high_s"] == pytest.approx(found["step_time_s"] * error, rel=1e-12)
     text = run("evaluate", path, "--bandwidth", "450,50").out

@@ -35,6 +35,7 @@ class Calibrated(CollectiveModel):
     domain : the dimension (from 0) that is the scale-up switch; ``None`` without one.
     port : the innermost dimension of the NICs' network; ``None`` without one.
     side : 0, or -1 and 1 for times at the lower and upper end of the error band (C23).
+    constants, bands : of the law, and its errors: the published ones, or those of a user's cluster.
 
     Examples
     --------
@@ -55,6 +56,8 @@ class Calibrated(CollectiveModel):
     domain: int | None = None
     port: int | None = None
     side: int = 0
+    constants: measured.Constants = measured.PUBLISHED
+    bands: measured.Bands = measured.PUBLISHED_BANDS
     n_chunks = None
     has_own_links = True
 
@@ -63,13 +66,14 @@ class Calibrated(CollectiveModel):
         if group.n_npus == 1:
             return tree.ZERO
         ranks, size_bytes = self.ranks(group), full_bytes(collective, group)
-        steps_s = measured.steps_s(collective.kind.value, ranks)
+        kind = collective.kind.value
+        steps_s = measured.steps_s(kind, ranks, self.constants)
         lines = [
             _line(n_bytes, steps_s, dim, network.topology.n_dims)
             for dim, n_bytes in self.line_bytes(collective, group, network).items()
         ]
-        fixed = tree.Constant(measured.Constants().start_s + steps_s)
-        error = 1 + measured.error_fraction(size_bytes, ranks)
+        fixed = tree.Constant(self.constants.start_s + steps_s)
+        error = 1 + self.bands.error_fraction(kind, size_bytes, ranks)
         return tree.scale(error**self.side, tree.add([fixed, tree.maximum(lines)]))
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
@@ -90,12 +94,13 @@ class Calibrated(CollectiveModel):
         if group.n_npus == 1:
             return {}
         kind, size_bytes = collective.kind.value, full_bytes(collective, group)
-        inside, between = measured.line_times_s(kind, size_bytes, self.ranks(group))
+        ranks = self.ranks(group)
+        inside, between = measured.line_times_s(kind, size_bytes, ranks, self.constants)
         found = {} if self.domain is None or not inside else {self.domain: inside}
         if self.port is None or not between:
             return found
         crossing = network.loads(collective, group)
-        sent = between * measured.Constants().nic_fraction / crossing[self.port]
+        sent = between * self.constants.nic_fraction / crossing[self.port]
         tiers = [i for i, port in enumerate(network.topology.ports) if port == self.port]
         uplinks = {i: float(sent * crossing[i]) for i in tiers[1:] if crossing[i] > 0}
         return found | {self.port: between} | uplinks
