@@ -1,0 +1,178 @@
+"""Time of a step over the stages of a pipeline (C17)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.step.algebra import Algebra, Time
+from libra_planner.workload.strategy import Count, PipelineSchedule, Strategy
+
+_ZERO_BUBBLE = {PipelineSchedule.ZERO_BUBBLE_H1: 1, PipelineSchedule.ZERO_BUBBLE_H2: 2}
+"""Weight gradients of a microbatch that fill what a stage waits for the next one."""
+
+
+@dataclass(frozen=True)
+class Stage(Generic[Time]):
+    """What one microbatch takes on one stage, all its chunks together.
+
+    Parameters
+    ----------
+    forward : with what it exchanges and, unless that overlaps, sends and receives.
+    backward : of the input's gradients, the same; all of the backward pass but ``weights``.
+    weights : of the weights' gradients.
+    n : stages of this kind, which stand once; 0 for one that a candidate does not have.
+    """
+
+    forward: Time
+    backward: Time
+    weights: Time
+    n: Count = 1
+
+
+def is_schedulable(strategy: Strategy) -> NDArray[np.bool_]:
+    """Whether the schedule of each strategy can run: see :func:`refuse_unschedulable`, shape (n,).
+
+    Examples
+    --------
+    >>> many = Strategy(pp=4, interleave=np.array([1, 2]), global_batch=6)
+    >>> is_schedulable(many).tolist()
+    [True, False]
+    """
+    v, p, m = (np.asarray(x) for x in (strategy.interleave, strategy.pp, strategy.n_microbatches))
+    if strategy.schedule in _ZERO_BUBBLE:
+        return np.asarray(v == 1)
+    return np.asarray((v == 1) | ((p > 1) & (m % p == 0)))
+
+
+def refuse_unschedulable(strategy: Strategy) -> None:
+    """Refuse one strategy whose schedule cannot run (C17).
+
+    Raises
+    ------
+    SpecError
+        For chunks with zero bubble or with one stage, and for microbatches of an interleaved
+        schedule that the number of stages does not divide.
+    """
+    if np.all(is_schedulable(strategy)):
+        return
+    v, p, m = strategy.interleave, strategy.pp, strategy.n_microbatches
+    path = "parallelism.interleave"
+    if strategy.schedule in _ZERO_BUBBLE:
+        expected = f"expected 1 with the schedule {strategy.schedule.value}"
+        fault = Fault(f"got {v} chunks of a stage", expected, "write interleave: 1", path)
+    elif p == 1:
+        fix = "write interleave: 1, or more stages"
+        fault = Fault(f"got {v} chunks of a stage with pp 1", "expected 1", fix, path)
+    else:
+        expected = f"expected a multiple of the {p} stages with interleave {v} (C17)"
+        fix = "change global_batch, microbatch or dp, or write interleave: 1"
+        fault = Fault(f"got {m} microbatches", expected, fix, path)
+    raise SpecError(fault)
+
+
+def stage_layers(n_layers: int, n_stages: int, interleave: int = 1) -> tuple[tuple[int, ...], ...]:
+    """Layers of every chunk of every stage, [stage][chunk], as equal as can be.
+
+    Chunk c of stage s is the (c p + s)-th part of the model. Where parts cannot be equal, the last
+    one, which has the logits, and then the first one have a layer less before others do.
+
+    Raises
+    ------
+    SpecError
+        For more parts than layers.
+
+    Examples
+    --------
+    >>> stage_layers(126, 16, 8)[0], stage_layers(126, 16, 8)[15]
+    ((0, 1, 1, 1, 1, 1, 1, 1), (1, 1, 1, 1, 1, 1, 1, 0))
+    >>> stage_layers(10, 4)
+    ((2,), (3,), (3,), (2,))
+    """
+    n_parts = n_stages * interleave
+    least, n_more = divmod(n_layers, n_parts)
+    parts = [least + (0 < i <= n_more) for i in range(n_parts)]
+    if n_more == n_parts - 1:
+        parts[0], parts[-1] = least + 1, least
+    return tuple(tuple(parts[stage::n_stages]) for stage in range(n_stages))
+
+
+def pipeline_time(
+    algebra: Algebra[Time],
+    stages: Sequence[Stage[Time]],
+    n_microbatches: Count,
+    interleave: Count = 1,
+    schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B,
+) -> Time:
+    """Time of all microbatches, without the exchange of gradients and the optimizer.
+
+    F, B and W are a stage's times for one microbatch (W: gradients of weights), of p stages with v
+    chunks and m microbatches. 1F1B and interleaved (arXiv 2104.04473) take
+
+        (m - 1/v) max(F + B + W) + (1/v) sum(F + B + W).
+
+    Zero bubble (arXiv 2401.10241) takes, with j = 1 (H1) or 2 (H2) and equal stages,
+    (m + p - 1)(F + B) + (m - j (p - 1)) W: a bubble of (p - 1)(F + B - j W). That is
+    from a stage's first to its last pass; its next step begins when its own ends.
+
+    1F1B and interleaved are exact for equal stages, an upper bound where stages differ by a factor
+    and each has equal chunks. Zero bubble is exact for equal stages where W is at most F and B.
+    For others the gap is small (``docs/parallelism.md``).
+
+    Parameters
+    ----------
+    interleave : chunks of a stage; 1 with zero bubble.
+
+    Examples
+    --------
+    Four equal stages, 8 microbatches: a bubble of 3/8, of 3/16 with 2 chunks.
+
+    >>> from libra_planner.step.algebra import Numbers
+    >>> stages = [Stage(1.0, 1.0, 1.0, n=4)]
+    >>> [float(pipeline_time(Numbers(), stages, 8, chunks)) for chunks in (1, 2)]
+    [33.0, 28.5]
+    >>> h1, h2 = PipelineSchedule.ZERO_BUBBLE_H1, PipelineSchedule.ZERO_BUBBLE_H2
+    >>> [float(pipeline_time(Numbers(), stages, 8, schedule=one)) for one in (h1, h2)]
+    [27.0, 24.0]
+    """
+    passes = [_present(algebra, (x.forward, x.backward, x.weights), x.n) for x in stages]
+    if schedule in _ZERO_BUBBLE:
+        fill = _ZERO_BUBBLE[schedule]
+        return _zero_bubble(algebra, stages, passes, n_microbatches, fill)
+    last = 1 / np.asarray(interleave)
+    filling = algebra.total(
+        algebra.times(last * stage.n, one) for stage, one in zip(stages, passes, strict=True)
+    )
+    steady = algebra.times(n_microbatches - last, algebra.longest(passes))
+    return algebra.total([steady, filling])
+
+
+def _zero_bubble(
+    algebra: Algebra[Time],
+    stages: Sequence[Stage[Time]],
+    passes: Sequence[Time],
+    n_microbatches: Count,
+    fill: int,
+) -> Time:
+    """Without a negative term: (m + p - 1)(F + B) + (m - j (p - 1)) W, at least m (F + B + W)."""
+    m, n_stages = np.asarray(n_microbatches), sum(np.asarray(stage.n) for stage in stages)
+    n_whole = np.maximum(m - fill * (n_stages - 1), 1)
+    thin = [_present(algebra, (stage.forward, stage.backward), stage.n) for stage in stages]
+    weights = [_present(algebra, (stage.weights,), stage.n) for stage in stages]
+    waits = [
+        algebra.times(n_whole - 1, algebra.longest(passes)),
+        algebra.times(m - n_whole, algebra.longest(thin)),
+        *(algebra.times(stage.n, one) for stage, one in zip(stages, thin, strict=True)),
+        algebra.longest(weights),
+    ]
+    return algebra.longest([algebra.total(waits), algebra.times(m, algebra.longest(passes))])
+
+
+def _present(algebra: Algebra[Time], terms: Sequence[Time], n: Count) -> Time:
+    """Sum of terms of a kind of stage; nothing where there is none."""
+    return algebra.times(np.minimum(n, 1), algebra.total(terms))

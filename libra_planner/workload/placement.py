@@ -1,0 +1,150 @@
+"""Where the groups of every axis of parallelism stand on the dimensions (C6, C15)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.topology import Topology
+from libra_planner.workload.operations import Group
+from libra_planner.workload.volumes import DP_CP
+
+DEFAULT_ORDER = ("tp", "cp", "dp", "pp")
+"""Axes of dense layers, innermost first."""
+EXPERT_ORDER = ("etp", "ep", "edp")
+"""Axes of expert layers, innermost first, over the ranks of a stage."""
+
+_Digit = tuple[int, int, int]
+"""Part of a dimension: its index, the distance between neighbours, NPUs."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What an axis has of the dimensions.
+
+    Parameters
+    ----------
+    digits : innermost first.
+    nearest : distance of the nearest NPUs that axes inside left, by dimension.
+    """
+
+    digits: tuple[_Digit, ...]
+    nearest: tuple[int, ...]
+
+    def __or__(self, other: _Part) -> _Part:
+        """Both axes as one."""
+        nearest = map(min, zip(self.nearest, other.nearest, strict=True))
+        return _Part(tuple(sorted(self.digits + other.digits)), tuple(nearest))
+
+    def group(self, topology: Topology, axis: str) -> Group:
+        """Sizes and distances; parts of one dimension have to follow one another."""
+        for (i, stride, size), (j, following, _) in pairwise(self.digits):
+            if i == j and following != stride * size:
+                got = f"got groups of {axis} at unequal distances on dim{i + 1}"
+                expected = "expected an order in which no other axis stands between their ranks"
+                fix = "put pp last in the order, and cp next to dp"
+                raise SpecError(Fault(got, expected, fix, f"parallelism.{axis}"))
+        sizes = [1] * topology.n_dims
+        for i, _, size in self.digits:
+            sizes[i] *= size
+        return Group(tuple(sizes), self.nearest)
+
+
+def placed_groups(
+    topology: Topology, degrees: Mapping[str, int], order: Sequence[str] = DEFAULT_ORDER
+) -> dict[str, Group]:
+    """The group of every axis, dense and expert (C15).
+
+    Dense axes fill the dimensions from the innermost, in the order given. Expert axes factor the
+    ranks of a stage a second time, innermost first: with etp = 1 a group of ep is ep neighbours,
+    ranks of tp included. ``dp_cp`` holds the ranks that exchange dense gradients.
+
+    Parameters
+    ----------
+    topology : the fabric.
+    degrees : of tp, cp, dp, pp, ep and etp; 1 where one is not given.
+    order : dense axes, innermost first.
+
+    Raises
+    ------
+    SpecError
+        When tp, cp, dp and pp do not multiply to the NPU count, etp and ep do not divide the ranks
+        of a stage, or a group cannot stand on the dimensions at equal distances.
+
+    Examples
+    --------
+    >>> from libra_planner.fabric.topology import parse_topology
+    >>> fabric = parse_topology("SW(8)_[SW(16)_SW(8)]")
+    >>> groups = placed_groups(fabric, {"tp": 4, "dp": 32, "pp": 8, "ep": 16})
+    >>> {axis: groups[axis].sizes for axis in ("tp", "dp", "pp", "ep", "edp")}
+    {'tp': (4, 1, 1), 'dp': (2, 16, 1), 'pp': (1, 1, 8), 'ep': (8, 2, 1), 'edp': (1, 8, 1)}
+    """
+    _check(topology, degrees, order)
+    whole = [(i, 1, size) for i, size in enumerate(topology.sizes)]
+    dense = _taken(topology, whole, order, degrees)
+    stage = sorted(digit for axis in order if axis != "pp" for digit in dense[axis].digits)
+    n_edp = _n_stage(degrees) // (degrees.get("etp", 1) * degrees.get("ep", 1))
+    experts = _taken(topology, stage, EXPERT_ORDER, {**degrees, "edp": n_edp})
+    axes = {**dense, **experts, DP_CP: dense["dp"] | dense["cp"]}
+    return {axis: part.group(topology, axis) for axis, part in axes.items()}
+
+
+def _n_stage(degrees: Mapping[str, int]) -> int:
+    """Ranks of a stage."""
+    return math.prod(degrees.get(axis, 1) for axis in ("tp", "cp", "dp"))
+
+
+def _check(topology: Topology, degrees: Mapping[str, int], order: Sequence[str]) -> None:
+    """Refuse degrees that do not multiply to the NPUs, and orders that leave an axis out."""
+    if sorted(order) != sorted(DEFAULT_ORDER):
+        expected = "expected each of tp, cp, dp and pp once, innermost first"
+        fix = f"write {', '.join(DEFAULT_ORDER)}"
+        raise SpecError(Fault(f"got {', '.join(order)}", expected, fix, "parallelism.order"))
+    product = math.prod(degrees.get(axis, 1) for axis in order)
+    if product != topology.n_npus:
+        shown = " x ".join(f"{axis} {degrees.get(axis, 1)}" for axis in order)
+        expected = f"expected the {topology.n_npus} NPUs of {topology}"
+        fix = "change a degree or the topology"
+        raise SpecError(Fault(f"got {shown} = {product} NPUs", expected, fix, "parallelism"))
+    n_stage, n_expert = _n_stage(degrees), degrees.get("etp", 1) * degrees.get("ep", 1)
+    if n_stage % n_expert:
+        got = f"got etp {degrees.get('etp', 1)} x ep {degrees.get('ep', 1)} = {n_expert}"
+        expected = f"expected a divisor of tp x cp x dp = {n_stage}, the ranks of a stage (C15)"
+        raise SpecError(Fault(got, expected, "change ep or etp", "parallelism.ep"))
+
+
+def _taken(
+    topology: Topology, digits: Sequence[_Digit], order: Sequence[str], degrees: Mapping[str, int]
+) -> dict[str, _Part]:
+    """What every axis has of the digits, innermost first."""
+    left = list(digits)
+    ends = [1] * topology.n_dims
+    for i, stride, size in left:
+        ends[i] = stride * size
+    parts = {}
+    for axis in order:
+        nearest = list(ends)
+        for i, stride, _ in reversed(left):
+            nearest[i] = stride
+        parts[axis] = _Part(_innermost(left, axis, degrees.get(axis, 1)), tuple(nearest))
+    return parts
+
+
+def _innermost(left: list[_Digit], axis: str, degree: int) -> tuple[_Digit, ...]:
+    """The innermost ``degree`` NPUs of what is left, which is updated."""
+    taken: list[_Digit] = []
+    while degree > 1:
+        i, stride, size = left[0]
+        if degree % size and size % degree:
+            got = f"got {axis} with {degree} NPUs still to place on the {size} left of dim{i + 1}"
+            expected = "expected one to divide the other (C6: the innermost dimension first)"
+            fix = "choose a degree that fits the dimensions"
+            raise SpecError(Fault(got, expected, fix, f"parallelism.{axis}"))
+        part = min(size, degree)
+        taken.append((i, stride, part))
+        degree //= part
+        left[:1] = [(i, stride * part, size // part)] if part < size else []
+    return tuple(taken)
