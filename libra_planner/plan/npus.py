@@ -27,6 +27,8 @@ from libra_planner.reading.models import (
     core_fields,
     validated,
 )
+from libra_planner.units import BYTES_PER_S_PER_GBPS
+from libra_planner.workload.kernels import RANGES, KernelConstants, Kernels
 
 
 class NpuPriceSpec(Model):
@@ -63,6 +65,9 @@ class CatalogueNpuSpec(Model):
     memory_GB : Usable memory, 1e9 bytes.
     memory_source : Where memory_GB is from.
     memory_bandwidth_GBps : Of its memory, 1e9 bytes per second.
+    n_cores : That work on tiles side by side, such as streaming multiprocessors.
+    kernels : Name of the constants of its kernels; without it those that are typical.
+    kernels_measured : Data types whose multiplies were measured on it.
     scale_up : Names of the scale-up domains that it comes in.
     as_of : When its sources were read.
     source : Where the peak rates are from, and all figures that sources does not name.
@@ -75,6 +80,9 @@ class CatalogueNpuSpec(Model):
     memory_GB: Rate
     memory_source: Text | None = None
     memory_bandwidth_GBps: Rate | None = None
+    n_cores: Count | None = None
+    kernels: Text | None = None
+    kernels_measured: list[Text] = Field([])
     scale_up: list[Text] = Field([])
     tdp_W: Rate | None = None
     as_of: Text | None = None
@@ -118,14 +126,51 @@ class ScaleUpSpec(Model):
         return self
 
 
+class KernelSpec(Model):
+    """What kernels of a family of NPUs reach.
+
+    Parameters
+    ----------
+    constants : By name; others have their typical value.
+    """
+
+    constants: dict[Text, float]
+    as_of: Text | None = None
+    source: Text
+
+    @model_validator(mode="after")
+    def _physical(self) -> KernelSpec:
+        for name, value in self.constants.items():
+            if name not in RANGES:
+                raise ValueError(f"got {name}, expected one of {', '.join(RANGES)}")
+            low, high = RANGES[name]
+            if not low <= value <= high:
+                raise ValueError(f"got {name} {value:g}, expected {low:g} to {high:g}")
+        return self
+
+
 class NpuCatalogueSpec(Model):
-    """NPUs by name, and the scale-up domains that join them, with their sources."""
+    """NPUs by name, and the scale-up domains that join them, with their sources.
+
+    Parameters
+    ----------
+    kernels : What kernels of a family of NPUs reach, by its name.
+    """
 
     kind: Literal["npu_catalogue"]
     source: Text
     as_of: Text
     npus: Annotated[dict[Text, CatalogueNpuSpec], Field(min_length=1)]
     scale_up: dict[Text, ScaleUpSpec] = Field({})
+    kernels: dict[Text, KernelSpec] = Field({})
+
+    @model_validator(mode="after")
+    def _families_are_known(self) -> NpuCatalogueSpec:
+        for name, npu in self.npus.items():
+            if npu.kernels is not None and npu.kernels not in self.kernels:
+                known = ", ".join(self.kernels) or "no family at all"
+                raise ValueError(f"got kernels {npu.kernels!r} of {name}, expected {known}")
+        return self
 
     @model_validator(mode="after")
     def _names_tell_apart(self) -> NpuCatalogueSpec:
@@ -231,6 +276,36 @@ def catalogue_npu(
     stem = Path(catalogue_name or BUNDLED_CATALOGUE).stem
     (fault,) = unknown_name(f"NPU of the catalogue {stem}", name, npus).faults
     raise UnknownName(replace(fault, path=path))
+
+
+def npu_kernels(
+    name: str, catalogue_name: str | None = None, beside: Path | None = None, *, path: str = ""
+) -> Kernels:
+    """Times of the kernels of an NPU of a catalogue (C18); parameters as :func:`catalogue_npu`.
+
+    Raises
+    ------
+    SpecError
+        For an NPU that is not in the catalogue, or whose memory bandwidth is not.
+
+    Examples
+    --------
+    >>> h100 = npu_kernels("h100-sxm")
+    >>> h100.is_measured("bf16"), npu_kernels("mi300x").is_measured("bf16")
+    (True, False)
+    """
+    npu = catalogue_npu(name, catalogue_name, beside, path=path)
+    if npu.memory_bandwidth_GBps is None:
+        got = f"got {name} without memory_bandwidth_GBps"
+        raise SpecError(Fault(got, "expected it: kernels move bytes", "add it", path))
+    family = catalogue(catalogue_name, beside).kernels.get(npu.kernels or "")
+    return Kernels(
+        {dtype: 1e12 * peak for dtype, peak in npu.peak_TFLOPps.items()},
+        npu.memory_bandwidth_GBps * BYTES_PER_S_PER_GBPS,
+        npu.n_cores or Kernels.n_cores,
+        KernelConstants(**family.constants) if family else KernelConstants(),
+        frozenset(npu.kernels_measured),
+    )
 
 
 def scale_up_domain(
