@@ -95,7 +95,7 @@ def _workload(path: Path, text: str, settings: PlanSettings) -> ops.Workload:
     return replace(workload, step_fix=fix or _A_WHOLE_MODEL)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _spec(path: Path, text: str) -> models.WorkloadSpec:
     document = parse_document(text, str(path))
     kind = document.value.get("kind") if isinstance(document.value, dict) else None

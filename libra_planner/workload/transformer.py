@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -278,6 +278,18 @@ class Transformer(Frozen):
     def has_logits(self) -> bool:
         """Whether embedding and logits, or patches and classes, are there: a whole step (C21)."""
         return self.vocabulary > 0 or (self.patch_values > 0 and self.n_classes > 0)
+
+    def with_layers(self, n_layers: int) -> Transformer:
+        """The same with more or fewer layers, as benchmarks cut models to fit fewer NPUs.
+
+        Dense layers that come first stay as many; those that take turns with others, and layers
+        with a window, stay in proportion.
+        """
+        n_dense = min(self.n_dense_layers, n_layers)
+        if self.is_interleaved:
+            n_dense = round(self.n_dense_layers * n_layers / self.n_layers)
+        n_window = round(self.n_window_layers * n_layers / self.n_layers)
+        return replace(self, n_layers=n_layers, n_dense_layers=n_dense, n_window_layers=n_window)
 
     @property
     def n_norm_parameters(self) -> int:
