@@ -61,6 +61,7 @@ class CatalogueNpuSpec(Model):
     Parameters
     ----------
     aliases : Other names; case, spaces, dashes and the vendor make no difference.
+    read_as : Names that tables of measurements give it, though its variants share them.
     peak_TFLOPps : Peak 10^12 floating-point operations per second, by data type.
     memory_GB : Usable memory, 1e9 bytes.
     memory_source : Where memory_GB is from.
@@ -76,6 +77,7 @@ class CatalogueNpuSpec(Model):
 
     vendor_name: Text
     aliases: list[Text] = Field([])
+    read_as: list[Text] = Field([])
     peak_TFLOPps: Annotated[dict[Text, Rate], Field(min_length=1)]
     memory_GB: Rate
     memory_source: Text | None = None
@@ -209,6 +211,21 @@ def npu_named(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
     meant = _plain(name)
     found = (one for one, npu in npus.items() if meant in map(_plain, (one, *npu.aliases)))
     return next(found, None) if meant else None
+
+
+def npu_in_tables(name: str, npus: Mapping[str, CatalogueNpuSpec]) -> str | None:
+    """The NPU that a table of measurements means, whose names may leave the variant out.
+
+    Examples
+    --------
+    >>> npus = catalogue().npus
+    >>> [npu_in_tables(x, npus) for x in ("H100", "A100(Ampere)-80GB", "TPU v5e", "A800-80GB")]
+    ['h100-sxm', 'a100-sxm-80gb', 'tpu-v5e', 'a800-sxm-80gb']
+    """
+    bare = name.replace("(Ampere)", "")
+    meant = _plain(bare)
+    shared = (one for one, npu in npus.items() if meant in map(_plain, npu.read_as))
+    return npu_named(bare, npus) or next(shared, None)
 
 
 def canonical_name(name: str, catalogue_name: str | None, beside: Path | None) -> str:
