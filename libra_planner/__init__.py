@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from libra_planner.optimizer.optimize import batch_optimize as batch_optimize
     from libra_planner.optimizer.optimize import optimize as optimize
     from libra_planner.optimizer.optimize import pareto as pareto
-    from libra_planner.plan.problem import load_plan as load_plan
+    from libra_planner.inputs.bills import load_plan as load_plan
     from libra_planner.problem import Problem as Problem
     from libra_planner.reading.bundled import example as example
     from libra_planner.routing.policy import Policy as Policy
@@ -57,7 +57,7 @@ _HOMES = {
     "evaluation": "Evaluation evaluate",
     "optimizer.design": "Design",
     "optimizer.optimize": "batch_optimize optimize pareto",
-    "plan.problem": "load_plan",
+    "inputs.bills": "load_plan",
     "problem": "Problem",
     "reading.bundled": "example",
     "routing.policy": "Policy",

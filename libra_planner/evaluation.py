@@ -47,7 +47,8 @@ class EqualBandwidth:
     """The baseline that gives every dimension the same bandwidth (C9).
 
     ``bandwidth_bytes_per_s`` has shape (n_dims,); ``feasible`` says whether it meets
-    the rules: the ratios against it are printed either way.
+    the rules: the ratios against it are printed either way. ``cost_usd`` is NaN for a plan that
+    is priced by its bill, in which nothing but its options has one (C22).
     """
 
     bandwidth_bytes_per_s: Array = field(repr=False)
@@ -94,8 +95,10 @@ class Evaluation:
     ----------
     bandwidth_bytes_per_s : shape (n_dims,).
     step_time_s, compute_s : T and its compute part; the rest is exposed communication.
-    cost_usd : network cost, and the fixed cost of a plan that gives one.
-    network_cost_usd, fixed_cost_usd : the two parts of it.
+    cost_usd : network cost, and the fixed cost of a plan that gives one; the bill of a plan that
+        is priced by it (C22).
+    network_cost_usd, fixed_cost_usd : the two parts of it; of a bill the lines of the training
+        network, and all others.
     cost_usd_by_dim : network cost, shape (n_dims,).
     objective : value of the plan's objective; ``None`` for a group whose objective
         needs each workload's own optimum while these are not known.
@@ -155,9 +158,10 @@ class Evaluation:
 
     @property
     def perf_per_cost_vs_equal(self) -> float | None:
-        """(T C) of equal bandwidth over this one's; ``None`` where a cost is zero."""
-        product = self.step_time_s * self.cost_usd
-        return self.equal.step_time_s * self.equal.cost_usd / product if product else None
+        """(T C) of equal bandwidth over this one's; ``None`` where a cost is zero or not known."""
+        product, equal = self.step_time_s * self.cost_usd, self.equal
+        has_cost = product and np.isfinite(equal.cost_usd)
+        return equal.step_time_s * equal.cost_usd / product if has_cost else None
 
 
 def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
@@ -188,7 +192,9 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
     step_time_s = _checked_step_time_s(problem, bandwidth)
     cost_by_dim = problem.cost_usd_by_dim(bandwidth)
-    cost_usd = float(problem.cost_usd(bandwidth))
+    cost_usd, network_usd = float(problem.cost_usd(bandwidth)), _network_usd(problem, bandwidth)
+    has_bills = problem.prices.bills is not None
+    fixed_usd = round(cost_usd - network_usd, 2) if has_bills else problem.fixed_cost_usd
     equal = equal_bandwidth(problem, bandwidth)
     real = problem.step.real_link_time
     optima = problem.own_optima_s or (None,) * len(problem.members)
@@ -208,8 +214,8 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         step_time_s=step_time_s,
         compute_s=problem.step_time.compute_s,
         cost_usd=cost_usd,
-        network_cost_usd=float(problem.network_cost_usd(bandwidth)),
-        fixed_cost_usd=problem.fixed_cost_usd,
+        network_cost_usd=network_usd,
+        fixed_cost_usd=fixed_usd,
         cost_usd_by_dim=cost_by_dim,
         objective=objective_value(problem, bandwidth),
         equal=equal,
@@ -221,6 +227,12 @@ def evaluated(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
         band_s=problem.step.band_s(bandwidth),
         members=members,
     )
+
+
+def _network_usd(problem: Problem, bandwidth: Array) -> float:
+    """Cost of the network; of a bill to the cent."""
+    usd = float(problem.network_cost_usd(bandwidth))
+    return usd if problem.prices.bills is None else round(usd, 2)
 
 
 def objective_value(problem: Problem, bandwidth_bytes_per_s: Array) -> float | None:
@@ -291,7 +303,21 @@ def _checked_step_time_s(problem: Problem, bandwidth: Array) -> float:
         names = ", ".join(np.array(problem.topology.labels)[starved])
         got = f"got 0 GB/s for {names}"
         raise SpecError(Fault(got, "expected bandwidth where the workload has traffic"))
+    _check_bought(problem, bandwidth)
     return step_time_s
+
+
+def _check_bought(problem: Problem, bandwidth: Array) -> None:
+    """Refuse a vector that none of the priced options has: nobody knows its bill (C22)."""
+    bills = problem.prices.bills
+    if bills is None or bills.rows(bandwidth) >= 0:
+        return
+    near = bills.nearest(bandwidth)
+    vector = ",".join(f"{gigabytes_per_s(one):.17g}" for one in near.bandwidth_Bps)
+    got = f"got {','.join(f'{gigabytes_per_s(one):g}' for one in bandwidth)} GB/s"
+    expected = f"expected one of the {len(bills.options)} options that prices: bill has priced"
+    fix = f"write {vector} for the nearest, {near.text(problem.topology.tiers)}; or prices: linear"
+    raise SpecError(Fault(got, expected, fix))
 
 
 def equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
@@ -302,8 +328,8 @@ def equal_bandwidth(problem: Problem, bandwidth: Array) -> EqualBandwidth:
     return EqualBandwidth(
         bandwidth_bytes_per_s=equal,
         step_time_s=float(problem.step_time.seconds(equal)),
-        cost_usd=float(problem.cost_usd(equal)),
-        feasible=not violations(problem, equal),
+        cost_usd=(cost_usd := float(problem.cost_usd(equal))),
+        feasible=bool(np.isfinite(cost_usd)) and not violations(problem, equal),
     )
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from libra_planner.costs.bills import BillChoice, BillTable
 from libra_planner.costs.prices import Options, PricePart, distinct_options, find_options, has_nic
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Place
@@ -133,6 +134,9 @@ class Prices(Frozen):
     options : per dimension what can be bought, ``None`` for any bandwidth at the price
         book's price; empty when no dimension has options.
     quotes : a user's, of tiers, parts and NPUs, whether used here or not.
+    choice : of whole parts, where a plan is priced by its bill (C22); ``None`` at linear prices.
+    bills : the bill of every option of that choice, once a catalogue of parts has priced them;
+        cost is theirs then.
     """
 
     usd_per_Bps: tuple[float, ...] = field(repr=False)
@@ -140,6 +144,8 @@ class Prices(Frozen):
     parts: tuple[PricePart, ...] = ()
     options: tuple[Options | None, ...] = ()
     quotes: tuple[Quote, ...] = ()
+    choice: BillChoice | None = None
+    bills: BillTable | None = None
 
     @cached_property
     def array(self) -> Array:
@@ -284,13 +290,16 @@ class Problem(Frozen):
     def cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Cost, USD, shape of the designs; input shape (..., n_dims).
 
-        Network cost (C7), plus the fixed cost of a plan that gives one (C8).
+        Network cost (C7), plus the fixed cost of a plan that gives one (C8); of a plan that is
+        priced by its bill the whole bill, NaN for what none of its options is (C22).
         """
+        if self.prices.bills is not None:
+            return self.prices.bills.of(self.prices.bills.usd, bandwidth_bytes_per_s)
         return self.fixed_cost_usd + self.network_cost_usd(bandwidth_bytes_per_s)
 
     def network_cost_usd(self, bandwidth_bytes_per_s: Array) -> Array:
         """Network cost (C7), USD, shape of the designs; input shape (..., n_dims)."""
-        if self.options:
+        if self.options or self.prices.bills is not None:
             return np.asarray(self.cost_usd_by_dim(bandwidth_bytes_per_s).sum(axis=-1))
         network: Array = np.asarray(bandwidth_bytes_per_s) @ self.price_usd_per_Bps
         return network
@@ -299,8 +308,10 @@ class Problem(Frozen):
         """Network cost of each dimension, USD; input and output shape (..., n_dims).
 
         A purchasable bandwidth costs what its cheapest option costs, any other one the
-        price book's linear price.
+        price book's linear price. Of a bill, its lines of the dimension's links.
         """
+        if self.prices.bills is not None:
+            return self.prices.bills.of(self.prices.bills.usd_by_dim, bandwidth_bytes_per_s)
         bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
         cost: Array = bandwidth * self.price_usd_per_Bps
         for i, options in self.purchasable.items():
@@ -313,14 +324,17 @@ class Problem(Frozen):
         """The rules with those over cost at the prices that one vector is bought for.
 
         Options need not be priced linearly: the row of a rule over cost becomes the
-        price per byte/s of each dimension at this vector, shape (n_dims,).
+        price per byte/s of each dimension at this vector, shape (n_dims,). A bill is spread
+        over all of it.
         """
-        if not self.options:
+        if not self.options and self.prices.bills is None:
             return self.rules
         bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
         bought = np.where(bandwidth > 0, bandwidth, 1.0)
         cost = self.cost_usd_by_dim(bandwidth)
         price = np.where(bandwidth > 0, cost / bought, self.price_usd_per_Bps)
+        if self.prices.bills is not None:
+            price = np.full(len(bandwidth), self.cost_usd(bandwidth) / bandwidth.sum())
         return tuple(
             replace(rule, coefficients=tuple(map(float, rule.cost_factor * price)))
             if rule.cost_factor
@@ -378,10 +392,36 @@ def with_alternatives(problems: Sequence[Problem]) -> Problem:
 
 
 def fastest_alternative(problem: Problem, bandwidth_bytes_per_s: Array) -> Problem:
-    """The alternative with the least step time at a vector; the problem if it has none."""
-    if not problem.alternatives:
+    """The alternative with the least step time at a vector; the problem if it has none.
+
+    Its links are those of the option that is bought there, where a bill prices options (C22).
+    """
+    if problem.alternatives:
+        problem = min(
+            problem.alternatives,
+            key=lambda one: float(one.step_time.seconds(bandwidth_bytes_per_s)),
+        )
+    return bought(problem, bandwidth_bytes_per_s)
+
+
+def bought(problem: Problem, bandwidth_bytes_per_s: Array) -> Problem:
+    """The problem with the links of the cheapest option of a vector, where a bill prices some."""
+    bills = problem.prices.bills
+    row = -1 if bills is None else int(bills.rows(bandwidth_bytes_per_s))
+    if bills is None or row < 0:
         return problem
-    return min(
-        problem.alternatives,
-        key=lambda one: float(one.step_time.seconds(bandwidth_bytes_per_s)),
-    )
+    return replace(problem, realization=bills.options[row].realization)
+
+
+def with_bills(problem: Problem, bills: BillTable | None) -> Problem:
+    """The problem, and each of its alternatives, at the money of bills (C22).
+
+    Parameters
+    ----------
+    problem : one that a plan made.
+    bills : of all that can be bought; ``None`` for linear prices.
+    """
+    choice = problem.prices.choice if bills is not None else None
+    prices = replace(problem.prices, bills=bills, choice=choice)
+    alternatives = tuple(with_bills(one, bills) for one in problem.alternatives)
+    return replace(problem, prices=prices, alternatives=alternatives)

@@ -12,7 +12,7 @@ from libra_planner.cli.arguments import first_given, link_question, policy_of
 from libra_planner.cli.streams import answer, progress_of
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.evaluation import evaluated
-from libra_planner.plan.problem import load_plan
+from libra_planner.inputs.bills import load_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.processes import uncollected
 from libra_planner.routing.policy import OPTIONS

@@ -67,6 +67,11 @@ class Combinations:
         """Product of the numbers of distinct speeds."""
         return math.prod(self.shape)
 
+    @staticmethod
+    def loosened(_: Rule) -> str:
+        """What an equality that no combination meets may say instead."""
+        return "<="
+
     @property
     def is_whole(self) -> bool:
         """Whether every dimension is bought."""
@@ -191,7 +196,7 @@ def meets(problem: Problem, rules: Sequence[Rule], block: Block) -> Mask:
     """Which combinations meet linear rules over bought dimensions, to 1e-9 (C9), shape (n,)."""
     fits = np.ones(len(block.network_usd), dtype=np.bool_)
     for rule in rules:
-        _, room, slack = rest_of_rule(rule, list(problem.purchasable), block)
+        _, room, slack = rest_of_rule(rule, list(range(problem.topology.n_dims)), block)
         excess = {"<=": -room, ">=": room}.get(rule.sense, np.abs(room))
         fits &= excess <= slack
     return fits
@@ -219,9 +224,9 @@ def infeasible(space: Combinations) -> Infeasible:
 
     kept = irreducible(rules, met)
     linear = [rule for rule in kept if isinstance(rule, Rule)]
+    what = "whole links" if problem.prices.bills is not None else "sums of purchasable speeds"
     fixes = [
-        f"write '{rule.text.replace('==', '<=')}', since sums of purchasable speeds rarely "
-        "hit a value"
+        f"write '{rule.text.replace('==', space.loosened(rule))}', since {what} rarely hit a value"
         for rule in linear
         if rule.sense == "=="
     ]
@@ -235,12 +240,15 @@ def refused(problem: Problem, rules: Sequence[AnyRule], fixes: Sequence[str] = (
     """The error that names conflicting ``rules`` and what to do about them."""
     texts = [text for text, _ in dict.fromkeys(map(rule_key, rules))]
     what, one, together = "a rule", "it", ""
+    bought = "combination of purchasable speeds (fabric.link_options)"
+    if problem.prices.bills is not None:
+        bought = "option of fabric.bill_options, as built from whole links,"
     if len(texts) > 1:
         what, one, together = "rules", "one of them", " together"
     fix = ", or ".join([*fixes, f"loosen or remove {one}"])
     message = (
-        f"{rule_place(problem, rules[0])}got {what} that no combination of purchasable speeds "
-        f"(fabric.link_options) meets{together}: {rule_names(rules)}; {fix}"
+        f"{rule_place(problem, rules[0])}got {what} that no {bought} meets{together}: "
+        f"{rule_names(rules)}; {fix}"
     )
     return Infeasible(message, tuple(texts))
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from libra_planner.errors import Fault, IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer import design as proofs
+from libra_planner.optimizer.bills import frontier_of_bills, optimize_bills
 from libra_planner.optimizer.catalogue import optimize_catalogue
 from libra_planner.optimizer.decimals import certain_solution
 from libra_planner.optimizer.design import Design, FrontierPoint, Solution
@@ -33,7 +34,14 @@ from libra_planner.optimizer.programs.plans import (
     structure_key,
     typical_bandwidth,
 )
-from libra_planner.problem import RULE_TOLERANCE, Problem, Rule, StepTimeLimit, fastest_alternative
+from libra_planner.problem import (
+    RULE_TOLERANCE,
+    Problem,
+    Rule,
+    StepTimeLimit,
+    bought,
+    fastest_alternative,
+)
 from libra_planner.step.expression import Array, Mask
 from libra_planner.step.training import plain_step
 
@@ -64,6 +72,9 @@ def solve(problem: Problem) -> Solution:
     problem = with_own_optima(problem)
     if problem.alternatives:
         return _best_alternative(problem)
+    if problem.prices.choice is not None:
+        priced = optimize_bills(problem)
+        return Solution(priced, bought(problem, priced.bandwidth_bytes_per_s))
     if problem.options:
         design = optimize_catalogue(problem, optimize)
         _refuse_free(problem, design)
@@ -251,7 +262,8 @@ def pareto(
     Parameters
     ----------
     problem : its objective does not matter; of a group the weighted mean counts.
-    n_points : 2 or more; fewer come back where the frontier is a point.
+    n_points : 2 or more; fewer come back where the frontier is a point. Of a plan that is priced
+        by its bill, all options that none beats come back, however many.
     progress : called with the points done and all after each.
 
     Raises
@@ -263,6 +275,8 @@ def pareto(
     """
     if n_points < 2:
         raise SpecError(Fault(f"got {n_points} points", "expected 2 or more"))
+    if problem.prices.choice is not None:
+        return _bill_frontier(problem)
     if problem.options:
         got, expected = "got link_options", "expected any bandwidth: the frontier is continuous"
         fix = "leave them out, e.g. with --set fabric.link_options=null"
@@ -285,6 +299,19 @@ def pareto(
         if progress:
             progress(i + 2, n_points)
     return (*found, fastest)
+
+
+def _bill_frontier(problem: Problem) -> tuple[FrontierPoint, ...]:
+    """All options that none beats, with the best number of chunks at each (C22)."""
+    base = replace(problem, objective="performance", group_objective="weighted")
+    several = [replace(one, objective="performance") for one in problem.alternatives] or [base]
+    alone = [replace(one, alternatives=(), group_objective="weighted") for one in several]
+    points = [point for one in alone for point in frontier_of_bills(one)]
+    points.sort(key=lambda point: (point.cost_usd, point.step_time_s))
+    fastest_s = np.minimum.accumulate([np.inf, *(point.step_time_s for point in points)])
+    return tuple(
+        point for point, s in zip(points, fastest_s[:-1], strict=True) if point.step_time_s < s
+    )
 
 
 def _point(problem: Problem) -> FrontierPoint:

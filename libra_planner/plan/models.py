@@ -17,6 +17,7 @@ from pydantic import (
 from libra_planner.errors import shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.architectures.transformers import ArchitectureSpec
+from libra_planner.plan.bill_options import BillOptionsSpec, Pricing
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
 from libra_planner.plan.options import LinkOptionsSpec
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
@@ -127,6 +128,7 @@ class FabricSpec(Model):
     scale_up : The part that the innermost dimensions are, such as nvlink4-8 or nvl72.
     link_options : Purchasable speeds by dimension (dimN, or a tier that occurs once); a dimension
         that is not listed may have any bandwidth.
+    bill_options : What prices: bill chooses from: NICs, tapers and switches.
     latency_ns : Latency of a hop, for all dimensions or for each; a switch is 2.
     realization : How the dimensions are built from whole links, for check.
     """
@@ -139,6 +141,7 @@ class FabricSpec(Model):
     tiers: list[Text]
     scale_up: AnyScaleUp | None = None
     link_options: LinkOptionsSpec | None = None
+    bill_options: BillOptionsSpec | None = None
     latency_ns: Latencies | None = None
     # Read in plan.realization, which knows the names of the dimensions.
     realization: SkipValidation[RealizationSpec | None] = None
@@ -201,6 +204,8 @@ class CommonSpec(FidelitySpec, QuoteKeys):
     Parameters
     ----------
     cost_model : A bundled price book's name, or a path to one.
+    prices : linear (default): the price book's, per bandwidth; bill: whole parts, at the exact
+        money of the bill that report prints, chosen from fabric.bill_options.
     training_loop : How compute and communication follow one another.
     contention : Whether overlapped communication competes for a dimension.
     bubble_fraction : Pipeline bubble over the step's work: (stages - 1)/micro-batches.
@@ -213,6 +218,7 @@ class CommonSpec(FidelitySpec, QuoteKeys):
 
     fabric: FabricSpec
     cost_model: Text
+    prices: Pricing = "linear"
     training_loop: LoopSpec = "no_overlap"
     contention: bool = True
     bubble_fraction: BubbleFraction = 0.0

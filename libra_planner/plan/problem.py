@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from libra_planner.costs import prices as pricing
+from libra_planner.costs.bills import BillChoice
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
+from libra_planner.plan import bill_options, realization, scale_up, training
 from libra_planner.plan import options as catalogue
-from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
@@ -101,7 +102,7 @@ def _further_faults(document: Document, error: SpecError, beside: Path) -> list[
     return [fault for fault in builder.faults if fault.path not in known]
 
 
-_NAMED = ("constraints", "objective", "fabric.link_options")
+_NAMED = ("constraints", "objective", "prices", "fabric.link_options", "fabric.bill_options")
 """Keys that messages of the optimizer name."""
 
 
@@ -134,6 +135,7 @@ class _ProblemBuilder(FaultCollector):
         document = self.document
         options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
         rules += self._scale_up_rules(domain, topology, rules, options)
+        choice = self._choice(topology, rules)
         realize = realization.load_realization
         realized = attempt(realization.KEY, realize, document, topology, nics)
         network = fidelity.network if fidelity else plain_network(topology)
@@ -147,7 +149,9 @@ class _ProblemBuilder(FaultCollector):
             realization=realized,
             scale_up=domain,
             step=steps[0],
-            prices=Prices(tuple(required(price).tolist()), fixed.usd, prices, options, quotes),
+            prices=Prices(
+                tuple(required(price).tolist()), fixed.usd, prices, options, quotes, choice
+            ),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=spec.objective,
@@ -208,6 +212,19 @@ class _ProblemBuilder(FaultCollector):
         n_npus = domain.n_npus_bought(topology) if domain else topology.n_npus
         parts = (self.spec.fixed_cost, n_npus, self.beside, quotes)
         return self.attempt(("fixed_cost", "catalogue"), fixed_cost, *parts) or FixedCost()
+
+    def _choice(
+        self, topology: Topology, rules: Sequence[Rule | StepTimeLimit]
+    ) -> BillChoice | None:
+        """What the optimizer buys at the money of the bill; ``None`` at linear prices."""
+        is_bill = self.spec.prices == bill_options.BILL
+        linear = [rule for rule in rules if isinstance(rule, Rule)]
+        for key, fault in bill_options.pricing_faults(self.document, linear, is_bill=is_bill):
+            self.note(fault, key, at_key=True)
+        if not is_bill:
+            return None
+        listed = self.spec.fabric.bill_options
+        return self.attempt(bill_options.KEY, bill_options.bill_choice, listed, topology)
 
     def _scale_up_rules(
         self,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.evaluation import Evaluation, TimeModel, evaluated
 from libra_planner.fabric.clos import Array
-from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.problem import Problem, fastest_alternative, with_bills
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.run import Run, training_run
@@ -105,6 +105,13 @@ class Candidate:
         """Seconds per token, which designs of different steps are ranked by (C6)."""
         tokens = self.proposal.tokens_per_step
         return self.step_time_s / tokens if tokens else None
+
+    @property
+    def linear_network_usd(self) -> float:
+        """Network cost by the price book (C7), or by a catalogue of links."""
+        proposal = self.proposal
+        linear = with_bills(proposal.problem, None)
+        return float(linear.network_cost_usd(proposal.bandwidth_Bps))
 
     @property
     def linear_in_servers_usd(self) -> Decimal:
@@ -200,7 +207,7 @@ def candidate(
         bought=bought,
         bill=bill,
         facility=facility,
-        bridges=lines.bridges(problem, bandwidth_Bps, bought, bill, server),
+        bridges=lines.bridges(with_bills(problem, None), bandwidth_Bps, bought, bill, server),
         n_tokens=n_tokens,
         check=check,
     )

@@ -15,7 +15,7 @@ from libra_planner.check.traffic import Selection
 from libra_planner.errors import Fault, Place, SpecError, located, unknown_name
 from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.fabric.topology import TrafficSettings
-from libra_planner.plan.problem import load_plan
+from libra_planner.inputs.bills import load_plan
 from libra_planner.plan.realization import KEY
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.reading.document import Document, Key, read_document

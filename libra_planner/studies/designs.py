@@ -14,7 +14,7 @@ import numpy as np
 
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError, located, refuse
 from libra_planner.files import read_json
-from libra_planner.plan.problem import load_plan
+from libra_planner.inputs.bills import load_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.reading.document import is_number, scalar
 from libra_planner.units import BYTES_PER_S_PER_GBPS

@@ -14,16 +14,16 @@ from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
 from libra_planner.errors import SpecError
 from libra_planner.evaluation import equal_bandwidth
+from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.optimizer import optimize as optimizer
 from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
-from libra_planner.plan.problem import build_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.procurement.bill import NETWORK
 from libra_planner.quantities import TOTAL
 from libra_planner.routing.loads import distribution
 from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.axes import cell
-from libra_planner.sweeps.bills import Bills
+from libra_planner.sweeps.bills import SweepBills
 from libra_planner.sweeps.cases import Case, Piece, joint_program, pieces
 from libra_planner.sweeps.columns import ALWAYS, OBJECTIVE, columns
 from libra_planner.sweeps.spec import CheckSettings, Chunk, Job, Rows
@@ -224,11 +224,11 @@ class Solver:
     job: Job
     memo: CheckMemo = field(default_factory=CheckMemo)
     n_routed: int = 0
-    bills: Bills = field(init=False)
+    bills: SweepBills = field(init=False)
     _cases: dict[tuple[str, ...], Case | SpecError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.bills = Bills(self.job.template)
+        self.bills = SweepBills(self.job.template)
 
     def solved(self, chunk: Chunk) -> SolvedChunk:
         """Optima of a chunk.
@@ -345,7 +345,7 @@ class Solver:
         """Designs with options, open choices or relative groups: plan by plan."""
         for row in map(int, rows):
             try:
-                problem = problems[row] = plan_of(self.job, chunk, row)
+                problem = problems[row] = plan_of(self.job, chunk, row, self.bills.shared)
                 solved = optimizer.batch_optimize([problem])
             except SpecError as error:
                 result.message[row] = str(error)
@@ -375,7 +375,7 @@ class Solver:
         _put(result, rows, solved, equal)
 
 
-def plan_of(job: Job, chunk: Chunk, row: int) -> Problem:
+def plan_of(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) -> Problem:
     """One design's problem, from its whole plan: slow, and what every fast path has to equal.
 
     Raises
@@ -383,7 +383,8 @@ def plan_of(job: Job, chunk: Chunk, row: int) -> Problem:
     SpecError
         For a design that is no plan.
     """
-    return build_plan(job.template.filled(chunk.values(row)), job.template.beside)
+    document = job.template.filled(chunk.values(row))
+    return build_plan(document, job.template.beside, bills or Bills())
 
 
 def _put(

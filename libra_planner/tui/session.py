@@ -124,7 +124,7 @@ def _values(document: Document | None) -> dict[str, Any]:
 
 def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
     """Read a plan as every command does, and keep its faults instead of raising them."""
-    from libra_planner.plan.problem import load_plan
+    from libra_planner.inputs.bills import load_plan
 
     try:
         problem, document = load_plan(path, settings), plan_document(path, settings)
@@ -167,10 +167,24 @@ def plan_document(path: Path, settings: tuple[str, ...]) -> Document | None:
 
 
 def equal_split_GBps(problem: Problem) -> Bandwidth:
-    """The plan's total, or 100 GB/s each without one, spread evenly over the dimensions."""
+    """The plan's total, or 100 GB/s each without one, spread evenly over the dimensions.
+
+    Of a plan that is priced by its bill its first option: nothing else has a bill (C22).
+    """
+    if problem.prices.bills is not None:
+        return tuple(map(gigabytes_per_s, problem.prices.bills.options[0].bandwidth_Bps))
     n_dims, total = problem.topology.n_dims, problem.total_bandwidth_bytes_per_s()
     each = 100.0 if total is None else gigabytes_per_s(total) / n_dims
     return (each,) * n_dims
+
+
+def is_design(problem: Problem, bandwidth_GBps: Bandwidth) -> bool:
+    """Whether a vector is one of the fabric, and has a bill where the plan is priced by it."""
+    if len(bandwidth_GBps) != problem.topology.n_dims:
+        return False
+    bills = problem.prices.bills
+    vector = [one * BYTES_PER_S_PER_GBPS for one in bandwidth_GBps]
+    return bills is None or bool(bills.rows(vector) >= 0)
 
 
 def frontier(problem: Problem, n_points: int, progress: Report) -> tuple[FrontierPoint, ...]:
@@ -331,7 +345,7 @@ class Session:
             return
         self.problem = reading.problem
         known = self.edits.bandwidth_GBps or bandwidth_GBps
-        if known is None or len(known) != reading.problem.topology.n_dims:
+        if known is None or not is_design(reading.problem, known):
             known = equal_split_GBps(reading.problem)
         self.edits = replace(self.edits, bandwidth_GBps=tuple(known))
         origin, value = self._origins.get(self.edits, ("", None))
@@ -348,8 +362,9 @@ class Session:
         origin, value = self._origins.get(self.edits, ("", None))
         if origin and value == self._value():
             return origin
-        is_equal = self.problem and self.edits.bandwidth_GBps == equal_split_GBps(self.problem)
-        return "equal bandwidth" if is_equal else "edited"
+        if self.problem is None or self.edits.bandwidth_GBps != equal_split_GBps(self.problem):
+            return "edited"
+        return "equal bandwidth" if self.problem.prices.bills is None else "first option"
 
     def _value(self) -> Any:
         document = self.reading.document if self.reading else None

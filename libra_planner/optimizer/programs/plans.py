@@ -84,7 +84,7 @@ class BatchProgram:
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit the template or hold numbers without a meaning."""
         if not fits_a_batch(self.template):
-            got = "got purchasable options, an open number of chunks or a relative group"
+            got = "got purchasable options, prices of bills, an open number of chunks or a relative group"
             raise SpecError(Fault(got, "expected none of these in a batch", "use batch_optimize"))
         facts = self._facts()
         faults = [
@@ -201,7 +201,8 @@ class BatchProgram:
 
 def fits_a_batch(problem: Problem) -> bool:
     """Whether a problem is one convex program with no choice outside of it."""
-    return not (problem.options or problem.alternatives or problem.group_objective != "weighted")
+    chosen = problem.options or problem.prices.choice is not None or problem.alternatives
+    return not (chosen or problem.group_objective != "weighted")
 
 
 def structure_key(problem: Problem) -> tuple[object, ...]:

@@ -244,12 +244,17 @@ def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, s
     yield "NPUs", f"{problem.topology.n_npus:,}", f" {problem.topology}"
     yield "Step time", format_time(evaluation.step_time_s), f"{mean}, {compute} compute"
     yield "", "", f"and {format_time(evaluation.communication_s)} exposed comm."
-    yield "Cost", format_usd(evaluation.network_cost_usd), f" network{system}"
+    if problem.prices.bills is None:
+        yield "Cost", format_usd(evaluation.network_cost_usd), f" network{system}"
+    else:
+        network = f" bill, {format_usd(evaluation.network_cost_usd)} of it network"
+        yield "Cost", format_usd(evaluation.cost_usd), network
     yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", " vs equal bandwidth"
     if per_cost:
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
     breaks = "" if equal.feasible else ", breaks the rules"
-    yield "", "", f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}"
+    if problem.prices.bills is None:
+        yield "", "", f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}"
     if evaluation.exact_step_time_s is not None:
         text = f" ({evaluation.model_gap:.3f}x of the model)"
         yield "Exact", format_time(evaluation.exact_step_time_s), text

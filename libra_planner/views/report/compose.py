@@ -162,7 +162,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         **figures("effective_step_time_s", samples, statistics=False),
         "n_seeds": None if one.check is None else len(samples),
         "ranked_step_time_s": one.step_time_s,
-        "linear_network_cost_usd": one.evaluation.network_cost_usd,
+        "linear_network_cost_usd": one.linear_network_usd,
         "linear_cost_in_servers_usd": float(one.linear_in_servers_usd),
         "total_usd": float(one.bill.total_usd),
         "cost_usd_low": low_usd,

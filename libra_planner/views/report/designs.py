@@ -227,7 +227,7 @@ def _money_table(comparison: Comparison) -> Table:
         ("Price of everything, highest of all sources", lambda one: usd(one.bill.ends_usd[1])),
         ("of it with assumed prices", _assumed),
         ("Training fabric, bill of materials", _fabric),
-        ("Training fabric, LIBRA's linear model", of("evaluation.network_cost_usd", usd)),
+        ("Training fabric, LIBRA's linear model", of("linear_network_usd", usd)),
         ("of it links in the price of the servers", of("linear_in_servers_usd", usd)),
         ("Share of all networks in the price", _networks),
         ("Everything, $ per NPU", lambda one: _per(one, "total", one.n_npus)),

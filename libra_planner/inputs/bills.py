@@ -1,0 +1,189 @@
+"""Plans at the money of the bill: every option of their fabric as whole parts (C22).
+
+Each option is built from whole links, whose bandwidth is the option's, and bought: its bill is the
+one that ``report`` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from libra_planner.costs.bills import BillTable, FabricOption
+from libra_planner.errors import SpecError
+from libra_planner.fabric.parts import design_parts
+from libra_planner.fabric.realization import realize
+from libra_planner.inputs.parts import BUNDLED_PARTS, Catalogue, load_parts, plan_npu
+from libra_planner.plan import problem as plans
+from libra_planner.plan.training import plan_spec
+from libra_planner.problem import Problem, with_bills
+from libra_planner.procurement import lines
+from libra_planner.procurement.bill import ZERO, Bill, Line, Part
+from libra_planner.procurement.lines import Book, FabricShop, Purchase
+from libra_planner.procurement.options import fabric_options, option_fault
+from libra_planner.procurement.scale_up import server_with
+from libra_planner.reading.document import Document, apply_settings, read_document
+
+
+@dataclass
+class Bills:
+    """Bills of designs at one parts catalogue, and what they share.
+
+    Parameters
+    ----------
+    parts : name of the catalogue, or its path; it is read when it is first needed.
+    """
+
+    parts: str = BUNDLED_PARTS
+    _sides: dict[tuple[str, int], tuple[Line, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The parts, and what is assumed beside them."""
+        return load_parts(self.parts)
+
+    def bill(self, problem: Problem, bought: Purchase, npu: Part | None) -> Bill:
+        """The bill of a design, as a report has it.
+
+        Parameters
+        ----------
+        problem : its plan; rules do not matter.
+        bought : the design from whole ports.
+        npu : that the plan buys; ``None`` for the catalogue's.
+
+        Raises
+        ------
+        SpecError
+            For more servers than a network beside the training fabric joins.
+        """
+        parts, assumed = self.catalogue.parts, self.catalogue.assumptions
+        server = server_with(problem.scale_up, parts, assumed.server)
+        book, quotes = Book(problem.prices.parts), problem.prices.quotes
+        shop = FabricShop(parts, replace(assumed, server=server), book, quotes)
+        key = server.name, shop.n_servers(bought)
+        if key not in self._sides:
+            self._sides[key] = lines.side_lines(bought, shop)
+        return lines.system_bill(bought, shop, npu, self._sides[key])[0]
+
+    def npu(self, document: Document, beside: Path) -> Part | None:
+        """The NPU that a plan buys, as a part."""
+        spare_fraction = self.catalogue.assumptions.npu.spare_fraction
+        return plan_npu(plan_spec(document), beside, spare_fraction)
+
+
+def load_plan(
+    path: str | Path, settings: str | Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+) -> Problem:
+    """Read a plan file; one that says ``prices: bill`` has the bill of each of its options.
+
+    Parameters
+    ----------
+    path, settings : as :func:`libra_planner.plan.problem.load_plan` takes them.
+    parts : parts catalogue that is bought from.
+
+    Raises
+    ------
+    SpecError
+        With every fault found, each with file, line, column and the fix.
+
+    Examples
+    --------
+    >>> from libra_planner.reading.bundled import example
+    >>> load_plan(example("01_gpt3_4d")).prices.bills is None
+    True
+    """
+    document = read_document(path)
+    apply_settings(document, [settings] if isinstance(settings, str) else settings)
+    return build_plan(document, Path(path).parent, Bills(parts))
+
+
+def build_plan(document: Document, beside: Path, bills: Bills) -> Problem:
+    """:func:`load_plan` of a document; ``beside`` is the folder its paths are relative to.
+
+    Parameters
+    ----------
+    bills : of the catalogue that is bought from; several plans may share it.
+
+    Raises
+    ------
+    SpecError
+        With every fault found.
+    """
+    problem = plans.build_plan(document, beside, bills.parts)
+    if problem.prices.choice is None:
+        return problem
+    return billed(problem, bills, bills.npu(document, beside))
+
+
+def billed(problem: Problem, bills: Bills, npu: Part | None) -> Problem:
+    """A plan with the bill of every option that it lists.
+
+    Options that cannot be built, or whose parts have no price, are left out and named.
+
+    Parameters
+    ----------
+    problem : of a plan with ``prices: bill``.
+    bills, npu : where it is bought, and its NPU.
+
+    Raises
+    ------
+    SpecError
+        For bandwidths that nothing determines, too many options, or none that can be bought.
+    """
+    found: list[tuple[FabricOption, Bill]] = []
+    left_out: list[tuple[FabricOption, str]] = []
+    for option in fabric_options(problem):
+        try:
+            whole, bill = _bought(problem, option, bills, npu)
+        except SpecError as error:
+            left_out.append((option, "; ".join(fault.got for fault in error.faults)))
+            continue
+        if bill.missing:
+            names = ", ".join(part.name for part in bill.missing)
+            left_out.append((option, f"got no price of {names}"))
+        else:
+            found.append((whole, bill))
+    if not found:
+        got = f"got no option that can be bought, such as {left_out[0][0].text(problem.topology.tiers)}: {left_out[0][1]}"
+        fix = "list other NICs, tapers or switches"
+        raise SpecError(option_fault(problem, got, "expected one", fix))
+    found.sort(key=lambda pair: (pair[0].bandwidth_Bps, pair[1].total_usd))
+    return with_bills(problem, _table(problem.topology.labels, found, left_out))
+
+
+def option_bill(problem: Problem, option: FabricOption, bills: Bills, npu: Part | None) -> Bill:
+    """The bill of an option with all its lines, as a report has it."""
+    return _bought(problem, option, bills, npu)[1]
+
+
+def _bought(
+    problem: Problem, option: FabricOption, bills: Bills, npu: Part | None
+) -> tuple[FabricOption, Bill]:
+    """An option at the bandwidth of its whole links, and its bill."""
+    links = option.realization
+    design = realize(problem.topology, option.bandwidth_Bps, links)
+    parts = design_parts(design).dimensions
+    bill = bills.bill(problem, Purchase(design, parts, links.networks, (), problem.scale_up), npu)
+    return replace(option, bandwidth_Bps=tuple(design.bandwidth_Bps.tolist())), bill
+
+
+def _table(
+    labels: Sequence[str],
+    found: Sequence[tuple[FabricOption, Bill]],
+    left_out: Sequence[tuple[FabricOption, str]],
+) -> BillTable:
+    by_dim = [bill.usd_by(lambda line: line.dimension) for _, bill in found]
+    return BillTable(
+        options=tuple(option for option, _ in found),
+        usd=np.array([float(bill.total_usd) for _, bill in found]),
+        low_usd=np.array([float(bill.ends_usd[0]) for _, bill in found]),
+        high_usd=np.array([float(bill.ends_usd[1]) for _, bill in found]),
+        usd_by_dim=np.array(
+            [[float(usd.get(label, ZERO)) for label in labels] for usd in by_dim]
+        ),
+        left_out=tuple(left_out),
+    )
