@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     )
     from libra_planner.evaluation import Evaluation as Evaluation
     from libra_planner.evaluation import evaluate as evaluate
+    from libra_planner.inputs.bills import load_plan as load_plan
     from libra_planner.optimizer.design import Design as Design
     from libra_planner.optimizer.optimize import batch_optimize as batch_optimize
     from libra_planner.optimizer.optimize import optimize as optimize
     from libra_planner.optimizer.optimize import pareto as pareto
-    from libra_planner.inputs.bills import load_plan as load_plan
     from libra_planner.problem import Problem as Problem
     from libra_planner.reading.bundled import example as example
     from libra_planner.routing.policy import Policy as Policy

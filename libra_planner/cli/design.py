@@ -17,7 +17,7 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.processes import uncollected
 from libra_planner.routing.policy import OPTIONS
 from libra_planner.studies.designs import bandwidth_bytes_per_s
-from libra_planner.views.cells import Block, escape
+from libra_planner.views.cells import Block
 from libra_planner.views.design import design_blocks, evaluate_payload, optimize_payload
 
 _OF_ROUTING = (
@@ -42,27 +42,27 @@ def optimize(options: argparse.Namespace) -> None:
         _print_routed(options, problem)
         return
     with uncollected():
-        from libra_planner.optimizer.catalogue import CatalogueDesign
         from libra_planner.optimizer.fixed_order import fixed_order_optimum
         from libra_planner.optimizer.optimize import solve
         from libra_planner.optimizer.shadow import price_sensitivity, shadow_prices
-        from libra_planner.views.design import catalogue_lines, catalogue_payload, worth_payload
+        from libra_planner.studies.bills import bill_study
+        from libra_planner.views.bought.purchase import purchase_blocks, purchase_payload
+        from libra_planner.views.design import worth_payload
 
     solution = solve(problem)
     problem, design = solution.problem, solution.design
-    bought = design if isinstance(design, CatalogueDesign) else None
+    bought = bill_study(options.plan, options.settings, problem, design)
     shadow, fixed_order = shadow_prices(problem, solution), fixed_order_optimum(problem, design)
     evaluation = evaluated(problem, design.bandwidth_bytes_per_s)
 
     def payload() -> dict[str, Any]:
         found = optimize_payload(problem, design, evaluation, fixed_order)
         found |= worth_payload(shadow, price_sensitivity(problem, solution))
-        return found | (catalogue_payload(problem, bought) if bought else {})
+        return found | purchase_payload(problem, bought)
 
     def blocks() -> Iterator[Block]:
         yield from design_blocks(problem, evaluation, design, shadow, fixed_order)
-        if bought:
-            yield from ("", *map(escape, catalogue_lines(problem, bought)))
+        yield from purchase_blocks(problem, bought)
 
     answer(options, payload, blocks(), with_source=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from libra_planner.fabric.topology import (
     SwitchSettings,
     Topology,
 )
+from libra_planner.frozen import Frozen
 from libra_planner.units import gigabytes_per_s
 
 MAX_LINKS = 100_000_000
@@ -65,19 +67,70 @@ def nics(bandwidth_Bps: float, settings: SwitchSettings) -> tuple[int, float]:
 
 
 @dataclass(frozen=True)
+class Ports(Frozen):
+    """Host ports of all NPUs: how many, and which; here an NPU's number is its only port.
+
+    Which they are is worked out when it is first asked: a bill never asks.
+
+    Parameters
+    ----------
+    n_npus, n_per_npu : NPUs of the cluster, ports of each.
+
+    Examples
+    --------
+    >>> Ports(3, 1).of_npu.ravel().tolist()
+    [0, 1, 2]
+    """
+
+    n_npus: int
+    n_per_npu: int
+
+    @cached_property
+    def of_npu(self) -> Indices:
+        """Ports of each NPU, shape (n_npus, n_per_npu), those of a NIC side by side."""
+        return np.arange(self.n_npus)[:, None]
+
+
+@dataclass(frozen=True)
+class _PlanePorts(Ports):
+    """Ports in every plane of every network; a subclass knows one plane.
+
+    Parameters
+    ----------
+    n_planes : of each network.
+    shape : of one plane.
+    """
+
+    n_planes: int
+    shape: Shape
+
+    @property
+    def in_plane(self) -> tuple[Indices, Indices]:
+        """Network of each NPU, (n_npus,), and its ports in one plane of it, (n_npus, n)."""
+        raise NotImplementedError
+
+    @cached_property
+    def of_npu(self) -> Indices:
+        network, port = self.in_plane
+        per_plane = self.shape.hosts_per_leaf * self.shape.n_leaves * self.shape.n_pods
+        plane = network[:, None, None] * self.n_planes + np.arange(self.n_planes)
+        return (plane * per_plane + port[:, :, None]).reshape(len(port), -1)
+
+
+@dataclass(frozen=True)
 class BuiltNetwork:
     """The links of one dimension, or of all tiers of a stack.
 
     Parameters
     ----------
     clos : the links.
-    port_of_npu : host ports of each NPU, shape (n_npus, ports), those of a NIC side by side.
+    ports : host ports of the NPUs.
     ports_per_nic : host ports of a NIC: one in every plane, or more where ports are slower.
     bandwidth_Bps : per NPU and tier: of its NICs, then its share of the links up.
     """
 
     clos: Clos
-    port_of_npu: Indices
+    ports: Ports
     ports_per_nic: int
     bandwidth_Bps: tuple[float, ...]
 
@@ -104,18 +157,39 @@ def switch_fabric(
     n_rails = n_inner if settings.wiring == RAIL_OPTIMIZED else 1
     hosts_per_rail = n_npus * n_ports // (n_networks * n_rails)
     shape = plane_shape(plane_of, hosts_per_rail + settings.n_reserved * n_ports, n_rails)
-    npu = np.arange(n_npus)
-    rail, place, network = np.zeros_like(npu), npu, np.zeros_like(npu)
-    if settings.wiring == RAIL:
-        network, place = group_of_npu(topology, dim), npu // n_inner % topology.sizes[dim]
-    elif settings.wiring == RAIL_OPTIMIZED:
-        place, rail = npu // n_inner, npu % n_inner
-    if shape.n_rails == 1 and n_rails > 1:  # One switch holds all rails.
-        place, rail = rail * (n_npus // n_inner) + place, np.zeros_like(rail)
-        hosts_per_rail *= n_rails
-    host = place[:, None] * n_ports + np.arange(n_ports)
-    port = _port(shape, hosts_per_rail, rail[:, None], host)
-    return _network(plane_of, shape, n_networks, network, port, dim)
+    n_planes = plane_of.n_planes
+    ports = _SwitchPorts(
+        n_npus, n_ports * n_planes, n_planes, shape, topology, dim, plane_of.wiring
+    )
+    return _network(plane_of, shape, n_networks, ports, dim)
+
+
+@dataclass(frozen=True)
+class _SwitchPorts(_PlanePorts):
+    """Ports on the networks of one dimension."""
+
+    topology: Topology
+    dim: int
+    wiring: str
+
+    @property
+    def in_plane(self) -> tuple[Indices, Indices]:
+        topology, shape, n_ports = self.topology, self.shape, self.n_per_npu // self.n_planes
+        n_inner, npu = math.prod(topology.sizes[: self.dim]), np.arange(self.n_npus)
+        rail, place, network = np.zeros_like(npu), npu, np.zeros_like(npu)
+        n_hosts = self.n_npus * n_ports  # Of a rail, or of a network without rails.
+        if self.wiring == RAIL:
+            n_places = topology.sizes[self.dim]
+            network, place = group_of_npu(topology, self.dim), npu // n_inner % n_places
+            n_hosts = n_places * n_ports
+        elif self.wiring == RAIL_OPTIMIZED:
+            place, rail = npu // n_inner, npu % n_inner
+            if shape.n_rails == 1:  # One switch holds all rails.
+                place, rail = rail * (self.n_npus // n_inner) + place, np.zeros_like(rail)
+            else:
+                n_hosts //= n_inner
+        host = place[:, None] * n_ports + np.arange(n_ports)
+        return network, _port(shape, n_hosts, rail[:, None], host)
 
 
 def stack_fabric(
@@ -153,8 +227,9 @@ def stack_fabric(
         -(-settings.n_reserved // math.prod(places.sizes[1:])),
     )
     shape = stack_shape(plane_of, order)
-    port = places.ports(order, shape)
-    built = _network(plane_of, shape, places.n_networks, places.network, port, tiers.start)
+    n_planes = plane_of.n_planes
+    ports = _StackPorts(topology.n_npus, n_ports * n_planes, n_planes, shape, places, order)
+    built = _network(plane_of, shape, places.n_networks, ports, tiers.start)
     n_split = shape.n_pods // (*places.sizes, 1, 1)[2]
     of_leaf = shape.n_spines * shape.n_parallel * uplink_Bps / places.n_leaf_npus
     of_pod = shape.n_spines * shape.n_cores * shape.core_parallel * uplink_Bps / places.n_pod_npus
@@ -233,13 +308,20 @@ class _Places:
         return port[:, None] + np.arange(n_ports)
 
 
+@dataclass(frozen=True)
+class _StackPorts(_PlanePorts):
+    """Ports on the networks of a stack."""
+
+    places: _Places
+    order: TierOrder
+
+    @property
+    def in_plane(self) -> tuple[Indices, Indices]:
+        return self.places.network, self.places.ports(self.order, self.shape)
+
+
 def _network(
-    settings: SwitchSettings,
-    shape: Shape,
-    n_networks: int,
-    network: Indices,
-    port: Indices,
-    dim: int,
+    settings: SwitchSettings, shape: Shape, n_networks: int, ports: Ports, dim: int
 ) -> BuiltNetwork:
     """All planes of all networks as links, with the failures that the settings ask for."""
     n_planes, host_Bps = settings.n_planes, settings.port_speed_Bps or 0.0
@@ -251,11 +333,8 @@ def _network(
     n_links, n_spines = settings.n_failed_links, settings.n_failed_spines
     if n_links or n_spines:
         clos = fail(clos, n_links=n_links, n_spines=n_spines, seed=settings.failure_seed + dim)
-    per_plane = shape.hosts_per_leaf * shape.n_leaves * shape.n_pods
-    plane = network[:, None, None] * n_planes + np.arange(n_planes)
-    ports = (plane * per_plane + port[:, :, None]).reshape(len(port), -1)
     n_together = n_planes * (settings.n_nics or 1)
-    return BuiltNetwork(clos, ports, n_together, (ports.shape[1] * host_Bps,))
+    return BuiltNetwork(clos, ports, n_together, (ports.n_per_npu * host_Bps,))
 
 
 def group_of_npu(topology: Topology, dim: int) -> Indices:

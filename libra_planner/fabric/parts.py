@@ -164,7 +164,7 @@ def _dimension_parts(built: RealizedDimension, copper: Collection[str]) -> Dimen
         return DimensionParts(built.label, built.tier, cables=(cables,))
     if fabric is None or built.settings is None:
         return DimensionParts(built.label, built.tier)
-    n_ports = int(built.port_of_npu.size)
+    n_ports = built.ports.n_npus * built.n_ports
     if built.settings.one_switch:
         # One switch for each group, reached from the NPUs' own ports without optics (C14).
         switch = SwitchParts("switch", fabric.total_leaves, n_ports, 0)

@@ -12,7 +12,13 @@ import numpy as np
 from libra_planner.errors import Fault, SpecError, refuse, unknown_name
 from libra_planner.fabric.blocks import DirectBlock
 from libra_planner.fabric.clos import Array, Clos, Indices, Layer
-from libra_planner.fabric.networks import check_size, group_of_npu, stack_fabric, switch_fabric
+from libra_planner.fabric.networks import (
+    Ports,
+    check_size,
+    group_of_npu,
+    stack_fabric,
+    switch_fabric,
+)
 from libra_planner.fabric.topology import (
     RAIL_OPTIMIZED,
     Realization,
@@ -125,8 +131,7 @@ class RealizedDimension:
     asked_Bps, bandwidth_Bps : per NPU: of the design, and of the links that realise it,
         which is at least as much.
     fabric : its links; ``None`` for a dimension without bandwidth.
-    port_of_npu : host ports of each NPU, shape (n_npus, n_nics); an NPU's number itself
-        where the links are direct.
+    ports : host ports of all NPUs; an NPU's number itself where the links are direct.
     settings : of a switch.
     ports_per_nic : host ports of each NIC, one in every plane.
     place : among the tiers of a stack, from 0; they have the same links and ports (C13).
@@ -137,15 +142,20 @@ class RealizedDimension:
     asked_Bps: float
     bandwidth_Bps: float
     fabric: Clos | Direct | None
-    port_of_npu: Indices
+    ports: Ports
     settings: SwitchSettings | None = None
     ports_per_nic: int = 1
     place: int = 0
 
     @property
+    def port_of_npu(self) -> Indices:
+        """Host ports of each NPU, shape (n_npus, n_ports)."""
+        return self.ports.of_npu
+
+    @property
     def n_ports(self) -> int:
         """Host ports per NPU."""
-        return int(self.port_of_npu.shape[1])
+        return self.ports.n_per_npu
 
     @property
     def n_nics(self) -> int:
@@ -194,7 +204,7 @@ class RealizedDimension:
     @property
     def npu_of_port(self) -> Indices:
         """NPU at each host port of a switch dimension, -1 at those left over, shape (n_hosts,)."""
-        n_npus = len(self.port_of_npu)
+        n_npus = self.ports.n_npus
         n_hosts = self.fabric.n_hosts if isinstance(self.fabric, Clos) else n_npus
         npu_of_port = np.full(n_hosts, -1)
         npu_of_port[self.port_of_npu] = np.arange(n_npus)[:, None]
@@ -295,7 +305,7 @@ def _dimension(
     label, tier = topology.labels[dim], topology.tiers[dim]
     n_npus = topology.n_npus
     check_size(n_npus * max(2, topology.dimensions[dim].n_links_per_npu))
-    everyone = np.arange(n_npus)[:, None]
+    everyone = Ports(n_npus, 1)
     if asked_Bps == 0:
         return RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings)
     if settings is None:
@@ -305,7 +315,7 @@ def _dimension(
         direct = Direct(block, topology.sizes[dim], n_npus, n_inner, asked_Bps)
         return RealizedDimension(label, tier, asked_Bps, asked_Bps, direct, everyone)
     found = switch_fabric(topology, dim, asked_Bps, settings)
-    (realised_Bps,), links = found.bandwidth_Bps, (found.clos, found.port_of_npu)
+    (realised_Bps,), links = found.bandwidth_Bps, (found.clos, found.ports)
     return RealizedDimension(
         label, tier, asked_Bps, realised_Bps, *links, settings, found.ports_per_nic
     )
@@ -325,10 +335,10 @@ def _stack(
     for place, dim in enumerate(tiers):
         label, tier, own = topology.labels[dim], topology.tiers[dim], float(asked_Bps[dim])
         if found is None or not own:
-            everyone = np.arange(topology.n_npus)[:, None]
+            everyone = Ports(topology.n_npus, 1)
             yield RealizedDimension(label, tier, 0.0, 0.0, None, everyone, settings, place=place)
             continue
-        realised_Bps, links = found.bandwidth_Bps[place], (found.clos, found.port_of_npu)
+        realised_Bps, links = found.bandwidth_Bps[place], (found.clos, found.ports)
         yield RealizedDimension(
             label, tier, own, realised_Bps, *links, settings, found.ports_per_nic, place
         )

@@ -148,7 +148,9 @@ def billed(problem: Problem, bills: Bills, npu: Part | None) -> Problem:
         else:
             found.append((whole, bill))
     if not found:
-        got = f"got no option that can be bought, such as {left_out[0][0].text(problem.topology.tiers)}: {left_out[0][1]}"
+        option, why = left_out[0]
+        named = option.text(problem.topology.tiers)
+        got = f"got no option that can be bought, such as {named} ({why})"
         fix = "list other NICs, tapers or switches"
         raise SpecError(option_fault(problem, got, "expected one", fix))
     found.sort(key=lambda pair: (pair[0].bandwidth_Bps, pair[1].total_usd))
@@ -182,8 +184,6 @@ def _table(
         usd=np.array([float(bill.total_usd) for _, bill in found]),
         low_usd=np.array([float(bill.ends_usd[0]) for _, bill in found]),
         high_usd=np.array([float(bill.ends_usd[1]) for _, bill in found]),
-        usd_by_dim=np.array(
-            [[float(usd.get(label, ZERO)) for label in labels] for usd in by_dim]
-        ),
+        usd_by_dim=np.array([[float(usd.get(label, ZERO)) for label in labels] for usd in by_dim]),
         left_out=tuple(left_out),
     )

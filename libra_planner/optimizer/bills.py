@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.costs.bills import BillTable, FabricOption
+from libra_planner.costs.bills import BillTable
 from libra_planner.errors import Fault, SpecError
 from libra_planner.evaluation import max_violation
 from libra_planner.optimizer.combinations import Block, Combinations, best_combination, infeasible

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, SkipValidation, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from libra_planner.costs.bills import BillChoice
 from libra_planner.errors import Fault, SpecError, closest_dimension, shown

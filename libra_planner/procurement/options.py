@@ -167,7 +167,8 @@ def _network(problem: Problem) -> _Network:
     dims = tuple(i for i in range(topology.n_dims) if topology.ports[i] == ports[0])
     found = _Network(problem, problem.prices.choice, dims)
     if found.settings.oversubscription != 1:
-        got = f"got oversubscription {found.settings.oversubscription:g} of {topology.labels[dims[0]]}"
+        ratio = found.settings.oversubscription
+        got = f"got oversubscription {ratio:g} of {topology.labels[dims[0]]}"
         expected = "expected a stack, whose tapers cost time in the model, too (C13)"
         fix = "write its tiers in brackets, and tapers in fabric.bill_options"
         raise SpecError(option_fault(problem, got, expected, fix))

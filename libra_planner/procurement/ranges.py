@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
+from libra_planner.optimizer.bills import BillDesign
 from libra_planner.procurement.bill import ZERO, Bill
 
 
@@ -78,3 +79,28 @@ def _most_lead(its: Bill, best: Bill, w: Decimal, w_best: Decimal) -> tuple[Deci
             lead += more * at_usd
             of += w_best * theirs.get(name, 0) * at_usd
     return lead, of
+
+
+@dataclass(frozen=True)
+class BillStudy:
+    """The best option with its whole bill, and what ranges of prices do to the others.
+
+    Parameters
+    ----------
+    design : the optimum.
+    bill : of it.
+    step_times_s : of the options that meet the rules, best first, shape (n,).
+    n_compared : options whose ranges were compared with the best's, best first, itself included.
+    rivals : of these, those that can come before it; ``other`` counts in that order.
+    """
+
+    design: BillDesign
+    bill: Bill = field(repr=False)
+    step_times_s: Sequence[float] = field(repr=False)
+    n_compared: int
+    rivals: tuple[Rival, ...]
+
+    def lead(self, place: int) -> float | None:
+        """By what fraction an option can come before the best; ``None`` where it cannot."""
+        found = (one.lead_fraction for one in self.rivals if one.other == place)
+        return next(found, None)

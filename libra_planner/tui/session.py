@@ -183,8 +183,11 @@ def is_design(problem: Problem, bandwidth_GBps: Bandwidth) -> bool:
     if len(bandwidth_GBps) != problem.topology.n_dims:
         return False
     bills = problem.prices.bills
-    vector = [one * BYTES_PER_S_PER_GBPS for one in bandwidth_GBps]
-    return bills is None or bool(bills.rows(vector) >= 0)
+    if bills is None:
+        return True
+    import numpy as np
+
+    return bool(bills.rows(np.array(bandwidth_GBps) * BYTES_PER_S_PER_GBPS) >= 0)
 
 
 def frontier(problem: Problem, n_points: int, progress: Report) -> tuple[FrontierPoint, ...]:

@@ -17,12 +17,11 @@ from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 
 if TYPE_CHECKING:
-    from libra_planner.optimizer.catalogue import CatalogueDesign
     from libra_planner.optimizer.design import Design
     from libra_planner.optimizer.fixed_order import FixedOrderOptimum
     from libra_planner.optimizer.shadow import ShadowPrice
 
-_OBJECTIVES = {
+OBJECTIVES = {
     "performance": "Step time",
     "performance_per_cost": "Step time x cost",
     "cost": "Cost",
@@ -71,56 +70,6 @@ def _worth_row(price: ShadowPrice) -> tuple[str, ...]:
 
 def _signed(change: float, text: Callable[[float], str]) -> str:
     return f"{'-' if change < 0 else '+'}{text(abs(change))}" if change else "-"
-
-
-def catalogue_payload(problem: Problem, design: CatalogueDesign) -> dict[str, Any]:
-    """The key ``catalogue`` of ``optimize --json`` for a plan with ``link_options``."""
-    labels, free = problem.topology.labels, design.continuous
-    continuous = free and {
-        "bandwidth_GBps": bandwidths_GBps(free.bandwidth_bytes_per_s),
-        "objective": free.objective,
-    }
-    options = [
-        option
-        and {
-            "dimension": label,
-            "bandwidth_GBps": gigabytes_per_s(option.bandwidth_bytes_per_s),
-            "speed_GBps": gigabytes_per_s(option.speed_bytes_per_s),
-            **attributes(option, "n_ports", "cost_usd"),
-            "name": option.name or None,
-        }
-        for label, option in zip(labels, design.options, strict=True)
-    ]
-    figures = {
-        "options": options,
-        "n_combinations": design.n_combinations,
-        "continuous": continuous,
-        "no_continuous": design.no_continuous or None,
-        **attributes(design, "loss_vs_continuous"),
-    }
-    return {"catalogue": figures}
-
-
-def catalogue_lines(problem: Problem, design: CatalogueDesign) -> list[str]:
-    """Plain lines that say what to buy and what is lost against any bandwidth."""
-    scope = f"the best of {design.n_combinations:,} purchasable combinations"
-    bought, free = f"{purchase_text(problem, design)}: {scope}", design.continuous
-    if free is None or design.loss_vs_continuous is None:
-        reason = design.no_continuous or "its objective is zero"
-        return [bought, f"No continuous optimum to compare with: {reason}"]
-    vector = ", ".join(format_bandwidth(value) for value in free.bandwidth_bytes_per_s)
-    loss = f"{_OBJECTIVES[problem.objective]} {design.loss_vs_continuous:+.2%}"
-    rules = "of the same rules at the price book's linear prices"
-    return [bought, f"{loss} against the continuous optimum {rules} ({vector})"]
-
-
-def purchase_text(problem: Problem, design: CatalogueDesign) -> str:
-    """What to buy in every dimension."""
-    bought = (
-        f"{label} {option} ({format_usd(option.cost_usd)})" if option else f"{label} any bandwidth"
-        for label, option in zip(problem.topology.labels, design.options, strict=True)
-    )
-    return f"Buy per NPU: {', '.join(bought)}"
 
 
 _BINDING = 1e-6
@@ -231,19 +180,18 @@ def design_blocks(
     """A whole result: headline, bandwidths, time split, rules, what more is worth, notes."""
     yield from plan.plan_head(problem)
     mean = "Weighted mean step time" if evaluation.members else "Step time"
-    system = f", system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
     yield (
         f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
         f"({format_time(evaluation.compute_s)} compute, "
         f"{format_time(evaluation.communication_s)} exposed communication), "
-        f"network cost [bold]{format_usd(evaluation.network_cost_usd)}[/]"
-        f"{system * bool(evaluation.fixed_cost_usd)}"
+        f"{_cost(problem, evaluation)}"
     )
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(problem, evaluation)
     if fixed_order is not None:
         yield _fixed_order_line(problem, fixed_order)
-    if evaluation.equal.feasible or problem.scale_up is None:  # A part has the bandwidth it has.
+    is_open = problem.scale_up is None and problem.prices.bills is None
+    if evaluation.equal.feasible or is_open:  # A part has the bandwidth it has.
         yield _against_equal(problem, evaluation)
     yield from plan.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
@@ -260,13 +208,22 @@ def design_blocks(
         yield "Note: no shadow prices: calibrated collectives have none yet"
 
 
+def _cost(problem: Problem, evaluation: Evaluation) -> str:
+    """Cost of the network, and of the system where it is known."""
+    network = f"[bold]{format_usd(evaluation.network_cost_usd)}[/]"
+    if problem.prices.bills is not None:
+        return f"bill [bold]{format_usd(evaluation.cost_usd)}[/], {network} of it the network"
+    system = f", system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
+    return f"network cost {network}{system * bool(evaluation.fixed_cost_usd)}"
+
+
 def _fixed_order_line(problem: Problem, fixed_order: FixedOrderOptimum) -> str:
     """What balanced schedules gain over the best design without them."""
     if fixed_order.step_time_s is None or fixed_order.cost_usd is None:
         return "No design of the fixed order meets these rules"
     step_time, cost = format_time(fixed_order.step_time_s), format_usd(fixed_order.cost_usd)
     relative = problem.group_objective != "weighted"
-    what = "objective" if relative else _OBJECTIVES[problem.objective].lower()
+    what = "objective" if relative else OBJECTIVES[problem.objective].lower()
     return (
         f"The best design of the fixed order under these rules takes {step_time} for {cost}: "
         f"[bold]{fixed_order.gain:.4f}x[/] this {what}"

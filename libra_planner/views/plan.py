@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from libra_planner.evaluation import Evaluation, Violation
@@ -264,10 +265,11 @@ def equal_bandwidth_text(evaluation: Evaluation) -> str:
     """Its bandwidth, step time and cost, and whether it breaks the rules of the plan."""
     equal = evaluation.equal
     what = " system cost" if evaluation.fixed_cost_usd else ""
+    cost = f", {format_usd(equal.cost_usd)}{what}" if isfinite(equal.cost_usd) else ", no bill"
     breaks = "" if equal.feasible else ", breaks the rules"
     return (
         f"{format_bandwidth(equal.bandwidth_bytes_per_s[0])} each: "
-        f"{format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{what}{breaks}"
+        f"{format_time(equal.step_time_s)}{cost}{breaks}"
     )
 
 

@@ -14,6 +14,7 @@ from libra_planner.optimizer.catalogue import CatalogueDesign
 from libra_planner.problem import Problem
 from libra_planner.units import bare_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views import design
+from libra_planner.views.bought import speeds
 from libra_planner.views.cells import Block, Table, attributes, escape, table_of, two_digits
 from libra_planner.views.check import routed_by, routing_keys, time_keys
 from libra_planner.views.phases import algorithm_lines, algorithms_payload
@@ -55,7 +56,7 @@ def routed_payload(
         "shadow_prices": None,
         "price_sensitivity": None,
         "routing": _routing(routed, traffic, statistics),
-        **(design.catalogue_payload(problem, bought) if bought is not None else {}),
+        **(speeds.catalogue_payload(problem, bought) if bought is not None else {}),
     }
 
 
@@ -103,7 +104,7 @@ def routed_blocks(
     yield from design.design_blocks(problem, evaluation)
     bought = bought_options(routed)
     if bought is not None:
-        yield from ("", escape(design.purchase_text(problem, bought)))
+        yield from ("", escape(speeds.purchase_text(problem, bought)))
     yield from ("", f"On real links, routed by {routed_by(routed.best.check)}")
     yield from ("", _comparison(routed), "")
     yield from map(escape, algorithm_lines(routed.best.check))

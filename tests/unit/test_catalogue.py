@@ -24,10 +24,9 @@ from libra_planner.optimizer.catalogue import (
 )
 from libra_planner.optimizer.optimize import with_own_optima
 from libra_planner.problem import Rule
+from libra_planner.views.bought.speeds import catalogue_lines, catalogue_payload
 from libra_planner.views.cells import escape
 from libra_planner.views.design import (
-    catalogue_lines,
-    catalogue_payload,
     design_blocks,
     evaluate_payload,
     optimize_payload,

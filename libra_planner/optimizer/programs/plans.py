@@ -84,7 +84,7 @@ class BatchProgram:
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit the template or hold numbers without a meaning."""
         if not fits_a_batch(self.template):
-            got = "got purchasable options, prices of bills, an open number of chunks or a relative group"
+            got = "got purchasable options, bills, an open number of chunks or a relative group"
             raise SpecError(Fault(got, "expected none of these in a batch", "use batch_optimize"))
         facts = self._facts()
         faults = [

@@ -254,7 +254,11 @@ def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, s
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
     breaks = "" if equal.feasible else ", breaks the rules"
     if problem.prices.bills is None:
-        yield "", "", f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}"
+        yield (
+            "",
+            "",
+            f"equal: {format_time(equal.step_time_s)}, {format_usd(equal.cost_usd)}{breaks}",
+        )
     if evaluation.exact_step_time_s is not None:
         text = f" ({evaluation.model_gap:.3f}x of the model)"
         yield "Exact", format_time(evaluation.exact_step_time_s), text
