@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -134,7 +135,7 @@ def billed(problem: Problem, bills: Bills, npu: Part | None) -> Problem:
     SpecError
         For bandwidths that nothing determines, too many options, or none that can be bought.
     """
-    found: list[tuple[FabricOption, Bill]] = []
+    found: list[_Priced] = []
     left_out: list[tuple[FabricOption, str]] = []
     for option in fabric_options(problem):
         try:
@@ -146,15 +147,42 @@ def billed(problem: Problem, bills: Bills, npu: Part | None) -> Problem:
             names = ", ".join(part.name for part in bill.missing)
             left_out.append((option, f"got no price of {names}"))
         else:
-            found.append((whole, bill))
+            found.append(_priced(whole, bill, problem.topology.labels))
     if not found:
         option, why = left_out[0]
         named = option.text(problem.topology.tiers)
         got = f"got no option that can be bought, such as {named} ({why})"
         fix = "list other NICs, tapers or switches"
         raise SpecError(option_fault(problem, got, "expected one", fix))
-    found.sort(key=lambda pair: (pair[0].bandwidth_Bps, pair[1].total_usd))
-    return with_bills(problem, _table(problem.topology.labels, found, left_out))
+    found.sort(key=lambda one: (one.option.bandwidth_Bps, one.usd))
+    return with_bills(
+        problem,
+        BillTable(
+            options=tuple(one.option for one in found),
+            usd=np.array([one.usd for one in found]),
+            low_usd=np.array([one.low_usd for one in found]),
+            high_usd=np.array([one.high_usd for one in found]),
+            usd_by_dim=np.array([one.usd_by_dim for one in found]),
+            left_out=tuple(left_out),
+        ),
+    )
+
+
+class _Priced(NamedTuple):
+    """An option and the figures of its bill that a search needs."""
+
+    option: FabricOption
+    usd: float
+    low_usd: float
+    high_usd: float
+    usd_by_dim: list[float]
+
+
+def _priced(option: FabricOption, bill: Bill, labels: Sequence[str]) -> _Priced:
+    by_dim = bill.usd_by(lambda line: line.dimension)
+    low, high = bill.ends_usd
+    usd_by_dim = [float(by_dim.get(label, ZERO)) for label in labels]
+    return _Priced(option, float(bill.total_usd), float(low), float(high), usd_by_dim)
 
 
 def option_bill(problem: Problem, option: FabricOption, bills: Bills, npu: Part | None) -> Bill:
@@ -171,19 +199,3 @@ def _bought(
     parts = design_parts(design).dimensions
     bill = bills.bill(problem, Purchase(design, parts, links.networks, (), problem.scale_up), npu)
     return replace(option, bandwidth_Bps=tuple(design.bandwidth_Bps.tolist())), bill
-
-
-def _table(
-    labels: Sequence[str],
-    found: Sequence[tuple[FabricOption, Bill]],
-    left_out: Sequence[tuple[FabricOption, str]],
-) -> BillTable:
-    by_dim = [bill.usd_by(lambda line: line.dimension) for _, bill in found]
-    return BillTable(
-        options=tuple(option for option, _ in found),
-        usd=np.array([float(bill.total_usd) for _, bill in found]),
-        low_usd=np.array([float(bill.ends_usd[0]) for _, bill in found]),
-        high_usd=np.array([float(bill.ends_usd[1]) for _, bill in found]),
-        usd_by_dim=np.array([[float(usd.get(label, ZERO)) for label in labels] for usd in by_dim]),
-        left_out=tuple(left_out),
-    )

@@ -136,22 +136,20 @@ class _ProblemBuilder(FaultCollector):
         options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
         rules += self._scale_up_rules(domain, topology, rules, options)
         choice = self._choice(topology, rules)
-        realize = realization.load_realization
-        realized = attempt(realization.KEY, realize, document, topology, nics)
+        realized = attempt(realization.KEY, realization.load_realization, document, topology, nics)
         network = fidelity.network if fidelity else plain_network(topology)
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
         planned = [required(one) for one in trainings]
         modelled = self.present(fidelity)
         step_of = partial(training.planned_step, spec, planned)
         steps = [required(attempt((), step_of, model)) for model in modelled.models]
+        usd_per_Bps = tuple(required(price).tolist())
         base = Problem(
             network=modelled.network,
             realization=realized,
             scale_up=domain,
             step=steps[0],
-            prices=Prices(
-                tuple(required(price).tolist()), fixed.usd, prices, options, quotes, choice
-            ),
+            prices=Prices(usd_per_Bps, fixed.usd, prices, options, quotes, choice),
             rules=tuple(rule for rule in rules if isinstance(rule, Rule)),
             step_time_limits=tuple(rule for rule in rules if isinstance(rule, StepTimeLimit)),
             objective=spec.objective,
