@@ -17,9 +17,8 @@ from pydantic import (
 from libra_planner.errors import shown
 from libra_planner.fabric.blocks import BLOCKS
 from libra_planner.plan.architectures.transformers import ArchitectureSpec
-from libra_planner.plan.bill_options import BillOptionsSpec, Pricing
 from libra_planner.plan.loops import BubbleFraction, LoopSpec
-from libra_planner.plan.options import LinkOptionsSpec
+from libra_planner.plan.options import BillOptionsSpec, LinkOptionsSpec, Pricing
 from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.quotes import QuoteKeys
 from libra_planner.plan.realization import RealizationSpec

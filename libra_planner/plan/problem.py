@@ -15,8 +15,8 @@ from libra_planner.costs.quotes import Quote
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.scale_up import ScaleUpDomain
 from libra_planner.fabric.topology import MOST_TIERS, Topology, parse_topology
-from libra_planner.plan import bill_options, realization, scale_up, training
 from libra_planner.plan import options as catalogue
+from libra_planner.plan import realization, scale_up, training
 from libra_planner.plan.fidelity import Fidelity, build_fidelity
 from libra_planner.plan.loops import loop_settings
 from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanSpec
@@ -121,8 +121,7 @@ class _ProblemBuilder(FaultCollector):
         builders = training.builders(spec, self, self.beside)
         paths = [builder.path() for builder in builders]
         attempt((), training.check_group, spec)
-        fabric = attempt(("fabric", "topology"), self.topology)
-        book, quotes = self._book()
+        fabric, (book, quotes) = attempt(("fabric", "topology"), self.topology), self._book()
         topology = self.present(fabric)
         domain = attempt(scale_up.KEY, self._domain, topology)
         price, prices = self._prices(topology, book, domain)
@@ -215,14 +214,14 @@ class _ProblemBuilder(FaultCollector):
         self, topology: Topology, rules: Sequence[Rule | StepTimeLimit]
     ) -> BillChoice | None:
         """What the optimizer buys at the money of the bill; ``None`` at linear prices."""
-        is_bill = self.spec.prices == bill_options.BILL
+        is_bill = self.spec.prices == catalogue.BILL
         linear = [rule for rule in rules if isinstance(rule, Rule)]
-        for key, fault in bill_options.pricing_faults(self.document, linear, is_bill=is_bill):
+        for key, fault in catalogue.pricing_faults(self.document, linear, is_bill=is_bill):
             self.note(fault, key, at_key=True)
         if not is_bill:
             return None
         listed = self.spec.fabric.bill_options
-        return self.attempt(bill_options.KEY, bill_options.bill_choice, listed, topology)
+        return self.attempt(catalogue.BILL_KEY, catalogue.bill_choice, listed, topology)
 
     def _scale_up_rules(
         self,
