@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from libra_planner.inputs.parts import PartsSpec
+from libra_planner.plan.architectures.cnn import CnnSpec
+from libra_planner.plan.architectures.dlrm import DlrmSpec
 from libra_planner.plan.models import (
     GroupPlanSpec,
     PlanSpec,
@@ -19,7 +21,7 @@ from libra_planner.plan.prices import PriceBookSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),
-    "workload": TypeAdapter(TransformerSpec | TableSpec),
+    "workload": TypeAdapter(TransformerSpec | CnnSpec | DlrmSpec | TableSpec),
     "price-book": TypeAdapter(PriceBookSpec),
     "npu-catalogue": TypeAdapter(NpuCatalogueSpec),
     "parts": TypeAdapter(PartsSpec),

@@ -11,8 +11,9 @@ from pathlib import Path
 from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
+from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import parse_loop
-from libra_planner.plan.workloads import PlanSettings, load_workload
+from libra_planner.plan.workloads import load_workload
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, dotted_key

@@ -11,12 +11,19 @@ from typing import Any
 from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.files import read_text
 from libra_planner.plan import models
+from libra_planner.plan.architectures.cnn import CnnSpec, cnn
+from libra_planner.plan.architectures.dlrm import DlrmSpec, dlrm
+from libra_planner.plan.architectures.settings import (
+    PlanSettings,
+    macs_per_s,
+    per_replica,
+    rate_notes,
+)
 from libra_planner.plan.architectures.transformers import transformer
-from libra_planner.plan.prices import NpuSpec
 from libra_planner.reading.document import Document, parse_document
 from libra_planner.reading.models import validated
 from libra_planner.registry import Registry
-from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS, UNITS
+from libra_planner.units import UNITS
 from libra_planner.workload import dense
 from libra_planner.workload import operations as ops
 from libra_planner.workload.transformer import Transformer
@@ -35,17 +42,6 @@ def _table_fix(_: models.TableSpec, file: str) -> str:
         f"if {file} lists a whole step, add 'covers: step' and 'tokens_per_step: N' to it, "
         f"else {_A_WHOLE_MODEL}"
     )
-
-
-@dataclass(frozen=True)
-class PlanSettings:
-    """What a plan says about how its workload runs."""
-
-    tp: int
-    dp: int
-    global_batch: int | None = None
-    npu: NpuSpec | None = None
-    npu_memory_bytes: float | None = None
 
 
 def load_workload(path: Path, settings: PlanSettings) -> ops.Workload:
@@ -151,41 +147,18 @@ def _plain_sizes(document: Document) -> list[Fault]:
 
 
 def _transformer(name: str, spec: models.TransformerSpec, settings: PlanSettings) -> ops.Workload:
-    npu, macs_per_s = settings.npu or spec.compute.npu, spec.compute.macs_per_s or 0.0
-    notes = tuple(spec.assumptions)
-    if npu is not None:
-        macs_per_s = npu.peak_TFLOPps * FLOPS_PER_TFLOPS * npu.efficiency_fraction / FLOP_PER_MAC
-        if settings.npu is None:
-            rate = f"{npu.efficiency_fraction:.0%} of {npu.peak_TFLOPps:g} TFLOP/s per NPU"
-            notes += (f"assumed compute rate: {rate}; set npu in the plan to change it",)
     training = dense.TrainingSettings(
-        sequences_per_replica=_sequences_per_replica(name, spec, settings),
+        sequences_per_replica=per_replica(name, spec.sequences_per_replica, settings, "sequences"),
         tp=settings.tp,
         dp=settings.dp,
-        macs_per_s=macs_per_s,
+        macs_per_s=macs_per_s(spec.compute, settings),
         dtype_bytes=spec.dtype_bytes,
         libra_conventions=spec.table == "libra",
         npu_memory_bytes=settings.npu_memory_bytes,
     )
     workload = dense.transformer_workload(name, transformer(name, spec.architecture), training)
-    return replace(workload, notes=workload.notes + notes)
-
-
-def _sequences_per_replica(name: str, spec: models.TransformerSpec, settings: PlanSettings) -> int:
-    if settings.global_batch is None:
-        if spec.sequences_per_replica is None:
-            fix = "add e.g. 'global_batch: 1536' (sequences per step)"
-            raise SpecError(
-                Fault("got nothing", f"expected a value for {name}", fix, "global_batch")
-            )
-        return spec.sequences_per_replica
-    if settings.global_batch % settings.dp:
-        got = f"got {settings.global_batch} sequences"
-        expected = f"expected a multiple of the {settings.dp} data-parallel replicas"
-        below = settings.global_batch // settings.dp * settings.dp
-        fix = f"write {f'{below} or ' if below else ''}{below + settings.dp}"
-        raise SpecError(Fault(got, expected, fix, "global_batch"))
-    return settings.global_batch // settings.dp
+    notes = (*workload.notes, *spec.assumptions, *rate_notes(spec.compute, settings))
+    return replace(workload, notes=notes)
 
 
 def _table(name: str, spec: models.TableSpec, settings: PlanSettings) -> ops.Workload:
@@ -246,5 +219,19 @@ def register(kind: WorkloadKind) -> WorkloadKind:
     return kind
 
 
+def _cnn_spec(document: Document) -> CnnSpec:
+    return validated(CnnSpec, document)
+
+
+def _dlrm_spec(document: Document) -> DlrmSpec:
+    return validated(DlrmSpec, document)
+
+
+def _no_fix(_: models.WorkloadSpec, _file: str) -> None:
+    """What is generated from all layers of a network is a whole step."""
+
+
 register(WorkloadKind("transformer", _transformer_spec, _transformer, _transformer_fix))
 register(WorkloadKind("table", _table_spec, _table, _table_fix))
+register(WorkloadKind("cnn", _cnn_spec, cnn, _no_fix))
+register(WorkloadKind("dlrm", _dlrm_spec, dlrm, _no_fix))
