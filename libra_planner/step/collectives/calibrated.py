@@ -76,6 +76,21 @@ class Calibrated(CollectiveModel):
         error = 1 + self.bands.error_fraction(kind, size_bytes, ranks)
         return tree.scale(error**self.side, tree.add([fixed, tree.maximum(lines)]))
 
+    def send_time(self, n_bytes: float, group: Group, network: Network) -> tree.Node:
+        """Start, one step, and the bytes on the busiest line with what is left of its chunks."""
+        if group.n_npus == 1:
+            return tree.ZERO
+        constants = self.constants
+        steps_s = measured.send_step_s(self.ranks(group), constants)
+        fractions = {self.domain: constants.link_fraction}
+        traffic = super().send_traffic(n_bytes, group, network)
+        lines = [
+            _line(one / fractions.get(dim, constants.nic_fraction), steps_s, dim, len(traffic))
+            for dim, one in enumerate(traffic.tolist())
+            if one
+        ]
+        return tree.add([tree.Constant(constants.start_s + steps_s), tree.maximum(lines)])
+
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Bytes over the shares of line rate that they get, by dimension."""
         found = np.zeros(network.topology.n_dims)

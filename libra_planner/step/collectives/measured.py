@@ -209,6 +209,11 @@ def line_times_s(
     return inside, _between_s(kind, size_bytes, ranks, constants)
 
 
+def send_step_s(ranks: Ranks, constants: Constants) -> float:
+    """a of a send from one rank to the next one: one step."""
+    return _step_s(ranks, constants)
+
+
 def _step_s(ranks: Ranks, found: Constants) -> float:
     if ranks.n_domains == 1:
         return found.step_s

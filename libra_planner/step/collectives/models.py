@@ -53,6 +53,29 @@ class CollectiveModel(ABC):
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Bytes that it occupies every dimension with, shape (n_dims,): what contention adds up."""
 
+    def send_time(self, n_bytes: float, group: Group, network: Network) -> tree.Node:
+        """What every rank of a group takes to send to the next one, all at once."""
+        return tree.transfers(self.send_traffic(n_bytes, group, network))
+
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Bytes of such a send by dimension, of the rank whose next one is farthest (C13).
+
+        That is on the outermost dimension of every network that the group spans, and what lies
+        inside it on the way.
+
+        Examples
+        --------
+        >>> from libra_planner.step.collectives.algorithms import plain_network
+        >>> from libra_planner.fabric.topology import parse_topology
+        >>> pods = plain_network(parse_topology("SW(2)_[SW(4)_SW(2)]"))
+        >>> Ideal().send_traffic(8.0, Group((1, 4, 2), (1, 1, 1)), pods)
+        array([0., 8., 8.])
+        """
+        topology, own = network.topology, np.zeros(network.topology.n_dims)
+        last = {topology.ports[i]: i for i, size in enumerate(group.sizes) if size > 1}
+        own[list(last.values())] = n_bytes
+        return topology.loads(own)
+
     @property
     def while_competing(self) -> CollectiveModel | None:
         """What holds beside others on the same dimensions; ``None`` for no other than always."""

@@ -1,0 +1,406 @@
+"""Time of a real training step: layers, stages, pipeline, gradients, optimizer (C15 to C18).
+
+The same code gives nodes of the time expression for one strategy, and seconds for arrays of many:
+what differs is how an exchange is priced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Generic, Protocol
+
+import numpy as np
+
+from libra_planner.step.algebra import Algebra, Time
+from libra_planner.step.pipeline import Stage, pipeline_time
+from libra_planner.workload import volumes
+from libra_planner.workload.kernels import Kernels
+from libra_planner.workload.operations import Phase
+from libra_planner.workload.operators import LayerWork, Operators, Work
+from libra_planner.workload.strategy import Strategy
+from libra_planner.workload.transformer import Transformer
+from libra_planner.workload.volumes import Exchange, Exchanges, Formats, Habits
+
+_ALL_LAYERS = 3
+"""ZeRO stage from which weights are gathered for every microbatch."""
+
+
+class Pricing(Protocol[Time]):
+    """What exchanges take on a fabric."""
+
+    @property
+    def algebra(self) -> Algebra[Time]:
+        """Of its times."""
+
+    def seconds(self, seconds: Any) -> Time:
+        """A time that no bandwidth changes."""
+
+    def exchange(self, one: Exchange) -> Time:
+        """All executions of an exchange, one after the other."""
+
+    def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> Time:
+        """What the busiest dimension needs for exchanges at the same time, each so often."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model, how it is trained, and on what.
+
+    Parameters
+    ----------
+    model, strategy, kernels : as they say.
+    formats, habits : of what is exchanged.
+    """
+
+    model: Transformer
+    strategy: Strategy
+    kernels: Kernels
+    formats: Formats = volumes.DEFAULT_FORMATS
+    habits: Habits = volumes.DEFAULT_HABITS
+
+    @cached_property
+    def operators(self) -> Operators:
+        """Compute of its layers."""
+        return Operators(self.model, self.strategy, self.kernels)
+
+    @cached_property
+    def stages(self) -> tuple[StageLayers, ...]:
+        """Kinds of stages of the pipeline."""
+        return stage_layers(self.model, self.strategy)
+
+    @cached_property
+    def n_dense_parameters(self) -> Any:
+        """Parameters of the fullest rank that all its dp and cp ranks hold."""
+        layer, with_experts = self.model.dense_layer_parameters, self.model.expert_layer_parameters
+        first = self.model.n_embedding_parameters
+        last = self.model.n_logits_parameters + (
+            self.model.n_embedding_parameters if self.model.is_tied else 0
+        )
+        most: Any = 0.0
+        for stage in self.stages:
+            held = stage.n_dense * layer.n_dense + stage.n_experts * with_experts.n_dense
+            held = held + first * stage.has_embedding + last * stage.has_logits
+            most = np.maximum(most, (np.asarray(stage.n) > 0) * held)
+        return most / np.asarray(self.strategy.tp)
+
+    @cached_property
+    def n_expert_parameters(self) -> Any:
+        """Parameters of routed experts of the fullest rank."""
+        one = self.strategy
+        n_layers: Any = 0.0
+        for stage in self.stages:
+            n_layers = np.maximum(n_layers, (np.asarray(stage.n) > 0) * stage.n_experts)
+        routed = self.model.expert_layer_parameters.n_routed if self.model.experts else 0
+        return n_layers * routed / (np.asarray(one.ep) * one.etp)
+
+
+@dataclass(frozen=True)
+class StageLayers:
+    """What a kind of stage holds, shape () or (n,) each.
+
+    Parameters
+    ----------
+    n : stages of the kind; 0 where a strategy has none.
+    n_dense, n_experts : layers of a stage without and with experts.
+    has_embedding, has_logits : 1 where it is the first, the last.
+    """
+
+    n: Any
+    n_dense: Any
+    n_experts: Any
+    has_embedding: Any = 0
+    has_logits: Any = 0
+
+
+def stage_layers(model: Transformer, strategy: Strategy) -> tuple[StageLayers, ...]:
+    """First, middle and last stages, layers spread evenly (C17).
+
+    What does not divide goes to the middle stages, since the first and the last do more. Layers
+    without experts are the first ones.
+
+    Examples
+    --------
+    Llama 3 405B on 16 stages: 7 layers, 14 stages of 8, 7 layers.
+
+    >>> from libra_planner.workload.transformer import Attention, FeedForward
+    >>> llama = Transformer("l", 126, 16384, Attention(128, 8, 128, 128), FeedForward(53248), 8192)
+    >>> [(int(x.n), int(x.n_dense)) for x in stage_layers(llama, Strategy(pp=16)) if x.n]
+    [(1, 7), (14, 8), (1, 7)]
+    """
+    n_stages = np.asarray(strategy.pp)
+    least, left = model.n_layers // n_stages, model.n_layers % n_stages
+    n_middle = np.maximum(n_stages - 2, 0)
+    n_more = np.minimum(left, n_middle)
+    ends = left - n_more
+    first, last = least + (ends > 1), least + (ends > 0)
+    only = n_stages == 1
+    first, last = np.where(only, model.n_layers, first), np.where(only, 0, last)
+    n_dense = model.n_layers - model.n_expert_layers
+    in_first = np.minimum(first, n_dense)
+    beyond = n_dense - in_first
+    counts = ((n_more, least + 1), (n_middle - n_more, least))
+    found = [StageLayers(1, in_first, first - in_first, 1, only * 1)]
+    for n, size in counts:
+        full = np.minimum(n, beyond // np.maximum(size, 1))
+        part = np.where(full < n, np.minimum(beyond - full * size, size), 0)
+        has_part = ((part > 0) & (n > full)) * 1
+        found.append(StageLayers(full, size, 0 * size))
+        found.append(StageLayers(has_part, part, size - part))
+        found.append(StageLayers(n - full - has_part, 0 * size, size))
+        beyond = beyond - full * size - part
+    in_last = np.minimum(beyond, last)
+    found.append(StageLayers(1 - only, in_last, last - in_last, 0, 1))
+    return tuple(one for one in found if np.any(np.asarray(one.n) > 0))
+
+
+def step_exchanges(trained: TrainedModel) -> Iterator[tuple[Phase, Exchange]]:
+    """What the fullest kinds of stages exchange in a step, each with its number of times."""
+    one, formats, habits = trained.strategy, trained.formats, trained.habits
+    m = np.asarray(one.n_microbatches)
+    most = {
+        False: max(float(np.max(x.n_dense)) for x in trained.stages),
+        True: max(float(np.max(x.n_experts)) for x in trained.stages),
+    }
+    found = [
+        (n, volumes.layer_exchanges(trained.model, one, has_experts, formats, habits))
+        for has_experts, n in most.items()
+        if n
+    ]
+    found.append((1.0, volumes.embedding_exchanges(trained.model, one, formats)))
+    found.append((1.0, volumes.logits_exchanges(trained.model, one, formats)))
+    found.append((1.0, volumes.pipeline_exchanges(trained.model, one, None, formats, habits)))
+    for n, exchanges in found:
+        for phase, several in (
+            (Phase.FORWARD, exchanges.forward),
+            (Phase.INPUT_GRAD, exchanges.backward),
+        ):
+            for exchange in several:
+                yield phase, replace(exchange, count=n * m * exchange.count)
+    dense, experts = trained.n_dense_parameters, trained.n_expert_parameters
+    for exchange in volumes.gradient_exchanges(one, dense, experts, formats, habits):
+        yield Phase.WEIGHT_GRAD, exchange
+
+
+@dataclass(frozen=True)
+class StepParts(Generic[Time]):
+    """A step and its parts.
+
+    Parameters
+    ----------
+    time : of the step.
+    pipeline : all microbatches, without gradients and optimizer.
+    mean_stage : one microbatch on a stage, the mean over stages: what a pipeline takes per
+        microbatch if no stage waits.
+    optimizer_s : compute of the optimizer.
+    """
+
+    time: Time
+    pipeline: Time
+    mean_stage: Time
+    optimizer_s: Any
+
+
+def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]:
+    """A step of training (C17).
+
+    Pipeline, then the exchange of gradients and weights, as much of it as may hide beside the last
+    microbatch (all of them with ZeRO 3), then the optimizer.
+    """
+    builder = _Builder(trained, pricing)
+    return builder.step()
+
+
+@dataclass(frozen=True)
+class _Builder(Generic[Time]):
+    trained: TrainedModel
+    pricing: Pricing[Time]
+
+    @property
+    def algebra(self) -> Algebra[Time]:
+        return self.pricing.algebra
+
+    def step(self) -> StepParts[Time]:
+        one, algebra = self.trained.strategy, self.algebra
+        stages = [self._stage(layers) for layers in self.trained.stages]
+        n_microbatches, chunks = np.asarray(one.n_microbatches), np.asarray(one.interleave)
+        # One stage has nothing to wait for, however its chunks follow one another.
+        v = np.where(np.asarray(one.pp) == 1, np.inf, chunks)
+        hidden = self._hidden_microbatches()
+        rest = pipeline_time(algebra, stages, n_microbatches - hidden, v, one.schedule)
+        whole = pipeline_time(algebra, stages, n_microbatches, v, one.schedule)
+        passes = [algebra.total([x.forward, x.backward, x.weights]) for x in stages]
+        here = [np.minimum(np.asarray(x.n), 1) for x in stages]
+        longest = algebra.longest(algebra.times(n, x) for n, x in zip(here, passes, strict=True))
+        window = algebra.times(hidden, longest)
+        gradients = self._gradients()
+        beside = self._beside(window, gradients, hidden)
+        optimizer_s = self._optimizer_s()
+        tied = volumes.tied_gradient_exchange(self.trained.model, one, self.trained.formats)
+        ends = [self.pricing.seconds(optimizer_s), *map(self.pricing.exchange, tied)]
+        mean = algebra.total(
+            algebra.times(np.asarray(x.n) / np.asarray(one.pp), y)
+            for x, y in zip(stages, passes, strict=True)
+        )
+        return StepParts(algebra.total([rest, beside, *ends]), whole, mean, optimizer_s)
+
+    def _hidden_microbatches(self) -> Any:
+        """How many microbatches of the busiest stage gradients may be exchanged beside.
+
+        The last one; with chunks those of other chunks, too; with ZeRO 3 all.
+        """
+        one = self.trained.strategy
+        m, v, p = (np.asarray(x, dtype=float) for x in (one.n_microbatches, one.interleave, one.pp))
+        last = 1 + p * (v - 1) / v
+        wanted = np.where(np.asarray(one.zero) >= _ALL_LAYERS, m, last)
+        return np.minimum(wanted, m - (p > 1) / v)
+
+    def _gradients(self) -> tuple[Exchange, ...]:
+        trained = self.trained
+        return volumes.gradient_exchanges(
+            trained.strategy,
+            trained.n_dense_parameters,
+            trained.n_expert_parameters,
+            trained.formats,
+            trained.habits,
+        )
+
+    def _beside(self, window: Time, gradients: Sequence[Exchange], hidden: Any) -> Time:
+        """The window and the exchange of gradients, which share the fabric."""
+        algebra, fraction = self.algebra, self.trained.strategy.overlap.dp
+        sent = algebra.total(map(self.pricing.exchange, gradients))
+        exposed = algebra.times(1.0 - np.asarray(fraction), sent)
+        sides = [algebra.total([window, exposed]), sent]
+        if np.any(np.asarray(fraction) > 0) and gradients:
+            both = [*((one, fraction) for one in gradients), *self._window_exchanges(hidden)]
+            sides.append(algebra.total([self.pricing.contention(both), exposed]))
+        return algebra.longest(sides)
+
+    def _window_exchanges(self, n: Any) -> Iterable[tuple[Exchange, Any]]:
+        """What the busiest stage exchanges in so many microbatches."""
+        fullest = self.trained.stages[min(1, len(self.trained.stages) - 1)]
+        for has_experts, n_layers in ((False, fullest.n_dense), (True, fullest.n_experts)):
+            if not np.any(n_layers):
+                continue
+            found = self._layer_exchanges(has_experts=has_experts)
+            for one in (*found.forward, *found.backward):
+                yield one, n * n_layers
+        for one in (*self._sends.forward, *self._sends.backward):
+            yield one, n
+
+    @cached_property
+    def _sends(self) -> Exchanges:
+        trained = self.trained
+        return volumes.pipeline_exchanges(
+            trained.model, trained.strategy, None, trained.formats, trained.habits
+        )
+
+    def _layer_exchanges(self, *, has_experts: bool) -> Exchanges:
+        trained = self.trained
+        return volumes.layer_exchanges(
+            trained.model, trained.strategy, has_experts, trained.formats, trained.habits
+        )
+
+    def _stage(self, layers: StageLayers) -> Stage[Time]:
+        """One microbatch on a kind of stage."""
+        forward, backward, weights_s = [], [], 0.0
+        for n, passes in self._layers(layers):
+            forward.append(self.algebra.times(n, passes[0]))
+            backward.append(self.algebra.times(n, passes[1]))
+            weights_s = weights_s + n * np.asarray(passes[2])
+        forward_s, backward_s = self.algebra.total(forward), self.algebra.total(backward)
+        if np.any(np.asarray(self.trained.strategy.pp) > 1):
+            forward_s = self._with_sends(forward_s, self._sends.forward)
+            backward_s = self._with_sends(backward_s, self._sends.backward)
+        return Stage(forward_s, backward_s, self.pricing.seconds(weights_s), layers.n)
+
+    def _with_sends(self, work: Time, sends: Sequence[Exchange]) -> Time:
+        sent = self.algebra.total(map(self.pricing.exchange, sends))
+        if self.trained.strategy.overlap.p2p:
+            return self.algebra.longest([work, sent])
+        return self.algebra.total([work, sent])
+
+    def _layers(self, layers: StageLayers) -> Iterable[tuple[Any, tuple[Time, Time, Any]]]:
+        """Forward, backward and weight gradients of a stage's kinds of layers, and how many."""
+        if np.any(layers.n_dense):
+            yield layers.n_dense, self._dense_layer
+        if np.any(layers.n_experts):
+            yield layers.n_experts, self._expert_layer
+        if np.any(layers.has_embedding):
+            yield layers.has_embedding, self._embedding
+        if np.any(layers.has_logits):
+            yield layers.has_logits, self._logits
+            if self.trained.model.n_mtp:
+                last = self._expert_layer if self.trained.model.experts else self._dense_layer
+                n_modules = layers.has_logits * self.trained.model.n_mtp
+                yield n_modules, last
+                yield n_modules, self._logits
+
+    @cached_property
+    def _dense_layer(self) -> tuple[Time, Time, Any]:
+        exchanges = self._layer_exchanges(has_experts=False)
+        return self._passes(self.trained.operators.layer(has_experts=False), exchanges)
+
+    @cached_property
+    def _expert_layer(self) -> tuple[Time, Time, Any]:
+        exchanges = self._layer_exchanges(has_experts=True)
+        return self._passes(self.trained.operators.layer(has_experts=True), exchanges)
+
+    @cached_property
+    def _embedding(self) -> tuple[Time, Time, Any]:
+        trained = self.trained
+        found = volumes.embedding_exchanges(trained.model, trained.strategy, trained.formats)
+        return self._passes(trained.operators.embedding(), found)
+
+    @cached_property
+    def _logits(self) -> tuple[Time, Time, Any]:
+        trained = self.trained
+        found = volumes.logits_exchanges(trained.model, trained.strategy, trained.formats)
+        return self._passes(trained.operators.logits(), found)
+
+    def _passes(self, work: LayerWork, exchanges: Exchanges) -> tuple[Time, Time, Any]:
+        """Forward and backward; weight gradients apart where the pipeline moves them (C17)."""
+        weights_s = 0.0 if self.trained.strategy.schedule == "1f1b" else work.weight_grad_s
+        backward = replace(work.backward, linear_s=work.backward.linear_s - weights_s)
+        return (
+            self._pass(work.forward, exchanges.forward),
+            self._pass(backward, exchanges.backward),
+            weights_s,
+        )
+
+    def _pass(self, work: Work, exchanges: Sequence[Exchange]) -> Time:
+        """Compute beside what it may hide, by axis."""
+        overlap = self.trained.strategy.overlap
+        return self.algebra.total(
+            (
+                self._overlapped(work.linear_s, exchanges, ("tp",), overlap.tp),
+                self._overlapped(work.attention_s, exchanges, ("cp",), overlap.cp),
+                self._overlapped(work.experts_s, exchanges, ("ep", "etp"), overlap.ep),
+                self.pricing.seconds(work.stream_s),
+            )
+        )
+
+    def _overlapped(
+        self, work_s: Any, exchanges: Sequence[Exchange], axes: Sequence[str], fraction: Any
+    ) -> Time:
+        """Compute and the exchanges of some axes; what ``hides`` does so as a whole."""
+        price, algebra = self.pricing.exchange, self.algebra
+        mine = [one for one in exchanges if one.axis in axes]
+        plain = algebra.total(price(one) for one in mine if not one.hides)
+        behind = algebra.total(price(one) for one in mine if one.hides)
+        if axes == ("cp",):
+            plain, behind = algebra.total([plain, behind]), algebra.total([])
+        exposed = algebra.times(1.0 - np.asarray(fraction), plain)
+        compute = algebra.total([self.pricing.seconds(work_s), exposed])
+        return algebra.longest([compute, algebra.total([plain, behind])])
+
+    def _optimizer_s(self) -> Any:
+        """Adam on what a rank holds, shared out by ZeRO."""
+        trained, one = self.trained, self.trained.strategy
+        n_dense, n_experts = trained.n_dense_parameters, trained.n_expert_parameters
+        shares = np.asarray(one.zero) >= 1
+        own = n_dense / np.where(shares, np.asarray(one.dp) * one.cp, 1)
+        own = own + n_experts / np.where(shares, one.edp, 1)
+        held = np.where(np.asarray(one.zero) >= _ALL_LAYERS, own, n_dense + n_experts)
+        return trained.operators.optimizer_s(held, own)

@@ -1,0 +1,118 @@
+"""A model under a strategy on a fabric: what plans train where they say more than tp and dp."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from libra_planner.frozen import Frozen
+from libra_planner.step import expression as tree
+from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
+from libra_planner.step.collectives.models import CollectiveModel
+from libra_planner.step.model_step import StepParts, TrainedModel, step_exchanges, step_parts
+from libra_planner.step.pricing import NodePricing, collective
+from libra_planner.workload import operations as work
+from libra_planner.workload.volumes import SEND_RECV, Exchange
+
+
+@dataclass(frozen=True)
+class ModelTraining(Frozen):
+    """A model in training on a fabric, as :class:`~libra_planner.step.layers.Training` is.
+
+    Parameters
+    ----------
+    workload : its name, batch and what it covers; without operations.
+    trained : model, strategy and kernels.
+    groups : of every axis.
+    network : the fabric as its collectives meet it.
+    """
+
+    workload: work.Workload = field(repr=False)
+    trained: TrainedModel = field(repr=False)
+    groups: Mapping[str, work.Group]
+    network: Network
+
+    @cached_property
+    def communications(self) -> tuple[work.Communication, ...]:
+        """The distinct collectives of a step; without sends from one rank to the next."""
+        found: dict[tuple[work.Phase, work.Collective, work.Group], int] = {}
+        for phase, one in self._exchanges():
+            key = phase, collective(one), self.groups[one.axis]
+            found[key] = found.get(key, 0) + round(float(one.count))
+        return tuple(work.Communication(*key, count) for key, count in found.items() if count)
+
+    @property
+    def has_sends(self) -> bool:
+        """Whether ranks send to one another outside of collectives: pipelines, and rings of cp."""
+        return any(one.kind == SEND_RECV for _, one in step_exchanges(self.trained))
+
+    def _exchanges(self) -> Iterator[tuple[work.Phase, Exchange]]:
+        for phase, one in step_exchanges(self.trained):
+            if one.kind != SEND_RECV and self.groups[one.axis].n_npus > 1:
+                yield phase, one
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.workload, self.communications, self.network))
+
+    def __hash__(self) -> int:
+        """By what it holds, found once."""
+        return self._hash
+
+    @property
+    def has_partial_groups(self) -> bool:
+        """Whether real links slow down any of its collectives (C6)."""
+        topology = self.network.topology
+        return any(
+            bool(np.any(real_link_slowdown(one.collective, one.group, topology) > 1))
+            for one in self.communications
+        )
+
+    def step_time(self, model: CollectiveModel) -> tree.TimeExpression:
+        """T(B) under a model of collectives, seconds (C17)."""
+        return tree.TimeExpression(self.parts(model).time, self.network.topology.n_dims)
+
+    def parts(
+        self, model: CollectiveModel, without: frozenset[str] = frozenset()
+    ) -> StepParts[tree.Node]:
+        """The step and its parts, exchanges of some axes left out."""
+        pricing = NodePricing(self.network, self.groups, model, without)
+        return step_parts(self.trained, pricing)
+
+    def split_s(
+        self, model: CollectiveModel, bandwidth_bytes_per_s: tree.Array
+    ) -> Mapping[str, float]:
+        """The step's time by what takes it, at one vector; the parts add up to it.
+
+        Exposed communication of an axis is what the step takes less without that of this axis and
+        those before it; the bubble is what the pipeline waits without any.
+        """
+        n_dims = self.network.topology.n_dims
+
+        def seconds(node: tree.Node) -> float:
+            return float(tree.TimeExpression(node, n_dims).seconds(bandwidth_bytes_per_s))
+
+        found: dict[str, float] = {}
+        left, without = seconds(self.parts(model).time), frozenset[str]()
+        for axis, groups in GROUPS_OF_AXIS.items():
+            without |= set(groups)
+            less = seconds(self.parts(model, without).time)
+            found[f"exposed_{axis}_s"], left = left - less, less
+        bare = self.parts(model, without)
+        work_s = seconds(bare.mean_stage) * float(self.trained.strategy.n_microbatches)
+        found["bubble_s"] = seconds(bare.pipeline) - work_s
+        found["optimizer_s"] = float(bare.optimizer_s)
+        return {"compute_s": work_s} | found
+
+
+GROUPS_OF_AXIS: Mapping[str, tuple[str, ...]] = {
+    "tp": ("tp",),
+    "cp": ("cp",),
+    "ep": ("ep", "etp"),
+    "pp": ("pp",),
+    "dp": ("dp", "dp_cp", "edp"),
+}
+"""Groups whose communication is told together."""

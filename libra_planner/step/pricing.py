@@ -1,0 +1,99 @@
+"""What the exchanges of a step take on a fabric, as nodes of the time expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from libra_planner.step import expression as tree
+from libra_planner.step.algebra import Nodes
+from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.collectives.models import CollectiveModel
+from libra_planner.step.expression import Array
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
+from libra_planner.workload.volumes import SEND_RECV, Exchange
+
+_NAMES = {"dp_cp": "dp"}
+"""What reports call an axis, where it is not its name."""
+
+
+@dataclass(frozen=True)
+class NodePricing:
+    """Prices of one strategy's exchanges.
+
+    Parameters
+    ----------
+    network : the fabric as collectives meet it.
+    groups : of every axis.
+    model : of collectives.
+    without : axes whose exchanges take no time, to see what waits for them.
+    """
+
+    network: Network
+    groups: Mapping[str, Group]
+    model: CollectiveModel
+    without: frozenset[str] = frozenset()
+
+    @property
+    def algebra(self) -> Nodes:
+        """Nodes."""
+        return Nodes()
+
+    def seconds(self, seconds: Any) -> tree.Node:
+        """A constant."""
+        return tree.Constant(float(seconds))
+
+    def exchange(self, one: Exchange) -> tree.Node:
+        """All executions, under the name of axis and kind."""
+        count = float(one.count)
+        if one.axis in self.without or not count:
+            return tree.ZERO
+        time = tree.scale(count, self._once(one))
+        return time if time == tree.ZERO else tree.Labelled(label(one), time)
+
+    def _once(self, one: Exchange) -> tree.Node:
+        group = self.groups[one.axis]
+        if one.kind == SEND_RECV:
+            return self.model.send_time(float(one.size_bytes), group, self.network)
+        return self.model.time(collective(one), group, self.network)
+
+    def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> tree.Node:
+        """All bytes of every dimension that several exchanges use, over its bandwidth (C5)."""
+        total, alone = (
+            np.zeros(self.network.topology.n_dims),
+            np.zeros(self.network.topology.n_dims),
+        )
+        for one, share in exchanges:
+            if one.axis in self.without or not float(one.count):
+                continue
+            sent = float(share) * float(one.count) * self._bytes(one)
+            total, alone = total + sent, np.maximum(alone, sent)
+        shared = np.where(total > alone, total, 0.0)
+        time = tree.transfers(shared)
+        return time if time == tree.ZERO else tree.Labelled("contention of overlapped axes", time)
+
+    def _bytes(self, one: Exchange) -> Array:
+        group = self.groups[one.axis]
+        if one.kind == SEND_RECV:
+            return self.model.send_traffic(float(one.size_bytes), group, self.network)
+        return self.model.traffic(collective(one), group, self.network)
+
+
+def collective(one: Exchange) -> Collective:
+    """An exchange as the collective that it is."""
+    return Collective(
+        CollectiveKind(one.kind), float(one.size_bytes), _NAMES.get(one.axis, one.axis)
+    )
+
+
+def label(one: Exchange) -> str:
+    """What reports call an exchange, such as ``TP all-reduce``.
+
+    >>> label(Exchange("pp", SEND_RECV, 8.0, 1))
+    'PP send'
+    """
+    kind = "send" if one.kind == SEND_RECV else str(one.kind)
+    return f"{_NAMES.get(one.axis, one.axis).upper()} {kind}"

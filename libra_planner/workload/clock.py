@@ -1,0 +1,69 @@
+"""How far power holds an NPU back in training, beside its kernels in short runs (C18)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from libra_planner.workload.kernels import Kernels
+
+
+@dataclass(frozen=True)
+class ClockConstants:
+    """What is fitted to step times, the same for all NPUs, each in its range (:data:`RANGES`).
+
+    Parameters
+    ----------
+    free_flops_per_joule : peak FLOP/s of bf16 per watt up to which power does not limit the clock.
+    exponent : of the density beyond it.
+    """
+
+    free_flops_per_joule: float = 0.60e12
+    exponent: float = 0.23
+
+
+RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"free_flops_per_joule": (0.1e12, 1.5e12), "exponent": (0.0, 0.5)}
+)
+"""A clock cannot rise with power density, and power grows at least with the clock's square."""
+
+
+def slowdown(
+    peak_flops: float, tdp_w: float | None, constants: ClockConstants | None = None
+) -> float:
+    """Clock of a short run over that of hours of training, 1 or more: (density/free)^exponent.
+
+    The more FLOP/s an NPU has for each watt, the more its clock falls under load.
+
+    Parameters
+    ----------
+    peak_flops : of bf16, FLOP/s.
+    tdp_w : thermal design power, W; ``None`` where nobody says: no slowdown is known.
+
+    Examples
+    --------
+    >>> round(slowdown(312e12, 400), 2), round(slowdown(989.4e12, 700), 2)
+    (1.06, 1.22)
+    """
+    if not tdp_w:
+        return 1.0
+    found = constants or ClockConstants()
+    density = peak_flops / tdp_w / found.free_flops_per_joule
+    return max(1.0, math.pow(density, found.exponent))
+
+
+def training_kernels(kernels: Kernels, tdp_w: float | None) -> Kernels:
+    """Kernels as they run in training: what short runs reach, at the clock that power allows.
+
+    Examples
+    --------
+    >>> h100 = Kernels({"bf16": 989.4e12}, 3.35e12, n_cores=132)
+    >>> bool(training_kernels(h100, 700).gemm_s(8192, 8192, 8192) > h100.gemm_s(8192, 8192, 8192))
+    True
+    """
+    rate = kernels.peak_flops.get("bf16") or max(kernels.peak_flops.values())
+    factor = slowdown(rate, tdp_w)
+    slower = {name: peak / factor for name, peak in kernels.peak_flops.items()}
+    return replace(kernels, peak_flops=slower, burst_fraction=1.0)

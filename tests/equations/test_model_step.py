@@ -1,0 +1,189 @@
+"""The step of a whole model: FLOPs, stages, the pipeline, what hides (C17, C18)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.step.collectives.algorithms import plain_network
+from libra_planner.step.collectives.models import Ideal
+from libra_planner.step.model_step import StageLayers, TrainedModel, stage_layers
+from libra_planner.step.model_training import ModelTraining
+from libra_planner.workload.kernels import KernelConstants, Kernels
+from libra_planner.workload.operations import Workload
+from libra_planner.workload.operators import Operators
+from libra_planner.workload.placement import placed_groups
+from libra_planner.workload.strategy import OverlapFractions, Recompute, Strategy
+from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
+
+PEAK = 1e15
+WHOLE = KernelConstants(
+    launch_s=0.0,
+    group_s=0.0,
+    memory_fraction=1.0,
+    gemm_fraction=1.0,
+    gemm_8bit_fraction=1.0,
+    burst_gain=1.0,
+    idle_fraction=0.0,
+    prologue_depth=0.0,
+    attention_fraction=1.0,
+    attention_8bit_fraction=1.0,
+    attention_backward_fraction=1.0,
+    attention_backward_8bit_fraction=1.0,
+    attention_prologue=0.0,
+)
+"""Kernels that do nothing but multiply."""
+PERFECT = Kernels({"bf16": PEAK}, 1e30, n_cores=1, constants=WHOLE)
+
+DENSE = Transformer(
+    "dense",
+    8,
+    4096,
+    Attention(32, 8, 128, 128),
+    FeedForward(16384, is_gated=True),
+    4096,
+    vocabulary=32768,
+)
+MOE = replace(DENSE, experts=Experts(16, 2, 4096), n_dense_layers=2)
+LATENT = replace(
+    DENSE, attention=Attention(32, 32, 192, 128, q_rank=1536, kv_rank=512, rope_dim=64)
+)
+
+
+def _training(
+    model: Transformer, strategy: Strategy, topology: str, kernels: Kernels = PERFECT
+) -> ModelTraining:
+    fabric = parse_topology(topology)
+    degrees = {axis: int(getattr(strategy, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
+    groups = placed_groups(fabric, degrees)
+    trained = TrainedModel(model, strategy, kernels)
+    return ModelTraining(Workload(model.name, ()), trained, groups, plain_network(fabric))
+
+
+def _seconds(training: ModelTraining, *bandwidth: float) -> float:
+    return float(training.step_time(Ideal()).seconds(np.array(bandwidth)))
+
+
+@pytest.mark.parametrize("model", [DENSE, MOE, LATENT], ids=["dense", "experts", "latent"])
+def test_compute_is_six_n_and_attention(model: Transformer) -> None:
+    """Kernels at their peak take the FLOPs of C18, attention of causal models half of the matrix.
+
+    Backward attention computes its scores again: 2.5 times forward, where C18 counts 2 times.
+    """
+    operators = Operators(model, Strategy(), PERFECT)
+    layers = [(model.n_layers - model.n_expert_layers, operators.layer(has_experts=False))]
+    if model.experts:
+        layers.append((model.n_expert_layers, operators.layer(has_experts=True)))
+    layers.append((1, operators.logits()))
+    attention_s = sum(n * float(one.forward.attention_s) for n, one in layers)
+    compute_s = sum(n * float(one.forward.total_s + one.backward.total_s) for n, one in layers)
+    n_flops = model.flops_per_token("causal") * model.sequence_tokens
+    assert (compute_s - 0.5 * attention_s) * PEAK == pytest.approx(n_flops, rel=2e-3)
+
+
+@pytest.mark.parametrize("tp", [1, 2, 8])
+@pytest.mark.parametrize("cp", [1, 4])
+def test_ranks_share_the_compute_of_a_layer(tp: int, cp: int) -> None:
+    one = Operators(DENSE, Strategy(), PERFECT).layer(has_experts=False)
+    split = Operators(DENSE, Strategy(tp=tp, cp=cp, sequence_parallel=True), PERFECT)
+    shared = split.layer(has_experts=False)
+    for whole, part in ((one.forward, shared.forward), (one.backward, shared.backward)):
+        assert tp * cp * float(part.total_s) == pytest.approx(float(whole.total_s), rel=1e-6)
+
+
+def test_full_recomputation_is_one_more_forward_pass() -> None:
+    plain = Operators(DENSE, Strategy(), PERFECT).layer(has_experts=False)
+    again = Operators(DENSE, Strategy(recompute=Recompute.FULL), PERFECT).layer(has_experts=False)
+    assert float(again.backward.total_s) == pytest.approx(
+        float(plain.backward.total_s + plain.forward.total_s)
+    )
+
+
+def test_the_bubble_of_equal_stages_is_p_minus_1_over_v_m() -> None:
+    """Without embedding and logits all stages are equal."""
+    model = replace(DENSE, vocabulary=0)
+    strategy = Strategy(pp=4, global_batch=16, overlap=OverlapFractions(p2p=True))
+    for interleave, bubble in ((1, 3 / 16), (2, 3 / 32)):
+        training = _training(model, replace(strategy, interleave=interleave), "SW(4)")
+        parts = training.split_s(Ideal(), np.array([1e30]))
+        assert parts["bubble_s"] / parts["compute_s"] == pytest.approx(bubble)
+
+
+def test_data_parallel_by_hand() -> None:
+    """2 k P e_g bytes after the last microbatch, or beside it."""
+    model, n = DENSE, 4
+    exposed = Strategy(dp=n, global_batch=n)
+    n_bytes = 2 * (n - 1) / n * model.n_parameters * 4
+    base_s = _seconds(_training(model, exposed, "SW(4)"), 1e30)
+    assert _seconds(_training(model, exposed, "SW(4)"), 1e9) == pytest.approx(
+        base_s + n_bytes / 1e9, rel=1e-3
+    )
+    hidden = replace(exposed, overlap=OverlapFractions(dp=1.0))
+    optimizer_s = float(_training(model, hidden, "SW(4)").parts(Ideal()).optimizer_s)
+    assert _seconds(_training(model, hidden, "SW(4)"), 1e9) == pytest.approx(
+        n_bytes / 1e9 + optimizer_s, rel=1e-3
+    )
+    assert _seconds(_training(model, hidden, "SW(4)"), 1e16) == pytest.approx(base_s, rel=1e-3)
+
+
+def test_tensor_parallel_by_hand() -> None:
+    """Four all-reduces of b s h e a layer, and those of embedding, logits and loss."""
+    model, strategy = DENSE, Strategy(tp=8, global_batch=1)
+    size = model.sequence_tokens * model.hidden * 2
+    small = 3 * model.sequence_tokens * 4
+    n_bytes = 2 * 7 / 8 * ((4 * model.n_layers + 2) * size + small)
+    training = _training(model, strategy, "SW(8)")
+    slow_s, fast_s = _seconds(training, 1e9), _seconds(training, 1e30)
+    assert slow_s - fast_s == pytest.approx(n_bytes / 1e9)
+
+
+def test_parts_add_up_to_the_step() -> None:
+    strategy = Strategy(tp=2, cp=2, dp=4, pp=2, ep=4, global_batch=32, sequence_parallel=True)
+    training = _training(MOE, strategy, "SW(8)_SW(4)")
+    bandwidth = np.array([100e9, 10e9])
+    parts = training.split_s(Ideal(), bandwidth)
+    assert sum(parts.values()) == pytest.approx(_seconds(training, *bandwidth))
+    assert all(value >= -1e-12 for value in parts.values())
+
+
+@pytest.mark.parametrize("pp", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("n_dense", [0, 1, 3, 8])
+def test_stages_hold_every_layer_once(pp: int, n_dense: int) -> None:
+    model = replace(MOE, n_dense_layers=n_dense)
+    kinds = stage_layers(model, Strategy(pp=pp))
+    assert sum(int(one.n) for one in kinds) == pp
+    assert sum(int(one.n * one.n_dense) for one in kinds) == n_dense
+    assert sum(int(one.n * (one.n_dense + one.n_experts)) for one in kinds) == model.n_layers
+    assert sum(int(one.n * one.has_embedding) for one in kinds) == 1
+    assert sum(int(one.n * one.has_logits) for one in kinds) == 1
+    sizes = {int(x.n_dense + x.n_experts) for x in kinds if x.n}
+    assert max(sizes) - min(sizes) <= 1
+
+
+def _held(kinds: tuple[StageLayers, ...], at: int) -> Counter[tuple[int, int]]:
+    """Stages by their layers, of one of several strategies."""
+    found: Counter[tuple[int, int]] = Counter()
+    for kind in kinds:
+        n, *layers = (
+            int(np.atleast_1d(part)[min(at, np.size(part) - 1)])
+            for part in (kind.n, kind.n_dense, kind.n_experts)
+        )
+        found[layers[0], layers[1]] += n
+    return +found
+
+
+def test_arrays_of_strategies_are_the_strategies_one_by_one() -> None:
+    tp, pp = np.array([1, 2, 8, 4]), np.array([1, 2, 4, 8])
+    split = tp > 1
+    stages = stage_layers(MOE, Strategy(pp=pp))
+    layers = Operators(DENSE, Strategy(tp=tp, sequence_parallel=split), PERFECT)
+    times_s = layers.layer(has_experts=False).backward.total_s
+    for i, (degree, n_stages) in enumerate(zip(tp.tolist(), pp.tolist(), strict=True)):
+        assert _held(stages, i) == _held(stage_layers(MOE, Strategy(pp=n_stages)), 0)
+        alone = Operators(DENSE, Strategy(tp=degree, sequence_parallel=degree > 1), PERFECT)
+        alone_s = alone.layer(has_experts=False).backward.total_s
+        assert float(times_s[i]) == pytest.approx(float(alone_s))
