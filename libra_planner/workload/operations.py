@@ -12,17 +12,12 @@ from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.blocks import CollectiveKind
 from libra_planner.fabric.topology import Topology
 from libra_planner.frozen import Frozen
-
-_GRADIENT_BYTES = 4
-"""Of one parameter: gradients are added up in fp32."""
-_MASTER_BYTES = 4
-"""Of one parameter: the fp32 copy of a weight that is stored in fewer bytes."""
-_MOMENTS_BYTES = 8
-"""Of one parameter: Adam's two moments in fp32."""
-
-MOST_SHARDED = 3
-"""ZeRO stage that shards optimizer states, gradients and weights."""
-
+from libra_planner.workload.libraries import (
+    GRADIENT_BYTES,
+    MASTER_BYTES,
+    MOMENTS_BYTES,
+    MOST_SHARDED,
+)
 
 @dataclass(frozen=True)
 class ModelStates:
@@ -66,13 +61,13 @@ class ModelStates:
     @property
     def gradients_bytes(self) -> float:
         """Gradients."""
-        return self.n_parameters * _GRADIENT_BYTES
+        return self.n_parameters * GRADIENT_BYTES
 
     @property
     def optimizer_bytes(self) -> float:
         """Optimizer states."""
-        master = _MASTER_BYTES if self.weight_bytes < _MASTER_BYTES else 0
-        return self.n_parameters * (_MOMENTS_BYTES + master)
+        master = MASTER_BYTES if self.weight_bytes < MASTER_BYTES else 0
+        return self.n_parameters * (MOMENTS_BYTES + master)
 
     @property
     def total_bytes(self) -> float:

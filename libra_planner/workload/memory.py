@@ -1,0 +1,323 @@
+"""Memory of an NPU in training: weights, gradients, optimizer, activations, by stage (C19).
+
+Facts this rests on: Megatron's mixed precision keeps 2 + 4 + 12 bytes per parameter, which ZeRO
+shards (arXiv 1910.02054) over dp cp ranks, of experts over edp; activations are counted tensor by
+tensor (Korthikanti et al., arXiv 2205.05198, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.workload import stages
+from libra_planner.workload.activations import (
+    ACTIVATION_BYTES,
+    Split,
+    bytes_by_split,
+    has_dropout,
+    sequence_share,
+    split_shares,
+)
+from libra_planner.workload.libraries import MEGATRON, MOST_SHARDED, Library
+from libra_planner.workload.strategy import Fraction, Recompute, Strategy
+from libra_planner.workload.transformer import Transformer
+
+Numbers = NDArray[Any]
+
+CONTEXT_BYTES = 2.5e9
+"""CUDA context, kernels' workspaces and NCCL's buffers of an NPU, the same for all rows."""
+FRAGMENTED_FRACTION = 0.04
+"""Of activations: memory that an allocator holds between tensors and cannot use."""
+RANGES = {"CONTEXT_BYTES": (0.5e9, 4e9), "FRAGMENTED_FRACTION": (0.0, 0.15)}
+"""Physical ranges of the constants."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Memory of one NPU in the fullest stage; numbers, or arrays of shape (n,).
+
+    Parameters
+    ----------
+    weights_bytes, gradients_bytes, optimizer_bytes : as ZeRO leaves them.
+    activations_bytes : that wait for the backward pass, of all microbatches in flight.
+    transient_bytes : beyond these at the peak: the largest of the loss with its logits, a layer
+        that is computed again with its gradients, and the optimizer's step.
+    communication_bytes : gathered weights, gradients and activations, and what is sent between
+        stages.
+    reserve_bytes : context, workspaces and fragmentation.
+    stage : the fullest one, from 0.
+    """
+
+    weights_bytes: Fraction
+    gradients_bytes: Fraction
+    optimizer_bytes: Fraction
+    activations_bytes: Fraction
+    transient_bytes: Fraction
+    communication_bytes: Fraction
+    reserve_bytes: Fraction
+    stage: Any = 0
+
+    @property
+    def states_bytes(self) -> Fraction:
+        """Weights, gradients and optimizer states."""
+        return self.weights_bytes + self.gradients_bytes + self.optimizer_bytes
+
+    @property
+    def total_bytes(self) -> Fraction:
+        """All of it."""
+        running = self.activations_bytes + self.transient_bytes + self.communication_bytes
+        return self.states_bytes + running + self.reserve_bytes
+
+    def fits(self, npu_memory_bytes: Fraction) -> Any:
+        """Whether it fits an NPU's memory."""
+        return self.total_bytes <= npu_memory_bytes
+
+
+class _Stage(NamedTuple):
+    """Stages of strategies: arrays of shape (stages, n)."""
+
+    index: Numbers
+    is_last: Numbers
+    dense_layers: Numbers
+    expert_layers: Numbers
+
+
+def memory(model: Transformer, strategy: Strategy, *, library: Library = MEGATRON) -> Memory:
+    """Memory of an NPU in the fullest stage of a pipeline.
+
+    Parameters
+    ----------
+    model : its shape.
+    strategy : one, or n of them.
+    library : what is kept in which precision.
+
+    Examples
+    --------
+    Llama 3 8B on 8 NPUs, two of them for a sequence, against 70.8 GB that NVIDIA's log says:
+
+    >>> from libra_planner.workload.libraries import NEMO
+    >>> from libra_planner.workload.transformer import Attention, FeedForward
+    >>> llama = Transformer("llama3-8b", 32, 4096, Attention(32, 8, 128, 128),
+    ...                     FeedForward(14336, is_gated=True), 8192, vocabulary=128256)
+    >>> found = memory(llama, Strategy(cp=2, dp=4, global_batch=128, zero=1), library=NEMO)
+    >>> round(found.states_bytes / 1e9, 1), round(found.activations_bytes / 1e9, 1)
+    (44.2, 18.3)
+    >>> round(found.total_bytes / 1e9, 1)
+    70.7
+    """
+    held = _stages(model, strategy)
+    found = _of_stages(model, strategy, library, held)
+    total = np.asarray(found.total_bytes)
+    fullest = np.argmax(total, axis=0)[np.newaxis]
+    return Memory(
+        **{
+            part.name: _chosen(getattr(found, part.name), total.shape, fullest)
+            for part in fields(Memory)
+        }
+    )
+
+
+def _chosen(values: Any, shape: tuple[int, ...], fullest: Numbers) -> Any:
+    """Values of the fullest stages; a number where there is one strategy."""
+    chosen = np.take_along_axis(np.broadcast_to(values, shape), fullest, axis=0)[0]
+    return chosen if chosen.ndim else chosen.item()
+
+
+def _stages(model: Transformer, strategy: Strategy) -> _Stage:
+    """Stages that can be the fullest: the first, those where experts begin, the last.
+
+    Stages hold fewer layers, and keep fewer microbatches, the later they are; what can make a
+    later one fuller are layers with experts behind dense ones, and the logits of the last one.
+    """
+    last = np.asarray(strategy.pp) - 1
+    shape = np.broadcast_shapes(
+        *(np.shape(getattr(strategy, one)) for one in ("tp", "dp", "pp", "interleave"))
+    )
+    index = [np.zeros_like(last), last]
+    if model.experts is not None and model.n_dense_layers:
+        begin = stages.layer_stage(model.n_dense_layers, model.n_layers, strategy)
+        index += [np.minimum(begin, last), np.minimum(begin + 1, last)]
+    stage = np.stack(np.broadcast_arrays(*index, np.zeros(shape, int))[:-1])
+    dense = stages.dense_stage_layers(model, strategy, stage)
+    layers = stages.stage_layers(model.n_layers, strategy, stage)
+    return _Stage(stage, stage == last, dense, layers - dense)
+
+
+def _of_stages(model: Transformer, strategy: Strategy, library: Library, held: _Stage) -> Memory:
+    """Memory of stages, parts of shapes (stages, n)."""
+    parameters = _parameters(model, strategy, held)
+    shards = _shards(strategy)
+    ends = _end_activations(model, strategy, library, held)
+    kept, work = _layer_activations(model, strategy, library, held)
+    activations = kept * stages.microbatches_in_flight(strategy, held.index) + ends
+    logits = _logits(model, strategy, held) * library.logits_bytes
+    step = library.step_bytes * _sharded(parameters, shards, np.asarray(strategy.zero) >= 1)
+    transient = np.maximum(np.maximum(logits, work), step - activations)
+    fp8_copies = library.fp8_copies_bytes * ("8" in strategy.dtype)
+    weights = library.weights_bytes * _sharded(
+        parameters, shards, np.asarray(strategy.zero) >= MOST_SHARDED
+    )
+    return Memory(
+        weights_bytes=weights + fp8_copies * (parameters.layers + parameters.experts),
+        gradients_bytes=library.gradients_bytes
+        * _sharded(parameters, shards, np.asarray(strategy.zero) >= 2),
+        optimizer_bytes=library.optimizer_bytes
+        * _sharded(parameters, shards, np.asarray(strategy.zero) >= 1),
+        activations_bytes=activations,
+        transient_bytes=transient,
+        communication_bytes=_communication(model, strategy, library, parameters, held),
+        reserve_bytes=CONTEXT_BYTES + FRAGMENTED_FRACTION * (activations + transient),
+        stage=held.index,
+    )
+
+
+class _Parameters(NamedTuple):
+    """Parameters of an NPU: layers without routed experts, these, embedding and logits."""
+
+    layers: Numbers
+    experts: Numbers
+    ends: Numbers
+
+
+def _parameters(model: Transformer, strategy: Strategy, held: _Stage) -> _Parameters:
+    attention, dense, shared, kept_whole, one_expert = _layer_parameters(model)
+    tp, n_mtp = np.asarray(strategy.tp), model.n_mtp * held.is_last
+    n_expert_layers = held.expert_layers + n_mtp * (model.experts is not None)
+    n_dense_layers = held.dense_layers + n_mtp * (model.experts is None)
+    n_layers = n_expert_layers + n_dense_layers
+    split = n_layers * attention + n_dense_layers * dense + n_expert_layers * shared
+    router = model.experts.n * model.hidden if model.experts else 0
+    whole = n_layers * kept_whole + n_expert_layers * router
+    n_experts = model.experts.n if model.experts else 0
+    experts = n_expert_layers * n_experts * one_expert / (strategy.ep * np.asarray(strategy.etp))
+    table = model.vocabulary * model.hidden
+    positions = model.n_positions * model.hidden
+    is_first = held.index == 0
+    n_tables = 1 * is_first + (held.is_last & ~(is_first & model.is_tied))
+    ends = n_tables * table / tp + is_first * positions
+    joined = 2 * model.hidden**2 * n_mtp / tp
+    return _Parameters(split / tp + whole + joined, experts, ends)
+
+
+def _layer_parameters(model: Transformer) -> tuple[float, float, float, float, float]:
+    """Of attention, a dense feed-forward part, shared experts, norms, one expert."""
+    a, hidden = model.attention, model.hidden
+    if a.is_latent:
+        queries = a.q_rank * (hidden + a.n_heads * a.head_dim) or hidden * a.n_heads * a.head_dim
+        expanded = a.n_heads * (a.head_dim - a.rope_dim + a.head_dim_v)
+        projections = queries + hidden * (a.kv_rank + a.rope_dim) + a.kv_rank * expanded
+    else:
+        projections = hidden * (a.n_heads * a.head_dim + a.n_kv_heads * (a.head_dim + a.head_dim_v))
+    attention = projections + a.n_heads * a.head_dim_v * hidden
+    dense = model.ffn.n_matrices * hidden * model.ffn.width
+    norms = 2 * hidden * (1 + model.has_norm_bias)
+    if model.experts is None:
+        return attention, dense, 0, norms, 0
+    n_matrices = 3 if model.experts.is_gated else 2
+    each = n_matrices * hidden
+    return attention, dense, each * model.experts.shared_width, norms, each * model.experts.width
+
+
+def _shards(strategy: Strategy) -> tuple[Numbers, Numbers]:
+    """Ranks that ZeRO shards over: of all but routed experts, and of these."""
+    return np.asarray(strategy.dp * strategy.cp), np.asarray(strategy.edp)
+
+
+def _sharded(parameters: _Parameters, shards: tuple[Numbers, Numbers], is_sharded: Numbers) -> Any:
+    """Parameters of an NPU whose states it keeps."""
+    dense = (parameters.layers + parameters.ends) / np.where(is_sharded, shards[0], 1)
+    return dense + parameters.experts / np.where(is_sharded, shards[1], 1)
+
+
+def _tokens(model: Transformer, strategy: Strategy) -> Any:
+    """Tokens of a microbatch on a rank."""
+    return strategy.microbatch * model.sequence_tokens / np.asarray(strategy.cp)
+
+
+def _layer_activations(
+    model: Transformer, strategy: Strategy, library: Library, held: _Stage
+) -> tuple[Any, Any]:
+    """Bytes of one microbatch: kept by all layers of a stage, and worked on by one at a time."""
+    shares, tokens = split_shares(model, strategy, library), _tokens(model, strategy)
+    recompute = np.asarray(strategy.recompute)
+    kept, work = 0.0 * held.index, 0.0 * held.index
+    for has_experts in (False, True):
+        n_layers = held.expert_layers if has_experts else held.dense_layers
+        extra = model.n_mtp * held.is_last * (has_experts == (model.experts is not None))
+        sums = bytes_by_split(model, strategy, library, has_experts=has_experts)
+        one = tokens * _total(sums[:, recompute], shares)
+        whole = tokens * _total(sums[:, Recompute.NONE], shares)
+        gradients = tokens * _total(_gradients(model, has_experts=has_experts), shares)
+        kept = kept + (n_layers + extra) * one
+        busy = np.maximum(whole - one, 0) + gradients
+        work = np.maximum(work, busy * (n_layers + extra > 0))
+    return kept, work
+
+
+def _total(bytes_per_token: Numbers, shares: Numbers) -> Any:
+    """Sum over splits of bytes times shares; both of shape (splits,) or (splits, n)."""
+    if bytes_per_token.ndim < shares.ndim:
+        bytes_per_token = bytes_per_token[:, np.newaxis]
+    elif shares.ndim < bytes_per_token.ndim:
+        shares = shares[:, np.newaxis]
+    return np.sum(bytes_per_token * shares, axis=0)
+
+
+def _gradients(model: Transformer, *, has_experts: bool) -> Numbers:
+    """Bytes per token, shape (splits,), of the gradients of a layer's feed-forward part at work."""
+    found = np.zeros(len(Split))
+    if has_experts and model.experts is not None:
+        one, topk = model.experts, model.experts.topk
+        n_inner = 3 if one.is_gated else 2
+        found[Split.SEQUENCE] = topk * (model.hidden + n_inner * one.width)
+    else:
+        found[Split.SEQUENCE] = model.hidden
+        found[Split.TENSOR] = model.ffn.n_matrices * model.ffn.width
+    return ACTIVATION_BYTES * found
+
+
+def _end_activations(
+    model: Transformer, strategy: Strategy, library: Library, held: _Stage
+) -> Any:
+    """Masks of the embedding's dropout; the last norm's input and that of the logits."""
+    if not model.vocabulary:
+        return 0.0 * held.index
+    sequence, _, _, _, _, gathered = split_shares(model, strategy, library)
+    masks = stages.microbatches_in_flight(strategy, held.index) * (held.index == 0)
+    at_end = ACTIVATION_BYTES * (sequence + gathered) * held.is_last
+    tokens = _tokens(model, strategy) * model.hidden
+    return tokens * (masks * sequence * has_dropout(model) + at_end)
+
+
+def _logits(model: Transformer, strategy: Strategy, held: _Stage) -> Any:
+    """Logits of a microbatch on a rank of the last stage, of all modules that predict a token."""
+    tokens = _tokens(model, strategy) * (1 + model.n_mtp)
+    return tokens * model.vocabulary / np.asarray(strategy.tp) * held.is_last
+
+
+def _communication(
+    model: Transformer,
+    strategy: Strategy,
+    library: Library,
+    parameters: _Parameters,
+    held: _Stage,
+) -> Any:
+    """Gathered tokens, messages between stages, and what ZeRO 3 has gathered."""
+    tokens = _tokens(model, strategy) * model.hidden * ACTIVATION_BYTES
+    share = sequence_share(strategy)
+    gathered = np.where(share < 1, tokens, 0.0)
+    sent = np.where(np.asarray(strategy.pp) > 1, 2 * tokens * share, 0.0)
+    layers = np.maximum(held.dense_layers + held.expert_layers, 1)
+    layer = (parameters.layers + parameters.experts) / layers
+    table = model.vocabulary * model.hidden / np.asarray(strategy.tp)
+    unit = np.maximum(layer, np.minimum(table, parameters.ends))
+    both = library.gathered_bytes + library.gathered_gradients_bytes
+    whole = both * (parameters.layers + parameters.experts + parameters.ends)
+    in_turn = both * unit + library.gathered_bytes * unit
+    keeps = (np.asarray(strategy.pp) > 1) & library.keeps_gathered_in_pipelines
+    is_sharded = np.asarray(strategy.zero) >= MOST_SHARDED
+    return gathered + sent + np.where(is_sharded, np.where(keeps, whole, in_turn), 0.0)

@@ -1,0 +1,97 @@
+"""Stages of a pipeline: their layers, and microbatches whose activations wait in them (C17, C19)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from libra_planner.workload.strategy import Count, PipelineSchedule, Strategy
+from libra_planner.workload.transformer import Transformer
+
+Numbers = NDArray[Any]
+
+
+def stage_layers(n_layers: int, strategy: Strategy, stage: Count) -> Numbers:
+    """Layers of a stage: chunks as even as they can be, the first ones with one more.
+
+    Parameters
+    ----------
+    n_layers : of the model.
+    strategy : its pp and interleave.
+    stage : from 0; one, or shape (..., n).
+
+    Examples
+    --------
+    >>> stage_layers(126, Strategy(pp=8), np.arange(8))
+    array([16, 16, 16, 16, 16, 16, 15, 15])
+    """
+    pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
+    least, longer = np.divmod(n_layers, pp * interleave)
+    return interleave * least + longer // pp + (stage < longer % pp)
+
+
+def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
+    """Layers of a stage that have no experts: a model's first ones, over the first chunks.
+
+    Parameters
+    ----------
+    model : its shape.
+    strategy, stage : as :func:`stage_layers`.
+
+    Examples
+    --------
+    DeepSeek-V3's 3 dense layers of 61:
+
+    >>> from libra_planner.workload.transformer import Attention, Experts, FeedForward
+    >>> deepseek = Transformer("deepseek-v3", 61, 7168, Attention(128, 128, 192, 128),
+    ...     FeedForward(18432), 4096, experts=Experts(256, 8, 2048), n_dense_layers=3)
+    >>> dense_stage_layers(deepseek, Strategy(pp=61), np.arange(5))
+    array([1, 1, 1, 0, 0])
+    """
+    if model.experts is None:
+        return stage_layers(model.n_layers, strategy, stage)
+    found = np.zeros_like(stage * np.asarray(strategy.pp))
+    for layer in range(model.n_dense_layers):
+        found = found + (layer_stage(layer, model.n_layers, strategy) == stage)
+    return found
+
+
+def layer_stage(layer: int, n_layers: int, strategy: Strategy) -> Numbers:
+    """Stage of a layer, both from 0."""
+    pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
+    least, longer = np.divmod(n_layers, pp * interleave)
+    in_longer = longer * (least + 1)
+    later = longer + (layer - in_longer) // np.maximum(least, 1)
+    return np.where(layer < in_longer, layer // (least + 1), later) % pp
+
+
+def microbatches_in_flight(strategy: Strategy, stage: Count) -> Numbers:
+    """Microbatches of a whole stage whose activations it keeps at once, at most.
+
+    1F1B: min(m, p - i) at stage i. Interleaved: the forward chunks before the first backward one,
+    ((v - 1) p + 2 (p - i - 1) + 1)/v, p (1 + (p - 1)/(p v)) at the first stage (Korthikanti et
+    al., arXiv 2205.05198, section 4.2.3). Zero bubble: p with H1, 2p - 1 with H2 (arXiv
+    2401.10241, section 2.3), as if weight gradients needed all that input gradients need.
+
+    Parameters
+    ----------
+    strategy : degrees, batch and schedule.
+    stage : from 0; one, or shape (..., n).
+
+    Examples
+    --------
+    >>> microbatches_in_flight(Strategy(pp=4, global_batch=8), np.arange(4)).tolist()
+    [4.0, 3.0, 2.0, 1.0]
+    >>> float(microbatches_in_flight(Strategy(pp=4, global_batch=8, interleave=2), 0))
+    5.5
+    """
+    pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
+    if strategy.schedule is PipelineSchedule.ONE_F_ONE_B:
+        chunks = (interleave - 1) * pp + 2 * (pp - stage) - 1
+        waiting = np.where(interleave > 1, chunks / interleave, pp - stage)
+    else:
+        is_h2 = strategy.schedule is PipelineSchedule.ZERO_BUBBLE_H2
+        waiting = (2 * pp - 1 if is_h2 else pp) + 0.0 * np.asarray(stage)
+    return np.minimum(np.maximum(strategy.n_microbatches, 1), waiting)
