@@ -98,16 +98,19 @@ def _attention(model: Transformer, input_bytes: int, *, has_scores: bool) -> Ite
         low = a.q_rank + a.kv_rank
         yield Tensor("compressed", ACTIVATION_BYTES * (low + a.rope_dim), Split.SEQUENCE)
         yield Tensor("compressed, normed", input_bytes * low, Split.SEQUENCE)
-    yield Tensor("queries", ACTIVATION_BYTES * a.n_heads * a.head_dim, Split.TENSOR)
-    keys = a.n_kv_heads * (a.head_dim + a.head_dim_v)
+    yield Tensor("queries", ACTIVATION_BYTES * a.q_width, Split.TENSOR)
+    keys = a.k_width + a.v_width
     yield Tensor("keys and values", ACTIVATION_BYTES * keys, Split.KEYS)
+    if a.has_qk_norm:
+        yield Tensor("queries before norm", ACTIVATION_BYTES * a.q_width, Split.TENSOR)
+        yield Tensor("keys before norm", ACTIVATION_BYTES * a.k_width, Split.KEYS)
     dropout = has_dropout(model)
     if has_scores:
         yield Tensor("softmax", ACTIVATION_BYTES * a.n_heads, Split.SCORES)
         if dropout:
             mask = (_MASK_BYTES + ACTIVATION_BYTES) * a.n_heads
             yield Tensor("softmax dropout", mask, Split.SCORES)
-    yield Tensor("projection input", input_bytes * a.n_heads * a.head_dim_v, Split.TENSOR)
+    yield Tensor("projection input", input_bytes * a.out_width, Split.TENSOR)
     if dropout:
         yield Tensor("dropout mask", _MASK_BYTES * hidden, Split.SEQUENCE)
 
@@ -152,9 +155,9 @@ def matmul_tensors(model: Transformer, *, has_experts: bool) -> Iterator[Tensor]
     """
     a, e, hidden = model.attention, ACTIVATION_BYTES, model.hidden
     yield Tensor("norm input", e * hidden, Split.SEQUENCE)
-    yield Tensor("queries", e * a.n_heads * a.head_dim, Split.TENSOR)
-    yield Tensor("values", e * a.n_kv_heads * a.head_dim_v, Split.KEYS)
-    yield Tensor("attention output", e * a.n_heads * a.head_dim_v, Split.TENSOR)
+    yield Tensor("queries", e * a.q_width, Split.TENSOR)
+    yield Tensor("values", e * a.v_width, Split.KEYS)
+    yield Tensor("attention output", e * a.out_width, Split.TENSOR)
     if has_experts and model.experts is not None:
         yield Tensor("expert input", e * model.experts.topk * hidden, Split.GATHERED)
         width = model.experts.topk * (model.experts.width + hidden)
@@ -207,9 +210,7 @@ def sequence_share(strategy: Strategy) -> Any:
     return np.where(strategy.sequence_parallel, 1 / np.asarray(strategy.tp, float), 1.0)
 
 
-def split_shares(
-    model: Transformer, strategy: Strategy, library: Library
-) -> NDArray[np.float64]:
+def split_shares(model: Transformer, strategy: Strategy, library: Library) -> NDArray[np.float64]:
     """Share of a tensor that a rank holds, shape (splits, n) or (splits,) of one strategy."""
     tp, sequence = np.asarray(strategy.tp, float), sequence_share(strategy)
     shares = {

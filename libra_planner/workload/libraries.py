@@ -32,8 +32,8 @@ class Library:
     logits_bytes : of one logit: all copies of it while loss and gradient are worked out.
     fp8_copies_bytes : of one parameter of a layer that multiplies in fp8, beside its bf16 weight.
     keeps_fp8_inputs : whether inputs of fp8 multiplies wait for the backward pass in fp8.
-    keeps_gathered_inputs : whether inputs of matrix multiplies that sequence parallelism gathers are
-        kept whole; if not, a rank keeps its own part and gathers them again.
+    keeps_gathered_inputs : whether inputs of multiplies that sequence parallelism gathers are kept
+        whole; if not, a rank keeps its own part and gathers them again.
     keeps_matmuls : whether selective recomputation keeps the results of every second matrix
         multiply and of attention, and nothing else; if not, all but attention's matrix.
     """

@@ -24,7 +24,7 @@ from libra_planner.workload.activations import (
 )
 from libra_planner.workload.libraries import MEGATRON, MOST_SHARDED, Library
 from libra_planner.workload.strategy import Fraction, Recompute, Strategy
-from libra_planner.workload.transformer import Transformer
+from libra_planner.workload.transformer import LayerParameters, Transformer
 
 Numbers = NDArray[Any]
 
@@ -80,7 +80,7 @@ class Memory:
 class _Stage(NamedTuple):
     """Stages of strategies: arrays of shape (stages, n)."""
 
-    index: Numbers
+    stage: Numbers
     is_last: Numbers
     dense_layers: Numbers
     expert_layers: Numbers
@@ -107,12 +107,12 @@ def memory(model: Transformer, strategy: Strategy, *, library: Library = MEGATRO
     >>> round(found.states_bytes / 1e9, 1), round(found.activations_bytes / 1e9, 1)
     (44.2, 18.3)
     >>> round(found.total_bytes / 1e9, 1)
-    70.7
+    70.1
     """
     held = _stages(model, strategy)
     found = _of_stages(model, strategy, library, held)
     total = np.asarray(found.total_bytes)
-    fullest = np.argmax(total, axis=0)[np.newaxis]
+    fullest = np.argmax(total, axis=0)[np.newaxis, ...]
     return Memory(
         **{
             part.name: _chosen(getattr(found, part.name), total.shape, fullest)
@@ -133,15 +133,13 @@ def _stages(model: Transformer, strategy: Strategy) -> _Stage:
     Stages hold fewer layers, and keep fewer microbatches, the later they are; what can make a
     later one fuller are layers with experts behind dense ones, and the logits of the last one.
     """
-    last = np.asarray(strategy.pp) - 1
-    shape = np.broadcast_shapes(
-        *(np.shape(getattr(strategy, one)) for one in ("tp", "dp", "pp", "interleave"))
-    )
+    shapes = (np.shape(getattr(strategy, part.name)) for part in fields(Strategy))
+    last = np.broadcast_to(np.asarray(strategy.pp) - 1, np.broadcast_shapes(*shapes))
     index = [np.zeros_like(last), last]
     if model.experts is not None and model.n_dense_layers:
         begin = stages.layer_stage(model.n_dense_layers, model.n_layers, strategy)
         index += [np.minimum(begin, last), np.minimum(begin + 1, last)]
-    stage = np.stack(np.broadcast_arrays(*index, np.zeros(shape, int))[:-1])
+    stage = np.stack(index)
     dense = stages.dense_stage_layers(model, strategy, stage)
     layers = stages.stage_layers(model.n_layers, strategy, stage)
     return _Stage(stage, stage == last, dense, layers - dense)
@@ -152,8 +150,8 @@ def _of_stages(model: Transformer, strategy: Strategy, library: Library, held: _
     parameters = _parameters(model, strategy, held)
     shards = _shards(strategy)
     ends = _end_activations(model, strategy, library, held)
-    kept, work = _layer_activations(model, strategy, library, held)
-    activations = kept * stages.microbatches_in_flight(strategy, held.index) + ends
+    kept, mtp, work = _layer_activations(model, strategy, library, held)
+    activations = kept * stages.microbatches_in_flight(strategy, held.stage) + mtp + ends
     logits = _logits(model, strategy, held) * library.logits_bytes
     step = library.step_bytes * _sharded(parameters, shards, np.asarray(strategy.zero) >= 1)
     transient = np.maximum(np.maximum(logits, work), step - activations)
@@ -171,7 +169,7 @@ def _of_stages(model: Transformer, strategy: Strategy, library: Library, held: _
         transient_bytes=transient,
         communication_bytes=_communication(model, strategy, library, parameters, held),
         reserve_bytes=CONTEXT_BYTES + FRAGMENTED_FRACTION * (activations + transient),
-        stage=held.index,
+        stage=held.stage,
     )
 
 
@@ -184,42 +182,38 @@ class _Parameters(NamedTuple):
 
 
 def _parameters(model: Transformer, strategy: Strategy, held: _Stage) -> _Parameters:
-    attention, dense, shared, kept_whole, one_expert = _layer_parameters(model)
+    dense, experts = model.dense_layer_parameters, model.expert_layer_parameters
     tp, n_mtp = np.asarray(strategy.tp), model.n_mtp * held.is_last
     n_expert_layers = held.expert_layers + n_mtp * (model.experts is not None)
     n_dense_layers = held.dense_layers + n_mtp * (model.experts is None)
-    n_layers = n_expert_layers + n_dense_layers
-    split = n_layers * attention + n_dense_layers * dense + n_expert_layers * shared
-    router = model.experts.n * model.hidden if model.experts else 0
-    whole = n_layers * kept_whole + n_expert_layers * router
-    n_experts = model.experts.n if model.experts else 0
-    experts = n_expert_layers * n_experts * one_expert / (strategy.ep * np.asarray(strategy.etp))
-    table = model.vocabulary * model.hidden
-    positions = model.n_positions * model.hidden
-    is_first = held.index == 0
-    n_tables = 1 * is_first + (held.is_last & ~(is_first & model.is_tied))
-    ends = n_tables * table / tp + is_first * positions
     joined = 2 * model.hidden**2 * n_mtp / tp
-    return _Parameters(split / tp + whole + joined, experts, ends)
+    layers = n_dense_layers * _of_rank(model, dense, tp) + joined
+    return _Parameters(
+        layers + n_expert_layers * _of_rank(model, experts, tp),
+        n_expert_layers * experts.n_routed / (strategy.ep * np.asarray(strategy.etp)),
+        _end_parameters(model, tp, held),
+    )
 
 
-def _layer_parameters(model: Transformer) -> tuple[float, float, float, float, float]:
-    """Of attention, a dense feed-forward part, shared experts, norms, one expert."""
-    a, hidden = model.attention, model.hidden
+def _of_rank(model: Transformer, layer: LayerParameters, tp: Numbers) -> Numbers:
+    """Parameters of a layer but routed experts: norms and router whole, keys by whole heads."""
+    whole = layer.n_norms + layer.n_router
+    found = whole + (layer.n_dense - whole) / tp
+    a = model.attention
     if a.is_latent:
-        queries = a.q_rank * (hidden + a.n_heads * a.head_dim) or hidden * a.n_heads * a.head_dim
-        expanded = a.n_heads * (a.head_dim - a.rope_dim + a.head_dim_v)
-        projections = queries + hidden * (a.kv_rank + a.rope_dim) + a.kv_rank * expanded
-    else:
-        projections = hidden * (a.n_heads * a.head_dim + a.n_kv_heads * (a.head_dim + a.head_dim_v))
-    attention = projections + a.n_heads * a.head_dim_v * hidden
-    dense = model.ffn.n_matrices * hidden * model.ffn.width
-    norms = 2 * hidden * (1 + model.has_norm_bias)
-    if model.experts is None:
-        return attention, dense, 0, norms, 0
-    n_matrices = 3 if model.experts.is_gated else 2
-    each = n_matrices * hidden
-    return attention, dense, each * model.experts.shared_width, norms, each * model.experts.width
+        return found
+    keys = model.hidden * (a.k_width + a.v_width)
+    return found + keys * (1 / np.minimum(tp, a.n_kv_heads) - 1 / tp)
+
+
+def _end_parameters(model: Transformer, tp: Numbers, held: _Stage) -> Any:
+    """Embedding on the first stage, positions whole; logits on the last, tied ones once a stage."""
+    table = model.vocabulary * model.hidden
+    logits = table + model.n_classes * model.hidden
+    is_first = held.stage == 0
+    is_copied = held.is_last & ~(is_first & model.is_tied)
+    split = (is_first * table + is_copied * logits) / tp
+    return split + is_first * (model.n_embedding_parameters - table * model.has_logits)
 
 
 def _shards(strategy: Strategy) -> tuple[Numbers, Numbers]:
@@ -240,11 +234,11 @@ def _tokens(model: Transformer, strategy: Strategy) -> Any:
 
 def _layer_activations(
     model: Transformer, strategy: Strategy, library: Library, held: _Stage
-) -> tuple[Any, Any]:
-    """Bytes of one microbatch: kept by all layers of a stage, and worked on by one at a time."""
+) -> tuple[Any, Any, Any]:
+    """Bytes of one microbatch: kept by a stage's layers and its MTP, and at work in one layer."""
     shares, tokens = split_shares(model, strategy, library), _tokens(model, strategy)
     recompute = np.asarray(strategy.recompute)
-    kept, work = 0.0 * held.index, 0.0 * held.index
+    kept, work, alone = 0.0 * held.stage, 0.0 * held.stage, 0.0 * held.stage
     for has_experts in (False, True):
         n_layers = held.expert_layers if has_experts else held.dense_layers
         extra = model.n_mtp * held.is_last * (has_experts == (model.experts is not None))
@@ -252,10 +246,10 @@ def _layer_activations(
         one = tokens * _total(sums[:, recompute], shares)
         whole = tokens * _total(sums[:, Recompute.NONE], shares)
         gradients = tokens * _total(_gradients(model, has_experts=has_experts), shares)
-        kept = kept + (n_layers + extra) * one
+        kept, alone = kept + n_layers * one, alone + extra * one
         busy = np.maximum(whole - one, 0) + gradients
         work = np.maximum(work, busy * (n_layers + extra > 0))
-    return kept, work
+    return kept, alone, work
 
 
 def _total(bytes_per_token: Numbers, shares: Numbers) -> Any:
@@ -280,14 +274,13 @@ def _gradients(model: Transformer, *, has_experts: bool) -> Numbers:
     return ACTIVATION_BYTES * found
 
 
-def _end_activations(
-    model: Transformer, strategy: Strategy, library: Library, held: _Stage
-) -> Any:
+def _end_activations(model: Transformer, strategy: Strategy, library: Library, held: _Stage) -> Any:
     """Masks of the embedding's dropout; the last norm's input and that of the logits."""
     if not model.vocabulary:
-        return 0.0 * held.index
-    sequence, _, _, _, _, gathered = split_shares(model, strategy, library)
-    masks = stages.microbatches_in_flight(strategy, held.index) * (held.index == 0)
+        return 0.0 * held.stage
+    shares = split_shares(model, strategy, library)
+    sequence, gathered = shares[Split.SEQUENCE], shares[Split.INPUT]
+    masks = stages.first_chunk_in_flight(strategy) * (held.stage == 0)
     at_end = ACTIVATION_BYTES * (sequence + gathered) * held.is_last
     tokens = _tokens(model, strategy) * model.hidden
     return tokens * (masks * sequence * has_dropout(model) + at_end)

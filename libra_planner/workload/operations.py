@@ -19,6 +19,7 @@ from libra_planner.workload.libraries import (
     MOST_SHARDED,
 )
 
+
 @dataclass(frozen=True)
 class ModelStates:
     """Weights, gradients and optimizer states of one NPU, as Megatron keeps them.

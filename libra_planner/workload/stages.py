@@ -1,4 +1,4 @@
-"""Stages of a pipeline: their layers, and microbatches whose activations wait in them (C17, C19)."""
+"""Stages of a pipeline: their layers, and microbatches that wait in them (C17, C19)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ def stage_layers(n_layers: int, strategy: Strategy, stage: Count) -> Numbers:
     """
     pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
     least, longer = np.divmod(n_layers, pp * interleave)
-    return interleave * least + longer // pp + (stage < longer % pp)
+    return np.asarray(interleave * least + longer // pp + (stage < longer % pp))
 
 
 def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
     """Layers of a stage that have no experts: a model's first ones, over the first chunks.
+
+    Where layers with and without experts take turns, every stage has its share of both.
 
     Parameters
     ----------
@@ -52,6 +54,9 @@ def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> 
     """
     if model.experts is None:
         return stage_layers(model.n_layers, strategy, stage)
+    if model.is_interleaved:
+        share = model.n_dense_layers / model.n_layers
+        return share * stage_layers(model.n_layers, strategy, stage)
     found = np.zeros_like(stage * np.asarray(strategy.pp))
     for layer in range(model.n_dense_layers):
         found = found + (layer_stage(layer, model.n_layers, strategy) == stage)
@@ -64,7 +69,7 @@ def layer_stage(layer: int, n_layers: int, strategy: Strategy) -> Numbers:
     least, longer = np.divmod(n_layers, pp * interleave)
     in_longer = longer * (least + 1)
     later = longer + (layer - in_longer) // np.maximum(least, 1)
-    return np.where(layer < in_longer, layer // (least + 1), later) % pp
+    return np.asarray(np.where(layer < in_longer, layer // (least + 1), later) % pp)
 
 
 def microbatches_in_flight(strategy: Strategy, stage: Count) -> Numbers:
@@ -95,3 +100,16 @@ def microbatches_in_flight(strategy: Strategy, stage: Count) -> Numbers:
         is_h2 = strategy.schedule is PipelineSchedule.ZERO_BUBBLE_H2
         waiting = (2 * pp - 1 if is_h2 else pp) + 0.0 * np.asarray(stage)
     return np.minimum(np.maximum(strategy.n_microbatches, 1), waiting)
+
+
+def first_chunk_in_flight(strategy: Strategy) -> Numbers:
+    """Microbatches of the first chunk of layers that wait at once: 2p where chunks take turns.
+
+    Parameters
+    ----------
+    strategy : degrees, batch and schedule.
+    """
+    pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
+    of_stage = microbatches_in_flight(strategy, 0)
+    n_microbatches = np.maximum(strategy.n_microbatches, 1)
+    return np.where(interleave > 1, np.minimum(n_microbatches, 2 * pp), of_stage)

@@ -1,196 +1,293 @@
-"""What weights, gradients and optimizer states need on an NPU (C19), in every result."""
+"""Memory of an NPU by hand: Korthikanti's table 2, ZeRO, stages, libraries."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from dataclasses import replace
 
+import numpy as np
 import pytest
-import yaml
 
-import libra_planner as lp
-from libra_planner.sweeps.results import Results
-from libra_planner.sweeps.runner import manifest_of, run_sweep
-from libra_planner.sweeps.spec import load_sweep
-from libra_planner.sweeps.store import RunDirectory
-from libra_planner.tui.screens.design import headline
-from libra_planner.views.renderers.text import markdown
-from libra_planner.views.report.compose import report
-from libra_planner.workload.operations import ModelStates, Workload
-from tests.comparisons import compared_by
-
-GPT3 = """\
-workload: gpt3
-fabric: {topology: FC(8)_SW(128), tiers: [node, pod]}
-parallelism: {tp: 8, dp: 128}
-global_batch: 1024
-npu: {name: a100-sxm-80gb, efficiency_fraction: 0.5}
-cost_model: libra-ispass24
-constraints: [total == 500 GB/s]
-"""
-RATE = "npu: {name: a100-sxm-80gb, efficiency_fraction: 0.5}"
-
-# GPT-3 by hand, Narayanan et al. (SC'21), equation 2: 96 layers of 12 h^2 + 13 h, h = 12,288, and
-# an embedding of (50,257 + 2,048) h; 1/8 of it on each NPU.
-N_PARAMETERS = (96 * (12 * 12288**2 + 13 * 12288) + (50257 + 2048) * 12288) / 8
-
-
-def test_gpt3_at_tp_8_by_hand(run, plan) -> None:
-    memory = run("evaluate", plan(text=GPT3), "--bandwidth", "450,50", "--json").payload["memory"]
-    assert memory["weights_bytes"] == 2 * N_PARAMETERS == pytest.approx(43.651e9, rel=1e-5)
-    assert memory["gradients_bytes"] == 4 * N_PARAMETERS == pytest.approx(87.302e9, rel=1e-5)
-    assert memory["optimizer_bytes"] == 12 * N_PARAMETERS == pytest.approx(261.906e9, rel=1e-5)
-    assert memory["total_bytes"] == 18 * N_PARAMETERS
-    assert memory["sharded_bytes"] == pytest.approx(18 * N_PARAMETERS / 128, rel=1e-12)
-    assert memory["npu_memory_bytes"] == pytest.approx(80 * 2**30, rel=1e-4)
-    assert (memory["fits"], memory["fits_sharded"], memory["zero_stage"]) == (False, True, 2)
-
-
-@pytest.mark.parametrize("tp", [8, 16, 32, 64])
-def test_the_stages_that_the_codesign_example_names(tp) -> None:
-    states = ModelStates(8 * N_PARAMETERS / tp, 2, 1024 // tp, 85.5e9)
-    assert states.zero_stage == {8: 2, 16: 1, 32: 1, 64: 0}[tp]
-
-
-def test_weights_in_fp32_are_their_own_copy() -> None:
-    states = ModelStates(1.0, weight_bytes=4, dp=4)
-    assert (states.weights_bytes, states.gradients_bytes, states.optimizer_bytes) == (4, 4, 8)
-    assert [states.zero_bytes(stage) for stage in range(4)] == [16, 8 + 2, 4 + 3, 4]
-    assert states.fits is states.zero_stage is None
-
-
-NEEDS_ZERO = (
-    "WARNING: the model needs ZeRO: 392.860 GB exceed the 85.900 GB of the NPU; with ZeRO 2 over DP "
-    "128 it needs 46.379 GB. The step time is without ZeRO\n"
+from libra_planner.workload import memory as memory_module
+from libra_planner.workload.libraries import INTERNEVO, MEGATRON, NEMO, TORCH, Library
+from libra_planner.workload.memory import CONTEXT_BYTES, FRAGMENTED_FRACTION, RANGES, memory
+from libra_planner.workload.operations import ModelStates
+from libra_planner.workload.stages import (
+    dense_stage_layers,
+    layer_stage,
+    microbatches_in_flight,
+    stage_layers,
 )
-VERDICTS = {
-    RATE: NEEDS_ZERO,
-    "npu: {memory: 3 GB}": "WARNING: the model does not fit: 3.069 GB exceed the 3.000 GB of the "
-    "NPU even if all is sharded over DP 128 (ZeRO 3); use more NPUs",
-    "npu: {memory: 400 GB}": "The model fits the 400.000 GB of the NPU without ZeRO; activations "
-    "have 7.140 GB\n",
-    "": "the NPU's memory is not known; name an NPU of the catalogue or write npu.memory",
-    "fixed_cost: {npu: a100-sxm-80gb}": NEEDS_ZERO,
+from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
+from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
+
+
+def _gpt(n_layers: int, hidden: int, n_heads: int, vocabulary: int = 0) -> Transformer:
+    width = hidden // n_heads
+    attention = Attention(n_heads, n_heads, width, width, has_bias=True)
+    feed_forward = FeedForward(4 * hidden, has_bias=True)
+    return Transformer(
+        "gpt", n_layers, hidden, attention, feed_forward, 2048, vocabulary, has_norm_bias=True
+    )
+
+
+# Korthikanti et al., arXiv 2205.05198, table 3: layers, hidden, heads, b, p, v; t = 8, s = 2048.
+PAPER = {
+    "22B": (48, 6144, 64, 4, 1, 1),
+    "175B": (96, 12288, 96, 1, 8, 3),
+    "530B": (105, 20480, 128, 1, 35, 3),
+    "1T": (128, 25600, 160, 1, 64, 1),
 }
 
 
-@pytest.mark.parametrize("npu", VERDICTS)
-def test_evaluate_says_whether_the_model_fits(npu, run, plan) -> None:
-    printed = run("evaluate", plan((RATE, npu), text=GPT3), "--bandwidth", "450,50").out
-    assert "= 392.860 GB; 3.069 GB if all is sharded over DP 128; activations are not" in printed
-    assert VERDICTS[npu] in printed
-
-
-@pytest.mark.parametrize("command", [["optimize"], ["check", "--seed", "0"], ["pareto"]])
-def test_other_commands_say_the_same(command, run, plan) -> None:
-    path = plan((RATE, "npu: {memory: 80 GiB}"), text=GPT3)
-    assert NEEDS_ZERO.split(":")[1] in run(*command, path).out
-    memory = run(*command, path, "--json").payload["memory"]
-    assert (memory["total_bytes"], memory["npu_memory_bytes"]) == (18 * N_PARAMETERS, 80 * 2**30)
-
-
-def test_jobs_on_one_fabric_have_their_own(run, plan) -> None:
-    small = [("SW(128)", "SW(4)"), ("dp: 128", "dp: 4"), ("global_batch: 1024", "global_batch: 4")]
-    paths = plan(*small, text=GPT3, name="a.yaml"), plan(*small, text=GPT3, name="b.yaml")
-    arguments = ("check", *paths, "--policy", "spray", "--bandwidth", "450,50")
-    jobs = run(*arguments, "--json").payload["jobs"]
-    assert [job["memory"]["total_bytes"] for job in jobs] == [18 * N_PARAMETERS] * 2
-    assert [job["memory"]["zero_stage"] for job in jobs] == [None, None]
-    assert "b.yaml: WARNING: the model does not fit: 98.215 GB exceed" in run(*arguments).out
-
-
-def test_the_cockpit_and_reports_warn(plan) -> None:
-    path = plan(text=GPT3)
-    problem = lp.load_plan(path)
-    table = headline(problem, lp.evaluate(problem, [450e9, 50e9]))
-    cells = [str(cell) for column in table.columns for cell in column.cells]
-    assert "392.860 GB of 85.900 GB per NPU: needs ZeRO 2" in cells
-    text = markdown(report(compared_by(f"{path}@450,50"), ()))
-    assert "Design A: the model needs ZeRO: 392.860 GB exceed the 85.900 GB" in text
-    assert "| Memory of the NPU, GB | 85.9 |" in text
-
-
-@pytest.mark.parametrize("workload", ["gpt3-libra", "resnet50-libra"])
-def test_part_of_a_model_has_no_memory(workload, run, plan) -> None:
-    changes = [
-        ("workload: gpt3\n", f"workload: {workload}\n"),
-        (RATE, ""),
-        ("global_batch: 1024", ""),
-    ]
-    path = plan(*changes, text=GPT3)
-    result = run("evaluate", path, "--bandwidth", "450,50", "--json").payload
-    assert result["memory"] is None
-    assert "Memory" not in run("evaluate", path, "--bandwidth", "450,50").out
-    unused = run("evaluate", path, "--bandwidth", "450,50", "--set", "npu.memory=80 GB").out
-    assert f"npu.memory is not used: {workload} does not say what its model needs" in unused
-
-
-def test_workloads_of_a_group_have_their_own(run, plan) -> None:
-    entries = "workloads:\n" + "".join(
-        f"  - {{workload: gpt3, name: tp{tp}, parallelism: {{tp: {tp}, dp: {1024 // tp}}}, "
-        f"global_batch: 1024, npu: {{memory: 80 GB}}}}\n"
-        for tp in (8, 64)
+@pytest.mark.parametrize("size", PAPER)
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("recompute", Recompute)
+def test_activations_of_korthikanti_table_2(
+    size: str, parallel: bool, recompute: Recompute
+) -> None:
+    n_layers, h, a, b, p, v = PAPER[size]
+    s, t = 2048, 8
+    scores = 0 if recompute is Recompute.SELECTIVE else 5 * a * s / h
+    per_layer = (34 + scores) / t if parallel else 10 + 24 / t + scores / t
+    if recompute is Recompute.FULL:
+        per_layer = 2 / t if parallel else 2
+    more = 1 + (p - 1) / (p * v) if v > 1 else 1
+    strategy = Strategy(
+        tp=t,
+        pp=p,
+        interleave=v,
+        microbatch=b,
+        global_batch=b * 8 * p,
+        recompute=recompute,
+        sequence_parallel=parallel,
+        flash_attention=False,
     )
-    rest = GPT3[GPT3.index("fabric") :].replace("parallelism: {tp: 8, dp: 128}\n", "")
-    path = plan(("global_batch: 1024\n", ""), (RATE, ""), text=entries + rest)
-    result = run("evaluate", path, "--bandwidth", "450,50", "--json").payload
-    assert result["memory"] is None
-    assert [one["memory"]["fits"] for one in result["workloads"]] == [False, True]
-    printed = run("evaluate", path, "--bandwidth", "450,50").out
-    assert "WARNING: the model of tp8 needs ZeRO" in printed
-    assert "The model of tp64 fits the 80.000 GB" in printed
+    found = memory(_gpt(n_layers, h, a), strategy)
+    assert found.stage == 0
+    assert found.activations_bytes == pytest.approx(s * b * h * n_layers * more * per_layer)
+
+
+def test_activations_of_a_layer_of_gpt3_in_numbers() -> None:
+    """Section 4: a layer of GPT-3 (s 2048, b 1, h 12288, a 96) has 34 + 80 bytes per s b h."""
+    one = Strategy(flash_attention=False)
+    sbh = 2048 * 12288
+    assert memory(_gpt(1, 12288, 96), one).activations_bytes == (34 + 80) * sbh == 2868903936
+    assert memory(_gpt(1, 12288, 96), Strategy()).activations_bytes == 34 * sbh
+
+
+def test_flash_attention_drops_what_selective_recomputation_drops() -> None:
+    gpt = _gpt(4, 12288, 96)
+    flash = memory(gpt, Strategy(tp=8))
+    selective = memory(gpt, Strategy(tp=8, flash_attention=False, recompute=Recompute.SELECTIVE))
+    assert flash.activations_bytes == selective.activations_bytes
+    # One layer's matrix comes back while it is computed again.
+    assert selective.transient_bytes - flash.transient_bytes == 5 * 96 * 2048**2 / 8
+
+
+def test_ends_of_the_paper_without_a_pipeline() -> None:
+    """Section 4.3: s b h for the embedding's mask, 4 s b h and 4 s b v for norm and logits, over t."""
+    gpt, t = _gpt(48, 6144, 64, vocabulary=51200), 8
+    strategy = Strategy(tp=t, sequence_parallel=True, microbatch=4, global_batch=4)
+    fp32_logits = replace(MEGATRON, logits_bytes=4)
+    found = memory(gpt, strategy, library=fp32_logits)
+    sb = 2048 * 4
+    layers = sb * 6144 * 48 * 34 / t
+    assert found.activations_bytes == pytest.approx(layers + sb * 6144 / t + 4 * sb * 6144 / t)
+    assert found.transient_bytes == pytest.approx(4 * sb * 51200 / t)
+
+
+def test_zero_shards_optimizer_gradients_and_weights_in_turn() -> None:
+    gpt = _gpt(1, 1024, 16)
+    n = 12 * 1024**2 + 13 * 1024
+    zero = memory(gpt, Strategy(dp=2, cp=2, zero=np.arange(4), global_batch=2))
+    assert zero.weights_bytes.tolist() == [2 * n, 2 * n, 2 * n, n / 2]
+    assert zero.gradients_bytes.tolist() == [4 * n, 4 * n, n, n]
+    assert zero.optimizer_bytes.tolist() == [12 * n, 3 * n, 3 * n, 3 * n]
+    # Three gathered bf16 layers of weights and gradients in turn: 2 + 2, and 4 of a gradient.
+    assert np.diff(zero.communication_bytes).tolist() == [0, 0, 8 * n]
+
+
+def test_states_are_those_of_plans_with_tp_and_dp() -> None:
+    gpt = _gpt(96, 12288, 96, vocabulary=50257)
+    n = 96 * (12 * 12288**2 + 13 * 12288) + 50257 * 12288
+    gpt = replace(gpt, is_tied=True)
+    for zero in range(4):
+        found = memory(gpt, Strategy(dp=16, zero=zero, global_batch=16))
+        assert found.states_bytes == pytest.approx(ModelStates(n, 2, dp=16).zero_bytes(zero))
+
+
+def test_experts_are_split_over_ep_and_sharded_over_edp() -> None:
+    """Two of 8 experts on a rank; dp 8: the rest over 8 ranks, an expert over edp 2."""
+    attention, ffn = Attention(8, 8, 128, 128), FeedForward(4096, is_gated=True)
+    experts = Experts(8, 2, 512)
+    moe = Transformer("moe", 1, 1024, attention, ffn, 4096, experts=experts)
+    found = memory(moe, Strategy(dp=8, ep=4, zero=1, global_batch=8))
+    rest = 4 * 1024**2 + 2 * 1024 + 8 * 1024
+    two = 2 * 3 * 1024 * 512
+    assert found.weights_bytes == 2 * (rest + two)
+    assert found.optimizer_bytes == 12 * (rest / 8 + two / 2)
+
+
+def test_copies_of_tokens_at_experts() -> None:
+    """Per token: norm 2h, input 2h, q k v 6h, out 2h; norm 2h, router 2h, 8 n; 2 copies of 2h + 2h
+    at their experts' ends, 2 x (4 + 2) w between."""
+    attention, ffn = Attention(8, 8, 128, 128), FeedForward(4096)
+    moe = Transformer("moe", 1, 1024, attention, ffn, 4096, experts=Experts(8, 2, 512))
+    per_token = 16 * 1024 + 8 * 8 + 2 * 4 * 1024 + 2 * 6 * 512
+    found = memory(moe, Strategy(ep=4, dp=4, global_batch=4))
+    assert found.activations_bytes == 4096 * per_token
+
+
+def test_grouped_heads_and_gates_of_llama() -> None:
+    """Llama 3 8B per token and layer: 2h x (1 + 1 + 1 + 1/4 + 1/4 + 1 + 1 + 1) + 6 x 14336."""
+    attention = Attention(32, 8, 128, 128)
+    llama = Transformer("l", 1, 4096, attention, FeedForward(14336, is_gated=True), 8192)
+    found = memory(llama, Strategy())
+    assert found.activations_bytes == 8192 * (13 * 4096 + 6 * 14336)
+    # tp 16: half of the 8 heads of keys would be less than a head; norms are not split.
+    found = memory(llama, Strategy(tp=16))
+    split = (2 * 4096 + 2 * 4096 + 6 * 14336) / 16 + 2 * 2 * 1024 / 8
+    assert found.activations_bytes == 8192 * (8 * 4096 + split)
+
+
+def test_latent_attention_of_deepseek() -> None:
+    """Per token, DeepSeek-V3: 4h, 2 (1536 + 512 + 64) + 2 (1536 + 512), heads 2 x 128 (192 + 192 +
+    128), out 2 x 128 x 128, then 4h and 6 w."""
+    attention = Attention(128, 128, 192, 128, q_rank=1536, kv_rank=512, rope_dim=64)
+    deepseek = Transformer("d", 1, 7168, attention, FeedForward(18432, is_gated=True), 4096)
+    heads = 2 * 128 * (192 + 192 + 128) + 2 * 128 * 128
+    per_token = 8 * 7168 + 2 * 2112 + 2 * 2048 + heads + 6 * 18432
+    assert memory(deepseek, Strategy()).activations_bytes == 4096 * per_token
+
+
+def test_inputs_of_fp8_multiplies_take_a_byte() -> None:
+    attention = Attention(32, 8, 128, 128)
+    llama = Transformer("l", 1, 4096, attention, FeedForward(14336, is_gated=True), 8192)
+    wide = memory(llama, Strategy()).activations_bytes
+    fp8 = memory(llama, Strategy(dtype="fp8"))
+    assert wide - fp8.activations_bytes == 8192 * (4096 + 4096 + 4096 + 14336)
+    n = llama.dense_layer_parameters.n_total
+    assert fp8.weights_bytes == (2 + 2) * n
+    assert memory(llama, Strategy(dtype="fp8"), library=TORCH).activations_bytes == wide
+
+
+def test_recomputation_by_operator_keeps_every_second_multiply() -> None:
+    """Llama 3 8B, PyTorch: input, queries, values, attention, gate, down: 2 (4 1/4 h + w)."""
+    attention = Attention(32, 8, 128, 128)
+    llama = Transformer("l", 1, 4096, attention, FeedForward(14336, is_gated=True), 8192)
+    found = memory(llama, Strategy(recompute=Recompute.SELECTIVE), library=TORCH)
+    assert found.activations_bytes == 8192 * 2 * (4 * 4096 + 1024 + 14336)
+
+
+def test_a_full_layer_is_worked_on_again() -> None:
+    attention = Attention(32, 8, 128, 128)
+    llama = Transformer("l", 2, 4096, attention, FeedForward(14336, is_gated=True), 8192)
+    found = memory(llama, Strategy(recompute=Recompute.FULL))
+    assert found.activations_bytes == 8192 * 2 * 2 * 4096
+    again = 11 * 4096 + 6 * 14336
+    gradients = 2 * 4096 + 6 * 14336
+    assert found.transient_bytes == 8192 * (again + gradients)
+
+
+def test_the_optimizers_step_may_be_the_peak() -> None:
+    gpt = _gpt(2, 1024, 16)
+    found = memory(gpt, Strategy(recompute=Recompute.FULL), library=INTERNEVO)
+    step = 12 * 2 * (12 * 1024**2 + 13 * 1024)
+    assert found.activations_bytes + found.transient_bytes == step
+
+
+def test_fully_sharded_pipelines_of_torch_keep_a_stage_gathered() -> None:
+    gpt = _gpt(4, 1024, 16)
+    found = memory(gpt, Strategy(dp=4, pp=2, zero=3, global_batch=16), library=TORCH)
+    n = 2 * (12 * 1024**2 + 13 * 1024)
+    assert found.communication_bytes == (2 + 4) * n + 2 * 2 * 2048 * 1024
+
+
+def test_the_reserve_is_two_constants_in_their_ranges() -> None:
+    for name, (low, high) in RANGES.items():
+        assert low <= getattr(memory_module, name) <= high
+    found = memory(_gpt(2, 1024, 16), Strategy())
+    running = found.activations_bytes + found.transient_bytes
+    assert found.reserve_bytes == CONTEXT_BYTES + FRAGMENTED_FRACTION * running
+    parts = found.states_bytes + running + found.communication_bytes + found.reserve_bytes
+    assert found.total_bytes == parts
+    assert found.fits(found.total_bytes)
+    assert not found.fits(found.total_bytes - 1)
+
+
+def test_logits_can_make_the_last_stage_the_fullest() -> None:
+    small = _gpt(4, 1024, 16, vocabulary=200000)
+    found = memory(small, Strategy(pp=4, global_batch=8, microbatch=4, recompute=Recompute.FULL))
+    assert found.stage == 3
+    assert found.transient_bytes == 8 * 4 * 2048 * 200000
+
+
+def test_tied_tables_lie_on_both_ends_of_a_pipeline() -> None:
+    tied = replace(_gpt(2, 1024, 16, vocabulary=50000), is_tied=True)
+    layer, table = 12 * 1024**2 + 13 * 1024, 50000 * 1024
+    assert memory(tied, Strategy()).weights_bytes == 2 * (2 * layer + table)
+    assert memory(tied, Strategy(pp=2, global_batch=4)).weights_bytes == 2 * (layer + table)
+    apart = replace(tied, is_tied=False)
+    assert memory(apart, Strategy()).weights_bytes == 2 * (2 * layer + 2 * table)
+
+
+def test_layers_of_stages() -> None:
+    assert stage_layers(7, Strategy(pp=3), np.arange(3)).tolist() == [3, 2, 2]
+    # 6 chunks of 2, 2, 2, 2, 1, 1 layers over 2 stages, in turns.
+    in_turns = Strategy(pp=2, interleave=3)
+    assert stage_layers(10, in_turns, np.arange(2)).tolist() == [5, 5]
+    of_layers = [int(layer_stage(layer, 10, in_turns)) for layer in range(10)]
+    assert of_layers == [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]
+    assert [int(layer_stage(layer, 7, Strategy(pp=3))) for layer in range(7)] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
+
+
+def test_layers_with_and_without_experts_in_turns_are_a_share_of_every_stage() -> None:
+    moe = Transformer(
+        "moe", 8, 64, Attention(4, 4, 16, 16), FeedForward(64), 64, experts=Experts(4, 1, 64),
+        n_dense_layers=4, is_interleaved=True,
+    )  # fmt: skip
+    assert dense_stage_layers(moe, Strategy(pp=4), np.arange(4)).tolist() == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("memory", "fault"),
+    ("schedule", "expected"),
     [
-        ("80", "npu.memory: got 80 without a unit, expected an amount of memory with its unit"),
-        ("80 GB/s", "npu.memory: got a bandwidth, '80 GB/s', expected an amount of memory"),
-        ("80 Gb", "npu.memory: got the unit 'Gb' in '80 Gb', expected a unit of memory"),
-        ("-1 GB", "npu.memory: got '-1 GB', expected an amount of memory"),
-        ("0 GB", "npu.memory: got '0 GB', expected 1 kB to 1000 TB"),
+        (PipelineSchedule.ONE_F_ONE_B, [4, 3, 2, 1]),
+        (PipelineSchedule.ZERO_BUBBLE_H1, [4, 4, 4, 4]),
+        (PipelineSchedule.ZERO_BUBBLE_H2, [7, 7, 7, 7]),
     ],
 )
-def test_faults_of_an_amount_of_memory(memory, fault, run, plan) -> None:
-    path = plan((RATE, f"npu: {{memory: {memory}}}"), text=GPT3)
-    outcome = run("evaluate", path, "--bandwidth", "450,50")
-    assert (outcome.code, fault in outcome.err) == (2, True)
+def test_microbatches_in_flight(schedule: PipelineSchedule, expected: list[int]) -> None:
+    many = Strategy(pp=4, global_batch=16, schedule=schedule)
+    assert microbatches_in_flight(many, np.arange(4)).tolist() == expected
+    few = replace(many, global_batch=2)
+    assert microbatches_in_flight(few, np.arange(4)).tolist() == np.minimum(expected, 2).tolist()
 
 
-def _sweep(tmp_path: Path, columns: list[str] | None = None) -> Path:
-    base = yaml.safe_load(GPT3) | {"parallelism": {"tp": "{tp}", "dp": "{1024 / tp}"}}
-    spec = {"base": base, "axes": {"tp": [8, 64]}} | ({"columns": columns} if columns else {})
-    path = tmp_path / "sweep.yaml"
-    path.write_text(json.dumps(spec))
-    return path
+def test_microbatches_in_flight_of_chunks_in_turns() -> None:
+    """p 4, v 2: (4 + 2 x 3 + 1)/2 at the first stage, 5/2 at the last one."""
+    strategy = Strategy(pp=4, interleave=2, global_batch=16)
+    assert microbatches_in_flight(strategy, np.arange(4)).tolist() == [5.5, 4.5, 3.5, 2.5]
 
 
-def test_rows_of_a_sweep_can_be_filtered_by_memory(tmp_path) -> None:
-    run_sweep(load_sweep(_sweep(tmp_path)), tmp_path / "run")
-    results = Results.at(tmp_path / "run")
-    found = results.sql("SELECT memory_bytes, sharded_memory_bytes FROM designs ORDER BY row").rows
-    total = 18 * N_PARAMETERS * 8
-    assert found == ((total / 8, total / 1024), (total / 64, total / 1024))
-    assert results.columns[-2:] == ["memory_bytes", "sharded_memory_bytes"]
-    assert results.top(1).columns[-2:] == ("memory_bytes", "sharded_memory_bytes")
+def test_recipes_differ_in_their_gradients_alone() -> None:
+    gpt = _gpt(2, 1024, 16)
+    a, b = memory(gpt, Strategy()), memory(gpt, Strategy(), library=NEMO)
+    assert a.gradients_bytes == 2 * b.gradients_bytes
+    assert a.total_bytes - b.total_bytes == b.gradients_bytes
 
 
-def test_directories_that_were_begun_without_memory_are_finished(tmp_path) -> None:
-    known = ["objective_value", "lower_bound", "optimality_gap", "step_time_s"]
-    known += ["seconds_per_sequence", "cost_usd", "bandwidth", "unique", "resolved", "message"]
-    earlier = load_sweep(_sweep(tmp_path, known))
-    directory = RunDirectory(tmp_path / "run")
-    directory.check(manifest_of(earlier))
-    directory.claim(manifest_of(earlier))
-    assert run_sweep(load_sweep(_sweep(tmp_path)), directory.path).n_solved == 2
-    results = Results.at(directory.path)
-    assert "memory_bytes" not in results.columns
-    assert len(results.top(1).rows) == 1
-
-
-def test_a_workload_without_a_vocabulary_is_part_of_a_model(tmp_path, plan) -> None:
-    text = (Path(lp.__file__).parents[1] / "workloads" / "gpt3.yaml").read_text()
-    (tmp_path / "own.yaml").write_text(text.replace(", vocabulary: 50257", ""))
-    problem = lp.load_plan(plan(("workload: gpt3", "workload: ./own.yaml"), text=GPT3))
-    assert problem.step.memory is None
-    assert Workload("bare", ()).memory is None
+def test_a_library_of_ones_own() -> None:
+    adafactor = Library("own", optimizer_bytes=4)
+    gpt = _gpt(2, 1024, 16)
+    assert 3 * memory(gpt, Strategy(), library=adafactor).optimizer_bytes == (
+        memory(gpt, Strategy()).optimizer_bytes
+    )
