@@ -135,9 +135,10 @@ def _chunks(model: Transformer, s: Strategy) -> list[list[bool]]:
     ]
     n_chunks = s.pp * s.interleave
     least, longer = divmod(model.n_layers, n_chunks)
+    first = 1 if 0 < longer < n_chunks - 1 else 0
     found, at = [], 0
     for chunk in range(n_chunks):
-        n_layers = least + (chunk < longer)
+        n_layers = least + (first <= chunk < first + longer)
         found.append(has_experts[at : at + n_layers])
         at += n_layers
     return found

@@ -30,7 +30,7 @@ Numbers = NDArray[Any]
 
 CONTEXT_BYTES = 2.5e9
 """CUDA context, kernels' workspaces and NCCL's buffers of an NPU, the same for all rows."""
-FRAGMENTED_FRACTION = 0.04
+FRAGMENTED_FRACTION = 0.08
 """Of activations: memory that an allocator holds between tensors and cannot use."""
 RANGES = {"CONTEXT_BYTES": (0.5e9, 4e9), "FRAGMENTED_FRACTION": (0.0, 0.15)}
 """Physical ranges of the constants."""
@@ -107,7 +107,7 @@ def memory(model: Transformer, strategy: Strategy, *, library: Library = MEGATRO
     >>> round(found.states_bytes / 1e9, 1), round(found.activations_bytes / 1e9, 1)
     (44.2, 18.3)
     >>> round(found.total_bytes / 1e9, 1)
-    70.1
+    71.0
     """
     held = _stages(model, strategy)
     found = _of_stages(model, strategy, library, held)
@@ -128,14 +128,14 @@ def _chosen(values: Any, shape: tuple[int, ...], fullest: Numbers) -> Any:
 
 
 def _stages(model: Transformer, strategy: Strategy) -> _Stage:
-    """Stages that can be the fullest: the first, those where experts begin, the last.
+    """Stages that can be the fullest: the first two, those where experts begin, the last.
 
-    Stages hold fewer layers, and keep fewer microbatches, the later they are; what can make a
-    later one fuller are layers with experts behind dense ones, and the logits of the last one.
+    Stages keep fewer microbatches the later they are; what can make a later one fuller is a layer
+    more than the first one has, layers with experts behind dense ones, and the last one's logits.
     """
     shapes = (np.shape(getattr(strategy, part.name)) for part in fields(Strategy))
     last = np.broadcast_to(np.asarray(strategy.pp) - 1, np.broadcast_shapes(*shapes))
-    index = [np.zeros_like(last), last]
+    index = [np.zeros_like(last), np.minimum(1, last), last]
     if model.experts is not None and model.n_dense_layers:
         begin = stages.layer_stage(model.n_dense_layers, model.n_layers, strategy)
         index += [np.minimum(begin, last), np.minimum(begin + 1, last)]

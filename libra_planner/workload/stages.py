@@ -14,7 +14,10 @@ Numbers = NDArray[Any]
 
 
 def stage_layers(n_layers: int, strategy: Strategy, stage: Count) -> Numbers:
-    """Layers of a stage: chunks as even as they can be, the first ones with one more.
+    """Layers of a stage, over all its chunks.
+
+    Chunks are as even as can be; where they cannot be equal, the last one, which has the logits,
+    and then the first one have a layer less before others do.
 
     Parameters
     ----------
@@ -25,11 +28,19 @@ def stage_layers(n_layers: int, strategy: Strategy, stage: Count) -> Numbers:
     Examples
     --------
     >>> stage_layers(126, Strategy(pp=8), np.arange(8))
-    array([16, 16, 16, 16, 16, 16, 15, 15])
+    array([15, 16, 16, 16, 16, 16, 16, 15])
     """
     pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
-    least, longer = np.divmod(n_layers, pp * interleave)
-    return np.asarray(interleave * least + longer // pp + (stage < longer % pp))
+    least, longer, first = _chunks(n_layers, strategy)
+    n_more = longer // pp + ((stage - first) % pp < longer % pp)
+    return np.asarray(interleave * least + n_more)
+
+
+def _chunks(n_layers: int, strategy: Strategy) -> tuple[Numbers, Numbers, Numbers]:
+    """Layers of a short chunk, how many chunks have one more, and the first that has."""
+    n_chunks = np.asarray(strategy.pp) * strategy.interleave
+    least, longer = np.divmod(n_layers, n_chunks)
+    return least, longer, np.where((longer > 0) & (longer < n_chunks - 1), 1, 0)
 
 
 def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
@@ -65,11 +76,15 @@ def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> 
 
 def layer_stage(layer: int, n_layers: int, strategy: Strategy) -> Numbers:
     """Stage of a layer, both from 0."""
-    pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
-    least, longer = np.divmod(n_layers, pp * interleave)
-    in_longer = longer * (least + 1)
-    later = longer + (layer - in_longer) // np.maximum(least, 1)
-    return np.asarray(np.where(layer < in_longer, layer // (least + 1), later) % pp)
+    least, longer, first = _chunks(n_layers, strategy)
+    in_long = layer - first * least
+    later = in_long - longer * (least + 1)
+    chunk = np.where(
+        later >= 0,
+        first + longer + later // np.maximum(least, 1),
+        np.where(in_long >= 0, first + in_long // (least + 1), 0),
+    )
+    return np.asarray(chunk % np.asarray(strategy.pp))
 
 
 def microbatches_in_flight(strategy: Strategy, stage: Count) -> Numbers:

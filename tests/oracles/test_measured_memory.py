@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from libra_planner.workload.libraries import LIBRARIES
 from libra_planner.workload.memory import Memory, memory
@@ -50,7 +50,13 @@ def model_of(row: dict[str, str]) -> Transformer:
         row["model"],
         n["layers"],
         n["hidden"],
-        Attention(n["heads"], n["kv_heads"], n["head_dim"], n["head_dim"]),
+        Attention(
+            n["heads"],
+            n["kv_heads"],
+            n["head_dim"],
+            n["head_dim"],
+            has_qk_norm=row["has_qk_norm"] == "1",
+        ),
         FeedForward(int(row["ffn"]), is_gated=row["is_gated"] == "1"),
         int(row["sequence"]),
         vocabulary=int(row["vocab"]),
@@ -84,12 +90,23 @@ def _peaks() -> Iterator[MeasuredPeak]:
 PEAKS = [peak for peak in _peaks() if peak.row["model"] not in NOT_SCORED]
 
 
-def test_mean_errors_are_within_the_bar() -> None:
-    assert len(PEAKS) == 30
-    by_library = defaultdict(list)
-    for peak in PEAKS:
-        by_library[peak.library].append(abs(peak.error))
-    assert {name: round(float(np.mean(errors)), 3) for name, errors in by_library.items()} == {}
+@pytest.mark.parametrize(
+    ("library", "n", "bar"),
+    [
+        ("PyTorch FSDP2", 14, 0.10),
+        ("NeMo", 2, 0.04),
+        ("InternEvo", 10, 0.08),
+        ("Megatron-LM", 4, 0.06),
+    ],
+)
+def test_mean_errors_of_a_library(library: str, n: int, bar: float) -> None:
+    errors = [abs(peak.error) for peak in PEAKS if peak.library == library]
+    assert len(errors) == n
+    assert np.mean(errors) < bar
+
+
+def test_the_mean_error_is_well_within_fifteen_percent() -> None:
+    assert np.mean([abs(peak.error) for peak in PEAKS]) < 0.08
 
 
 def test_no_run_that_was_measured_is_refused_by_much() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from libra_planner.step import pipeline
 from libra_planner.workload import memory as memory_module
 from libra_planner.workload.libraries import INTERNEVO, MEGATRON, NEMO, TORCH, Library
 from libra_planner.workload.memory import CONTEXT_BYTES, FRAGMENTED_FRACTION, RANGES, memory
@@ -232,21 +233,25 @@ def test_tied_tables_lie_on_both_ends_of_a_pipeline() -> None:
 
 
 def test_layers_of_stages() -> None:
-    assert stage_layers(7, Strategy(pp=3), np.arange(3)).tolist() == [3, 2, 2]
-    # 6 chunks of 2, 2, 2, 2, 1, 1 layers over 2 stages, in turns.
+    assert stage_layers(7, Strategy(pp=3), np.arange(3)).tolist() == [2, 3, 2]
+    assert stage_layers(8, Strategy(pp=3), np.arange(3)).tolist() == [3, 3, 2]
+    # 6 chunks of 1, 2, 2, 2, 2, 1 layers over 2 stages, in turns.
     in_turns = Strategy(pp=2, interleave=3)
     assert stage_layers(10, in_turns, np.arange(2)).tolist() == [5, 5]
     of_layers = [int(layer_stage(layer, 10, in_turns)) for layer in range(10)]
-    assert of_layers == [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]
-    assert [int(layer_stage(layer, 7, Strategy(pp=3))) for layer in range(7)] == [
-        0,
-        0,
-        0,
-        1,
-        1,
-        2,
-        2,
-    ]
+    assert of_layers == [0, 1, 1, 0, 0, 1, 1, 0, 0, 1]
+    of_layers = [int(layer_stage(layer, 7, Strategy(pp=3))) for layer in range(7)]
+    assert of_layers == [0, 0, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("n_layers", [61, 80, 94, 126])
+@pytest.mark.parametrize(("pp", "interleave"), [(1, 1), (4, 1), (7, 1), (8, 2), (4, 5), (16, 8)])
+def test_stages_are_those_of_the_pipelines_time(n_layers: int, pp: int, interleave: int) -> None:
+    expected = [sum(chunks) for chunks in pipeline.stage_layers(n_layers, pp, interleave)]
+    strategy = Strategy(pp=pp, interleave=interleave)
+    assert stage_layers(n_layers, strategy, np.arange(pp)).tolist() == expected
+    of_layers = [int(layer_stage(layer, n_layers, strategy)) for layer in range(n_layers)]
+    assert [of_layers.count(stage) for stage in range(pp)] == expected
 
 
 def test_layers_with_and_without_experts_in_turns_are_a_share_of_every_stage() -> None:
