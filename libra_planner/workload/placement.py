@@ -47,10 +47,10 @@ class _Part:
                 expected = "expected an order in which no other axis stands between their ranks"
                 fix = "put pp last in the order, and cp next to dp"
                 raise SpecError(Fault(got, expected, fix, f"parallelism.{axis}"))
-        sizes = [1] * topology.n_dims
-        for i, _, size in self.digits:
-            sizes[i] *= size
-        return Group(tuple(sizes), self.nearest)
+        sizes, strides = [1] * topology.n_dims, list(self.nearest)
+        for i, stride, size in reversed(self.digits):
+            sizes[i], strides[i] = sizes[i] * size, stride
+        return Group(tuple(sizes), tuple(strides))
 
 
 def placed_groups(
