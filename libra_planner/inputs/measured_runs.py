@@ -12,7 +12,6 @@ from libra_planner.inputs.nccl_tests import MOST_BYTES, NcclTest, named_kind, re
 from libra_planner.inputs.runs import Run, cell_number, is_run_file, read_run_file
 from libra_planner.step.collectives.measured import (
     INFINIBAND,
-    SEND_RECV,
     SIZES,
     Constants,
     NicsUnknown,
@@ -21,6 +20,7 @@ from libra_planner.step.collectives.measured import (
     measured_time_s,
     scale_up,
 )
+from libra_planner.workload.volumes import SEND_RECV
 
 TIME = "time_s"
 

@@ -11,8 +11,9 @@ from statistics import median
 
 from libra_planner.errors import Fault, Place, refuse, shown
 from libra_planner.files import read_text
-from libra_planner.step.collectives.measured import ETHERNET, SEND_RECV, sent_bytes
+from libra_planner.step.collectives.measured import ETHERNET, sent_bytes
 from libra_planner.workload.operations import CollectiveKind
+from libra_planner.workload.volumes import SEND_RECV
 
 MOST_BYTES = 100_000_000
 """Largest log read: those with NCCL_DEBUG=INFO are long."""

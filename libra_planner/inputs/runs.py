@@ -15,7 +15,6 @@ from libra_planner.step.collectives.measured import (
     INFINIBAND,
     PUBLISHED,
     PUBLISHED_BANDS,
-    SEND_RECV,
     Bands,
     Constants,
     Ranks,
@@ -23,6 +22,7 @@ from libra_planner.step.collectives.measured import (
     scale_up,
 )
 from libra_planner.units import GBIT_PER_S_BPS
+from libra_planner.workload.volumes import SEND_RECV
 
 COLUMNS = ("gpu_type", "nodes", "gpus_per_node", "collective", "message_bytes")
 """Columns that a file needs; ``nics_per_node``, ``nic_gbps`` and ``interconnect`` are read, too."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -340,3 +343,10 @@ def test_what_cannot_be_placed_is_refused(
 ) -> None:
     with pytest.raises(SpecError, match=message):
         placed_groups(CLUSTER, degrees, order)
+
+
+def test_examples_of_the_docs_run() -> None:
+    page = Path(__file__).parents[2] / "docs" / "parallelism.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried > 0
+    assert failed == 0

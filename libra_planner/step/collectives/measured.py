@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.workload.operations import CollectiveKind
+from libra_planner.workload.volumes import SEND_RECV
 
-SEND_RECV = "send_recv"
 INFINIBAND, ETHERNET = "infiniband", "ethernet"
 
 
