@@ -1,4 +1,4 @@
-"""A slow, obvious twin of ``libra_planner.workload.memory``: loops over tensors, layers and events.
+"""A slow, obvious twin of ``libra_planner.workload.memory.npu``: loops over tensors, layers and events.
 
 It shares nothing with the core but the library's bytes and the two constants of the reserve.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from libra_planner.workload.libraries import Library
-from libra_planner.workload.memory import CONTEXT_BYTES, FRAGMENTED_FRACTION
+from libra_planner.workload.memory.libraries import Library
+from libra_planner.workload.memory.npu import CONTEXT_BYTES, FRAGMENTED_FRACTION
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Experts, Transformer
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from libra_planner.workload.libraries import LIBRARIES
-from libra_planner.workload.memory import Memory, memory
+from libra_planner.workload.memory.libraries import LIBRARIES
+from libra_planner.workload.memory.npu import Memory, memory
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
 

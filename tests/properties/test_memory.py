@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libra_planner.workload.libraries import INTERNEVO, LIBRARIES, MEGATRON, Library
-from libra_planner.workload.memory import memory
+from libra_planner.workload.memory.libraries import INTERNEVO, LIBRARIES, MEGATRON, Library
+from libra_planner.workload.memory.npu import memory
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
 from tests import memory_twin

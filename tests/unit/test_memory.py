@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from libra_planner.step import pipeline
-from libra_planner.workload import memory as memory_module
-from libra_planner.workload.libraries import INTERNEVO, MEGATRON, NEMO, TORCH, Library
-from libra_planner.workload.memory import CONTEXT_BYTES, FRAGMENTED_FRACTION, RANGES, memory
-from libra_planner.workload.operations import ModelStates
-from libra_planner.workload.stages import (
+from libra_planner.workload.memory import npu as memory_module
+from libra_planner.workload.memory.libraries import INTERNEVO, MEGATRON, NEMO, TORCH, Library
+from libra_planner.workload.memory.npu import CONTEXT_BYTES, FRAGMENTED_FRACTION, RANGES, memory
+from libra_planner.workload.memory.stages import (
     dense_stage_layers,
     layer_stage,
     microbatches_in_flight,
     stage_layers,
 )
+from libra_planner.workload.operations import ModelStates
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.workload.libraries import Library
+from libra_planner.workload.memory.libraries import Library
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Experts, FeedForward, Transformer
 
@@ -74,7 +74,7 @@ def layer_tensors(
 
     Examples
     --------
-    >>> from libra_planner.workload.libraries import MEGATRON
+    >>> from libra_planner.workload.memory.libraries import MEGATRON
     >>> from libra_planner.workload.transformer import Attention
     >>> gpt = Transformer("gpt", 1, 64, Attention(4, 4, 16, 16, has_bias=True),
     ...                   FeedForward(256, has_bias=True), 128)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.workload import stages
-from libra_planner.workload.activations import (
+from libra_planner.workload.memory import stages
+from libra_planner.workload.memory.activations import (
     ACTIVATION_BYTES,
     Split,
     bytes_by_split,
@@ -22,7 +22,7 @@ from libra_planner.workload.activations import (
     sequence_share,
     split_shares,
 )
-from libra_planner.workload.libraries import MEGATRON, MOST_SHARDED, Library
+from libra_planner.workload.memory.libraries import MEGATRON, MOST_SHARDED, Library
 from libra_planner.workload.strategy import Fraction, Recompute, Strategy
 from libra_planner.workload.transformer import LayerParameters, Transformer
 
@@ -99,7 +99,7 @@ def memory(model: Transformer, strategy: Strategy, *, library: Library = MEGATRO
     --------
     Llama 3 8B on 8 NPUs, two of them for a sequence, against 70.8 GB that NVIDIA's log says:
 
-    >>> from libra_planner.workload.libraries import NEMO
+    >>> from libra_planner.workload.memory.libraries import NEMO
     >>> from libra_planner.workload.transformer import Attention, FeedForward
     >>> llama = Transformer("llama3-8b", 32, 4096, Attention(32, 8, 128, 128),
     ...                     FeedForward(14336, is_gated=True), 8192, vocabulary=128256)

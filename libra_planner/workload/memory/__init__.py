@@ -1,0 +1,1 @@
+"""Memory of an NPU in training: tensors, stages, libraries (C19)."""
