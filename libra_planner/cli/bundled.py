@@ -16,6 +16,9 @@ def list_bundled(options: argparse.Namespace) -> None:
     if options.kind in ("npus", "scale-ups"):
         _list_catalogue(options)
         return
+    if options.kind == "workloads":
+        _list_workloads(options)
+        return
     payload, texts = _fabrics() if options.kind == "fabrics" else _files(options.kind)
     if options.json:
         print_json({options.kind: payload})
@@ -35,6 +38,20 @@ def _list_catalogue(options: argparse.Namespace) -> None:
         answer(options, lambda: views.npus_payload(found), views.npu_blocks(found))
     else:
         answer(options, lambda: views.scale_ups_payload(found), views.scale_up_blocks(found))
+
+
+def _list_workloads(options: argparse.Namespace) -> None:
+    """Workloads, with what is known of their models."""
+    from libra_planner.plan.workloads import model_facts
+    from libra_planner.views import catalogue as views
+
+    files, abouts = _files("workloads")
+    paths = {name: Path(str(file)) for name, file in files.items()}
+    found = [
+        views.ListedWorkload(name, abouts[name], path, model_facts(path))
+        for name, path in paths.items()
+    ]
+    answer(options, lambda: views.workloads_payload(found), views.workload_blocks(found))
 
 
 def _files(kind: str) -> tuple[Mapping[str, object], Mapping[str, str]]:

@@ -23,11 +23,13 @@ from libra_planner.plan.architectures.transformers import transformer
 from libra_planner.reading.document import Document, parse_document
 from libra_planner.reading.models import validated
 from libra_planner.registry import Registry
-from libra_planner.units import UNITS
-from libra_planner.workload import dense
+from libra_planner.units import FLOP_PER_MAC, UNITS
+from libra_planner.workload import convolutional, dense
 from libra_planner.workload import operations as ops
 from libra_planner.workload.transformer import Transformer
 
+_TRAINING = 3
+"""Work of a training step over that of its forward pass: both gradients are as long."""
 _A_WHOLE_MODEL = "train a workload of a whole step, such as 'workload: gpt3'"
 
 
@@ -75,6 +77,35 @@ def load_transformer(path: Path) -> Transformer:
         return transformer(path.stem, spec.architecture)
     fix = "name a transformer, such as 'workload: llama3-70b'"
     raise SpecError(Fault(f"got kind {spec.kind!r} in {path}", "expected a transformer", fix))
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a list of workloads says of a model.
+
+    Parameters
+    ----------
+    n_parameters, n_active_parameters : all, and those that a token meets.
+    n_layers : of a transformer or a convolutional network.
+    training_flops : of one token, image or sample in training, no activation computed twice (C18).
+    """
+
+    n_parameters: int
+    n_active_parameters: int
+    n_layers: int | None
+    training_flops: float
+
+
+def model_facts(path: Path) -> ModelFacts | None:
+    """What a workload file says of its model; ``None`` for a list of operations.
+
+    Raises
+    ------
+    SpecError
+        For a file that is not a workload.
+    """
+    spec = _spec(path, read_text(path))
+    return WORKLOADS[spec.kind].facts(spec)
 
 
 @lru_cache(maxsize=32)
@@ -195,12 +226,14 @@ class WorkloadKind:
     read : the file's document as a frozen model; raises its faults.
     build : the workload from a name, the model and a plan's settings.
     step_fix : what to write in the file to have a whole step; ``None`` where nothing helps.
+    facts : of its model, for lists; ``None`` where it has none to tell.
     """
 
     name: str
     read: Callable[[Document], models.WorkloadSpec]
     build: Callable[[str, Any, PlanSettings], ops.Workload]
     step_fix: Callable[[Any, str], str | None]
+    facts: Callable[[Any], ModelFacts | None] = lambda _: None
 
 
 WORKLOADS: Registry[WorkloadKind] = Registry("kind of workload")
@@ -231,7 +264,33 @@ def _no_fix(_: models.WorkloadSpec, _file: str) -> None:
     """What is generated from all layers of a network is a whole step."""
 
 
-register(WorkloadKind("transformer", _transformer_spec, _transformer, _transformer_fix))
+def _transformer_facts(spec: models.TransformerSpec) -> ModelFacts:
+    shape = transformer("", spec.architecture)
+    counts = shape.n_parameters, shape.n_active_parameters, shape.n_layers
+    return ModelFacts(*counts, shape.flops_per_token())
+
+
+def _cnn_facts(spec: CnnSpec) -> ModelFacts:
+    layers = [one.layer for one in spec.layers]
+    n_parameters, n_layers = convolutional.n_parameters(layers), sum(one.count for one in layers)
+    flops = _TRAINING * FLOP_PER_MAC * convolutional.macs_per_image(layers)
+    return ModelFacts(n_parameters, n_parameters, n_layers, flops)
+
+
+def _dlrm_facts(spec: DlrmSpec) -> ModelFacts:
+    shape = spec.architecture.dlrm
+    n_rows = len(shape.table_rows) * shape.n_lookups * shape.vector_width
+    n_active = shape.n_parameters - shape.n_table_parameters + n_rows
+    return ModelFacts(
+        shape.n_parameters, n_active, None, _TRAINING * FLOP_PER_MAC * shape.macs_per_sample
+    )
+
+
+register(
+    WorkloadKind(
+        "transformer", _transformer_spec, _transformer, _transformer_fix, _transformer_facts
+    )
+)
 register(WorkloadKind("table", _table_spec, _table, _table_fix))
-register(WorkloadKind("cnn", _cnn_spec, cnn, _no_fix))
-register(WorkloadKind("dlrm", _dlrm_spec, dlrm, _no_fix))
+register(WorkloadKind("cnn", _cnn_spec, cnn, _no_fix, _cnn_facts))
+register(WorkloadKind("dlrm", _dlrm_spec, dlrm, _no_fix, _dlrm_facts))

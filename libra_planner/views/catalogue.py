@@ -1,12 +1,16 @@
-"""NPUs and scale-up domains of a catalogue: the JSON of ``list npus --json``, and text."""
+"""Bundled NPUs, scale-up domains and workloads: the JSON of ``list --json``, and text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from libra_planner.plan.npus import CatalogueNpuSpec, NpuCatalogueSpec, ScaleUpSpec
+from libra_planner.plan.workloads import ModelFacts
 from libra_planner.units import gigabytes_per_s
 from libra_planner.views.cells import Block, Value, count, number, table_of, usd
 
@@ -85,3 +89,53 @@ def scale_up_blocks(found: NpuCatalogueSpec) -> Iterator[Block]:
         },
         left=("part", "joined by", "in the price of", "NPUs that come in it"),
     )
+
+
+@dataclass(frozen=True)
+class ListedWorkload:
+    """A bundled workload.
+
+    Parameters
+    ----------
+    name, about : what it is called, and its first line.
+    path : of its file.
+    facts : of its model; ``None`` for a list of operations.
+    """
+
+    name: str
+    about: str
+    path: Path
+    facts: ModelFacts | None
+
+
+def workloads_payload(found: Sequence[ListedWorkload]) -> dict[str, Any]:
+    """Files by name, and what is known of their models."""
+    known = {one.name: asdict(one.facts) for one in found if one.facts is not None}
+    return {"workloads": {one.name: str(one.path) for one in found}, "models": known}
+
+
+def workload_blocks(found: Sequence[ListedWorkload]) -> Iterator[Block]:
+    """A row for every workload."""
+    yield table_of(
+        "Workloads, as in a plan's 'workload: gpt3': 1e9 parameters in all and of a token",
+        sorted(found, key=_with_numbers_as_numbers),
+        {
+            "workload": lambda one: one.name,
+            "parameters": lambda one: _billions(one.facts.n_parameters if one.facts else None),
+            "active": lambda one: _billions(one.facts.n_active_parameters if one.facts else None),
+            "layers": lambda one: count(one.facts.n_layers if one.facts else None),
+            "what it is": lambda one: re.split(r"[:,(]", one.about)[0].strip(" ."),
+        },
+        left=("workload", "what it is"),
+    )
+    yield "n/a: LIBRA's list of operations has none; a DLRM's layers differ. --json has all digits"
+
+
+def _billions(n_parameters: int | None) -> Value:
+    return number(n_parameters / 1e9 if n_parameters is not None else None, 2)
+
+
+def _with_numbers_as_numbers(one: ListedWorkload) -> list[tuple[bool, float, str]]:
+    """Key that puts gpt-18.4b before gpt-145.6b."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", one.name)
+    return [(not p[:1].isdigit(), float(p) if p[:1].isdigit() else 0.0, p) for p in parts]

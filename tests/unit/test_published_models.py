@@ -216,3 +216,18 @@ def test_a_table_of_operations_has_no_shape() -> None:
     path = bundled.resolve("workloads", "resnet50-libra", None)
     with pytest.raises(SpecError, match=r"got kind 'table' .* expected a transformer"):
         load_transformer(path)
+
+
+def test_the_list_of_models_fits_80_columns_and_json_has_every_digit(run) -> None:
+    payload = run("list", "workloads", "--json").payload
+    assert payload["workloads"]["gpt3"].endswith("workloads/gpt3.yaml")
+    llama = payload["models"]["llama3-70b"]
+    assert (llama["n_parameters"], llama["n_layers"]) == (70_553_706_496, 80)
+    assert llama["training_flops"] == _model("llama3-70b").flops_per_token()
+    assert payload["models"]["resnet50"]["training_flops"] == 6 * 4_089_184_256
+    assert "resnet50-libra" not in payload["models"]
+    lines = run("list", "workloads").out.splitlines()
+    assert any(line.split()[:4] == ["deepseek-v3", "671.03", "37.55", "61"] for line in lines)
+    names = [line.split()[0] for line in lines]
+    assert names.index("gpt-18.4b") < names.index("gpt-145.6b")
+    assert max(len(line.rstrip()) for line in lines) <= 88
