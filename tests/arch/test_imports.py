@@ -180,7 +180,8 @@ def test_there_are_no_import_cycles() -> None:
             ["--help"],
             {"numpy", "scipy", "cvxpy", "pydantic", "yaml", "rich", "textual", "pandas", "numba"},
         ),
-        (["list", "workloads"], {"numpy", "scipy", "cvxpy"}),
+        (["list", "examples"], {"numpy", "scipy", "cvxpy"}),
+        (["list", "workloads"], {"scipy", "cvxpy", "numba", "textual", "pandas"}),
         (
             ["evaluate", "examples/01_gpt3_4d.yaml", "--bandwidth", "300,100,75,25"],
             {"cvxpy", "scipy", "clarabel", "textual", "pandas"},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.plan.models import NpuSpec
-from libra_planner.plan.workloads import PlanSettings, load_workload
+from libra_planner.plan.workloads import PlanSettings, load_transformer, load_workload
 from libra_planner.reading import bundled
 from libra_planner.workload.operations import CollectiveKind, Covers, Phase, Workload
 from libra_planner.workload.recommendation import Dlrm
@@ -107,3 +108,24 @@ def test_groups_of_channels_divide_both_sides(tmp_path: Path) -> None:
     workload = load_workload(path, PlanSettings(1, 8, 16))
     assert workload.memory is not None
     assert workload.memory.n_parameters == 9 * 8 * 8 // 4 + 2 * 8
+
+
+def test_the_files_of_the_documentation_are_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n# (\S+)\n(.*?)```", page, re.DOTALL)
+    assert [name for name, _ in blocks] == ["own-moe.yaml", "own-cnn.yaml", "own-dlrm.yaml"]
+    paths = [tmp_path / name for name, _ in blocks]
+    for path, (_, text) in zip(paths, blocks, strict=True):
+        path.write_text(text, encoding="utf-8")
+    assert load_transformer(paths[0]).n_expert_layers == 31
+    for path in paths[1:]:
+        assert load_workload(path, PlanSettings(1, 8)).covers is Covers.STEP
+
+
+def test_the_documentation_lists_every_bundled_model() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    families = ("gpt", "llama2", "llama3", "qwen3", "internlm", "mixtral", "vit")
+    for name in bundled.names("workloads"):
+        family = name.split("-")[0]
+        shown = f"`{name}`" in page or name.endswith("-libra")
+        assert shown or (family in families and f"`{family}-" in page), name
