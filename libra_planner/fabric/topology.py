@@ -89,12 +89,12 @@ class Topology:
         """Number of dimensions D."""
         return len(self.dimensions)
 
-    @property
+    @cached_property
     def n_npus(self) -> int:
         """NPUs of the whole fabric, the product of the sizes."""
         return math.prod(self.sizes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """NPUs per group, by dimension."""
         return tuple(dimension.size for dimension in self.dimensions)

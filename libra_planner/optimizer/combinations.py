@@ -233,7 +233,7 @@ def infeasible(space: Combinations) -> Infeasible:
     if len(linear) < len(kept):
         least_s = _least_time_s(space, linear)
         fixes.append(f"allow at least {format_time(least_s, round_up=True)}")
-    elif problem.prices.bills is not None and any(rule.cost_factor for rule in kept):
+    elif problem.prices.bills is not None and any(rule.cost_factor for rule in linear):
         others = [rule for rule in linear if not rule.cost_factor]
         blocks = map(space.block, space.starts)
         bills = [x.network_usd[meets(problem, others, x)].min(initial=np.inf) for x in blocks]

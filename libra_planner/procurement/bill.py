@@ -159,7 +159,13 @@ class Parts:
 
     def of_kind(self, *kinds: str) -> list[Part]:
         """Parts of these kinds, slowest first, then of shortest reach and fewest ports."""
-        return [part for part in self._sorted if part.kind in kinds]
+        if kinds not in self._of_kinds:
+            self._of_kinds[kinds] = [part for part in self._sorted if part.kind in kinds]
+        return self._of_kinds[kinds]
+
+    @cached_property
+    def _of_kinds(self) -> dict[tuple[str, ...], list[Part]]:
+        return {}
 
     @cached_property
     def _sorted(self) -> list[Part]:

@@ -211,8 +211,9 @@ def design_blocks(
 def _cost(problem: Problem, evaluation: Evaluation) -> str:
     """Cost of the network, and of the system where it is known."""
     network = f"[bold]{format_usd(evaluation.network_cost_usd)}[/]"
-    if problem.prices.bills is not None:
-        return f"bill [bold]{format_usd(evaluation.cost_usd)}[/], {network} of it the network"
+    if option := plan.option_text(problem, evaluation.bandwidth_bytes_per_s):
+        bill = f"bill [bold]{format_usd(evaluation.cost_usd)}[/], {network} of it the network"
+        return f"{bill}: {escape(option)}"
     system = f", system cost [bold]{format_usd(evaluation.cost_usd)}[/]"
     return f"network cost {network}{system * bool(evaluation.fixed_cost_usd)}"
 

@@ -21,12 +21,16 @@ def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[
     def taper_of(point: FrontierPoint) -> dict[str, Any]:
         return plan.taper_payload(problem.topology, point.bandwidth_bytes_per_s)
 
+    def option_of(point: FrontierPoint) -> dict[str, Any]:
+        text = plan.option_text(problem, point.bandwidth_bytes_per_s)
+        return {"option": text} if text else {}
+
     return {
         "workload": problem.workload_name,
         "topology": str(problem.topology),
         "fixed_cost_usd": problem.fixed_cost_usd,
         "memory": plan.memory_payload(problem.step.memory),
-        "points": [_point_row(point) | taper_of(point) for point in points],
+        "points": [_point_row(point) | taper_of(point) | option_of(point) for point in points],
     }
 
 
@@ -67,7 +71,7 @@ def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
     best, fastest_s = _best_point(points), points[-1].step_time_s
     columns: dict[str, Callable[[FrontierPoint], Value]] = {
         "": lambda point: "*" if point is best else "",
-        "system cost" if problem.fixed_cost_usd else "cost": lambda one: format_usd(one.cost_usd),
+        _cost_heading(problem): lambda one: format_usd(one.cost_usd),
         "step time": lambda point: format_time(point.step_time_s),
         "vs fastest": lambda point: f"{point.step_time_s / fastest_s:.3f}x",
     }
@@ -80,8 +84,17 @@ def _frontier_table(problem: Problem, points: Sequence[FrontierPoint]) -> Table:
             columns[f"{label} taper"] = lambda point, i=i: plan.taper_texts(  # type: ignore[misc]
                 problem.topology, point.bandwidth_bytes_per_s
             )[i]
+    if problem.prices.bills is not None:
+        columns["bought"] = lambda one: plan.option_text(problem, one.bandwidth_bytes_per_s)
     columns["step time x cost"] = lambda one: f"{format_usd(one.step_time_s * one.cost_usd)} s"
-    return cells.table_of("", points, columns, dispensable=("step time x cost", "vs fastest"))
+    dispensable = ("step time x cost", "vs fastest")
+    return cells.table_of("", points, columns, left=("bought",), dispensable=dispensable)
+
+
+def _cost_heading(problem: Problem) -> str:
+    if problem.prices.bills is not None:
+        return "bill"
+    return "system cost" if problem.fixed_cost_usd else "cost"
 
 
 def _best_point(points: Sequence[FrontierPoint]) -> FrontierPoint | None:

@@ -274,6 +274,13 @@ def equal_bandwidth_text(evaluation: Evaluation) -> str:
     )
 
 
+def option_text(problem: Problem, bandwidth_bytes_per_s: Array) -> str:
+    """The option that a vector is, where the plan is priced by its bill; else empty (C22)."""
+    bills = problem.prices.bills
+    row = -1 if bills is None else int(bills.rows(bandwidth_bytes_per_s))
+    return "" if bills is None or row < 0 else bills.options[row].text(problem.topology.tiers)
+
+
 def line_text(line: int | None) -> str:
     """Where in its plan a rule stands."""
     return f" (line {line})" if line else ""

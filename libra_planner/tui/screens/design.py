@@ -238,6 +238,8 @@ def headline(problem: Problem, evaluation: Evaluation) -> Table:
 
 def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     """Names, figures and what is said of them."""
+    from libra_planner.views.plan import option_text
+
     mean, equal = " (mean)" if evaluation.members else "", evaluation.equal
     system = f", {format_usd(evaluation.cost_usd)} system" if evaluation.fixed_cost_usd else ""
     per_cost, compute = evaluation.perf_per_cost_vs_equal, format_time(evaluation.compute_s)
@@ -249,6 +251,7 @@ def _headline(problem: Problem, evaluation: Evaluation) -> Iterator[tuple[str, s
     else:
         network = f" bill, {format_usd(evaluation.network_cost_usd)} of it network"
         yield "Cost", format_usd(evaluation.cost_usd), network
+        yield "Buy", "", option_text(problem, evaluation.bandwidth_bytes_per_s)
     yield "Speedup", f"{evaluation.speedup_vs_equal:.3f}x", " vs equal bandwidth"
     if per_cost:
         yield "Perf/cost", f"{per_cost:.3f}x", " vs equal bandwidth"
