@@ -16,9 +16,8 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from libra_planner.inputs.measured_runs import MeasuredRun
+from libra_planner.step.collectives.fitting import MeasuredRun, halves_errors, held_out_errors
 from libra_planner.step.collectives.measured import LARGE_BYTES, RANGES, SCALE_UPS, Constants
-from libra_planner.studies.calibration import halves_errors, held_out_errors
 from tests.oracles.test_measured_collectives import RUNS
 
 PAGE = ROOT / "docs" / "accuracy.md"

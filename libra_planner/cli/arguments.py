@@ -8,15 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from os.path import abspath
-from typing import TYPE_CHECKING, Any
-
-from libra_planner.errors import Fault, Place, SpecError
-
-if TYPE_CHECKING:
-    from libra_planner.routing.policy import Policy
-    from libra_planner.studies.checks import LinkQuestion
+from typing import Any
 
 Argument = tuple[Sequence[str], Mapping[str, Any]]
 """Names of an argument, and the rest of what ``add_argument`` takes."""
@@ -172,6 +165,10 @@ def _collective() -> Arguments:
     split = "balanced: also the best split of the data over orders of the dimensions"
     kinds, schedules = ("hierarchical", "balanced"), ("hierarchical", "ring", "direct")
     size = "full vector, such as 64MiB (for an all-gather the gathered result)"
+    system = (
+        "instead of TOPOLOGY: as measured on nodes of an NPU, such as h100-sxm, or on your own "
+        "(a file of calibrate)"
+    )
     blocks = "ring, direct, direct1, halving_doubling or default, each"
     return (
         _text("topology", "TOPOLOGY", "such as RI(4)_SW(8)", nargs="?"),
@@ -182,7 +179,7 @@ def _collective() -> Arguments:
         _text("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
         _text("--algorithms", "A1,A2,...", blocks),
         _text("--csv", "CASES", "file of collectives; the other values become its defaults"),
-        _text("--system", "NPU", "instead of TOPOLOGY: as measured on its nodes, such as h100-sxm"),
+        _text("--system", "NPU", system),
         _number("--nodes", 1, _MANY, "of a --system; default 1"),
         _number("--npus-per-node", 1, 1024, "that take part; default: all of a node"),
         _text("--nics", "NxSPEED", "of a node of a --system, such as 8x400Gbps"),
@@ -191,6 +188,26 @@ def _collective() -> Arguments:
         _switch("--in-network", "switches reduce (all-reduce)"),
         _choice("--schedule", schedules, "who sends to whom; ideal figures only", default=None),
         _choice("--scheduler", kinds, split, default=kinds[0]),
+        _JSON,
+    )
+
+
+def _calibrate() -> Arguments:
+    logs = "output of nccl-tests, or CSV files with gpu_type and time_s"
+    npu = "whose runs count (default: the only one in the files)"
+    network = "default: what the files say, else infiniband"
+    kind = "of logs that do not name it, such as all-reduce"
+    return (
+        _text("--nccl", "LOG", logs, nargs="+", action="extend"),
+        _text("--kernels", "CSV", "measured kernels"),
+        _text("--runs", "CSV", "measured training runs"),
+        _text("--npu", "NPU", npu),
+        _text("--nics", "NxSPEED", "of a node, such as 8x400Gbps"),
+        _choice("--interconnect", ("infiniband", "ethernet"), network),
+        _text("--kind", "KIND", kind),
+        _text("--name", "NAME", "of the system (default: the name of the file)"),
+        _text("--as-of", "DAY", "day of the measurements, YYYY-MM-DD; default today"),
+        _text("-o --output", "SYSTEM", "system file to write (YAML)", required=True),
         _JSON,
     )
 
@@ -360,6 +377,7 @@ _EVALUATE = "Step time and cost of a given bandwidth vector."
 _CHECK = "Step time of a design on real links, as a routing policy loads them."
 _FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
 _COLLECTIVES = "Time of a single collective, or of a CSV file of them."
+_REFIT = "Fit the constants of measured collectives to your own cluster."
 _MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
 _FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
 _NETWORK = "Size the network of a cluster: switches, cables, transceivers, power and price."
@@ -371,7 +389,8 @@ COMMANDS: Commands = {
     "evaluate": ("design:evaluate", _EVALUATE, _evaluate),
     "check": ("check:check", _CHECK, _check),
     "pareto": ("design:pareto", _FRONTIER, _pareto),
-    "collective": ("collective:collective", _COLLECTIVES, _collective),
+    "collective": ("times.collective:collective", _COLLECTIVES, _collective),
+    "calibrate": ("times.calibrate:calibrate", _REFIT, _calibrate),
     "sweep": ("", _MANY_PLANS, lambda: _SWEEPS),
     "flows": ("flows:flows", _FLOW_LIST, _flows),
     "fabric": ("fabric:fabric", _NETWORK, _fabric),
@@ -422,47 +441,3 @@ def first_given(options: argparse.Namespace, names: Iterable[str]) -> str:
     values = {name: getattr(options, name) for name in names}
     given = (flag_of(name) for name, one in values.items() if one is not None and one is not False)
     return next(given, "")
-
-
-def policy_of(options: argparse.Namespace, *, flag: str = "--policy", file: str = "") -> Policy:
-    """The routing policy that the options name.
-
-    Parameters
-    ----------
-    flag : the option with its name.
-    file : that faults begin with.
-
-    Raises
-    ------
-    SpecError
-        For an unknown one, and for options that it does not read.
-    """
-    from libra_planner.routing.policy import policy_with, readers
-
-    before = f"{file}: " if file else ""
-
-    def placed(fault: Fault) -> Fault:
-        name = flag if fault.path == "policy" else flag_of(fault.path)
-        return replace(fault, path="", place=Place(f"{before}{name}"))
-
-    try:
-        policy = policy_with(vars(options), said=flag)
-    except SpecError as error:
-        raise type(error)(*map(placed, error.faults)) from None
-    asked = [
-        x for x in ("npus_per_address", "source_ports") if getattr(options, x, None) is not None
-    ]
-    if not policy.kind.reads_headers and asked:
-        expected = f"expected {' or '.join(readers('hash'))}: no other policy reads addresses"
-        fault = Fault(f"got {flag} {policy.name}", expected, "leave one out", asked[0])
-        raise SpecError(placed(fault))
-    return policy
-
-
-def link_question(options: argparse.Namespace, policy: Policy) -> LinkQuestion:
-    """What the options ask about links."""
-    from libra_planner.studies.checks import LinkQuestion
-
-    names = {*LinkQuestion.__dataclass_fields__} - {"policy", "settings"}
-    asked = {name: value for name, value in vars(options).items() if name in names}
-    return LinkQuestion(policy, tuple(options.settings), **asked)

@@ -10,42 +10,18 @@ from libra_planner.errors import Fault, Place, SpecError, located, refuse
 from libra_planner.files import read_text
 from libra_planner.inputs.nccl_tests import MOST_BYTES, NcclTest, named_kind, read_nccl_log
 from libra_planner.inputs.runs import Run, cell_number, is_run_file, read_run_file
+from libra_planner.step.collectives.fitting import MeasuredRun
 from libra_planner.step.collectives.measured import (
     INFINIBAND,
     SIZES,
-    Constants,
     NicsUnknown,
     Ranks,
     measured_npu,
-    measured_time_s,
     scale_up,
 )
 from libra_planner.workload.volumes import SEND_RECV
 
 TIME = "time_s"
-
-
-@dataclass(frozen=True)
-class MeasuredRun:
-    """One measured collective.
-
-    Parameters
-    ----------
-    kind, size_bytes, ranks : as :func:`~libra_planner.step.collectives.measured.measured_time_s`.
-    time_s : measured.
-    curve, publisher : whose sizes, and whose measurements, belong together.
-    """
-
-    kind: str
-    size_bytes: float
-    ranks: Ranks
-    time_s: float
-    curve: str = ""
-    publisher: str = ""
-
-    def error(self, constants: Constants) -> float:
-        """Predicted over measured time, less 1."""
-        return measured_time_s(self.kind, self.size_bytes, self.ranks, constants) / self.time_s - 1
 
 
 @dataclass(frozen=True)
@@ -104,7 +80,9 @@ def read_measured_runs(paths: Sequence[str], cluster: Cluster) -> MeasuredRuns:
     kept = tuple(run for run in runs if SIZES[0] <= run.size_bytes <= SIZES[1])
     notes = [note for part in parts for note in part.notes]
     if len(kept) < len(runs):
-        notes.append(f"left out: {len(runs) - len(kept)} runs of less than 1 KiB or over 16 GiB")
+        notes.append(
+            f"left out (below 1 KiB or over 16 GiB): {len(runs) - len(kept):,} of the runs"
+        )
     return MeasuredRuns(cluster.npu or parts[0].npu, kept, tuple(notes))
 
 

@@ -185,8 +185,7 @@ class _Reader:
         test.npus.append(npu)
 
     def _row(self, place: Place, words: Sequence[str]) -> None:
-        test = self._test(place) if self.columns else None
-        if test is None:
+        if not self.columns:
             self._note(place, "got a row", "expected the line 'size count type ...' before it")
             return
         names = self.columns
@@ -204,7 +203,7 @@ class _Reader:
         if fault:
             self.faults.append(fault.located(place))
         elif place.line is not None:
-            test.rows.append(Row(place.line, size, time_us / 1e6, algorithm, bus))
+            self.tests[-1].rows.append(Row(place.line, size, time_us / 1e6, algorithm, bus))
 
     def _note(self, place: Place, got: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(got, expected, fix, place=place))

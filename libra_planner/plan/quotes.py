@@ -28,7 +28,8 @@ _NUMBERS = ("price", "rate")
 _CSV = ".csv"
 
 
-def _date(value: Any) -> str:
+def day(value: Any) -> str:
+    """A day, YYYY-MM-DD; a ``ValueError`` says what is wrong with it."""
     try:
         return datetime.date.fromisoformat(value).isoformat()
     except (TypeError, ValueError):
@@ -36,7 +37,7 @@ def _date(value: Any) -> str:
 
 
 Date: TypeAlias = Annotated[
-    str, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})
+    str, BeforeValidator(day), WithJsonSchema({"type": "string", "format": "date"})
 ]
 """A day, YYYY-MM-DD."""
 

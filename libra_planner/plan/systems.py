@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from libra_planner.plan.quotes import Date
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document
 from libra_planner.reading.models import Count, Model, Text, path_of, validated
+from libra_planner.step.collectives.fitting import CONSTANTS, Calibration, ErrorRow
 from libra_planner.step.collectives.measured import (
     MOST_RANKS,
     PUBLISHED,
@@ -167,21 +169,20 @@ def is_system_file(name: str) -> bool:
 
 def _constant_faults(document: Document) -> Iterator[Fault]:
     """Constants that the law has not, has twice, or never has."""
-    known = [field.name for field in fields(Constants)]
     parts = {name: document.value.get(name) or {} for name in ("collectives", "published")}
     for part, values in parts.items():
         for name, value in values.items():
             key: Key = (part, name)
-            if fault := _constant_fault(name, value, known, parts if part == "published" else {}):
-                place = document.place(key) if name in known else document.key_place(key)
+            if fault := _constant_fault(name, value, parts if part == "published" else {}):
+                place = document.place(key) if name in CONSTANTS else document.key_place(key)
                 yield fault.located(place, path_of(key))
 
 
 def _constant_fault(
-    name: str, value: float, known: list[str], others: Mapping[str, Mapping[str, float]]
+    name: str, value: float, others: Mapping[str, Mapping[str, float]]
 ) -> Fault | None:
-    if name not in known:
-        return Fault(f"got {name!r}", "expected a constant of the law", closest(name, known))
+    if name not in CONSTANTS:
+        return Fault(f"got {name!r}", "expected a constant of the law", closest(name, CONSTANTS))
     if name in others.get("collectives", {}):
         return Fault(f"got {name} twice", "expected it as fitted or as published", "remove one")
     low, high = RANGES[name]
@@ -198,3 +199,50 @@ def _band_fractions(errors: ErrorsSpec) -> dict[str, float]:
     else:
         found = dict.fromkeys(names, errors.collectives)
     return {f"{name}_fraction": one.band_fraction for name, one in found.items() if one}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where constants are from.
+
+    Parameters
+    ----------
+    name, npu : of the system.
+    source, as_of : the measurements, and their day.
+    """
+
+    name: str
+    npu: str
+    source: str
+    as_of: str
+
+
+def system_text(origin: Origin, fitted: Calibration) -> str:
+    """The file that :func:`load_system` reads."""
+    return "\n".join(_lines(origin, fitted)) + "\n"
+
+
+def _lines(origin: Origin, fitted: Calibration) -> Iterator[str]:
+    told, constants = fitted.fit.unsure, fitted.fit.constants
+    yield "# The law of measured collectives with the constants of one cluster, by calibrate."
+    yield "kind: system"
+    for key in ("name", "npu", "source", "as_of"):
+        yield f"{key}: {json.dumps(getattr(origin, key), ensure_ascii=False)}"
+    for key, about in (("collectives", "the runs tell"), ("published", "they do not tell")):
+        names = [name for name in CONSTANTS if (name in told) == (key == "collectives")]
+        values = (f"  {name}: {getattr(constants, name):g}" for name in names)
+        yield from (f"{key}:  # what {about}", *values) if names else ()
+    yield "error:"
+    yield f"  collectives: {_errors(fitted.total)}"
+    classes = fitted.classes
+    yield "  classes:" if classes else "  classes: {}  # too few runs: the published bands hold"
+    yield from (f"    {name}: {_errors(row)}" for name, row in classes.items())
+    kinds = dict.fromkeys(run.kind for run in fitted.runs)
+    yield "measured:"
+    yield f"  kinds: [{', '.join(kinds)}]"
+    yield f"  most_ranks: {max(run.ranks.n for run in fitted.runs)}"
+
+
+def _errors(row: ErrorRow) -> str:
+    held_out = "" if row.held_out is None else f", held_out: {row.held_out:.3g}"
+    return f"{{before: {row.before:.3g}, after: {row.after:.3g}{held_out}, n: {row.n}}}"

@@ -253,7 +253,7 @@ def run_blocks(run: Run) -> Iterator[Block]:
     low, high = format_time(run.time_s / margin), format_time(run.time_s * margin)
     yield (
         f"Time [bold]{format_time(run.time_s)}[/], {low} to {high} by the mean error of measured "
-        "curves (docs/accuracy.md)"
+        f"curves ({run.bands.source})"
     )
     algorithm, bus = map(format_bandwidth, (run.size_bytes / run.time_s, _bus_Bps(run)))
     yield f"Algorithm bandwidth {algorithm}, bus bandwidth {bus}"

@@ -14,8 +14,8 @@ import pytest
 
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
-from libra_planner.inputs.measured_runs import MeasuredRun
 from libra_planner.inputs.runs import read_run_file
+from libra_planner.step.collectives.fitting import MeasuredRun, fitted, halves_errors, mean_absolute
 from libra_planner.step.collectives.measured import (
     LARGE_BYTES,
     RANGES,
@@ -24,7 +24,6 @@ from libra_planner.step.collectives.measured import (
     Ranks,
     measured_time_s,
 )
-from libra_planner.studies.calibration import fitted, halves_errors, mean_absolute
 
 FILE = Path(__file__).with_name("measured_collectives.csv")
 

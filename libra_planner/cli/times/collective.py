@@ -104,22 +104,36 @@ def _answer_run(options: argparse.Namespace) -> None:
     place = "libra-planner collective"
     if options.kind is None or options.size is None:
         raise SpecError.at(place, "got --system without --kind and --size", "", "give both")
-    n_nics, speed = _nics(options.nics)
     size = inputs.Given(options.size, Place("--size"), in_file=False)
+    npu, law = _law(options.system)
     with located("--system"):
-        links = scale_up(options.system)
+        links = scale_up(npu)
     with located(place):
         per_node = options.npus_per_node or links.n_per_node
         network = options.interconnect or INFINIBAND
-        ranks = Ranks(links, options.nodes or 1, per_node, n_nics * speed, network)
-    run = runs.Run(runs.kind_named(options.kind), inputs.size_of(size), ranks)
+        ranks = Ranks(links, options.nodes or 1, per_node, node_nic_Bps(options.nics), network)
+    run = runs.Run(runs.kind_named(options.kind), inputs.size_of(size), ranks, **law)
     answer(options, partial(run_payload, run), run_blocks(run))
 
 
-def _nics(text: str | None) -> tuple[int, float]:
-    """How many NICs a node has, and the speed of each."""
+def _law(system: str) -> tuple[str, dict[str, Any]]:
+    """The NPU of a system, and the constants and bands of its file where it has one."""
+    from libra_planner.plan.systems import is_system_file, load_system  # Files load far more.
+
+    if not is_system_file(system):
+        return system, {}
+    found = load_system(system)
+    return found.npu, {"constants": found.constants, "bands": found.bands}
+
+
+def node_nic_Bps(text: str | None) -> float:
+    """The bandwidth of all NICs of a node that an option gives; 0 without it.
+
+    >>> node_nic_Bps("8x400Gbps")
+    400000000000.0
+    """
     if text is None:
-        return 0, 0.0
+        return 0.0
     from libra_planner.plan.options import speed_bytes_per_s  # Plans load far more.
 
     number, _, speed = text.replace("X", "x", 1).partition("x")
@@ -127,7 +141,7 @@ def _nics(text: str | None) -> tuple[int, float]:
         expected = "expected a number of NICs and their speed"
         raise SpecError.at("--nics", f"got {text!r}", expected, "write e.g. 8x400Gbps")
     with located("--nics"):
-        return int(number), speed_bytes_per_s(speed)
+        return int(number) * speed_bytes_per_s(speed)
 
 
 def _answer_runs(options: argparse.Namespace, file: runs.RunFile) -> None:
@@ -144,10 +158,6 @@ def _answer_runs(options: argparse.Namespace, file: runs.RunFile) -> None:
     if n_without := sum(isinstance(run, SpecError) for run in file.runs):
         said = f"{n_without:,} of {len(file.runs):,} rows have no time; the column message says why"
         print(said, file=sys.stderr)
-
-
-def _run_case(run: runs.Run | SpecError) -> dict[str, Any]:
-    return {"message": str(run)} if isinstance(run, SpecError) else run_payload(run)
 
 
 def _attribute(flag: str) -> str:

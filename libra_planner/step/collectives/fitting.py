@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
-from libra_planner.fabric.clos import Array
-from libra_planner.inputs.measured_runs import MeasuredRun
 from libra_planner.step.collectives.measured import (
     LARGE_BYTES,
     PUBLISHED,
     RANGES,
     Constants,
+    Ranks,
     error_class,
     line_times_s,
+    measured_time_s,
 )
 
 CONSTANTS = tuple(one.name for one in fields(Constants))
@@ -35,7 +37,32 @@ _DIGITS = 4
 _LEAST = 1e-9
 """Stands for 0 where logarithms are taken."""
 
-Errors = list[tuple[MeasuredRun, float]]
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One measured collective.
+
+    Parameters
+    ----------
+    kind, size_bytes, ranks : as :func:`~libra_planner.step.collectives.measured.measured_time_s`.
+    time_s : measured.
+    curve, publisher : whose sizes, and whose measurements, belong together.
+    """
+
+    kind: str
+    size_bytes: float
+    ranks: Ranks
+    time_s: float
+    curve: str = ""
+    publisher: str = ""
+
+    def error(self, constants: Constants) -> float:
+        """Predicted over measured time, less 1."""
+        return measured_time_s(self.kind, self.size_bytes, self.ranks, constants) / self.time_s - 1
+
+
+Array: TypeAlias = NDArray[np.float64]
+Errors: TypeAlias = list[tuple[MeasuredRun, float]]
 
 
 def fitted(
@@ -81,10 +108,12 @@ class Fit:
     ----------
     constants : all of them; those that the runs do not tell are the published ones.
     unsure : standard error of those that they tell, as a share of the constant.
+    silent : those that no run depends on.
     """
 
     constants: Constants
     unsure: Mapping[str, float] = field(repr=False)
+    silent: tuple[str, ...] = ()
 
     @property
     def at_limit(self) -> tuple[str, ...]:
@@ -112,6 +141,7 @@ def refit(runs: Sequence[MeasuredRun]) -> Fit:
         got, expected = f"got {len(runs)} runs", f"expected {FEWEST_RUNS} or more"
         raise SpecError(Fault(got, expected, "measure more sizes, from 1 KiB to 8 GiB"))
     names = [name for name in CONSTANTS if _counts(name, runs)]
+    silent = tuple(name for name in CONSTANTS if name not in names)
     while names:
         if len(runs) <= len(names):
             names = names[: len(runs) - 1]
@@ -126,7 +156,7 @@ def refit(runs: Sequence[MeasuredRun]) -> Fit:
         if unsure[worst] <= MOST_UNSURE:
             rounded = {x: float(f"{getattr(constants, x):.{_DIGITS}g}") for x in names}
             known = dict(zip(names, unsure.tolist(), strict=True))
-            return Fit(replace(PUBLISHED, **rounded), MappingProxyType(known))
+            return Fit(replace(PUBLISHED, **rounded), MappingProxyType(known), silent)
         names.pop(worst)
     raise SpecError(Fault("got runs that tell no constant", "expected several sizes and kinds"))
 
@@ -216,23 +246,14 @@ class Calibration:
 
     @property
     def classes(self) -> Mapping[str, ErrorRow]:
-        """Errors by class (C23), of those with enough runs."""
-        return {row.runs: row for row in self._by(_class) if row.n >= FEWEST_OF_A_CLASS}
+        """Errors by class (C23), where enough runs were held out."""
+        rows = {row.runs: row for row in self._by(_class) if row.n >= FEWEST_OF_A_CLASS}
+        return {name: row for name, row in rows.items() if row.held_out is not None}
 
     def rows(self) -> Iterator[ErrorRow]:
         """Errors of all, by kind, by size and by nodes."""
         for label in (_all, _kind, _size, _nodes):
             yield from self._by(label)
-
-    @property
-    def n_too_fast(self) -> int:
-        """Runs that are faster than their line rates allow: NICs may be more than was said."""
-        shares = {name: RANGES[name][1] for name in CONSTANTS if name.endswith("_fraction")}
-        fastest = replace(PUBLISHED, **shares | {"own_fraction": 0.0})
-        return sum(
-            max(line_times_s(run.kind, run.size_bytes, run.ranks, fastest)) > 1.05 * run.time_s
-            for run in self.runs
-        )
 
     def _by(self, label: Callable[[MeasuredRun], str]) -> Iterator[ErrorRow]:
         """A row for each label that runs have."""
@@ -276,8 +297,12 @@ def calibration(runs: Sequence[MeasuredRun]) -> Calibration:
     Raises
     ------
     SpecError
-        For runs that are too few, or tell nothing.
+        For runs that are too few, tell nothing, or are mostly faster than their line rates allow.
     """
+    n_fast, n_large = n_too_fast(runs), sum(run.size_bytes >= LARGE_BYTES for run in runs)
+    if 2 * n_fast > n_large:
+        got = f"got {n_fast} runs that are faster than their line rates allow"
+        raise SpecError(Fault(got, "expected none", "correct --nics, or the NPU"))
     fit = refit(runs)
     by_curve = len({run.curve for run in runs}) >= _FEWEST_CURVES
     group = _curve if by_curve else _curve_and_size
@@ -285,6 +310,17 @@ def calibration(runs: Sequence[MeasuredRun]) -> Calibration:
     seeds = range(_N_HALVES) if enough else ()
     held_out = [x for seed in seeds for x in halves_errors(runs, group, seed, _refitted)]
     return Calibration(tuple(runs), fit, held_out, by_curve)
+
+
+def n_too_fast(runs: Sequence[MeasuredRun]) -> int:
+    """Large runs that take less than their bytes take over whole line rates."""
+    shares = {name: RANGES[name][1] for name in CONSTANTS if name.endswith("_fraction")}
+    fastest = replace(PUBLISHED, **shares | {"own_fraction": 0.0})
+    return sum(
+        max(line_times_s(run.kind, run.size_bytes, run.ranks, fastest)) > 1.05 * run.time_s
+        for run in runs
+        if run.size_bytes >= LARGE_BYTES
+    )
 
 
 def _refitted(runs: Sequence[MeasuredRun]) -> Constants:

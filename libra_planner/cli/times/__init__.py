@@ -1,0 +1,1 @@
+"""Commands that predict times of parts of a step, and fit what they predict with."""
