@@ -152,13 +152,20 @@ class _Reader:
             self._test(place)
         elif found := _RANK.match(text):
             self._rank(place, *found.groups())
-        elif words[:2] == ["size", "count"]:
+        else:
+            self._table(place, words)
+
+    def _table(self, place: Place, words: list[str]) -> None:
+        """A line of the table, its head or its end; anything else is none of ours."""
+        if words[:2] == ["size", "count"]:
             self._test(place)
             self.columns = words
-        elif len(words) > 2 and words[0].isdigit() and _TYPE.fullmatch(words[2]):
+        elif words[:4] == ["Out", "of", "bounds", "values"]:
+            self.columns = []
+            if words[-1] == "FAILED":
+                self._note(place, "got wrong results", "expected a test that passes")
+        elif words and words[0].isdigit() and (self.columns or _is_row(words)):
             self._row(place, words)
-        elif words[:4] == ["Out", "of", "bounds", "values"] and words[-1] == "FAILED":
-            self._note(place, "got wrong results", "expected a test that passes")
 
     def _test(self, place: Place) -> NcclTest:
         """The test that goes on, or a new one where the last one has its results."""
@@ -207,6 +214,11 @@ class _Reader:
 
     def _note(self, place: Place, got: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(got, expected, fix, place=place))
+
+
+def _is_row(words: Sequence[str]) -> bool:
+    """Whether a line is one of a table whose head is not there."""
+    return len(words) > 5 and words[1].isdigit() and bool(_TYPE.fullmatch(words[2]))
 
 
 def _row_fault(size: float, time_us: float, algorithm_GBps: float, wrong: str) -> Fault | None:
