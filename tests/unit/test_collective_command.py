@@ -13,8 +13,8 @@ from rich.console import Console
 from libra_planner.errors import Place
 from libra_planner.inputs.collectives import COLUMNS, Given, parse_case
 from libra_planner.step.collectives.models import collective_times
-from libra_planner.views.collective import collective_blocks
 from libra_planner.views.renderers.terminal import show
+from libra_planner.views.times.collective import collective_blocks
 from tests.oracles.test_astra import ALGORITHMS, KINDS, ROWS
 
 ONE = (

@@ -17,7 +17,7 @@ from libra_planner.plan.quotes import day
 from libra_planner.plan.systems import Origin, system_text
 from libra_planner.step.collectives.fitting import calibration
 from libra_planner.step.collectives.measured import measured_npu
-from libra_planner.views.calibration import calibration_blocks, calibration_payload
+from libra_planner.views.times.calibration import calibration_blocks, calibration_payload
 
 _PLACE = "libra-planner calibrate"
 _MOST_NAMES = 3

@@ -17,7 +17,7 @@ from libra_planner.inputs import runs
 from libra_planner.step.collectives.measured import INFINIBAND, Ranks, scale_up
 from libra_planner.studies.collectives import SolvedCollective, solved_collective
 from libra_planner.views.cells import Block
-from libra_planner.views.collective import (
+from libra_planner.views.times.collective import (
     collective_blocks,
     collective_payload,
     ideal_blocks,

@@ -1,0 +1,1 @@
+"""Times of parts of a step, and what they are predicted with."""
