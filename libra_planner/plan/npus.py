@@ -68,7 +68,7 @@ class CatalogueNpuSpec(Model):
     memory_bandwidth_GBps : Of its memory, 1e9 bytes per second.
     n_cores : That work on tiles side by side, such as streaming multiprocessors.
     kernels : Name of the constants of its kernels; without it those that are typical.
-    kernels_measured : Data types whose multiplies were measured on it.
+    kernels_measured : Data types whose kernels were measured on it.
     scale_up : Names of the scale-up domains that it comes in.
     as_of : When its sources were read.
     source : Where the peak rates are from, and all figures that sources does not name.

@@ -40,31 +40,35 @@ class KernelConstants:
     ----------
     launch_s : from the start of a kernel to the end of the smallest one.
     group_s : the same for each further group of a grouped multiply.
-    memory_fraction : of the memory's bandwidth that a kernel reaches.
+    memory_fraction : of the memory's bandwidth that multiplies and attention reach.
+    stream_fraction, norm_fraction : the same of element-wise work, and of norms and softmax.
     gemm_fraction, gemm_8bit_fraction : of the peak that a large multiply keeps up for long, with
         numbers of 16 bits and more, and of 8 bits and fewer.
     burst_gain : how many times as fast those of 16 bits are while power does not limit the clock.
     idle_fraction : of the last wave's idle cores' time that is lost; splitting k fills the rest.
     prologue_depth : what filling and emptying a tile takes, in columns of k.
     attention_fraction : of the peak that forward attention keeps up over long sequences.
-    attention_8bit_fraction : the same of the peak of 8 bits.
-    attention_backward_fraction, attention_backward_8bit_fraction : the same of backward attention.
+    attention_8bit_fraction : of that share, what is left of the peak of 8 bits.
+    attention_backward_fraction, attention_backward_8bit_fraction : of the forward rate that
+        backward attention reaches.
     attention_prologue : what each block of queries takes before and after, in keys.
     """
 
-    launch_s: float = 2.1e-6
-    group_s: float = 1e-6
-    memory_fraction: float = 0.75
-    gemm_fraction: float = 0.65
-    gemm_8bit_fraction: float = 0.60
+    launch_s: float = 2.16e-6
+    group_s: float = 3.39e-6
+    memory_fraction: float = 0.755
+    stream_fraction: float = 0.915
+    norm_fraction: float = 0.491
+    gemm_fraction: float = 0.649
+    gemm_8bit_fraction: float = 0.596
     burst_gain: float = 1.0
-    idle_fraction: float = 0.07
+    idle_fraction: float = 0.0669
     prologue_depth: float = 112.0
-    attention_fraction: float = 0.65
-    attention_8bit_fraction: float = 0.47
-    attention_backward_fraction: float = 0.53
-    attention_backward_8bit_fraction: float = 0.27
-    attention_prologue: float = 260.0
+    attention_fraction: float = 0.648
+    attention_8bit_fraction: float = 0.727
+    attention_backward_fraction: float = 0.815
+    attention_backward_8bit_fraction: float = 0.568
+    attention_prologue: float = 264.0
 
 
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -72,6 +76,8 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "launch_s": (0.5e-6, 20e-6),
         "group_s": (0.0, 20e-6),
         "memory_fraction": (0.3, 1.0),
+        "stream_fraction": (0.3, 1.0),
+        "norm_fraction": (0.1, 1.0),
         "gemm_fraction": (0.2, 1.0),
         "gemm_8bit_fraction": (0.2, 1.0),
         "burst_gain": (1.0, 2.0),
@@ -97,7 +103,7 @@ class Kernels:
     memory_Bps : of its memory.
     n_cores : that work on tiles side by side (streaming multiprocessors).
     constants : fitted.
-    measured : data types whose multiplies were measured on this kind of NPU.
+    measured : data types whose kernels were measured on this kind of NPU.
     burst_fraction : how far the clock is from sustained (0) to that of a short run (1).
 
     Examples
@@ -204,23 +210,23 @@ class Kernels:
             np.maximum(compute_s, self._memory_time(n_bytes)) + self.constants.launch_s
         )
 
-    def stream_s(self, n_bytes: ArrayLike, *, n_kernels: ArrayLike = 1) -> Times:
-        """Time of work that memory bounds: norms, activations, optimizer.
+    def stream_s(
+        self, n_bytes: ArrayLike, *, n_kernels: ArrayLike = 1, is_norm: bool = False
+    ) -> Times:
+        """Time of work that memory bounds: activations, optimizer, norms.
 
         Parameters
         ----------
         n_bytes : read and written, shape (...).
         n_kernels : launches that share them.
-
-        Returns
-        -------
-        Times, s, shape (...).
+        is_norm : whether rows are summed first, as norms and softmax do.
         """
-        launch_s = self.constants.launch_s * _numbers(n_kernels)
-        return np.asarray(self._memory_time(n_bytes) + launch_s)
+        found = self.constants
+        rate = self.memory_Bps * (found.norm_fraction if is_norm else found.stream_fraction)
+        return np.asarray(_numbers(n_bytes) / rate + found.launch_s * _numbers(n_kernels))
 
     def is_measured(self, dtype: str) -> bool:
-        """Whether multiplies of a data type were measured on this kind of NPU."""
+        """Whether kernels of a data type were measured on this kind of NPU."""
         return dtype in self.measured
 
     def gemm_flops(self, dtype: str) -> float:
@@ -243,14 +249,12 @@ class Kernels:
 
     def _attention_rate(self, dtype: str, is_backward: bool) -> float:
         """FLOP/s that long attention reaches; numbers of fewer than 8 bits run as 8."""
-        found, kind = self.constants, "fp8" if width(dtype) <= 1 else dtype
-        if width(kind) > 1:
-            share = found.attention_backward_fraction if is_backward else found.attention_fraction
-        elif is_backward:
-            share = found.attention_backward_8bit_fraction
-        else:
-            share = found.attention_8bit_fraction
-        return self._peak(kind) * share
+        found, is_narrow = self.constants, width(dtype) <= 1
+        share = found.attention_fraction * (found.attention_8bit_fraction if is_narrow else 1.0)
+        if is_backward:
+            backward = found.attention_backward_fraction
+            share *= found.attention_backward_8bit_fraction if is_narrow else backward
+        return self._peak("fp8" if is_narrow else dtype) * share
 
     def _memory_time(self, n_bytes: ArrayLike) -> Times:
         return _numbers(n_bytes) / (self.memory_Bps * self.constants.memory_fraction)

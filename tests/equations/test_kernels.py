@@ -11,7 +11,10 @@ from libra_planner.errors import SpecError
 from libra_planner.plan.npus import catalogue, npu_kernels
 from libra_planner.workload.kernels import RANGES, KernelConstants, Kernels
 
-FOUND = KernelConstants(launch_s=2e-6, memory_fraction=0.8, gemm_fraction=0.7, idle_fraction=0.1)
+FOUND = KernelConstants(
+    launch_s=2e-6, memory_fraction=0.8, gemm_fraction=0.7, idle_fraction=0.1,
+    prologue_depth=112, attention_prologue=260,
+)  # fmt: skip
 H100 = Kernels({"bf16": 1e15, "fp8": 2e15}, 3e12, n_cores=100, constants=FOUND)
 
 
@@ -31,12 +34,29 @@ def test_attention_by_hand() -> None:
     """64 heads of 32 blocks: 20.48 waves, 21 on the busiest core; half of 4,096 keys are seen."""
     keys = (0.9 * 20.48 + 0.1 * 21) * 2048 + 21 * 260
     flops = keys * 2 * 128 * (128 + 128) * 2.5
-    rate = FOUND.attention_backward_fraction * 1e15 / 100
+    rate = FOUND.attention_fraction * FOUND.attention_backward_fraction * 1e15 / 100
     got = H100.attention_s(
         batch=1, n_heads=64, n_kv_heads=8, seq_q=4096, seq_kv=4096, head_dim=128, head_dim_v=128,
         is_causal=True, is_backward=True,
     )  # fmt: skip
     assert got == pytest.approx(flops / rate + 2e-6, rel=1e-12)
+
+
+def test_streams_by_hand() -> None:
+    got = H100.stream_s(np.array([6e9, 0.0]), n_kernels=3)
+    assert got == pytest.approx([6e9 / (FOUND.stream_fraction * 3e12) + 6e-6, 6e-6], rel=1e-12)
+    norm_s = H100.stream_s(6e9, is_norm=True)
+    assert norm_s == pytest.approx(6e9 / (FOUND.norm_fraction * 3e12) + 2e-6, rel=1e-12)
+
+
+def test_grouped_multiplies_of_one_are_multiplies() -> None:
+    assert H100.gemm_s(777, 888, 999, n_groups=1) == H100.gemm_s(777, 888, 999)
+    # A group adds its tiles, its bytes and its launch.
+    alone, many = H100.gemm_s(128, 256, 4096), H100.gemm_s(128, 256, 4096, n_groups=100)
+    launched_s = FOUND.launch_s + 99 * FOUND.group_s
+    n_bytes = 100 * 2 * ((128 + 256) * 4096 + 128 * 256)
+    assert many == pytest.approx(launched_s + n_bytes / (0.8 * 3e12), rel=1e-12)
+    assert alone < many
 
 
 def slow_gemm_s(kernels: Kernels, m: int, n: int, k: int, n_groups: int, dtype: str) -> float:

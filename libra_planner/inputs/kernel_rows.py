@@ -1,0 +1,253 @@
+"""Tables of measured kernels (C18): rows into calls, or why a row is not modelled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from libra_planner.errors import Fault, Place, SpecError, located
+from libra_planner.plan.npus import catalogue, npu_in_tables, npu_kernels
+from libra_planner.reading.tables import csv_rows, repeated_columns
+from libra_planner.workload.kernel_calls import (
+    ATTENTION,
+    GEMM,
+    NORM,
+    STREAM,
+    KernelCall,
+    call_times_s,
+)
+from libra_planner.workload.kernels import BYTES, Kernels, width
+
+COLUMNS = ("gpu_type", "op", "dtype")
+"""Columns that a file needs; the shape's, ``pass``, ``software`` and ``note`` are read, too."""
+
+RESERVED = ("message", "predicted_time_s")
+"""Columns that an answer adds."""
+
+PASSED: Mapping[str, tuple[int, int, str]] = {
+    **dict.fromkeys(("relu", "gelu", "silu", "tanh", "pow", "mulu"), (2, 3, STREAM)),
+    "residual_add": (3, 2, STREAM),
+    **dict.fromkeys(("swiglu", "geglu"), (3, 5, STREAM)),
+    "silu_and_mul": (5, 8, STREAM),  # Two kernels, as in eager frameworks.
+    **dict.fromkeys(("layer_norm", "rms_norm", "softmax"), (2, 3, NORM)),
+}
+"""By operator: numbers moved for each of its results, forward and backward, and its kind."""
+
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32"}
+_DTYPES |= dict.fromkeys(("float8", "fp8_e4m3", "e4m3", "mxfp8"), "fp8")
+_SERVING = re.compile(r"tensorrt-?llm|sglang|vllm", re.I)
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_MOST = 1e15
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel on one NPU.
+
+    Parameters
+    ----------
+    npu : its name in the catalogue.
+    call, kernels : what runs on what.
+    """
+
+    npu: str
+    call: KernelCall
+    kernels: Kernels
+
+    @property
+    def time_s(self) -> float:
+        """Its predicted time."""
+        return float(call_times_s([self.call], [self.kernels])[0])
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether kernels of its data type were measured on this kind of NPU."""
+        return self.kernels.is_measured(self.call.dtype)
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A CSV file of kernels.
+
+    Parameters
+    ----------
+    columns, rows : its texts.
+    kernels : what each row asks, or why it is not modelled.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...] = field(repr=False)
+    kernels: tuple[KernelRow | SpecError, ...] = field(repr=False)
+
+    def answers(self) -> Iterator[tuple[str, str]]:
+        """Time and message of every row; a time without measurements behind it says so."""
+        rows = [one for one in self.kernels if isinstance(one, KernelRow)]
+        times = iter(call_times_s([row.call for row in rows], [row.kernels for row in rows]))
+        for one in self.kernels:
+            if isinstance(one, SpecError):
+                yield "", str(one)
+            else:
+                yield repr(float(next(times))), "" if one.is_measured else unmeasured_text(one)
+
+
+def unmeasured_text(row: KernelRow) -> str:
+    """What a time rests on where nobody measured such kernels."""
+    return f"no {row.call.dtype} kernels of {row.npu} were measured: typical efficiencies"
+
+
+def read_kernel_file(path: str | Path) -> KernelFile:
+    """Read a file of kernels; columns that are not known are carried along.
+
+    Raises
+    ------
+    SpecError
+        For columns that are missing or repeated, and rows of another length. A row that is not
+        modelled has a message.
+    """
+    (line, header), *lines = csv_rows(path, ends=True)
+    columns, place = tuple(cell.strip() for cell in header), Place(str(path), line)
+    faults = repeated_columns(columns)
+    if missing := [name for name in COLUMNS if name not in columns]:
+        expected = f"expected {', '.join(COLUMNS)}"
+        faults.append(Fault(f"got no column {', '.join(missing)}", expected))
+    faults += [
+        Fault(f"got the column {name!r}, which this command adds", "", "rename it")
+        for name in RESERVED
+        if name in columns
+    ]
+    faults = [fault.located(place) for fault in faults]
+    for at, cells in lines:
+        if len(cells) != len(columns):
+            expected = f"expected {len(columns)}, as the first line has"
+            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
+    if faults:
+        raise SpecError(*faults)
+    rows = tuple(tuple(cells) for _, cells in lines)
+    named = (dict(zip(columns, map(str.strip, row), strict=True)) for row in rows)
+    return KernelFile(columns, rows, tuple(map(_row, named)))
+
+
+def _row(cells: Mapping[str, str]) -> KernelRow | SpecError:
+    try:
+        return kernel_row(cells)
+    except SpecError as error:
+        return error
+
+
+def kernel_row(cells: Mapping[str, str]) -> KernelRow:
+    """The kernel of a row of a table, by its columns.
+
+    Raises
+    ------
+    SpecError
+        For an operator that is not modelled, an NPU that is not known, and a shape that is not
+        whole.
+
+    Examples
+    --------
+    >>> shape = {"m": "4096", "n": "8192", "k": "8192"}
+    >>> row = kernel_row({"gpu_type": "H100", "op": "gemm", "dtype": "bfloat16", **shape})
+    >>> row.npu, row.call.shape, row.is_measured
+    ('h100-sxm', (4096.0, 8192.0, 8192.0, 1), True)
+    """
+    npu, kernels = _npu(cells.get("gpu_variant", ""), cells["gpu_type"])
+    call = kernel_call(cells)
+    if call.kind in (GEMM, ATTENTION):
+        with located("dtype"):
+            kernels.gemm_flops(call.dtype)  # Refuses data types that it lacks.
+    return KernelRow(npu, call, kernels)
+
+
+@lru_cache(maxsize=256)
+def _npu(variant: str, kind: str) -> tuple[str, Kernels]:
+    """An NPU by its variant, or else by its type, and its kernels; alike rows share them."""
+    npus = catalogue().npus
+    npu = npu_in_tables(variant, npus) or npu_in_tables(kind, npus)
+    if npu is None:
+        known = f"expected one of {', '.join(npus)}"
+        raise SpecError(Fault(f"got the NPU {kind!r}", known, path="gpu_type"))
+    return npu, npu_kernels(npu)
+
+
+def kernel_call(cells: Mapping[str, str]) -> KernelCall:
+    """What a row computes; parameters and errors as :func:`kernel_row`."""
+    op, way = cells["op"], cells.get("pass", "") or "fwd"
+    dtype = _DTYPES.get(cells["dtype"].casefold(), cells["dtype"].casefold())
+    if dtype not in BYTES:
+        known = f"expected one of {', '.join([*BYTES, *_DTYPES])}"
+        raise SpecError(Fault(f"got {cells['dtype']!r}", known, path="dtype"))
+    if op in ("gemm", "grouped_gemm"):
+        return _gemm(cells, way, dtype)
+    if op == ATTENTION:
+        return _attention(cells, way, dtype)
+    if op in PASSED:
+        return _stream(cells, op, way, dtype)
+    known = f"expected gemm, grouped_gemm, attention, {', '.join(PASSED)}"
+    raise SpecError(Fault(f"got {op!r}, which is not modelled", known, path="op"))
+
+
+def _gemm(cells: Mapping[str, str], way: str, dtype: str) -> KernelCall:
+    m, n, k = (_count(cells, name) for name in "mnk")
+    groups = _count(cells, "groups", 1) * _count(cells, "batch", 1)
+    note = cells.get("note", "")
+    out_bytes = 2.0 * (2 if "out=fp32" in note else 1) * (2 if "accumulate=True" in note else 1)
+    if cells["op"] == "grouped_gemm" and way == "bwd_grad_w":
+        m, n, k, out_bytes = n, k, m, 8.0  # Gradients are added to 32 bits.
+    elif cells["op"] == "grouped_gemm" and way == "bwd_grad_act":
+        n, k = k, n
+    served = "activation quantisation" in note
+    return KernelCall(
+        GEMM, dtype, (m, n, k, groups), out_bytes, is_burst=_is_burst(cells), is_served=served
+    )
+
+
+def _attention(cells: Mapping[str, str], way: str, dtype: str) -> KernelCall:
+    heads = _count(cells, "heads_q")
+    queries, wide = _count(cells, "seq_q"), _count(cells, "head_dim_qk")
+    shape = (
+        _count(cells, "batch", 1),
+        heads,
+        _count(cells, "heads_kv", heads),
+        queries,
+        _count(cells, "seq_kv", queries),
+        wide,
+        _count(cells, "head_dim_v", wide),
+    )
+    if way not in ("fwd", "bwd"):
+        raise SpecError(Fault(f"got {way!r}", "expected fwd or bwd", path="pass"))
+    causal = cells.get("causal", "").casefold() in ("1", "1.0", "true", "yes")
+    served = "prefill" in cells.get("note", "")
+    return KernelCall(
+        ATTENTION, dtype, shape, is_causal=causal, is_backward=way == "bwd", is_served=served
+    )
+
+
+def _stream(cells: Mapping[str, str], op: str, way: str, dtype: str) -> KernelCall:
+    forward, backward, kind = PASSED[op]
+    if op == "rms_norm" and "eager" in cells.get("software", ""):
+        got = "got an eager rms_norm, which is many kernels"
+        raise SpecError(Fault(got, "expected a fused one", path="software"))
+    passed = {"fwd": forward, "bwd": backward, "fwd+bwd": forward + backward}
+    if way not in passed:
+        raise SpecError(Fault(f"got {way!r}", f"expected {', '.join(passed)}", path="pass"))
+    numbers = passed[way] * _count(cells, "rows") * _count(cells, "cols")
+    return KernelCall(kind, dtype, (numbers * width(dtype),))
+
+
+def _is_burst(cells: Mapping[str, str]) -> bool:
+    """Whether a serving framework timed it: in runs too short for power to limit the clock."""
+    return bool(_SERVING.search(cells.get("software", "")))
+
+
+def _count(cells: Mapping[str, str], name: str, default: float | None = None) -> float:
+    """A whole number of a cell."""
+    text = cells.get(name, "")
+    if not text and default is not None:
+        return default
+    value = float(text) if _NUMBER.fullmatch(text) else 0.0
+    if not 1 <= value <= _MOST or value != int(value):
+        raise SpecError(Fault(f"got {text!r}", "expected a whole number from 1", path=name))
+    return value
