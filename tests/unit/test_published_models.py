@@ -199,8 +199,10 @@ def test_shapes_that_do_not_fit_are_refused_with_their_place(
     assert f"{path}:3:" in str(caught.value)
 
 
-def test_a_fraction_of_the_width_is_a_width(tmp_path: Path) -> None:
-    assert load_transformer(_file(tmp_path, "ffn_multiple: 3.5")).ffn.width == 210
+@pytest.mark.parametrize(("multiple", "width"), [("3.5", 210), ("2.05", 123), ("0.5", 30)])
+def test_a_fraction_of_the_width_is_a_width(tmp_path: Path, multiple: str, width: int) -> None:
+    """2.05 x 60 is 122.99999999999999 in binary."""
+    assert load_transformer(_file(tmp_path, f"ffn_multiple: {multiple}")).ffn.width == width
 
 
 def test_a_width_that_heads_do_not_divide_needs_their_width(tmp_path: Path) -> None:

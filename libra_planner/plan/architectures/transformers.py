@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -119,7 +120,7 @@ class ArchitectureSpec(Model):
         if self.ffn is not None and self.ffn_multiple is not None:
             raise ValueError("got ffn and ffn_multiple, expected one of them")
         width = self.hidden * (self.ffn_multiple or _USUAL_FFN_MULTIPLE)
-        if self.ffn is None and width != int(width):
+        if self.ffn is None and not math.isclose(width, round(width), rel_tol=1e-9):
             got = f"got ffn_multiple {self.ffn_multiple:g} of {self.hidden}, which is {width:g}"
             raise ValueError(f"{got}, expected a whole width (write ffn: {round(width)})")
         if self.mla is None and self.head_dim is None and self.hidden % self.n_heads:
@@ -160,7 +161,7 @@ class ArchitectureSpec(Model):
         """Width of the feed-forward part of dense layers; 0 where there are none."""
         if self.experts is not None and not self.n_dense_layers:
             return 0
-        return self.ffn or int(self.hidden * (self.ffn_multiple or _USUAL_FFN_MULTIPLE))
+        return self.ffn or round(self.hidden * (self.ffn_multiple or _USUAL_FFN_MULTIPLE))
 
     @property
     def attention(self) -> Attention:
