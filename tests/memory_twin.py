@@ -5,21 +5,22 @@ It shares nothing with the core but the library's bytes and the two constants of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from libra_planner.workload.memory.libraries import Library
+from libra_planner.workload.memory.habits import MemoryHabits
 from libra_planner.workload.memory.npu import CONTEXT_BYTES, FRAGMENTED_FRACTION
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Experts, Transformer
 
 
-def fullest(model: Transformer, strategy: Strategy, library: Library) -> tuple[float, int]:
+def fullest(model: Transformer, strategy: Strategy, habits: MemoryHabits) -> tuple[float, int]:
     """Bytes of the fullest stage, and which it is; the first of equally full ones."""
-    totals = [stage_bytes(model, strategy, library, i) for i in range(strategy.pp)]
+    totals = [stage_bytes(model, strategy, habits, i) for i in range(strategy.pp)]
     return max(totals), totals.index(max(totals))
 
 
-def stage_bytes(model: Transformer, s: Strategy, library: Library, stage: int) -> float:
+def stage_bytes(model: Transformer, s: Strategy, habits: MemoryHabits, stage: int) -> float:
     """Bytes of one stage."""
     layers = [layer for chunk in _chunks(model, s)[stage :: s.pp] for layer in chunk]
     n_layers = max(len(layers), 1)
@@ -32,19 +33,19 @@ def stage_bytes(model: Transformer, s: Strategy, library: Library, stage: int) -
     ends = _end_parameters(model, s, stage)
     states = 0.0
     for bytes_each, first_zero in (
-        (library.weights_bytes, 3),
-        (library.gradients_bytes, 2),
-        (library.optimizer_bytes, 1),
+        (habits.weights_bytes, 3),
+        (habits.gradients_bytes, 2),
+        (habits.optimizer_bytes, 1),
     ):
         states += bytes_each * _kept_parameters(s, dense + ends, experts, s.zero >= first_zero)
     if "fp8" in s.dtype:
-        states += library.fp8_copies_bytes * (dense + experts)
-    kept = _peak_of_stage(model, s, library, stage)
-    step = library.step_bytes * _kept_parameters(s, dense + ends, experts, s.zero >= 1)
-    work = _work(model, s, library, stage, layers)
+        states += habits.fp8_copies_bytes * (dense + experts)
+    kept = _peak_of_stage(model, s, habits, stage)
+    step = habits.step_bytes * _kept_parameters(s, dense + ends, experts, s.zero >= 1)
+    work = _work(model, s, habits, stage, layers)
     sent = _sent(model, s)
     if s.zero == 3:
-        sent += _gathered(model, s, library, (dense, experts, ends), n_layers)
+        sent += _gathered(model, s, habits, (dense, experts, ends), n_layers)
     running = kept + max(work, step - kept)
     return states + running + sent + CONTEXT_BYTES + FRAGMENTED_FRACTION * running
 
@@ -68,36 +69,36 @@ def _end_parameters(model: Transformer, s: Strategy, stage: int) -> float:
     return found
 
 
-def _peak_of_stage(model: Transformer, s: Strategy, library: Library, stage: int) -> float:
+def _peak_of_stage(model: Transformer, s: Strategy, habits: MemoryHabits, stage: int) -> float:
     """The most that waits for the backward pass."""
     tokens, sequence = _tokens(model, s), (s.tp if s.sequence_parallel else 1)
     of_chunks = [
-        sum(tokens * _kept(model, s, library, layer, s.recompute) for layer in chunk)
+        sum(tokens * _kept(model, s, habits, layer, s.recompute) for layer in chunk)
         for chunk in _chunks(model, s)[stage :: s.pp]
     ]
     if stage == 0 and model.vocabulary and _has_dropout(model):
         of_chunks[0] += tokens * model.hidden / sequence
     found = _peak(s, stage, of_chunks)
     if stage == s.pp - 1:
-        mtp = _kept(model, s, library, model.experts is not None, s.recompute)
+        mtp = _kept(model, s, habits, model.experts is not None, s.recompute)
         found += model.n_mtp * tokens * mtp
         if model.vocabulary:
-            gathered = 1 if library.keeps_gathered_inputs else sequence
+            gathered = 1 if habits.keeps_gathered_inputs else sequence
             found += tokens * model.hidden * (2 / sequence + 2 / gathered)
     return found
 
 
 def _work(
-    model: Transformer, s: Strategy, library: Library, stage: int, layers: list[bool]
+    model: Transformer, s: Strategy, habits: MemoryHabits, stage: int, layers: list[bool]
 ) -> float:
     """The larger of the loss and of a layer in its backward pass."""
     tokens, most = _tokens(model, s), 0.0
     if stage == s.pp - 1:
         logits = tokens * model.vocabulary / s.tp * (1 + model.n_mtp)
-        most = logits * library.logits_bytes
+        most = logits * habits.logits_bytes
     for layer in layers:
-        again = _kept(model, s, library, layer, Recompute.NONE)
-        again -= _kept(model, s, library, layer, s.recompute)
+        again = _kept(model, s, habits, layer, Recompute.NONE)
+        again -= _kept(model, s, habits, layer, s.recompute)
         most = max(most, tokens * (max(again, 0.0) + _gradients(model, s, layer)))
     return most
 
@@ -115,33 +116,30 @@ def _sent(model: Transformer, s: Strategy) -> float:
 def _gathered(
     model: Transformer,
     s: Strategy,
-    library: Library,
+    habits: MemoryHabits,
     parameters: tuple[float, float, float],
     n_layers: int,
 ) -> float:
     dense, experts, ends = parameters
-    both = library.gathered_bytes + library.gathered_gradients_bytes
-    if s.pp > 1 and library.keeps_gathered_in_pipelines:
+    both = habits.gathered_bytes + habits.gathered_gradients_bytes
+    if s.pp > 1 and habits.keeps_gathered_in_pipelines:
         return both * (dense + experts + ends)
     unit = max((dense + experts) / n_layers, min(model.vocabulary * model.hidden / s.tp, ends))
-    return (both + library.gathered_bytes) * unit
+    return (both + habits.gathered_bytes) * unit
 
 
 def _chunks(model: Transformer, s: Strategy) -> list[list[bool]]:
-    """Layers of every chunk, in the model's order: whether they have experts."""
+    """Layers of every chunk, in the model's order: whether they have experts.
+
+    The model has as many more layers as make all stages full.
+    """
+    n_chunks = s.pp * s.interleave
+    a_chunk = math.ceil(model.n_layers / n_chunks)
     has_experts = [
         model.experts is not None and layer >= model.n_dense_layers
-        for layer in range(model.n_layers)
+        for layer in range(a_chunk * n_chunks)
     ]
-    n_chunks = s.pp * s.interleave
-    least, longer = divmod(model.n_layers, n_chunks)
-    first = 1 if 0 < longer < n_chunks - 1 else 0
-    found, at = [], 0
-    for chunk in range(n_chunks):
-        n_layers = least + (first <= chunk < first + longer)
-        found.append(has_experts[at : at + n_layers])
-        at += n_layers
-    return found
+    return [has_experts[chunk * a_chunk :][:a_chunk] for chunk in range(n_chunks)]
 
 
 def _peak(s: Strategy, stage: int, chunk_bytes: list[float]) -> float:
@@ -222,14 +220,16 @@ def _routed_parameters(model: Transformer, s: Strategy) -> float:
     return x.n * one / (s.ep * s.etp)
 
 
-def _kept(model: Transformer, s: Strategy, library: Library, layer: bool, recompute: int) -> float:
+def _kept(
+    model: Transformer, s: Strategy, habits: MemoryHabits, layer: bool, recompute: int
+) -> float:
     """Bytes per token of a rank that a layer keeps, tensor by tensor."""
     if recompute == Recompute.FULL:
         return 2 * model.hidden / (s.tp if s.sequence_parallel else 1)
-    if recompute == Recompute.SELECTIVE and library.keeps_matmuls:
+    if recompute == Recompute.SELECTIVE and habits.keeps_matmuls:
         return sum(_kept_multiplies(model, s, layer))
-    g = 1 if library.keeps_fp8_inputs and "fp8" in s.dtype else 2
-    found = sum(_kept_attention(model, s, library, g))
+    g = 1 if habits.keeps_fp8_inputs and "fp8" in s.dtype else 2
+    found = sum(_kept_attention(model, s, habits, g))
     if not s.flash_attention and recompute == Recompute.NONE:
         scores = model.attention.n_heads * model.sequence_tokens / s.tp
         found += 2 * scores
@@ -237,7 +237,7 @@ def _kept(model: Transformer, s: Strategy, library: Library, layer: bool, recomp
             found += scores + 2 * scores
     if layer and model.experts is not None:
         return found + sum(_kept_experts(model, s, model.experts, g))
-    return found + sum(_kept_feed_forward(model, s, library, g))
+    return found + sum(_kept_feed_forward(model, s, habits, g))
 
 
 def _kept_multiplies(model: Transformer, s: Strategy, layer: bool) -> Iterator[float]:
@@ -257,12 +257,14 @@ def _kept_multiplies(model: Transformer, s: Strategy, layer: bool) -> Iterator[f
     yield 2 * x.shared_width / t
 
 
-def _kept_attention(model: Transformer, s: Strategy, library: Library, g: int) -> Iterator[float]:
+def _kept_attention(
+    model: Transformer, s: Strategy, habits: MemoryHabits, g: int
+) -> Iterator[float]:
     a, h, t = model.attention, model.hidden, s.tp
     sequence = t if s.sequence_parallel else 1
     keys_t = min(t, a.n_kv_heads)
     yield 2 * h / sequence
-    yield g * h / (1 if library.keeps_gathered_inputs else sequence)
+    yield g * h / (1 if habits.keeps_gathered_inputs else sequence)
     if a.kv_rank:
         yield 2 * a.q_rank / sequence
         yield 2 * (a.kv_rank + a.rope_dim) / sequence
@@ -292,13 +294,13 @@ def _kept_experts(model: Transformer, s: Strategy, x: Experts, g: int) -> Iterat
 
 
 def _kept_feed_forward(
-    model: Transformer, s: Strategy, library: Library, g: int
+    model: Transformer, s: Strategy, habits: MemoryHabits, g: int
 ) -> Iterator[float]:
     h, f = model.hidden, model.ffn
     sequence = s.tp if s.sequence_parallel else 1
     if not model.is_parallel:
         yield 2 * h / sequence
-        yield g * h / (1 if library.keeps_gathered_inputs else sequence)
+        yield g * h / (1 if habits.keeps_gathered_inputs else sequence)
     yield 2 * (2 if f.is_gated else 1) * f.width / s.tp
     yield g * f.width / s.tp
     if _has_dropout(model):

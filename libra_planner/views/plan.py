@@ -15,7 +15,7 @@ from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
 from libra_planner.views.cells import attributes, escape
-from libra_planner.workload.memory.libraries import MOST_SHARDED
+from libra_planner.workload.memory.habits import MOST_SHARDED
 from libra_planner.workload.operations import ModelStates
 
 _HOW_TO_SAY = (

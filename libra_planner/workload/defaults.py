@@ -8,6 +8,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from libra_planner.errors import unknown_name
+from libra_planner.workload.memory.habits import (
+    DEEPSPEED_MEMORY,
+    FSDP_MEMORY,
+    INTERNEVO_MEMORY,
+    MEGATRON_MEMORY,
+    NEMO_MEMORY,
+    MemoryHabits,
+)
 from libra_planner.workload.strategy import OverlapFractions, Recompute
 from libra_planner.workload.volumes import DEFAULT_FORMATS, DEFAULT_HABITS, Formats, Habits
 
@@ -26,6 +34,7 @@ class LibraryDefaults:
     sequence_parallel : whether tensor parallelism splits norms too.
     recompute : of activations.
     formats, habits : of what is exchanged.
+    memory : of what is kept.
     """
 
     name: str
@@ -37,9 +46,11 @@ class LibraryDefaults:
     recompute: Recompute = Recompute.NONE
     formats: Formats = DEFAULT_FORMATS
     habits: Habits = DEFAULT_HABITS
+    memory: MemoryHabits = MEGATRON_MEMORY
 
 
 MEGATRON_CORE, MEGATRON_2021, FSDP = "megatron-core", "megatron-2021", "fsdp"
+_HIDDEN = OverlapFractions(tp=0.8, dp=1.0, p2p=True)
 
 LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
     {
@@ -47,10 +58,17 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
         for one in (
             LibraryDefaults(
                 MEGATRON_CORE,
-                "Megatron Core and NeMo: distributed optimizer whose gradient reduction and weight "
+                "Megatron Core: distributed optimizer whose gradient reduction and weight "
                 "gathering overlap compute, user buffers that hide tensor-parallel communication",
-                OverlapFractions(tp=0.8, dp=1.0, p2p=True),
+                _HIDDEN,
                 zero=1,
+            ),
+            LibraryDefaults(
+                "nemo",
+                "NeMo: Megatron Core with gradients kept in 16 bits (grad_reduce_in_fp32=False)",
+                _HIDDEN,
+                zero=1,
+                memory=NEMO_MEMORY,
             ),
             LibraryDefaults(
                 MEGATRON_2021,
@@ -67,6 +85,7 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 sequence_parallel=False,
                 formats=Formats(gradient_bytes=2),
                 habits=Habits(scatter_gather=True),
+                memory=DEEPSPEED_MEMORY,
             ),
             LibraryDefaults(
                 "megatron-lm",
@@ -87,12 +106,15 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 "FSDP of PyTorch and MaxText: weights gathered layer by layer ahead of their use",
                 OverlapFractions(dp=1.0, tp=0.0),
                 zero=3,
+                recompute=Recompute.SELECTIVE,
+                memory=FSDP_MEMORY,
             ),
             LibraryDefaults(
                 "internevo",
                 "InternEvo: ZeRO 1 in groups, gradient reduction overlaps the backward pass",
                 OverlapFractions(dp=1.0),
                 zero=1,
+                memory=INTERNEVO_MEMORY,
             ),
         )
     }
@@ -100,13 +122,15 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
 """By name."""
 
 _STYLES = (
+    (r"fsdp", FSDP),
     (r"deepspeed", "deepspeed"),
     (r"ptd-p|tp\+pp", MEGATRON_2021),
     (r"megascale", "megascale"),
     (r"megatron-lm", "megatron-lm"),
     (r"internevo|internlm", "internevo"),
-    (r"nemo|megatron|primus", MEGATRON_CORE),
-    (r"fsdp|maxtext|titan|v5|v4|zero-?3", FSDP),
+    (r"nemo", "nemo"),
+    (r"megatron|primus", MEGATRON_CORE),
+    (r"maxtext|titan|v5|v4|zero-?3", FSDP),
 )
 
 

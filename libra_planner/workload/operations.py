@@ -12,7 +12,7 @@ from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.blocks import CollectiveKind
 from libra_planner.fabric.topology import Topology
 from libra_planner.frozen import Frozen
-from libra_planner.workload.memory.libraries import (
+from libra_planner.workload.memory.habits import (
     GRADIENT_BYTES,
     MASTER_BYTES,
     MOMENTS_BYTES,

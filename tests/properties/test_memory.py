@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libra_planner.workload.memory.libraries import INTERNEVO, LIBRARIES, MEGATRON, Library
+from libra_planner.workload.memory.habits import (
+    FSDP_MEMORY,
+    INTERNEVO_MEMORY,
+    MEGATRON_MEMORY,
+    NEMO_MEMORY,
+    MemoryHabits,
+)
 from libra_planner.workload.memory.npu import memory
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
@@ -47,7 +53,7 @@ def models(draw: st.DrawFn, n_layers: int) -> Transformer:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, Library]:
+def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, MemoryHabits]:
     """A model with a strategy that divides it; chunks in turns hold equal layers."""
     pp = draw(st.sampled_from([1, 2, 3, 4]))
     interleave = draw(st.sampled_from([1, 1, 2, 3])) if pp > 1 else 1
@@ -79,17 +85,21 @@ def cases(draw: st.DrawFn) -> tuple[Transformer, Strategy, Library]:
         flash_attention=draw(st.booleans()),
         dtype=draw(st.sampled_from(["bf16", "fp8"])),
     )
-    return model, strategy, draw(st.sampled_from(list(LIBRARIES.values())))
+    return (
+        model,
+        strategy,
+        draw(st.sampled_from([MEGATRON_MEMORY, NEMO_MEMORY, FSDP_MEMORY, INTERNEVO_MEMORY])),
+    )
 
 
 @given(cases())
 @settings(max_examples=300, deadline=None)
-def test_the_closed_form_is_the_twin(case: tuple[Transformer, Strategy, Library]) -> None:
-    model, strategy, library = case
-    found = memory(model, strategy, library=library)
-    total, _ = memory_twin.fullest(model, strategy, library)
+def test_the_closed_form_is_the_twin(case: tuple[Transformer, Strategy, MemoryHabits]) -> None:
+    model, strategy, habits = case
+    found = memory(model, strategy, habits=habits)
+    total, _ = memory_twin.fullest(model, strategy, habits)
     assert found.total_bytes == pytest.approx(total, rel=1e-12)
-    of_stage = memory_twin.stage_bytes(model, strategy, library, found.stage)
+    of_stage = memory_twin.stage_bytes(model, strategy, habits, found.stage)
     assert found.total_bytes == pytest.approx(of_stage, rel=1e-12)
 
 
@@ -104,10 +114,10 @@ def test_many_strategies_at_once_are_each_one_alone(seed: int) -> None:
     columns = {name: drawn.choice([1, 2, 4], n) for name in ("tp", "cp", "dp", "pp", "microbatch")}
     columns |= {"zero": drawn.integers(0, 4, n), "recompute": drawn.integers(0, 3, n)}
     columns |= {"sequence_parallel": drawn.random(n) < 0.5}
-    found = memory(model, Strategy(**columns, global_batch=512), library=INTERNEVO)
+    found = memory(model, Strategy(**columns, global_batch=512), habits=INTERNEVO_MEMORY)
     for i in range(n):
         one = Strategy(**{name: column[i] for name, column in columns.items()}, global_batch=512)
-        alone = memory(model, one, library=INTERNEVO)
+        alone = memory(model, one, habits=INTERNEVO_MEMORY)
         assert found.total_bytes[i] == pytest.approx(alone.total_bytes, rel=1e-12)
         assert found.stage[i] == alone.stage
         assert found.activations_bytes[i] == pytest.approx(alone.activations_bytes, rel=1e-12)
@@ -124,4 +134,4 @@ def test_every_field_that_is_many_gives_as_many() -> None:
     model = Transformer("gpt", 4, 1024, ATTENTIONS[0], FEED_FORWARDS[0], 4096, vocabulary=50000)
     for name in ("global_batch", "microbatch", "interleave", "zero", "recompute", "etp", "cp"):
         many = Strategy(**{"pp": 2, "global_batch": 64, name: np.array([1, 2])})
-        assert memory(model, many, library=MEGATRON).total_bytes.shape == (2,), name
+        assert memory(model, many, habits=MEGATRON_MEMORY).total_bytes.shape == (2,), name

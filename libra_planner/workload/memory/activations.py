@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from libra_planner.workload.memory.libraries import Library
+from libra_planner.workload.memory.habits import MemoryHabits
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Experts, FeedForward, Transformer
 
@@ -58,7 +58,7 @@ def has_dropout(model: Transformer) -> bool:
 
 
 def layer_tensors(
-    model: Transformer, strategy: Strategy, library: Library, *, has_experts: bool
+    model: Transformer, strategy: Strategy, habits: MemoryHabits, *, has_experts: bool
 ) -> tuple[Tensor, ...]:
     """All that a layer keeps when nothing is computed again, the layer's input first.
 
@@ -69,20 +69,20 @@ def layer_tensors(
     ----------
     model : its shape.
     strategy : its dtype and kernel of attention.
-    library : what is kept in fp8.
+    habits : what is kept in fp8.
     has_experts : a layer with experts, else a dense one.
 
     Examples
     --------
-    >>> from libra_planner.workload.memory.libraries import MEGATRON
+    >>> from libra_planner.workload.memory.habits import MEGATRON_MEMORY
     >>> from libra_planner.workload.transformer import Attention
     >>> gpt = Transformer("gpt", 1, 64, Attention(4, 4, 16, 16, has_bias=True),
     ...                   FeedForward(256, has_bias=True), 128)
-    >>> tensors = layer_tensors(gpt, Strategy(), MEGATRON, has_experts=False)
+    >>> tensors = layer_tensors(gpt, Strategy(), MEGATRON_MEMORY, has_experts=False)
     >>> sum(tensor.bytes_per_token for tensor in tensors) / 64
     34.0
     """
-    is_fp8 = library.keeps_fp8_inputs and "8" in strategy.dtype
+    is_fp8 = habits.keeps_fp8_inputs and "8" in strategy.dtype
     input_bytes = 1 if is_fp8 else ACTIVATION_BYTES
     attention = _attention(model, input_bytes, has_scores=not strategy.flash_attention)
     if has_experts and model.experts is not None:
@@ -171,7 +171,7 @@ def matmul_tensors(model: Transformer, *, has_experts: bool) -> Iterator[Tensor]
 def kept_tensors(
     model: Transformer,
     strategy: Strategy,
-    library: Library,
+    habits: MemoryHabits,
     recompute: Recompute,
     *,
     has_experts: bool,
@@ -180,26 +180,26 @@ def kept_tensors(
 
     Parameters
     ----------
-    model, strategy, library, has_experts : as :func:`layer_tensors`.
+    model, strategy, habits, has_experts : as :func:`layer_tensors`.
     recompute : what is computed again.
     """
-    everything = layer_tensors(model, strategy, library, has_experts=has_experts)
+    everything = layer_tensors(model, strategy, habits, has_experts=has_experts)
     if recompute is Recompute.NONE:
         return everything
     if recompute is Recompute.FULL:
         return everything[:1]
-    if library.keeps_matmuls:
+    if habits.keeps_matmuls:
         return tuple(matmul_tensors(model, has_experts=has_experts))
     return tuple(tensor for tensor in everything if tensor.split is not Split.SCORES)
 
 
 def bytes_by_split(
-    model: Transformer, strategy: Strategy, library: Library, *, has_experts: bool
+    model: Transformer, strategy: Strategy, habits: MemoryHabits, *, has_experts: bool
 ) -> NDArray[np.float64]:
     """Bytes per token of a layer, shape (splits, recomputations): sums of its tensors."""
     sums = np.zeros((len(Split), len(Recompute)))
     for recompute in Recompute:
-        kept = kept_tensors(model, strategy, library, recompute, has_experts=has_experts)
+        kept = kept_tensors(model, strategy, habits, recompute, has_experts=has_experts)
         for tensor in kept:
             sums[tensor.split, recompute] += tensor.bytes_per_token
     return sums
@@ -210,7 +210,9 @@ def sequence_share(strategy: Strategy) -> Any:
     return np.where(strategy.sequence_parallel, 1 / np.asarray(strategy.tp, float), 1.0)
 
 
-def split_shares(model: Transformer, strategy: Strategy, library: Library) -> NDArray[np.float64]:
+def split_shares(
+    model: Transformer, strategy: Strategy, habits: MemoryHabits
+) -> NDArray[np.float64]:
     """Share of a tensor that a rank holds, shape (splits, n) or (splits,) of one strategy."""
     tp, sequence = np.asarray(strategy.tp, float), sequence_share(strategy)
     shares = {
@@ -219,6 +221,6 @@ def split_shares(model: Transformer, strategy: Strategy, library: Library) -> ND
         Split.KEYS: 1 / np.minimum(tp, model.attention.n_kv_heads),
         Split.GATHERED: sequence * strategy.etp,
         Split.SCORES: model.sequence_tokens / tp,
-        Split.INPUT: 1.0 if library.keeps_gathered_inputs else sequence,
+        Split.INPUT: 1.0 if habits.keeps_gathered_inputs else sequence,
     }
     return np.stack(np.broadcast_arrays(*(shares[split] for split in Split)))

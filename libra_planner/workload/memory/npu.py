@@ -22,7 +22,7 @@ from libra_planner.workload.memory.activations import (
     sequence_share,
     split_shares,
 )
-from libra_planner.workload.memory.libraries import MEGATRON, MOST_SHARDED, Library
+from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MOST_SHARDED, MemoryHabits
 from libra_planner.workload.strategy import Fraction, Recompute, Strategy
 from libra_planner.workload.transformer import LayerParameters, Transformer
 
@@ -86,31 +86,33 @@ class _Stage(NamedTuple):
     expert_layers: Numbers
 
 
-def memory(model: Transformer, strategy: Strategy, *, library: Library = MEGATRON) -> Memory:
+def memory(
+    model: Transformer, strategy: Strategy, *, habits: MemoryHabits = MEGATRON_MEMORY
+) -> Memory:
     """Memory of an NPU in the fullest stage of a pipeline.
 
     Parameters
     ----------
     model : its shape.
     strategy : one, or n of them.
-    library : what is kept in which precision.
+    habits : of the training library: what is kept, in which precision.
 
     Examples
     --------
     Llama 3 8B on 8 NPUs, two of them for a sequence, against 70.8 GB that NVIDIA's log says:
 
-    >>> from libra_planner.workload.memory.libraries import NEMO
+    >>> from libra_planner.workload.memory.habits import NEMO_MEMORY
     >>> from libra_planner.workload.transformer import Attention, FeedForward
     >>> llama = Transformer("llama3-8b", 32, 4096, Attention(32, 8, 128, 128),
     ...                     FeedForward(14336, is_gated=True), 8192, vocabulary=128256)
-    >>> found = memory(llama, Strategy(cp=2, dp=4, global_batch=128, zero=1), library=NEMO)
+    >>> found = memory(llama, Strategy(cp=2, dp=4, global_batch=128, zero=1), habits=NEMO_MEMORY)
     >>> round(found.states_bytes / 1e9, 1), round(found.activations_bytes / 1e9, 1)
     (44.2, 18.3)
     >>> round(found.total_bytes / 1e9, 1)
     71.0
     """
     held = _stages(model, strategy)
-    found = _of_stages(model, strategy, library, held)
+    found = _of_stages(model, strategy, habits, held)
     total = np.asarray(found.total_bytes)
     fullest = np.argmax(total, axis=0)[np.newaxis, ...]
     return Memory(
@@ -128,46 +130,49 @@ def _chosen(values: Any, shape: tuple[int, ...], fullest: Numbers) -> Any:
 
 
 def _stages(model: Transformer, strategy: Strategy) -> _Stage:
-    """Stages that can be the fullest: the first two, those where experts begin, the last.
+    """Stages that can be the fullest: the first, those where experts begin, the last.
 
-    Stages keep fewer microbatches the later they are; what can make a later one fuller is a layer
-    more than the first one has, layers with experts behind dense ones, and the last one's logits.
+    Stages keep fewer microbatches the later they are; what can make a later one fuller are layers
+    with experts behind dense ones, and the logits of the last one.
     """
     shapes = (np.shape(getattr(strategy, part.name)) for part in fields(Strategy))
     last = np.broadcast_to(np.asarray(strategy.pp) - 1, np.broadcast_shapes(*shapes))
-    index = [np.zeros_like(last), np.minimum(1, last), last]
+    index = [np.zeros_like(last), last]
     if model.experts is not None and model.n_dense_layers:
-        begin = stages.layer_stage(model.n_dense_layers, model.n_layers, strategy)
+        chunk = -(-model.n_layers // np.asarray(strategy.pp * strategy.interleave))
+        begin = model.n_dense_layers // chunk
         index += [np.minimum(begin, last), np.minimum(begin + 1, last)]
     stage = np.stack(index)
-    dense = stages.dense_stage_layers(model, strategy, stage)
-    layers = stages.stage_layers(model.n_layers, strategy, stage)
+    dense = stages.first_dense_layers(model, strategy, stage)
+    layers = stages.most_layers(model.n_layers, strategy)
     return _Stage(stage, stage == last, dense, layers - dense)
 
 
-def _of_stages(model: Transformer, strategy: Strategy, library: Library, held: _Stage) -> Memory:
+def _of_stages(
+    model: Transformer, strategy: Strategy, habits: MemoryHabits, held: _Stage
+) -> Memory:
     """Memory of stages, parts of shapes (stages, n)."""
     parameters = _parameters(model, strategy, held)
     shards = _shards(strategy)
-    ends = _end_activations(model, strategy, library, held)
-    kept, mtp, work = _layer_activations(model, strategy, library, held)
+    ends = _end_activations(model, strategy, habits, held)
+    kept, mtp, work = _layer_activations(model, strategy, habits, held)
     activations = kept * stages.microbatches_in_flight(strategy, held.stage) + mtp + ends
-    logits = _logits(model, strategy, held) * library.logits_bytes
-    step = library.step_bytes * _sharded(parameters, shards, np.asarray(strategy.zero) >= 1)
+    logits = _logits(model, strategy, held) * habits.logits_bytes
+    step = habits.step_bytes * _sharded(parameters, shards, np.asarray(strategy.zero) >= 1)
     transient = np.maximum(np.maximum(logits, work), step - activations)
-    fp8_copies = library.fp8_copies_bytes * ("8" in strategy.dtype)
-    weights = library.weights_bytes * _sharded(
+    fp8_copies = habits.fp8_copies_bytes * ("8" in strategy.dtype)
+    weights = habits.weights_bytes * _sharded(
         parameters, shards, np.asarray(strategy.zero) >= MOST_SHARDED
     )
     return Memory(
         weights_bytes=weights + fp8_copies * (parameters.layers + parameters.experts),
-        gradients_bytes=library.gradients_bytes
+        gradients_bytes=habits.gradients_bytes
         * _sharded(parameters, shards, np.asarray(strategy.zero) >= 2),
-        optimizer_bytes=library.optimizer_bytes
+        optimizer_bytes=habits.optimizer_bytes
         * _sharded(parameters, shards, np.asarray(strategy.zero) >= 1),
         activations_bytes=activations,
         transient_bytes=transient,
-        communication_bytes=_communication(model, strategy, library, parameters, held),
+        communication_bytes=_communication(model, strategy, habits, parameters, held),
         reserve_bytes=CONTEXT_BYTES + FRAGMENTED_FRACTION * (activations + transient),
         stage=held.stage,
     )
@@ -233,16 +238,16 @@ def _tokens(model: Transformer, strategy: Strategy) -> Any:
 
 
 def _layer_activations(
-    model: Transformer, strategy: Strategy, library: Library, held: _Stage
+    model: Transformer, strategy: Strategy, habits: MemoryHabits, held: _Stage
 ) -> tuple[Any, Any, Any]:
     """Bytes of one microbatch: kept by a stage's layers and its MTP, and at work in one layer."""
-    shares, tokens = split_shares(model, strategy, library), _tokens(model, strategy)
+    shares, tokens = split_shares(model, strategy, habits), _tokens(model, strategy)
     recompute = np.asarray(strategy.recompute)
     kept, work, alone = 0.0 * held.stage, 0.0 * held.stage, 0.0 * held.stage
     for has_experts in (False, True):
         n_layers = held.expert_layers if has_experts else held.dense_layers
         extra = model.n_mtp * held.is_last * (has_experts == (model.experts is not None))
-        sums = bytes_by_split(model, strategy, library, has_experts=has_experts)
+        sums = bytes_by_split(model, strategy, habits, has_experts=has_experts)
         one = tokens * _total(sums[:, recompute], shares)
         whole = tokens * _total(sums[:, Recompute.NONE], shares)
         gradients = tokens * _total(_gradients(model, has_experts=has_experts), shares)
@@ -274,11 +279,13 @@ def _gradients(model: Transformer, *, has_experts: bool) -> Numbers:
     return ACTIVATION_BYTES * found
 
 
-def _end_activations(model: Transformer, strategy: Strategy, library: Library, held: _Stage) -> Any:
+def _end_activations(
+    model: Transformer, strategy: Strategy, habits: MemoryHabits, held: _Stage
+) -> Any:
     """Masks of the embedding's dropout; the last norm's input and that of the logits."""
     if not model.vocabulary:
         return 0.0 * held.stage
-    shares = split_shares(model, strategy, library)
+    shares = split_shares(model, strategy, habits)
     sequence, gathered = shares[Split.SEQUENCE], shares[Split.INPUT]
     masks = stages.first_chunk_in_flight(strategy) * (held.stage == 0)
     at_end = ACTIVATION_BYTES * (sequence + gathered) * held.is_last
@@ -295,7 +302,7 @@ def _logits(model: Transformer, strategy: Strategy, held: _Stage) -> Any:
 def _communication(
     model: Transformer,
     strategy: Strategy,
-    library: Library,
+    habits: MemoryHabits,
     parameters: _Parameters,
     held: _Stage,
 ) -> Any:
@@ -308,9 +315,9 @@ def _communication(
     layer = (parameters.layers + parameters.experts) / layers
     table = model.vocabulary * model.hidden / np.asarray(strategy.tp)
     unit = np.maximum(layer, np.minimum(table, parameters.ends))
-    both = library.gathered_bytes + library.gathered_gradients_bytes
+    both = habits.gathered_bytes + habits.gathered_gradients_bytes
     whole = both * (parameters.layers + parameters.experts + parameters.ends)
-    in_turn = both * unit + library.gathered_bytes * unit
-    keeps = (np.asarray(strategy.pp) > 1) & library.keeps_gathered_in_pipelines
+    in_turn = both * unit + habits.gathered_bytes * unit
+    keeps = (np.asarray(strategy.pp) > 1) & habits.keeps_gathered_in_pipelines
     is_sharded = np.asarray(strategy.zero) >= MOST_SHARDED
     return gathered + sent + np.where(is_sharded, np.where(keeps, whole, in_turn), 0.0)

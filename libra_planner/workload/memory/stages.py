@@ -13,37 +13,28 @@ from libra_planner.workload.transformer import Transformer
 Numbers = NDArray[Any]
 
 
-def stage_layers(n_layers: int, strategy: Strategy, stage: Count) -> Numbers:
-    """Layers of a stage, over all its chunks.
+def most_layers(n_layers: int, strategy: Strategy) -> Numbers:
+    """Layers of the stage that has most of them, over all its chunks.
 
-    Chunks are as even as can be; where they cannot be equal, the last one, which has the logits,
-    and then the first one have a layer less before others do.
+    Libraries differ in which stages have a layer more than others; memory counts every stage as
+    one of these.
 
     Parameters
     ----------
     n_layers : of the model.
     strategy : its pp and interleave.
-    stage : from 0; one, or shape (..., n).
 
     Examples
     --------
-    >>> stage_layers(126, Strategy(pp=8), np.arange(8))
-    array([15, 16, 16, 16, 16, 16, 16, 15])
+    >>> most_layers(126, Strategy(pp=np.array([1, 8, 9]))).tolist()
+    [126, 16, 14]
     """
     pp, interleave = np.asarray(strategy.pp), np.asarray(strategy.interleave)
-    least, longer, first = _chunks(n_layers, strategy)
-    n_more = longer // pp + ((stage - first) % pp < longer % pp)
-    return np.asarray(interleave * least + n_more)
+    least, longer = np.divmod(n_layers, pp * interleave)
+    return np.asarray(interleave * least - -longer // pp)
 
 
-def _chunks(n_layers: int, strategy: Strategy) -> tuple[Numbers, Numbers, Numbers]:
-    """Layers of a short chunk, how many chunks have one more, and the first that has."""
-    n_chunks = np.asarray(strategy.pp) * strategy.interleave
-    least, longer = np.divmod(n_layers, n_chunks)
-    return least, longer, np.where((longer > 0) & (longer < n_chunks - 1), 1, 0)
-
-
-def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
+def first_dense_layers(model: Transformer, strategy: Strategy, stage: Count) -> Numbers:
     """Layers of a stage that have no experts: a model's first ones, over the first chunks.
 
     Where layers with and without experts take turns, every stage has its share of both.
@@ -51,7 +42,8 @@ def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> 
     Parameters
     ----------
     model : its shape.
-    strategy, stage : as :func:`stage_layers`.
+    strategy : its pp and interleave.
+    stage : from 0; one, or shape (..., n).
 
     Examples
     --------
@@ -60,31 +52,16 @@ def dense_stage_layers(model: Transformer, strategy: Strategy, stage: Count) -> 
     >>> from libra_planner.workload.transformer import Attention, Experts, FeedForward
     >>> deepseek = Transformer("deepseek-v3", 61, 7168, Attention(128, 128, 192, 128),
     ...     FeedForward(18432), 4096, experts=Experts(256, 8, 2048), n_dense_layers=3)
-    >>> dense_stage_layers(deepseek, Strategy(pp=61), np.arange(5))
-    array([1, 1, 1, 0, 0])
+    >>> first_dense_layers(deepseek, Strategy(pp=61), np.arange(5)).tolist()
+    [1, 1, 1, 0, 0]
     """
+    most = most_layers(model.n_layers, strategy)
     if model.experts is None:
-        return stage_layers(model.n_layers, strategy, stage)
+        return np.asarray(most + 0 * stage)
     if model.is_interleaved:
-        share = model.n_dense_layers / model.n_layers
-        return share * stage_layers(model.n_layers, strategy, stage)
-    found = np.zeros_like(stage * np.asarray(strategy.pp))
-    for layer in range(model.n_dense_layers):
-        found = found + (layer_stage(layer, model.n_layers, strategy) == stage)
-    return found
-
-
-def layer_stage(layer: int, n_layers: int, strategy: Strategy) -> Numbers:
-    """Stage of a layer, both from 0."""
-    least, longer, first = _chunks(n_layers, strategy)
-    in_long = layer - first * least
-    later = in_long - longer * (least + 1)
-    chunk = np.where(
-        later >= 0,
-        first + longer + later // np.maximum(least, 1),
-        np.where(in_long >= 0, first + in_long // (least + 1), 0),
-    )
-    return np.asarray(chunk % np.asarray(strategy.pp))
+        return np.asarray(model.n_dense_layers / model.n_layers * most + 0 * stage)
+    chunk = -(-model.n_layers // np.asarray(strategy.pp * strategy.interleave))
+    return np.asarray(np.clip(model.n_dense_layers - stage * chunk, 0, chunk))
 
 
 def microbatches_in_flight(strategy: Strategy, stage: Count) -> Numbers:

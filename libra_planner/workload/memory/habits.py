@@ -1,4 +1,4 @@
-"""What training libraries keep in memory where they differ: bytes per parameter, logits (C19)."""
+"""What training libraries keep in memory: bytes per parameter, logits, inputs (C19)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ MOST_SHARDED = 3
 
 
 @dataclass(frozen=True)
-class Library:
-    """Habits of a training library that decide what lies in memory.
+class MemoryHabits:
+    """Habits of a training library that decide what lies in memory; Megatron's where none is said.
 
     Parameters
     ----------
-    name : what reports call it.
     weights_bytes, gradients_bytes, optimizer_bytes : of one parameter, as ZeRO shards them.
     gathered_bytes : of one parameter of a layer that ZeRO 3 has gathered.
     gathered_gradients_bytes : of one gradient before ZeRO 3 has scattered it.
@@ -38,7 +37,6 @@ class Library:
         multiply and of attention, and nothing else; if not, all but attention's matrix.
     """
 
-    name: str
     weights_bytes: float = 2
     gradients_bytes: float = GRADIENT_BYTES
     optimizer_bytes: float = MASTER_BYTES + MOMENTS_BYTES
@@ -53,15 +51,18 @@ class Library:
     keeps_matmuls: bool = False
 
 
-MEGATRON = Library("Megatron-LM")
+MEGATRON_MEMORY = MemoryHabits()
 """bf16 weights, fp32 gradients (Megatron Core's "Distributed Optimizer": 18 = 6 + 12); a logit in
 bf16, in fp32 for the softmax whose place its gradient takes, and that gradient in bf16."""
 
-NEMO = Library("NeMo", gradients_bytes=2, gathered_gradients_bytes=2)
-"""Megatron with the recipes of NeMo: ``grad_reduce_in_fp32=False``."""
+DEEPSPEED_MEMORY = MemoryHabits(gradients_bytes=2, gathered_gradients_bytes=2)
+"""16 bytes per parameter (arXiv 1910.02054)."""
 
-TORCH = Library(
-    "PyTorch FSDP2",
+NEMO_MEMORY = MemoryHabits(gradients_bytes=2, gathered_gradients_bytes=2, fp8_copies_bytes=0)
+"""NVIDIA's recipes for speed: ``grad_reduce_in_fp32=False``; with ``fp8_params`` a weight in fp8
+and its transpose take the place of the bf16 one."""
+
+FSDP_MEMORY = MemoryHabits(
     weights_bytes=4,
     optimizer_bytes=MOMENTS_BYTES,
     keeps_gathered_in_pipelines=True,
@@ -71,13 +72,10 @@ TORCH = Library(
     keeps_gathered_inputs=True,
     keeps_matmuls=True,
 )
-"""torchtitan: fp32 weights, gathered in bf16, not resharded after forward in pipelines; the
-logarithm of a softmax, its gradient and that of a logit, all in fp32; selective recomputation by
-operator; inputs are gathered before the multiply that keeps them."""
+"""torchtitan on FSDP2: fp32 weights, gathered in bf16, not resharded after forward in pipelines;
+the logarithm of a softmax, its gradient and that of a logit, all in fp32; selective recomputation
+by operator; inputs are gathered before the multiply that keeps them."""
 
-INTERNEVO = Library("InternEvo", gradients_bytes=2, gathered_gradients_bytes=2, step_bytes=12)
+INTERNEVO_MEMORY = MemoryHabits(gradients_bytes=2, gathered_gradients_bytes=2, step_bytes=12)
 """Its optimizers copy gradients to fp32, and AdamW, not fused before PyTorch 2.1, has two
 temporaries as large as the weights it updates."""
-
-LIBRARIES = {"megatron": MEGATRON, "nemo": NEMO, "torch": TORCH, "internevo": INTERNEVO}
-"""By the names that users write."""
