@@ -262,6 +262,7 @@ class _ProblemBuilder(FaultCollector):
         sure = f", {book.confidence(tiers)}" if tiers else ""
         file = f", quotes of {base.prices.quotes[0].file}" if base.prices.quotes else ""
         settings.append(f"prices {book.name} ({book.as_of}{sure}){file}")
+        settings += ["priced by its bill"] * (base.prices.choice is not None)
         used = [part.quote.item for part in base.prices.parts if part.quote]
         quoted = quote_notes(base.prices.quotes, [*used, *fixed.quoted], self.spec.as_of)
         if fixed.usd:

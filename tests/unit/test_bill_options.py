@@ -270,3 +270,21 @@ def test_a_sweep_over_bill_options_has_their_bills(run, tmp_path) -> None:
         assert row["bill_message"] is None
     design = f"{tmp_path}/run:{rows[3]['row']}"
     assert _total_usd(run, tmp_path, design) == rows[3]["bill_usd"]
+
+
+def test_a_taper_from_above_bounds_no_bandwidth(run) -> None:
+    """At linear prices more uplinks are always faster; the message says what the rule does."""
+    rules = 'constraints=["leaf <= 50 GB/s", "taper(spine) <= 2"]'
+    done = run("optimize", folder("examples") / "08_rails.yaml", "--set", rules)
+    assert done.code == 3
+    assert "'taper(spine) <= 2' bounds it from below: a smaller taper is more" in done.err
+
+
+def test_the_plan_and_its_results_say_that_a_bill_prices_them(run) -> None:
+    payload = run("optimize", EXAMPLE, "--json").payload
+    assert "priced by its bill" in payload["settings"]
+    [points] = [run("pareto", EXAMPLE, "--json").payload["points"]]
+    assert points[-1]["option"] == payload["bill"]["chosen"]["text"]
+    low, high = payload["bill"]["usd_low"], payload["bill"]["usd_high"]
+    assert low < payload["bill"]["usd"] < high
+    assert sum(line["usd"] for line in payload["bill"]["lines"]) == payload["bill"]["usd"]

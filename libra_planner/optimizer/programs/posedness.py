@@ -264,7 +264,11 @@ def _taper_fix(problem: Problem, dims: Mask) -> str:
     dimensions, labels = problem.topology.dimensions, problem.topology.labels
     outer = [labels[i] for i in np.flatnonzero(dims) if dimensions[i].shares_port]
     rules = " and ".join(f"'taper({label}) >= 1'" for label in outer)
-    return f"; for the uplinks of a stack {rules}" if outer else ""
+    found = f"; for the uplinks of a stack {rules}" if outer else ""
+    for one in problem.rules:
+        if one.tier is not None and dims[one.tier] and one.sense == "<=":
+            found += f" ({one.text!r} bounds it from below: a smaller taper is more bandwidth)"
+    return found
 
 
 def _endless(problem: Problem, upper: Array) -> Mask:
