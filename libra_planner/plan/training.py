@@ -131,7 +131,8 @@ class TrainingBuilder(FaultCollector):
             memory = prices.npu_memory_bytes(self.entry.npu, self.plan.fixed_cost, self.beside)
         except SpecError:  # The fixed cost, which asks for the same NPU, says what is wrong.
             memory = None
-        settings = PlanSettings(tp, dp, self.entry.global_batch, npu, memory)
+        batch, has_groups = self.entry.global_batch, communicators.explicit
+        settings = PlanSettings(tp, dp, batch, npu, memory, has_groups)
         workload = load_workload(path, settings)
         input_grad = communicators.group(Phase.INPUT_GRAD, "tp").n_npus
         if workload.n_sequences is not None and input_grad != tp:

@@ -97,6 +97,28 @@ def test_batches_are_in_their_own_words(name: str, unit: str) -> None:
         _workload(name, PlanSettings(1, 8, None, NPU))
 
 
+GROUPS = """\
+workload: dlrm-mlperf
+fabric: {topology: FC(8)_SW(128), tiers: [node, pod]}
+parallelism: {forward: [1, 1], input_grad: [1, 1], weight_grad: [8, 128]}
+global_batch: 65536
+cost_model: libra-ispass24
+constraints: [total == 500 GB/s]
+"""
+
+
+def test_dlrm_refuses_groups_in_which_its_all_to_alls_would_vanish(run, plan) -> None:
+    result = run("optimize", plan(text=GROUPS))
+    assert result.code == 2
+    assert "got group sizes per phase, expected degrees: dlrm-mlperf exchanges" in result.err
+    images = GROUPS.replace("dlrm-mlperf", "resnet50")
+    assert run("optimize", plan(text=images)).code == 0
+    degrees = GROUPS.replace(
+        "{forward: [1, 1], input_grad: [1, 1], weight_grad: [8, 128]}", "{dp: 1024}"
+    )
+    assert run("optimize", plan(text=degrees)).code == 0
+
+
 def test_groups_of_channels_divide_both_sides(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     layer = "{name: a, kernel: 3, inputs: 8, outputs: 6, size: 4, groups: 4}"

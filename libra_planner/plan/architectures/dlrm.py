@@ -12,6 +12,7 @@ from libra_planner.plan.architectures.settings import (
     macs_per_s,
     per_replica,
     rate_notes,
+    refuse_groups,
     refuse_tp,
 )
 from libra_planner.plan.models import ComputeSpec, WorkloadSpec
@@ -72,8 +73,9 @@ def dlrm(name: str, spec: DlrmSpec, settings: PlanSettings) -> Workload:
     Raises
     ------
     SpecError
-        For tensor parallelism, or a batch that does not split.
+        For tensor parallelism, group sizes per phase, or a batch that does not split.
     """
+    refuse_groups(name, settings)
     refuse_tp(name, settings)
     training = DlrmTraining(
         per_replica(name, spec.samples_per_replica, settings, "samples"),

@@ -12,13 +12,23 @@ from libra_planner.units import FLOP_PER_MAC, FLOPS_PER_TFLOPS
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What a plan says about how its workload runs."""
+    """What a plan says about how its workload runs.
+
+    Parameters
+    ----------
+    tp, dp : degrees of tensor and data parallelism.
+    global_batch : sequences per step.
+    npu : compute rate.
+    npu_memory_bytes : memory of an NPU, where it is known.
+    has_groups : group sizes per phase instead of degrees.
+    """
 
     tp: int
     dp: int
     global_batch: int | None = None
     npu: NpuSpec | None = None
     npu_memory_bytes: float | None = None
+    has_groups: bool = False
 
 
 def macs_per_s(compute: ComputeSpec, settings: PlanSettings) -> float:
@@ -81,3 +91,17 @@ def refuse_tp(name: str, settings: PlanSettings) -> None:
         expected = f"expected 1: {name} is trained with data parallelism alone"
         fix = "write tp: 1, and dp: the number of NPUs"
         raise SpecError(Fault(f"got tp {settings.tp}", expected, fix, "parallelism.tp"))
+
+
+def refuse_groups(name: str, settings: PlanSettings) -> None:
+    """Models that exchange over the data-parallel ranks in every phase.
+
+    Raises
+    ------
+    SpecError
+        For group sizes per phase, which would have a phase's collectives run in its own groups.
+    """
+    if settings.has_groups:
+        expected = f"expected degrees: {name} exchanges over all ranks in every phase"
+        fix = "write e.g. 'parallelism: {dp: 256}'"
+        raise SpecError(Fault("got group sizes per phase", expected, fix, "parallelism"))
