@@ -323,9 +323,8 @@ def _list() -> Arguments:
 
 
 def _schema() -> Arguments:
-    return (
-        _choice("format", ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep")),
-    )
+    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep", "system")
+    return (_choice("format", formats),)
 
 
 def _report() -> Arguments:

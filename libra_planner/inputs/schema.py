@@ -18,6 +18,7 @@ from libra_planner.plan.models import (
 )
 from libra_planner.plan.npus import NpuCatalogueSpec
 from libra_planner.plan.prices import PriceBookSpec
+from libra_planner.plan.systems import SystemSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(PlanSpec),
@@ -25,6 +26,7 @@ _FORMATS: dict[str, TypeAdapter[Any]] = {
     "price-book": TypeAdapter(PriceBookSpec),
     "npu-catalogue": TypeAdapter(NpuCatalogueSpec),
     "parts": TypeAdapter(PartsSpec),
+    "system": TypeAdapter(SystemSpec),
 }
 
 

@@ -28,7 +28,7 @@ from libra_planner.sweeps.columns import OBJECTIVE
 from libra_planner.sweeps.expressions import NUMBER, OTHER, TRUTH, Expression, parse_expression
 from libra_planner.sweeps.store import Layout, RunDirectory, table_of
 
-FILE_KEYS = ("workload", "cost_model", "catalogue")
+FILE_KEYS = ("workload", "cost_model", "catalogue", "system")
 """Keys of a plan that may name a file."""
 
 OBJECTIVE_KEY: Key = ("objective",)

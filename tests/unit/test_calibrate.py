@@ -402,6 +402,27 @@ def test_the_example_of_the_documentation(tmp_path: Path, run, monkeypatch) -> N
     assert (tmp_path / "a3.yaml").read_text() == text.split("```yaml\n")[1].split("```")[0]
 
 
+def test_a_sweep_names_the_system_file_from_wherever_its_rows_go(tmp_path: Path, run) -> None:
+    (tmp_path / "s.yaml").write_text(SYSTEM)
+    (tmp_path / "plan.yaml").write_text(f"{PLAN}system: ./s.yaml\n")
+    axes = 'axes: {total: [400, 500]}\nset: {constraints: ["total == {total} GB/s"]}\n'
+    (tmp_path / "sweep.yaml").write_text(f"base: ./plan.yaml\n{axes}")
+    assert run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run").code == 0
+    (tmp_path / "far").mkdir()
+    row = tmp_path / "far" / "row.yaml"
+    assert run("sweep", "design", tmp_path / "run", "0", "-o", row).code == 0
+    assert f"system: {tmp_path / 's.yaml'}" in row.read_text()
+    (tmp_path / "s.yaml").write_text(SYSTEM.replace("0.7", "0.8"))
+    changed = run("sweep", "run", tmp_path / "sweep.yaml", "-o", tmp_path / "run")
+    assert changed.code == 2
+
+
+def test_the_schema_knows_every_key(run) -> None:
+    schema = run("schema", "system").payload
+    assert {"collectives", "published", "error", "measured"} <= schema["properties"].keys()
+    assert "the runs tell" in schema["properties"]["collectives"]["description"]
+
+
 def test_what_is_not_there_yet_is_refused(tmp_path: Path, run) -> None:
     for option in ("--kernels", "--runs"):
         result = run("calibrate", "--nccl", A3, *NICS, option, "x.csv", "-o", tmp_path / "s.yaml")
