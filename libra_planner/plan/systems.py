@@ -223,7 +223,7 @@ def system_text(origin: Origin, fitted: Calibration) -> str:
 
 
 def _lines(origin: Origin, fitted: Calibration) -> Iterator[str]:
-    told, constants = fitted.fit.unsure, fitted.fit.constants
+    told, constants = fitted.fit.unsure, fitted.constants
     yield "# The law of measured collectives with the constants of one cluster, by calibrate."
     yield "kind: system"
     for key in ("name", "npu", "source", "as_of"):

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "libra_planner"
 
 # Layers from the bottom; a module may import from its own layer and those below.
 LAYERS = [
-    ["errors", "frozen", "units", "files", "plain_text", "processes", "registry"],
+    ["errors", "frozen", "units", "files", "plain_text", "processes", "registry", "fits"],
     ["fabric"],
     ["workload"],
     ["step", "costs"],

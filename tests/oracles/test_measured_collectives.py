@@ -14,8 +14,9 @@ import pytest
 
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
+from libra_planner.fits import mean_absolute
 from libra_planner.inputs.runs import read_run_file
-from libra_planner.step.collectives.fitting import MeasuredRun, fitted, halves_errors, mean_absolute
+from libra_planner.step.collectives.fitting import MeasuredRun, fitted, halves_errors
 from libra_planner.step.collectives.measured import (
     LARGE_BYTES,
     RANGES,
@@ -50,9 +51,11 @@ RUNS = measured_runs()
 
 def mean_error(errors: list[tuple[MeasuredRun, float]], *, across: bool, large: bool) -> float:
     return mean_absolute(
-        error
-        for run, error in errors
-        if (run.ranks.n_domains > 1) == across and (run.size_bytes >= LARGE_BYTES or not large)
+        [
+            error
+            for run, error in errors
+            if (run.ranks.n_domains > 1) == across and (run.size_bytes >= LARGE_BYTES or not large)
+        ]
     )
 
 

@@ -61,11 +61,11 @@ def test_constants_of_made_logs_are_found(logs: list[str]) -> None:
     assert {"start_s", "step_s", "infiniband_step_s", "link_fraction"} <= told.keys()
     assert {"nic_fraction", "hopper_reduction_fraction"} <= told.keys()
     for name in told:
-        true, value = getattr(OURS, name), getattr(found.fit.constants, name)
+        true, value = getattr(OURS, name), getattr(found.constants, name)
         assert value == pytest.approx(true, rel=0.05), name
         assert abs(value / true - 1) <= 4 * told[name], name
     assert set(found.fit.silent) == {"ethernet_step_s", "blackwell_reduction_fraction"}
-    assert all(getattr(found.fit.constants, name) == getattr(PUBLISHED, name)
+    assert all(getattr(found.constants, name) == getattr(PUBLISHED, name)
                for name in CONSTANTS if name not in told)  # fmt: skip
     total = found.total
     assert total.before > 0.2
@@ -304,7 +304,10 @@ HEADER = "gpu_type,nodes,gpus_per_node,nics_per_node,nic_gbps,collective,message
         (HEADER + "H100,2.5,8,,,all_reduce,1048576,1\n", "a.csv:2: nodes: got '2.5'"),
         (HEADER + "H100,1,8,,,all_reduce,1048576\n", "a.csv:2: got 7 cells"),
         (HEADER + "H100,4,8,,,all_reduce,1048576,1\n", "got no run"),
-        (HEADER + "H100,1,8,,,all_reduce,1048576,1e-4\n" * 3, "got 3 runs, expected 6 or more"),
+        (
+            HEADER + "H100,1,8,,,all_reduce,1048576,1e-4\n" * 3,
+            "got 3 measurements, expected 6 or more",
+        ),
         (HEADER.replace(",time_s", "") + "H100,1,8,,,all_reduce,1048576\n", "no column time_s"),
         ("a,b\n1,2\n", "got no column gpu_type"),
     ],

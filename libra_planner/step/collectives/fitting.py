@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import product
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fits import (
+    FEWEST,
+    Array,
+    Misses,
+    Told,
+    Values,
+    least_misses,
+    mean_absolute,
+    told_constants,
+)
 from libra_planner.step.collectives.measured import (
     LARGE_BYTES,
     PUBLISHED,
@@ -26,18 +34,11 @@ from libra_planner.step.collectives.measured import (
 CONSTANTS = tuple(one.name for one in fields(Constants))
 """Names of all constants."""
 
-MOST_UNSURE = 0.2
-"""Standard error, as a share of a constant, up to which runs tell it."""
-FEWEST_RUNS = 6
 FEWEST_OF_A_CLASS = 8
 """Runs of a class of errors from which on their error is a band (C23)."""
-_NOISE = 0.02
 _FEWEST_CURVES = 4
 _N_HALVES = 3
-_DIGITS = 4
 _STARTS = (0.8, 0.9, 1.1, 1.25)
-_LEAST = 1e-9
-"""Stands for 0 where logarithms are taken."""
 
 
 @dataclass(frozen=True)
@@ -63,126 +64,43 @@ class MeasuredRun:
         return measured_time_s(self.kind, self.size_bytes, self.ranks, constants) / self.time_s - 1
 
 
-Array: TypeAlias = NDArray[np.float64]
 Errors: TypeAlias = list[tuple[MeasuredRun, float]]
 
 
-def fitted(
-    runs: Sequence[MeasuredRun], start: Constants = PUBLISHED, names: Sequence[str] = CONSTANTS
-) -> Constants:
+def fitted(runs: Sequence[MeasuredRun], start: Constants = PUBLISHED) -> Constants:
     """The constants that miss the logarithms of the times least; a few wild runs move them little.
 
     Parameters
     ----------
     runs : measured.
     start : where the search begins; constants that no run depends on stay there.
-    names : of the constants that are free; the others stay, too.
     """
-    return _solution(runs, start, names)[0]
+    return Constants(**least_misses(_misses(runs), asdict(start), CONSTANTS, RANGES)[0])
 
 
-def _solution(
-    runs: Sequence[MeasuredRun], start: Constants, names: Sequence[str]
-) -> tuple[Constants, Array, Array]:
-    """Constants, misses of the logarithms, and these over the logarithms of the free constants."""
-    from scipy.optimize import least_squares
-
-    bounds = np.log([[max(limit, _LEAST) for limit in RANGES[name]] for name in names]).T
-    first = np.log([max(getattr(start, name), _LEAST) for name in names])
-
-    def constants(logarithms: Array) -> Constants:
-        return replace(start, **dict(zip(names, np.exp(logarithms).tolist(), strict=True)))
-
-    def misses(logarithms: Array) -> Array:
-        law = constants(logarithms)
+def _misses(runs: Sequence[MeasuredRun]) -> Misses:
+    def misses(values: Values) -> Array:
+        law = Constants(**values)
         return np.log1p([run.error(law) for run in runs])
 
-    inside = np.clip(first, bounds[0] + 1e-9, bounds[1] - 1e-9)
-    found = least_squares(misses, inside, bounds=bounds, loss="soft_l1", f_scale=0.1)
-    return constants(found.x), misses(found.x), found.jac
+    return misses
 
 
-def _first_guess(runs: Sequence[MeasuredRun], names: Sequence[str]) -> Constants:
-    """Where a fit begins: the best of some searches.
-
-    Below some share of line rate rings are faster than switches that reduce, and no run depends on
-    the share any more: a search that steps there stays there.
-    """
-    shares = [name for name in names if name.endswith("_reduction_fraction")]
-    starts = [PUBLISHED]
-    for name, factor in product(shares, _STARTS):
-        starts.append(replace(PUBLISHED, **{name: factor * getattr(PUBLISHED, name)}))
-    found = [_solution(runs, start, names) for start in starts]
-    return min(found, key=lambda one: float(np.abs(one[1]).sum()))[0]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Constants of a user's cluster.
-
-    Parameters
-    ----------
-    constants : all of them; those that the runs do not tell are the published ones.
-    unsure : standard error of those that they tell, as a share of the constant.
-    silent : those that no run depends on.
-    """
-
-    constants: Constants
-    unsure: Mapping[str, float] = field(repr=False)
-    silent: tuple[str, ...] = ()
-
-    @property
-    def at_limit(self) -> tuple[str, ...]:
-        """Those that ended at a limit of their range: the law does not fit the cluster there."""
-        return tuple(name for name in self.unsure if _is_limit(name, self.constants))
-
-
-def _is_limit(name: str, constants: Constants) -> bool:
-    (low, high), value = RANGES[name], getattr(constants, name)
-    return bool(min(value - low, high - value) <= 1e-3 * (high - low))
-
-
-def refit(runs: Sequence[MeasuredRun]) -> Fit:
+def refit(runs: Sequence[MeasuredRun]) -> Told:
     """The law's constants as the runs tell them, the others as published.
 
-    The constant with the largest standard error is given up, one after the other, until all that
-    are left are known to 20 %.
+    Below some share of line rate rings are faster than switches that reduce, and no run depends on
+    the share any more. A search that steps there stays there, so there are several.
 
     Raises
     ------
     SpecError
         For fewer than six runs, and where they tell no constant.
     """
-    if len(runs) < FEWEST_RUNS:
-        got, expected = f"got {len(runs)} runs", f"expected {FEWEST_RUNS} or more"
-        raise SpecError(Fault(got, expected, "measure more sizes, from 1 KiB to 8 GiB"))
-    names = [name for name in CONSTANTS if _counts(name, runs)]
-    silent = tuple(name for name in CONSTANTS if name not in names)
-    start = _first_guess(runs, names)
-    while names:
-        constants, misses, slopes = _solution(runs, start, names)
-        freedom = max(len(runs) - len(names), 0.1) / len(runs)
-        spread = max(_NOISE, 1.4826 * float(np.median(np.abs(misses)))) / np.sqrt(freedom)
-        information = slopes.T @ slopes / spread**2
-        errors = np.sqrt(np.diag(np.linalg.pinv(information + 1e-9 * np.eye(len(names)))))
-        values = np.array([getattr(constants, name) for name in names])
-        least = np.array([getattr(PUBLISHED, name) for name in names])
-        unsure = errors * values / np.maximum(values, least)
-        worst = int(np.argmax(unsure))
-        if unsure[worst] <= MOST_UNSURE:
-            rounded = {x: float(f"{getattr(constants, x):.{_DIGITS}g}") for x in names}
-            known = dict(zip(names, unsure.tolist(), strict=True))
-            return Fit(replace(PUBLISHED, **rounded), MappingProxyType(known), silent)
-        start = replace(constants, **{names[worst]: getattr(PUBLISHED, names[worst])})
-        names.pop(worst)
-    raise SpecError(Fault("got runs that tell no constant", "expected several sizes and kinds"))
-
-
-def _counts(name: str, runs: Sequence[MeasuredRun]) -> bool:
-    """Whether any run depends on a constant."""
-    low, high = RANGES[name]
-    ends = [replace(PUBLISHED, **{name: max(end, _LEAST)}) for end in (low, high)]
-    return any(run.error(ends[0]) != run.error(ends[1]) for run in runs)
+    usual = asdict(PUBLISHED)
+    shares = [name for name in CONSTANTS if name.endswith("_reduction_fraction")]
+    starts = [{**usual, name: x * usual[name]} for name, x in product(shares, _STARTS)]
+    return told_constants(_misses(runs), usual, RANGES, starts)
 
 
 def held_out_errors(runs: Sequence[MeasuredRun], group: Callable[[MeasuredRun], str]) -> Errors:
@@ -209,15 +127,6 @@ def halves_errors(
         constants = fit(kept)
         found += [(run, run.error(constants)) for run in others]
     return found
-
-
-def mean_absolute(errors: Iterable[float]) -> float:
-    """Mean of the sizes of errors.
-
-    >>> mean_absolute([-0.5, 0.25])
-    0.375
-    """
-    return float(np.mean(np.abs(list(errors))))
 
 
 @dataclass(frozen=True)
@@ -252,9 +161,14 @@ class Calibration:
     """
 
     runs: tuple[MeasuredRun, ...] = field(repr=False)
-    fit: Fit
+    fit: Told
     held_out: Errors = field(repr=False)
     by_curve: bool
+
+    @property
+    def constants(self) -> Constants:
+        """Fitted, or as published where the runs do not tell."""
+        return Constants(**self.fit.values)
 
     @property
     def total(self) -> ErrorRow:
@@ -277,8 +191,8 @@ class Calibration:
         for text in dict.fromkeys(map(label, self.runs)):
             runs = [run for run in self.runs if label(run) == text]
             before, after = (
-                mean_absolute(run.error(constants) for run in runs)
-                for constants in (PUBLISHED, self.fit.constants)
+                mean_absolute([run.error(constants) for run in runs])
+                for constants in (PUBLISHED, self.constants)
             )
             others = [error for run, error in self.held_out if label(run) == text]
             held_out = mean_absolute(others) if others else None
@@ -323,7 +237,7 @@ def calibration(runs: Sequence[MeasuredRun]) -> Calibration:
     fit = refit(runs)
     by_curve = len({run.curve for run in runs}) >= _FEWEST_CURVES
     group = _curve if by_curve else _curve_and_size
-    enough = len(runs) >= 2 * max(FEWEST_RUNS, len(fit.unsure) + 1)
+    enough = len(runs) >= 2 * max(FEWEST, len(fit.unsure) + 1)
     seeds = range(_N_HALVES) if enough else ()
     held_out = [x for seed in seeds for x in halves_errors(runs, group, seed, _refitted)]
     return Calibration(tuple(runs), fit, held_out, by_curve)
@@ -343,7 +257,7 @@ def n_too_fast(runs: Sequence[MeasuredRun]) -> int:
 def _refitted(runs: Sequence[MeasuredRun]) -> Constants:
     """What a user of these runs alone has."""
     try:
-        return refit(runs).constants
+        return Constants(**refit(runs).values)
     except SpecError:
         return PUBLISHED
 

@@ -26,7 +26,7 @@ def calibration_payload(
         "n_runs": len(fitted.runs),
         "constants": {
             name: {
-                "value": getattr(fit.constants, name),
+                "value": fit.values[name],
                 "published": getattr(PUBLISHED, name),
                 "fitted": name in fit.unsure,
                 "standard_error_fraction": fit.unsure.get(name),
@@ -75,9 +75,7 @@ def _constants(fitted: Calibration) -> Table:
         {
             "constant": lambda name: name,
             "published": lambda name: _shown(name, getattr(PUBLISHED, name)),
-            "yours": lambda name: (
-                _shown(name, getattr(fit.constants, name)) if name in fit.unsure else "stays"
-            ),
+            "yours": lambda name: _shown(name, fit.values[name]) if name in fit.unsure else "stays",
             "known to": unsure,
             "range": _range,
         },
