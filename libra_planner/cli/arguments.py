@@ -212,6 +212,38 @@ def _calibrate() -> Arguments:
     )
 
 
+def _kernels() -> Arguments:
+    burst = "at the clock of a run too short for power to limit it, as serving frameworks measure"
+    counts = {
+        "--m": "rows of a multiply",
+        "--n": "columns of its result",
+        "--k": "its depth",
+        "--groups": "equal multiplies of one call, such as those of experts; default 1",
+        "--batch": "sequences of attention, or multiplies of one call; default 1",
+        "--heads": "of attention",
+        "--kv-heads": "of its keys and values; default: as many as heads",
+        "--seq-q": "queries of a sequence",
+        "--seq-kv": "keys of a sequence; default: as many as queries",
+        "--head-dim": "width of queries and keys",
+        "--head-dim-v": "width of values; default: that of keys",
+        "--rows": "of norms, softmax and activations",
+        "--cols": "numbers of a row",
+    }
+    shape = [_number(name, 1, 10**12, what) for name, what in counts.items()]
+    return (
+        _text("--csv", "KERNELS", "file of kernels; adds predicted_time_s and message"),
+        _text("--npu", "NPU", "such as h100-sxm"),
+        _text("--op", "OP", "gemm, attention, rms_norm, gelu ..."),
+        *shape,
+        _switch("--causal", "attention in which a token sees only those before it"),
+        _text("--dtype", "TYPE", "bf16 (default), fp16, fp8 ...", default="bf16"),
+        _choice("--pass", ("fwd", "bwd", "fwd+bwd"), "default fwd", default="fwd", dest="way"),
+        _switch("--burst", burst),
+        _text("--catalogue", "FILE", "NPU catalogue: a name or a path"),
+        _JSON,
+    )
+
+
 def _sweep_run() -> Arguments:
     directory = "run directory; one of the same sweep is finished"
     workers = "processes on this machine; 0 (default) works in this one"
@@ -376,6 +408,7 @@ _EVALUATE = "Step time and cost of a given bandwidth vector."
 _CHECK = "Step time of a design on real links, as a routing policy loads them."
 _FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
 _COLLECTIVES = "Time of a single collective, or of a CSV file of them."
+_KERNELS = "Time of a single kernel, such as a matrix multiply, or of a CSV file of them."
 _REFIT = "Fit the constants of measured collectives to your own cluster."
 _MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
 _FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
@@ -389,6 +422,7 @@ COMMANDS: Commands = {
     "check": ("check:check", _CHECK, _check),
     "pareto": ("design:pareto", _FRONTIER, _pareto),
     "collective": ("times.collective:collective", _COLLECTIVES, _collective),
+    "kernels": ("times.kernels:kernels", _KERNELS, _kernels),
     "calibrate": ("times.calibrate:calibrate", _REFIT, _calibrate),
     "sweep": ("", _MANY_PLANS, lambda: _SWEEPS),
     "flows": ("flows:flows", _FLOW_LIST, _flows),

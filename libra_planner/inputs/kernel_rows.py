@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from libra_planner.errors import Fault, Place, SpecError, located
+from libra_planner.errors import Fault, Place, SpecError, unknown_name
 from libra_planner.plan.npus import catalogue, npu_in_tables, npu_kernels
 from libra_planner.reading.tables import csv_rows, repeated_columns
 from libra_planner.workload.kernel_calls import (
@@ -49,11 +49,12 @@ class KernelRow:
 
     Parameters
     ----------
-    npu : its name in the catalogue.
+    npu, op : names, of the catalogue and of the table.
     call, kernels : what runs on what.
     """
 
     npu: str
+    op: str
     call: KernelCall
     kernels: Kernels
 
@@ -66,6 +67,13 @@ class KernelRow:
     def is_measured(self) -> bool:
         """Whether kernels of its data type were measured on this kind of NPU."""
         return self.kernels.is_measured(self.call.dtype)
+
+    @property
+    def remark(self) -> str:
+        """What its time rests on where nobody measured such kernels."""
+        if self.is_measured:
+            return ""
+        return f"no {self.call.dtype} kernels of {self.npu} were measured: typical efficiencies"
 
 
 @dataclass(frozen=True)
@@ -90,16 +98,15 @@ class KernelFile:
             if isinstance(one, SpecError):
                 yield "", str(one)
             else:
-                yield repr(float(next(times))), "" if one.is_measured else unmeasured_text(one)
+                yield repr(float(next(times))), one.remark
 
 
-def unmeasured_text(row: KernelRow) -> str:
-    """What a time rests on where nobody measured such kernels."""
-    return f"no {row.call.dtype} kernels of {row.npu} were measured: typical efficiencies"
-
-
-def read_kernel_file(path: str | Path) -> KernelFile:
+def read_kernel_file(path: str | Path, catalogue_name: str | None = None) -> KernelFile:
     """Read a file of kernels; columns that are not known are carried along.
+
+    Parameters
+    ----------
+    catalogue_name : of NPUs; the bundled one without it.
 
     Raises
     ------
@@ -127,17 +134,17 @@ def read_kernel_file(path: str | Path) -> KernelFile:
         raise SpecError(*faults)
     rows = tuple(tuple(cells) for _, cells in lines)
     named = (dict(zip(columns, map(str.strip, row), strict=True)) for row in rows)
-    return KernelFile(columns, rows, tuple(map(_row, named)))
+    return KernelFile(columns, rows, tuple(_row(cells, catalogue_name) for cells in named))
 
 
-def _row(cells: Mapping[str, str]) -> KernelRow | SpecError:
+def _row(cells: Mapping[str, str], catalogue_name: str | None) -> KernelRow | SpecError:
     try:
-        return kernel_row(cells)
+        return kernel_row(cells, catalogue_name)
     except SpecError as error:
         return error
 
 
-def kernel_row(cells: Mapping[str, str]) -> KernelRow:
+def kernel_row(cells: Mapping[str, str], catalogue_name: str | None = None) -> KernelRow:
     """The kernel of a row of a table, by its columns.
 
     Raises
@@ -153,23 +160,23 @@ def kernel_row(cells: Mapping[str, str]) -> KernelRow:
     >>> row.npu, row.call.shape, row.is_measured
     ('h100-sxm', (4096.0, 8192.0, 8192.0, 1), True)
     """
-    npu, kernels = _npu(cells.get("gpu_variant", ""), cells["gpu_type"])
+    npu, kernels = _npu(cells.get("gpu_variant", ""), cells["gpu_type"], catalogue_name)
     call = kernel_call(cells)
-    if call.kind in (GEMM, ATTENTION):
-        with located("dtype"):
-            kernels.gemm_flops(call.dtype)  # Refuses data types that it lacks.
-    return KernelRow(npu, call, kernels)
+    if call.flops and call.dtype not in kernels.peak_flops:
+        known = f"expected a type of {npu}: {', '.join(kernels.peak_flops)}"
+        raise SpecError(Fault(f"got {call.dtype}", known, path="dtype"))
+    return KernelRow(npu, cells["op"], call, kernels)
 
 
 @lru_cache(maxsize=256)
-def _npu(variant: str, kind: str) -> tuple[str, Kernels]:
+def _npu(variant: str, kind: str, catalogue_name: str | None) -> tuple[str, Kernels]:
     """An NPU by its variant, or else by its type, and its kernels; alike rows share them."""
-    npus = catalogue().npus
+    npus = catalogue(catalogue_name).npus
     npu = npu_in_tables(variant, npus) or npu_in_tables(kind, npus)
     if npu is None:
-        known = f"expected one of {', '.join(npus)}"
-        raise SpecError(Fault(f"got the NPU {kind!r}", known, path="gpu_type"))
-    return npu, npu_kernels(npu)
+        (fault,) = unknown_name("NPU of the catalogue", kind, npus).faults
+        raise SpecError(replace(fault, path="gpu_type"))
+    return npu, npu_kernels(npu, catalogue_name)
 
 
 def kernel_call(cells: Mapping[str, str]) -> KernelCall:
@@ -249,5 +256,6 @@ def _count(cells: Mapping[str, str], name: str, default: float | None = None) ->
         return default
     value = float(text) if _NUMBER.fullmatch(text) else 0.0
     if not 1 <= value <= _MOST or value != int(value):
-        raise SpecError(Fault(f"got {text!r}", "expected a whole number from 1", path=name))
+        got = f"got {text!r}" if text else "got nothing"
+        raise SpecError(Fault(got, "expected a whole number from 1", path=name))
     return value

@@ -69,6 +69,18 @@ class KernelCall:
     is_served: bool = False
 
     @property
+    def n_bytes(self) -> float:
+        """Bytes that have to be read and written."""
+        if self.kind == GEMM:
+            m, n, k, groups = self.shape
+            return groups * ((m + n) * k * width(self.dtype) + m * n * self.out_bytes)
+        if self.kind != ATTENTION:
+            return self.shape[0]
+        batch, heads, kv_heads, queries, keys, wide, wide_v = self.shape
+        n_numbers = batch * (heads * queries + kv_heads * keys) * (wide + wide_v)
+        return n_numbers * width(self.dtype) * (2 if self.is_backward else 1)
+
+    @property
     def flops(self) -> float:
         """Operations; 0 of work that memory bounds."""
         if self.kind == GEMM:
@@ -78,6 +90,12 @@ class KernelCall:
         batch, heads, _, queries, keys, wide, wide_v = self.shape
         share = (0.5 if self.is_causal else 1.0) * (2.5 if self.is_backward else 1.0)
         return 2 * batch * heads * queries * keys * (wide + wide_v) * share
+
+
+ERRORS: Mapping[str, float] = MappingProxyType(
+    {GEMM: 0.10, ATTENTION: 0.09, STREAM: 0.2, NORM: 0.4}
+)
+"""Mean absolute error of shapes that were left out of the fit (C23, docs/accuracy.md)."""
 
 
 def call_times_s(
