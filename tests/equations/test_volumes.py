@@ -191,6 +191,11 @@ def test_sends_between_stages() -> None:
     assert _rows(split.forward) == [("pp", SEND_RECV, M / 8, 1)]
     scattered = pipeline_exchanges(GPT3, Strategy(tp=8, pp=4), habits=Habits(scatter_gather=True))
     assert _rows(scattered.forward) == [("pp", SEND_RECV, M / 8, 1), ("tp", "all-gather", M, 1)]
+    first = pipeline_exchanges(
+        GPT3, Strategy(tp=8, pp=4), stage=0, habits=Habits(scatter_gather=True)
+    )
+    assert [x.axis for x in first.forward] == ["pp"]  # sends, and gets nothing
+    assert [x.axis for x in first.backward] == ["tp"]  # gets, and sends nothing
 
 
 def test_embedding_and_logits() -> None:

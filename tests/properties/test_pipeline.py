@@ -102,6 +102,14 @@ def test_unequal_stages_take_no_longer_than_the_closed_form(
     assert _simulated_s(chunks, m) <= _closed_s(chunks, m) * (1 + 1e-12)
 
 
+@given(sizes=st.lists(st.floats(0.05, 3.0), min_size=1, max_size=8), extra=st.integers(0, 12))
+@FEW
+def test_zero_bubble_h2_is_exact_for_stages_of_any_size(sizes: list[float], extra: int) -> None:
+    """Of passes that take equally long, from 2p - 1 microbatches on, as many as H2 holds."""
+    chunks, m = [[Chunk(x, x, x)] for x in sizes], 2 * len(sizes) - 1 + extra
+    assert _closed_s(chunks, m, H2) == pytest.approx(_simulated_s(chunks, m, H2), rel=1e-12)
+
+
 @given(
     p=st.integers(2, 8), v=st.integers(1, 5), rounds=st.integers(1, 4), logits=st.floats(0.0, 1.5)
 )
