@@ -121,8 +121,8 @@ def pipeline_time(
     from a stage's first to its last pass; its next step begins when its own ends.
 
     1F1B and interleaved are exact for equal stages, an upper bound where stages differ by a factor
-    and each has equal chunks. Zero bubble is exact for equal stages where W is at most F and B.
-    For others the gap is small (``docs/parallelism.md``).
+    of a few and each has equal chunks. Zero bubble is exact for equal stages where W is at most F
+    and B. For others ``docs/parallelism.md`` says how large the gap is.
 
     Parameters
     ----------
