@@ -16,6 +16,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from docs.accuracy_memory import section as memory_section
 from libra_planner.step.collectives.fitting import MeasuredRun, halves_errors, held_out_errors
 from libra_planner.step.collectives.measured import LARGE_BYTES, RANGES, SCALE_UPS, Constants
 from tests.oracles.test_measured_collectives import RUNS
@@ -80,6 +81,7 @@ def page() -> str:
     lines += [_constant_row(field.name, used) for field in fields(Constants)]
     lines += [SOURCE.format(n=len(RUNS)).rstrip(), *_error_rows(used)]
     lines += [OUTLIERS.rstrip(), *_outlier_rows(used)]
+    lines += memory_section()
     return "\n".join(lines) + "\n"
 
 

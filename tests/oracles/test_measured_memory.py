@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,9 +47,10 @@ def _peaks() -> Iterator[MeasuredPeak]:
 
 
 PEAKS = list(_peaks())
+N_ROWS = 32
 
 
-def mean_error(peaks: list[MeasuredPeak]) -> float:
+def mean_error(peaks: Sequence[MeasuredPeak]) -> float:
     """Mean absolute error."""
     return float(np.mean([abs(peak.error) for peak in peaks]))
 
