@@ -162,15 +162,16 @@ def _zero_bubble(
     """Without a negative term: (m + p - 1)(F + B) + (m - j (p - 1)) W, at least m (F + B + W)."""
     m, n_stages = np.asarray(n_microbatches), sum(np.asarray(stage.n) for stage in stages)
     n_whole = np.maximum(m - fill * (n_stages - 1), 1)
+    waits = np.minimum(n_stages - 1, 1)  # One stage has nothing to wait for.
     thin = [_present(algebra, (stage.forward, stage.backward), stage.n) for stage in stages]
     weights = [_present(algebra, (stage.weights,), stage.n) for stage in stages]
-    waits = [
-        algebra.times(n_whole - 1, algebra.longest(passes)),
-        algebra.times(m - n_whole, algebra.longest(thin)),
-        *(algebra.times(stage.n, one) for stage, one in zip(stages, thin, strict=True)),
-        algebra.longest(weights),
+    filled = [
+        algebra.times(waits * (n_whole - 1), algebra.longest(passes)),
+        algebra.times(waits * (m - n_whole), algebra.longest(thin)),
+        *(algebra.times(waits * stage.n, one) for stage, one in zip(stages, thin, strict=True)),
+        algebra.times(waits, algebra.longest(weights)),
     ]
-    return algebra.longest([algebra.total(waits), algebra.times(m, algebra.longest(passes))])
+    return algebra.longest([algebra.total(filled), algebra.times(m, algebra.longest(passes))])
 
 
 def _present(algebra: Algebra[Time], terms: Sequence[Time], n: Count) -> Time:

@@ -34,6 +34,17 @@ def test_zero_bubbles() -> None:
     assert pipeline_time(Numbers(), stages, 8, schedule=H2) == 8 * 9 + 9
 
 
+@pytest.mark.parametrize("m", [0, 1, 2, 8])
+def test_one_stage_waits_for_nothing(m: int) -> None:
+    """Its passes one after the other, no microbatch at all included, with no negative term."""
+    node = Stage[tree.Node](tree.transfers([2.0]), tree.transfers([3.0]), tree.Constant(1.0))
+    for schedule in (H1, H2):
+        assert pipeline_time(Numbers(), [Stage(1.0, 2.0, 0.5)], m, schedule=schedule) == 3.5 * m
+        time = pipeline_time(Nodes(), [node], m, schedule=schedule)
+        assert tree.TimeExpression(time, 1).seconds(np.array([1.0])) == 6.0 * m
+        assert min(tree.numbers(time)) >= 0
+
+
 def test_unequal_stages_by_hand() -> None:
     """The longest stage, 5, seven times, and every stage once: 7 x 5 + 3 + 5 + 4."""
     stages = [Stage(1.0, 1.0, 1.0), Stage(2.0, 2.0, 1.0), Stage(1.0, 2.0, 1.0)]
