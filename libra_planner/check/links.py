@@ -208,9 +208,13 @@ class LinkCheck:
 
     def _stage(self, collective: Collective, group: Group, dim: int) -> Stage:
         found = stage(collective, group, self.network, dim, self.selection)
-        if found.reason == "named" and isinstance(self.problem.step.model, Calibrated):
-            return replace(found, reason="library")  # Its schedules are the law's, not the plan's.
-        return found
+        model = self.problem.step.model
+        if not isinstance(model, Calibrated):
+            return found
+        if model.is_summed(collective, group, dim):
+            return replace(found, candidates=(None,), reason="library")
+        # Its schedules are the law's, not the plan's.
+        return replace(found, reason="library") if found.reason == "named" else found
 
     def switched(self, group: Group) -> list[int]:
         """Switch dimensions with bandwidth that a group spans."""

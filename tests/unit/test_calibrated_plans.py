@@ -240,3 +240,17 @@ def test_what_the_law_does_not_know_is_refused(topology, keys, message, calibrat
     with pytest.raises(SpecError) as found:
         load_plan(calibrated(topology, **keys))
     assert message in str(found.value)
+
+
+def test_a_check_says_where_switches_sum(run) -> None:
+    """On H100 the all-reduce of a server is summed by its switches; the rails run a ring."""
+    example = str(lp.example("0c_calibrated"))
+    phases = run("check", example, "--policy", "spray", "--json").payload["phases"]
+    assert {(one["dimension"], one["algorithm"]) for one in phases} == {
+        ("dim1", "in-network"),
+        ("dim2", "ring"),
+    }
+    a100 = ("npu.name=a100-sxm-80gb", "fabric.scale_up=nvlink3-8")
+    flags = [word for one in a100 for word in ("--set", one)]
+    phases = run("check", example, "--policy", "spray", "--json", *flags).payload["phases"]
+    assert {one["algorithm"] for one in phases} == {"ring"}

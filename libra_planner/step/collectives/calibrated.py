@@ -98,6 +98,11 @@ class Calibrated(CollectiveModel):
             found[dim] = n_bytes
         return found
 
+    def is_summed(self, collective: Collective, group: Group, dim: int) -> bool:
+        """Whether the scale-up switch of a dimension sums a collective of a group."""
+        ranks, kind = self.ranks(group), collective.kind.value
+        return dim == self.domain and measured.is_summed(kind, ranks, self.constants)
+
     def line_bytes(
         self, collective: Collective, group: Group, network: Network
     ) -> Mapping[int, float]:

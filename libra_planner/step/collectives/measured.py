@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from libra_planner.errors import Fault, SpecError, unknown_name
@@ -231,6 +231,18 @@ def _domain_s(kind: str, size_bytes: float, ranks: Ranks, found: Constants) -> f
         return ring_s
     share: float = getattr(found, f"{generation}_reduction_fraction")
     return min(ring_s, size_bytes / (share * ranks.link_Bps))
+
+
+def is_summed(kind: str, ranks: Ranks, found: Constants = PUBLISHED) -> bool:
+    """Whether switches of the domain sum an all-reduce, as that is faster than a ring there.
+
+    >>> [is_summed("all-reduce", Ranks(SCALE_UPS[npu])) for npu in ("A100", "H100")]
+    [False, True]
+    """
+    if ranks.n_per_domain <= 1:
+        return False
+    without = replace(ranks, scale_up=replace(ranks.scale_up, generation=""))
+    return _domain_s(kind, 1.0, ranks, found) < _domain_s(kind, 1.0, without, found)
 
 
 def _between_s(kind: str, size_bytes: float, ranks: Ranks, found: Constants) -> float:
