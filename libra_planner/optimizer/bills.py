@@ -20,6 +20,9 @@ from libra_planner.optimizer.design import Design, FrontierPoint
 from libra_planner.problem import Problem, Rule
 from libra_planner.step.expression import Array
 
+_ROUNDING = 1e-12
+"""Relative difference of figures that is rounding."""
+
 
 @dataclass(frozen=True)
 class BillDesign(Design):
@@ -99,7 +102,7 @@ def optimize_bills(problem: Problem) -> BillDesign:
         bandwidth_bytes_per_s=best.bandwidth_bytes_per_s,
         objective=objective,
         lower_bound=objective,
-        unique=best.unique,
+        unique=best.unique or _is_one(space.table, values, ties, row),
         max_violation=max_violation(problem, best.bandwidth_bytes_per_s),
         row=row,
         cost_usd=float(space.table.usd[row]),
@@ -107,6 +110,13 @@ def optimize_bills(problem: Problem) -> BillDesign:
         ranked=np.concatenate([[row], ranked[ranked != row]]),
         objectives=np.concatenate([[objective], values[ranked[ranked != row]]]),
     )
+
+
+def _is_one(table: BillTable, values: Array, ties: Array, row: int) -> bool:
+    """Whether all options as good as one are the same links: tapers that round alike."""
+    same = (values <= values[row] * (1 + _ROUNDING)) & (ties <= ties[row] * (1 + _ROUNDING))
+    options = [table.options[i] for i in np.flatnonzero(same)]
+    return len({(x.n_nics, x.nic_Bps, x.switch_radix, x.bandwidth_Bps) for x in options}) == 1
 
 
 def _scores(space: _Options) -> tuple[Array, Array]:
