@@ -135,3 +135,11 @@ def test_every_field_that_is_many_gives_as_many() -> None:
     for name in ("global_batch", "microbatch", "interleave", "zero", "recompute", "etp", "cp"):
         many = Strategy(**{"pp": 2, "global_batch": 64, name: np.array([1, 2])})
         assert memory(model, many, habits=MEGATRON_MEMORY).total_bytes.shape == (2,), name
+
+
+def test_experts_over_more_ranks_than_a_stage_has_stop_no_search() -> None:
+    """Such a strategy is refused elsewhere; the others of the array keep their memory."""
+    model = Transformer("moe", 4, 1024, ATTENTIONS[1], FEED_FORWARDS[1], 4096, experts=EXPERTS[0])
+    found = memory(model, Strategy(dp=2, ep=np.array([2, 8]), zero=1, global_batch=8))
+    alone = memory(model, Strategy(dp=2, ep=2, zero=1, global_batch=8))
+    assert found.total_bytes[0] == alone.total_bytes

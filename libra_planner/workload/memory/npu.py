@@ -223,7 +223,8 @@ def _end_parameters(model: Transformer, tp: Numbers, held: _Stage) -> Any:
 
 def _shards(strategy: Strategy) -> tuple[Numbers, Numbers]:
     """Ranks that ZeRO shards over: of all but routed experts, and of these."""
-    return np.asarray(strategy.dp * strategy.cp), np.asarray(strategy.edp)
+    # Expert parallelism wider than a stage is refused elsewhere; among many it is no error here.
+    return np.asarray(strategy.dp * strategy.cp), np.maximum(strategy.edp, 1)
 
 
 def _sharded(parameters: _Parameters, shards: tuple[Numbers, Numbers], is_sharded: Numbers) -> Any:
@@ -244,7 +245,7 @@ def _layer_activations(
     shares, tokens = split_shares(model, strategy, habits), _tokens(model, strategy)
     recompute = np.asarray(strategy.recompute)
     kept, work, alone = 0.0 * held.stage, 0.0 * held.stage, 0.0 * held.stage
-    for has_experts in (False, True):
+    for has_experts in _kinds_of_layers(model):
         n_layers = held.expert_layers if has_experts else held.dense_layers
         extra = model.n_mtp * held.is_last * (has_experts == (model.experts is not None))
         sums = bytes_by_split(model, strategy, habits, has_experts=has_experts)
@@ -255,6 +256,13 @@ def _layer_activations(
         busy = np.maximum(whole - one, 0) + gradients
         work = np.maximum(work, busy * (n_layers + extra > 0))
     return kept, alone, work
+
+
+def _kinds_of_layers(model: Transformer) -> tuple[bool, ...]:
+    """Whether there are layers without, and with experts."""
+    if model.experts is None:
+        return (False,)
+    return (False, True) if model.n_dense_layers else (True,)
 
 
 def _total(bytes_per_token: Numbers, shares: Numbers) -> Any:
