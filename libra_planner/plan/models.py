@@ -23,6 +23,7 @@ from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.quotes import QuoteKeys
 from libra_planner.plan.realization import RealizationSpec
 from libra_planner.plan.scale_up import AnyScaleUp
+from libra_planner.plan.steps.strategies import DegreesSpec, OverlapSpec
 from libra_planner.reading.document import is_number
 from libra_planner.reading.models import (
     Bytes,
@@ -146,19 +147,6 @@ class FabricSpec(Model):
     realization: SkipValidation[RealizationSpec | None] = None
 
 
-class DegreesSpec(Model):
-    """Degrees of parallelism; they fill the dimensions from the innermost.
-
-    Parameters
-    ----------
-    tp : Tensor parallelism, innermost.
-    dp : Data parallelism, outermost.
-    """
-
-    tp: Count = 1
-    dp: Count
-
-
 class GroupsSpec(Model):
     """Group sizes per phase, one per dimension; 1 where a dimension is not used."""
 
@@ -186,15 +174,24 @@ class TrainingSpec(Model):
     Parameters
     ----------
     workload : A bundled workload's name, or a path to a workload file.
-    parallelism : tp and dp, or group sizes per phase as LIBRA's communicator files have them.
+    parallelism : Degrees, or group sizes per phase as LIBRA's communicator files have them.
     global_batch : Sequences per step; -libra workloads bring their own.
-    npu : Compute rate, by default the workload's own; and memory.
+    npu : The NPU, such as h100-sxm, whose kernels compute the step of a whole model; or a compute
+        rate of tp and dp alone, by default the workload's own; and memory.
+    sequence_tokens : Tokens of a sequence, by default the workload's.
+    library : Whose defaults hold, such as megatron-core (default), fsdp, megatron-2021.
+    overlap : Communication that hides behind compute, by axis; the rest is the library's.
+    memory : refuse (default): a model that does not fit its NPUs is infeasible; ignore: it is said.
     """
 
     workload: Text
     parallelism: ParallelismSpec
     global_batch: Count | None = None
     npu: AnyNpuSpec | None = None
+    sequence_tokens: Count | None = None
+    library: Text | None = None
+    overlap: OverlapSpec | None = None
+    memory: Literal["refuse", "ignore"] = "refuse"
 
 
 class CommonSpec(FidelitySpec, QuoteKeys):

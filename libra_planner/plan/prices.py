@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from libra_planner.costs.prices import PriceBook, TierPrice
 from libra_planner.costs.quotes import Quote, quoted_parts
@@ -131,20 +131,27 @@ class NpuMemorySpec(Model):
 
 
 class NamedNpuSpec(Model):
-    """Compute rate of one NPU of a catalogue, and its memory.
+    """An NPU of a catalogue: its kernels, or a share of its peak; and its memory.
 
     Parameters
     ----------
     name : Name of an NPU in the catalogue.
-    data_type : Whose peak counts, such as bf16.
+    efficiency_fraction : Share of the peak, for a step of tp and dp alone; without it compute is
+        that of measured kernels, operator by operator, in the step of a whole model (C18).
+    data_type : Of matrix multiplies, such as bf16.
     catalogue : Path of an NPU catalogue; without it the bundled one.
     """
 
     name: Text
-    efficiency_fraction: Efficiency
+    efficiency_fraction: Efficiency | None = None
     data_type: Text = "bf16"
     catalogue: Text | None = None
     memory: _Memory = None
+
+
+def _named(value: Any) -> Any:
+    """A name alone is that of an NPU of the catalogue."""
+    return {"name": value} if isinstance(value, str) else value
 
 
 def _npu_kind(value: Any) -> str:
@@ -159,6 +166,7 @@ AnyNpuSpec: TypeAlias = Annotated[
     | Annotated[NamedNpuSpec, Tag(Kind.NAMED)]
     | Annotated[NpuMemorySpec, Tag(Kind.MEMORY)],
     Discriminator(_npu_kind),
+    BeforeValidator(_named),
 ]
 
 
@@ -277,6 +285,10 @@ def compute_rate(spec: NpuSpec | NamedNpuSpec, beside: Path | None) -> NpuSpec:
         (fault,) = unknown_name(f"data type of {spec.name}", spec.data_type, peaks).faults
         raise UnknownName(replace(fault, path="npu.data_type"))
     peak, efficiency = peaks[spec.data_type], spec.efficiency_fraction
+    if efficiency is None:
+        fix = "add efficiency_fraction, or train a transformer"
+        got = f"got {spec.name} without efficiency_fraction"
+        raise SpecError(Fault(got, "expected the share of its peak", fix, "npu"))
     return NpuSpec(peak_TFLOPps=peak, efficiency_fraction=efficiency)
 
 

@@ -30,6 +30,7 @@ from libra_planner.reading.models import FaultCollector
 from libra_planner.reading.rules import parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
+from libra_planner.step.layers import Training
 from libra_planner.step.training import Step
 from libra_planner.units import format_usd
 
@@ -257,7 +258,8 @@ class _ProblemBuilder(FaultCollector):
         more, words = scale_up.domain_words(base, npus)
         notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
         settings += fidelity.settings(step.model.n_chunks)
-        settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
+        if any(isinstance(one.training, Training) for one in planned):
+            settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
         tiers = [x for i, x in enumerate(base.topology.tiers) if i not in base.included_dims]
         sure = f", {book.confidence(tiers)}" if tiers else ""
         file = f", quotes of {base.prices.quotes[0].file}" if base.prices.quotes else ""

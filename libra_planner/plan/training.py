@@ -13,6 +13,8 @@ from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
 from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import parse_loop
+from libra_planner.plan.steps import whole
+from libra_planner.plan.steps.strategies import DegreesSpec
 from libra_planner.plan.workloads import load_workload
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading import bundled
@@ -21,6 +23,7 @@ from libra_planner.reading.models import FaultCollector, validated
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.models import CollectiveModel, Ideal
 from libra_planner.step.layers import LOOPS, Training, TrainingLoop
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.step.training import Step, member
 from libra_planner.workload.operations import (
     Communicators,
@@ -42,7 +45,7 @@ class PlannedTraining:
     settings : degrees, batch and compute rate.
     """
 
-    training: Training
+    training: Training | ModelTraining
     notes: tuple[str, ...]
     settings: tuple[str, ...]
 
@@ -71,6 +74,15 @@ class TrainingBuilder(FaultCollector):
     def build(self, network: Network, path: Path | None) -> PlannedTraining | None:
         """The training, or ``None`` with its faults noted."""
         attempt, named, npu = self.attempt, self.entry.npu, None
+        faults = list(whole.misplaced_faults(self.entry))
+        if whole.is_whole(self.entry):
+            faults += whole.loop_faults(self.plan)
+        for fault in faults:
+            self.note(fault, dotted_key(fault.path))
+        if faults:
+            return None
+        if whole.is_whole(self.entry):
+            return None if path is None else attempt((), self._whole, network, path)
         communicators = attempt(("parallelism",), self._communicators, network.topology)
         if communicators is None or path is None:
             return None
@@ -82,6 +94,20 @@ class TrainingBuilder(FaultCollector):
         if workload is None:
             return None
         return attempt(("parallelism",), self._training, network, communicators, workload, npu)
+
+    def _whole(self, network: Network, path: Path) -> PlannedTraining:
+        """The step of a whole model.
+
+        Raises
+        ------
+        Infeasible
+            For one that does not fit its NPUs.
+        """
+        step = whole.WholeStep(self.entry, path, self.beside)
+        training = step.training(network)
+        if self.entry.memory == "refuse":
+            whole.refuse_too_large(step.memory, path.stem)
+        return PlannedTraining(training, step.notes(training), step.words())
 
     def _training(
         self,
@@ -117,8 +143,9 @@ class TrainingBuilder(FaultCollector):
 
     def _communicators(self, topology: Topology) -> Communicators:
         parallelism = self.entry.parallelism
-        if isinstance(parallelism, models.DegreesSpec):
-            return communicators_from_degrees(topology, parallelism.model_dump())
+        if isinstance(parallelism, DegreesSpec):
+            degrees = {"tp": parallelism.tp, "dp": parallelism.dp}
+            return communicators_from_degrees(topology, degrees)
         sizes = {phase: tuple(getattr(parallelism, phase.value)) for phase in Phase}
         return communicators_from_sizes(topology, sizes)
 
@@ -143,7 +170,7 @@ class TrainingBuilder(FaultCollector):
 
     def _settings(self, workload: Workload, npu: prices.NpuSpec | None) -> tuple[str, ...]:
         parallelism, named = self.entry.parallelism, self.entry.npu
-        if isinstance(parallelism, models.DegreesSpec):
+        if isinstance(parallelism, DegreesSpec):
             settings = [f"TP {parallelism.tp} x DP {parallelism.dp}"]
         else:
             settings = ["group sizes per phase"]
@@ -264,7 +291,7 @@ def step_words(
     return notes, [f"{member.name} ({', '.join(one.settings)})" for member, one in pairs]
 
 
-def _names(spec: models.GroupPlanSpec, trainings: Sequence[Training]) -> list[str]:
+def _names(spec: models.GroupPlanSpec, trainings: Sequence[Training | ModelTraining]) -> list[str]:
     pairs = zip(spec.workloads, trainings, strict=True)
     names = [entry.name or training.workload.name for entry, training in pairs]
     counts, faults = Counter(names), []

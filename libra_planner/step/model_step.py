@@ -14,12 +14,12 @@ from typing import Any, Generic, Protocol
 import numpy as np
 
 from libra_planner.step.algebra import Algebra, Time
-from libra_planner.step.pipeline import Stage, pipeline_time
+from libra_planner.step.pipeline import Stage, in_order_time, pipeline_time
 from libra_planner.workload import volumes
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.operations import Phase
 from libra_planner.workload.operators import LayerWork, Operators, Work
-from libra_planner.workload.strategy import Strategy
+from libra_planner.workload.strategy import PipelineSchedule, Strategy
 from libra_planner.workload.transformer import Transformer
 from libra_planner.workload.volumes import Exchange, Exchanges, Formats, Habits
 
@@ -223,27 +223,80 @@ class _Builder(Generic[Time]):
 
     def step(self) -> StepParts[Time]:
         one, algebra = self.trained.strategy, self.algebra
-        stages = [self._stage(layers) for layers in self.trained.stages]
-        n_microbatches, chunks = np.asarray(one.n_microbatches), np.asarray(one.interleave)
-        # One stage has nothing to wait for, however its chunks follow one another.
-        v = np.where(np.asarray(one.pp) == 1, np.inf, chunks)
-        hidden = self._hidden_microbatches()
-        rest = pipeline_time(algebra, stages, n_microbatches - hidden, v, one.schedule)
-        whole = pipeline_time(algebra, stages, n_microbatches, v, one.schedule)
-        passes = [algebra.total([x.forward, x.backward, x.weights]) for x in stages]
-        here = [np.minimum(np.asarray(x.n), 1) for x in stages]
-        longest = algebra.longest(algebra.times(n, x) for n, x in zip(here, passes, strict=True))
-        window = algebra.times(hidden, longest)
-        gradients = self._gradients()
-        beside = self._beside(window, gradients, hidden)
+        hidden, gradients = self._hidden_microbatches(), self._gradients()
+        n_microbatches = np.asarray(one.n_microbatches)
+        rest = self._pipeline(n_microbatches - hidden)
+        beside = self._beside(algebra.times(hidden, self._busiest), gradients, hidden)
         optimizer_s = self._optimizer_s()
         tied = volumes.tied_gradient_exchange(self.trained.model, one, self.trained.formats)
         ends = [self.pricing.seconds(optimizer_s), *map(self.pricing.exchange, tied)]
-        mean = algebra.total(
-            algebra.times(np.asarray(x.n) / np.asarray(one.pp), y)
-            for x, y in zip(stages, passes, strict=True)
+        time = algebra.total([rest, beside, *ends])
+        mean = algebra.times(1 / np.asarray(one.pp), self._once)
+        return StepParts(time, self._pipeline(n_microbatches), mean, optimizer_s)
+
+    def _pipeline(self, n_microbatches: Any) -> Time:
+        """So many microbatches, from the first forward to the last backward pass (C17)."""
+        one = self.trained.strategy
+        if one.schedule is not PipelineSchedule.ONE_F_ONE_B:
+            stages = [self._stage(layers) for layers in self.trained.stages]
+            return pipeline_time(self.algebra, stages, n_microbatches, 1, one.schedule)
+        # One stage has nothing to wait for, however its chunks follow one another.
+        v = np.where(np.asarray(one.pp) == 1, np.inf, np.asarray(one.interleave))
+        return in_order_time(self.algebra, self._busiest, self._once, n_microbatches, v)
+
+    @cached_property
+    def _busiest(self) -> Time:
+        """One microbatch on the stage that takes longest.
+
+        What all stages do stands once: the longest is of what they do beyond it.
+        """
+        algebra, kinds = self.algebra, self.trained.stages
+        least = [self._least(x.n_dense for x in kinds), self._least(x.n_experts for x in kinds)]
+        common = StageLayers(1, *least)
+        more = []
+        for kind in kinds:
+            here = np.minimum(np.asarray(kind.n), 1)
+            n_dense, n_experts = kind.n_dense - common.n_dense, kind.n_experts - common.n_experts
+            beyond = replace(kind, n_dense=n_dense * here, n_experts=n_experts * here)
+            more.append(algebra.times(here, self._one_microbatch(beyond)))
+        work = algebra.total([self._one_microbatch(common), algebra.longest(more)])
+        if self.trained.strategy.overlap.p2p:
+            return algebra.longest([work, self._sent])
+        return algebra.total([work, self._sent])
+
+    def _least(self, counts: Iterable[Any]) -> Any:
+        """The fewest layers of any stage that a strategy has."""
+        pairs = zip(counts, self.trained.stages, strict=True)
+        found = [np.where(np.asarray(x.n) > 0, n, np.inf) for n, x in pairs]
+        return np.min(np.broadcast_arrays(*found), axis=0)
+
+    @cached_property
+    def _once(self) -> Time:
+        """One microbatch through all stages; no send hides behind what waits for it."""
+        one, kinds = self.trained.strategy, self.trained.stages
+        whole = StageLayers(
+            1,
+            sum(x.n * x.n_dense for x in kinds),
+            sum(x.n * x.n_experts for x in kinds),
+            sum(x.n * np.asarray(x.has_embedding) for x in kinds),
+            sum(x.n * np.asarray(x.has_logits) for x in kinds),
         )
-        return StepParts(algebra.total([rest, beside, *ends]), whole, mean, optimizer_s)
+        sends = self.algebra.times(np.asarray(one.pp), self._sent)
+        return self.algebra.total([self._one_microbatch(whole), sends])
+
+    @cached_property
+    def _sent(self) -> Time:
+        """What a stage sends for one microbatch."""
+        several = (*self._sends.forward, *self._sends.backward)
+        return self.algebra.total(map(self.pricing.exchange, several))
+
+    def _one_microbatch(self, layers: StageLayers) -> Time:
+        """Forward and backward of some layers."""
+        found = []
+        for n, (forward, backward, weights_s) in self._layers(layers):
+            both = self.algebra.total([forward, backward, self.pricing.seconds(weights_s)])
+            found.append(self.algebra.times(n, both))
+        return self.algebra.total(found)
 
     def _hidden_microbatches(self) -> Any:
         """How many microbatches of the busiest stage gradients may be exchanged beside.
@@ -361,7 +414,11 @@ class _Builder(Generic[Time]):
 
     def _passes(self, work: LayerWork, exchanges: Exchanges) -> tuple[Time, Time, Any]:
         """Forward and backward; weight gradients apart where the pipeline moves them (C17)."""
-        weights_s = 0.0 if self.trained.strategy.schedule == "1f1b" else work.weight_grad_s
+        weights_s = (
+            0.0
+            if self.trained.strategy.schedule is PipelineSchedule.ONE_F_ONE_B
+            else work.weight_grad_s
+        )
         backward = replace(work.backward, linear_s=work.backward.linear_s - weights_s)
         return (
             self._pass(work.forward, exchanges.forward),

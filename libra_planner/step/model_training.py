@@ -12,6 +12,7 @@ from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel
+from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import StepParts, TrainedModel, step_exchanges, step_parts
 from libra_planner.step.pricing import NodePricing, collective
 from libra_planner.workload import operations as work
@@ -28,12 +29,16 @@ class ModelTraining(Frozen):
     trained : model, strategy and kernels.
     groups : of every axis.
     network : the fabric as its collectives meet it.
+    memory : what it needs on an NPU; ``None`` where nobody asks.
+    npu_peak_flops : dense FLOP/s of an NPU by its data sheet; 0 where nobody asks.
     """
 
     workload: work.Workload = field(repr=False)
     trained: TrainedModel = field(repr=False)
     groups: Mapping[str, work.Group]
     network: Network
+    memory: MemoryUse | None = None
+    npu_peak_flops: float = 0.0
 
     @cached_property
     def communications(self) -> tuple[work.Communication, ...]:
@@ -61,6 +66,12 @@ class ModelTraining(Frozen):
     def __hash__(self) -> int:
         """By what it holds, found once."""
         return self._hash
+
+    def model_flops_per_npu(self, step_time_s: float) -> float:
+        """FLOP/s of one NPU that the model needs, nothing computed twice, full attention (C18)."""
+        n_npus = int(self.trained.strategy.n_npus)
+        tokens = self.workload.tokens_per_step or 0
+        return self.trained.model.flops_per_token() * tokens / step_time_s / n_npus
 
     @property
     def has_partial_groups(self) -> bool:

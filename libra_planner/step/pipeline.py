@@ -144,12 +144,31 @@ def pipeline_time(
     if schedule in _ZERO_BUBBLE:
         fill = _ZERO_BUBBLE[schedule]
         return _zero_bubble(algebra, stages, passes, n_microbatches, fill)
-    last = 1 / np.asarray(interleave)
-    filling = algebra.total(
-        algebra.times(last * stage.n, one) for stage, one in zip(stages, passes, strict=True)
+    once = algebra.total(
+        algebra.times(stage.n, one) for stage, one in zip(stages, passes, strict=True)
     )
-    steady = algebra.times(n_microbatches - last, algebra.longest(passes))
-    return algebra.total([steady, filling])
+    return in_order_time(algebra, algebra.longest(passes), once, n_microbatches, interleave)
+
+
+def in_order_time(
+    algebra: Algebra[Time], busiest: Time, once: Time, n_microbatches: Count, interleave: Count = 1
+) -> Time:
+    """1F1B and interleaved: (m - 1/v) of the busiest stage, and 1/v of one pass through all.
+
+    Parameters
+    ----------
+    busiest : one microbatch on the stage that takes longest, F + B + W.
+    once : one microbatch on all stages, one after the other.
+
+    Examples
+    --------
+    >>> from libra_planner.step.algebra import Numbers
+    >>> float(in_order_time(Numbers(), 3.0, 12.0, 8, 2))
+    28.5
+    """
+    last = 1 / np.asarray(interleave)
+    steady = algebra.times(n_microbatches - last, busiest)
+    return algebra.total([steady, algebra.times(last, once)])
 
 
 def _zero_bubble(

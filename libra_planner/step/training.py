@@ -14,6 +14,8 @@ from libra_planner.step.collectives import models
 from libra_planner.step.collectives.calibrated import Calibrated, SlowedCalibrated
 from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
+from libra_planner.step.memory_use import MemoryUse
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload import operations as work
 
 GROUP_OBJECTIVES = ("weighted", "relative", "worst_case")
@@ -40,15 +42,19 @@ class Member:
     weight: float
     step_time: tree.TimeExpression
     real_link_step_time: tree.TimeExpression | None = None
-    training: Training | None = field(default=None, repr=False)
+    training: Training | ModelTraining | None = field(default=None, repr=False)
 
     @property
-    def memory(self) -> work.ModelStates | None:
+    def memory(self) -> work.ModelStates | MemoryUse | None:
         """What its model needs on an NPU (C19); ``None`` where that is not known."""
+        if isinstance(self.training, ModelTraining):
+            return self.training.memory
         return self.training.workload.memory if self.training else None
 
 
-def member(training: Training, name: str, weight: float, model: models.CollectiveModel) -> Member:
+def member(
+    training: Training | ModelTraining, name: str, weight: float, model: models.CollectiveModel
+) -> Member:
     """A workload under a model of collectives.
 
     Raises
@@ -118,7 +124,7 @@ class Step(Frozen):
         return weighted_time(self.members, real_links=True) if has_partial else None
 
     @property
-    def trainings(self) -> tuple[Training, ...]:
+    def trainings(self) -> tuple[Training | ModelTraining, ...]:
         """What the time is of; empty for one of another source."""
         return tuple(member.training for member in self.members if member.training)
 
@@ -143,12 +149,12 @@ class Step(Frozen):
         return self.workload.tokens_per_step if self.workload else None
 
     @property
-    def memory(self) -> work.ModelStates | None:
+    def memory(self) -> work.ModelStates | MemoryUse | None:
         """What the model needs on an NPU (C19); ``None`` for a group, whose members have it."""
-        return self.workload.memory if self.workload else None
+        return None if self.is_group else self.members[0].memory
 
     @property
-    def memories(self) -> dict[str, work.ModelStates]:
+    def memories(self) -> dict[str, work.ModelStates | MemoryUse]:
         """What the models need on an NPU (C19), by workload; without those that do not know it."""
         found = ((member.name, member.memory) for member in self.members)
         return {name: memory for name, memory in found if memory is not None}

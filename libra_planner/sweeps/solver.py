@@ -306,7 +306,8 @@ class Solver:
         result.n_sequences[rows] = case.base.step.n_sequences or np.nan
         memories = case.base.step.memories.values()
         result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
-        sharded = max((m.sharded_bytes for m in memories), default=np.nan)
+        least = (getattr(m, "sharded_bytes", m.total_bytes) for m in memories)
+        sharded = max(least, default=np.nan)
         result.sharded_memory_bytes[rows] = sharded
         if fits_a_batch(case.base):
             return pieces(case, chunk, rows, result.message)

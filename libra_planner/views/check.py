@@ -18,7 +18,7 @@ from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.models import Balanced
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views import cells, plan, spread
+from libra_planner.views import cells, memory, plan, spread
 from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import (
@@ -82,7 +82,7 @@ def check_payload(checked: CheckedPlan, hotspot: dict[str, Any] | None) -> dict[
         "dimensions": _dimensions(checked),
         "phases": phases_payload(report),
         "hotspot": hotspot,
-        "memory": plan.memory_payload(problem.step.memory),
+        "memory": memory.memory_payload(problem.step.memory),
         **attributes(problem, "settings"),
         "violated": plan.violations(checked.violated),
         "violated_on_links": [
@@ -212,7 +212,7 @@ def _headline(checked: CheckedPlan) -> Iterator[str]:
     shared = f", {traffic.npus_per_address} NPUs per address" * (traffic.npus_per_address > 1)
     shared += ", one source port for all" * (traffic.source_ports == "shared")
     yield f"Routed by {routed_by(report)}; placement {traffic.placement}, {pairs}{shared}"
-    yield from plan.memory_markup(problem)
+    yield from memory.memory_markup(problem)
     for broken in checked.violated:
         yield f"[red]Breaks a rule:[/] {escape(broken.rule)}{plan.line_text(broken.line)}"
     for limit, late_s in checked.late:
@@ -387,7 +387,7 @@ def jobs_payload(
                 "bandwidth_GBps": [gigabytes_per_s(x) for x in check.bandwidth_Bps],
                 **spread.figures("slowdown", job.slowdown, statistics=statistics),
                 "algorithms": algorithms_payload(job.alone),
-                "memory": plan.memory_payload(check.problem.step.memory),
+                "memory": memory.memory_payload(check.problem.step.memory),
                 "alone": time_keys(job.alone, statistics=statistics),
                 "shared": time_keys(job.shared, statistics=statistics),
             }
@@ -414,7 +414,7 @@ def jobs_blocks(
     yield from ("", _jobs_table(rows, routed.n_routings))
     for name, job, check in rows:
         yield from (escape(f"{name}: {line}") for line in algorithm_lines(job.alone))
-        yield from (f"{escape(name)}: {text}" for text in plan.memory_markup(check.problem))
+        yield from (f"{escape(name)}: {text}" for text in memory.memory_markup(check.problem))
     yield from plan.note_lines(JOB_NOTES)
 
 

@@ -13,8 +13,9 @@ from libra_planner.quantities import quantity_in
 from libra_planner.step.critical_path import COMPUTE, Share
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views import cells, plan
+from libra_planner.views import cells, memory, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
+from libra_planner.views.step import step_lines, step_payload
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import Design
@@ -158,7 +159,8 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         ],
         "binding": binding_rules(problem, evaluation.bandwidth_bytes_per_s),
         **attributes(evaluation, "real_link_step_time_s"),
-        "memory": plan.memory_payload(problem.step.memory),
+        **step_payload(problem, evaluation),
+        **memory.memory_figures(problem),
         **plan.fidelity_payload(problem, evaluation),
         **attributes(problem, "settings"),
         "notes": list(plan.plan_notes(problem)),
@@ -186,6 +188,7 @@ def design_blocks(
         f"{format_time(evaluation.communication_s)} exposed communication), "
         f"{_cost(problem, evaluation)}"
     )
+    yield from step_lines(problem, evaluation)
     yield from _objective(problem, evaluation)
     yield from plan.fidelity_lines(problem, evaluation)
     if fixed_order is not None:
@@ -193,7 +196,7 @@ def design_blocks(
     is_open = problem.scale_up is None and problem.prices.bills is None
     if evaluation.equal.feasible or is_open:  # A part has the bandwidth it has.
         yield _against_equal(problem, evaluation)
-    yield from plan.memory_markup(problem)
+    yield from memory.memory_markup(problem)
     yield _verdict(problem, evaluation, design)
     yield from ("", _bandwidth_table(problem, evaluation), "")
     if evaluation.members:

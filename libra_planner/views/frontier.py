@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, format_usd
-from libra_planner.views import cells, plan
+from libra_planner.views import cells, memory, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.design import bandwidths_GBps
 
@@ -29,7 +29,7 @@ def frontier_payload(problem: Problem, points: Sequence[FrontierPoint]) -> dict[
         "workload": problem.workload_name,
         "topology": str(problem.topology),
         "fixed_cost_usd": problem.fixed_cost_usd,
-        "memory": plan.memory_payload(problem.step.memory),
+        "memory": memory.memory_payload(problem.step.memory),
         "points": [_point_row(point) | taper_of(point) | option_of(point) for point in points],
     }
 
@@ -58,7 +58,7 @@ def frontier_blocks(problem: Problem, points: Sequence[FrontierPoint]) -> Iterat
     """Every design with its cost and step time, and what is proven of them."""
     topology = escape(f"{problem.workload_name} on {problem.topology}")
     yield from (f"{topology}: the fastest design at each cost", escape(", ".join(problem.settings)))
-    yield from map(escape, plan.memory_lines(problem))
+    yield from map(escape, memory.memory_lines(problem))
     yield from ("", _frontier_table(problem, points), "")
     if _best_point(points) is not None:
         yield "* least step time x cost of these; objective performance_per_cost finds the least"

@@ -13,17 +13,9 @@ from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER, quantity_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
-from libra_planner.units import format_bandwidth, format_bytes, format_time, format_usd
+from libra_planner.units import format_bandwidth, format_time, format_usd
+from libra_planner.views import memory
 from libra_planner.views.cells import attributes, escape
-from libra_planner.workload.memory.habits import MOST_SHARDED
-from libra_planner.workload.operations import ModelStates
-
-_HOW_TO_SAY = (
-    "the NPU's memory is not known; name an NPU of the catalogue or write npu.memory, e.g. 80 GB"
-)
-
-WARNING = "WARNING: "
-"""What a line begins with that warns."""
 
 
 def plan_head(problem: Problem) -> Iterator[str]:
@@ -66,88 +58,6 @@ def taper_texts(topology: Topology, bandwidth_bytes_per_s: Sequence[float] | Arr
     return ["" if one is None else TAPER.text(float(f"{one:.3g}")) for one in tapers]
 
 
-def memory_lines(problem: Problem) -> Iterator[str]:
-    """What the models need on an NPU, and whether they fit; none where no workload knows it.
-
-    A line begins with :data:`WARNING` where the model does not fit as the plan has it.
-    """
-    for name, states in problem.step.memories.items():
-        of = f" of {name}" if problem.members else ""
-        yield f"Memory per NPU{of}: {needs(states)}"
-        said = verdict(states, of)
-        yield WARNING + said if states.fits is False else said[0].upper() + said[1:]
-
-
-def memory_markup(problem: Problem) -> Iterator[str]:
-    """The lines for a terminal."""
-    for line in map(escape, memory_lines(problem)):
-        yield f"[red]{line}[/]" if line.startswith(WARNING) else line
-
-
-def memory_payload(states: ModelStates | None) -> dict[str, Any] | None:
-    """Key ``memory`` of JSON results; null where the workload does not know it."""
-    if states is None:
-        return None
-    return {
-        **attributes(states, "weights_bytes", "gradients_bytes", "optimizer_bytes"),
-        **attributes(states, "total_bytes", "sharded_bytes", "npu_memory_bytes"),
-        **attributes(states, "fits", "fits_sharded", "zero_stage"),
-        "verdict": verdict(states),
-    }
-
-
-def needs(states: ModelStates) -> str:
-    """Bytes by kind, and the least that ZeRO leaves of them."""
-    kinds = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer states"}
-    parts = (f"{format_bytes(getattr(states, f'{k}_bytes'))} {x}" for k, x in kinds.items())
-    sharded = f"{format_bytes(states.sharded_bytes)} if all is sharded over DP {states.dp}"
-    total = format_bytes(states.total_bytes)
-    return f"{' + '.join(parts)} = {total}; {sharded}; activations are not counted"
-
-
-def brief_verdict(states: ModelStates) -> str:
-    """:func:`verdict` for a narrow column, after the bytes that are needed.
-
-    >>> brief_verdict(ModelStates(1e9, 2, dp=8, npu_memory_bytes=16e9))
-    ' of 16.000 GB per NPU: needs ZeRO 1'
-    """
-    memory = states.npu_memory_bytes
-    if memory is None:
-        return " per NPU, of unknown memory"
-    needed = {0: "fits", None: "does not fit"}.get(states.zero_stage)
-    return f" of {format_bytes(memory)} per NPU: {needed or f'needs ZeRO {states.zero_stage}'}"
-
-
-def verdict(states: ModelStates, of: str = "") -> str:
-    """Whether the states fit the NPU: as they are, with ZeRO, not at all, or not known.
-
-    Parameters
-    ----------
-    states : of one NPU.
-    of : whose, such as " of gpt3".
-
-    Examples
-    --------
-    >>> verdict(ModelStates(1e9, 2, dp=8, npu_memory_bytes=20e9), " of a")
-    'the model of a fits the 20.000 GB of the NPU without ZeRO; activations have 2.000 GB'
-    """
-    memory = states.npu_memory_bytes
-    if memory is None:
-        return f"whether the model{of} fits cannot be told: {_HOW_TO_SAY}"
-    room, stage = format_bytes(memory), states.zero_stage
-    if stage == 0:
-        left = format_bytes(memory - states.total_bytes)
-        return f"the model{of} fits the {room} of the NPU without ZeRO; activations have {left}"
-    least = format_bytes(states.zero_bytes(MOST_SHARDED if stage is None else stage))
-    if stage is None:
-        sharded = f" even if all is sharded over DP {states.dp} (ZeRO 3)" if states.dp > 1 else ""
-        over = f"{least} exceed the {room} of the NPU{sharded}"
-        return f"the model{of} does not fit: {over}; use more NPUs, or ones with more"
-    over = f"{format_bytes(states.total_bytes)} exceed the {room} of the NPU"
-    with_zero = f"with ZeRO {stage} over DP {states.dp} it needs {least}"
-    return f"the model{of} needs ZeRO: {over}; {with_zero}. The step time is without ZeRO"
-
-
 PARTS_OF_THE_STEP = {"compute_time_s": "compute_s", "communication_time_s": "communication_s"}
 """Attributes by the names that JSON has for them."""
 
@@ -160,7 +70,7 @@ def group_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         {
             **attributes(member, "name", "weight", "step_time_s", **PARTS_OF_THE_STEP),
             **attributes(member, "speedup_vs_equal", "own_optimum_s"),
-            "memory": memory_payload(problem.step.memories.get(member.name)),
+            "memory": memory.memory_payload(problem.step.memories.get(member.name)),
         }
         for member in evaluation.members
     ]

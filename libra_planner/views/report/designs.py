@@ -207,7 +207,7 @@ def _time_rows(model: TimeModel) -> Rows:
 
 def _most_GB(name: str, one: Candidate) -> Value:
     """The most of any workload of the plan."""
-    found = [getattr(states, name) for states in one.proposal.problem.step.memories.values()]
+    found = [getattr(states, name, None) for states in one.proposal.problem.step.memories.values()]
     return per(BYTES_PER_GB)(max((b for b in found if b is not None), default=None))
 
 

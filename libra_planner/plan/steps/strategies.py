@@ -1,0 +1,162 @@
+"""How a plan trains a model: degrees, batch, memory savings, overlap; a library fills the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.reading.models import Count, Model
+from libra_planner.workload.defaults import LibraryDefaults
+from libra_planner.workload.strategy import (
+    PipelineSchedule,
+    Recompute,
+    Strategy,
+)
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class OverlapSpec(Model):
+    """Share of each axis' communication that may hide behind compute; the rest the library's.
+
+    Parameters
+    ----------
+    tp : 1 with user buffers in Megatron Core, 0 in plain Megatron-LM.
+    cp : 1: a ring's next keys and values travel while attention works on the last ones.
+    ep : 0: dispatch and combine are waited for; more where batches are overlapped.
+    dp : 1 with overlap_grad_reduce and overlap_param_gather, and in FSDP.
+    p2p : Whether pipeline sends hide: overlap_p2p_comm, with interleaved schedules.
+    """
+
+    tp: Share | None = None
+    cp: Share | None = None
+    ep: Share | None = None
+    dp: Share | None = None
+    p2p: bool | None = None
+
+
+class DegreesSpec(Model):
+    """Degrees of parallelism, innermost first, and how a step is trained.
+
+    Parameters
+    ----------
+    tp : Tensor parallelism.
+    cp : Context parallelism.
+    dp : Data parallelism.
+    pp : Pipeline stages.
+    ep : Expert parallelism, over ranks of tp, cp and dp.
+    etp : Tensor parallelism of experts.
+    order : Axes from the innermost, [tp, cp, dp, pp] by default.
+    interleave : Chunks of layers of each pipeline stage.
+    microbatch : Sequences of a microbatch.
+    schedule : Of the pipeline: 1f1b (interleaved with interleave), zb-h1, zb-h2.
+    zero : ZeRO stage; 3 is FSDP.
+    recompute : Activations computed again in the backward pass.
+    sequence_parallel : Norms split over tp.
+    """
+
+    tp: Count = 1
+    cp: Count = 1
+    dp: Count
+    pp: Count = 1
+    ep: Count = 1
+    etp: Count = 1
+    order: list[Literal["tp", "cp", "dp", "pp"]] | None = None
+    interleave: Count = 1
+    microbatch: Count = 1
+    schedule: Literal["1f1b", "zb-h1", "zb-h2"] = "1f1b"
+    zero: Annotated[int, Field(ge=0, le=3)] | None = None
+    recompute: Literal["none", "selective", "full"] | None = None
+    sequence_parallel: bool | None = None
+
+    @property
+    def step_keys(self) -> tuple[str, ...]:
+        """Keys that only the step of a whole model has."""
+        return tuple(self.model_fields_set - {"tp", "dp"})
+
+
+def plan_strategy(
+    library: LibraryDefaults,
+    degrees: DegreesSpec,
+    global_batch: int,
+    dtype: str,
+    overlap: OverlapSpec | None = None,
+) -> Strategy:
+    """What a plan says of a strategy, and the library's defaults for the rest.
+
+    Raises
+    ------
+    SpecError
+        For a batch that replicas and microbatches do not divide.
+    """
+    one = degrees
+    _check_batch(global_batch, one.dp, one.microbatch)
+    is_split, recompute = library.sequence_parallel, library.recompute
+    if one.sequence_parallel is not None:
+        is_split = one.sequence_parallel
+    if one.recompute is not None:
+        recompute = Recompute[one.recompute.upper()]
+    given = {} if overlap is None else overlap.model_dump(exclude_none=True)
+    usual = replace(library.overlap, p2p=library.overlap.p2p and one.interleave > 1)
+    return Strategy(
+        **{name: getattr(one, name) for name in ("tp", "cp", "dp", "pp", "ep", "etp")},
+        global_batch=global_batch,
+        microbatch=one.microbatch,
+        interleave=one.interleave,
+        zero=library.zero if one.zero is None else one.zero,
+        recompute=recompute,
+        sequence_parallel=is_split and one.tp > 1,
+        flash_attention=library.flash_attention,
+        schedule=PipelineSchedule(one.schedule),
+        overlap=replace(usual, **given),
+        dtype=dtype,
+    )
+
+
+def _check_batch(global_batch: int, dp: int, microbatch: int) -> None:
+    one = dp * microbatch
+    if global_batch % one == 0 and global_batch >= one:
+        return
+    below = global_batch // one * one
+    got = f"got {global_batch} sequences"
+    expected = f"expected a multiple of dp {dp} x microbatch {microbatch}"
+    fix = f"write {f'{below} or ' if below else ''}{below + one}"
+    raise SpecError(Fault(got, expected, fix, "global_batch"))
+
+
+def strategy_words(strategy: Strategy, library: LibraryDefaults) -> list[str]:
+    """Degrees, batch, memory savings and overlap, for people to read.
+
+    Examples
+    --------
+    >>> from libra_planner.workload.defaults import LIBRARIES
+    >>> one = Strategy(tp=8, dp=4, pp=2, global_batch=64, zero=1)
+    >>> strategy_words(one, LIBRARIES["megatron-core"])[0]
+    'TP 8 x PP 2 x DP 4'
+    """
+    axes = ("tp", "cp", "pp", "dp")
+    degrees = " x ".join(
+        f"{x.upper()} {getattr(strategy, x)}" for x in axes if getattr(strategy, x) > 1
+    )
+    if strategy.ep > 1 or strategy.etp > 1:
+        degrees += f", experts EP {strategy.ep}" + f" x ETP {strategy.etp}" * (strategy.etp > 1)
+    m = strategy.n_microbatches
+    batch = f"{strategy.global_batch:,} sequences in {m:,} microbatches of {strategy.microbatch}"
+    words = [degrees or "one NPU", batch]
+    if strategy.pp > 1:
+        chunks = f", {strategy.interleave} chunks a stage" * (strategy.interleave > 1)
+        words.append(f"pipeline {strategy.schedule}{chunks}")
+    recompute = Recompute(int(strategy.recompute)).name.lower()
+    words.append(f"ZeRO {strategy.zero}, recomputation {recompute}")
+    if strategy.tp > 1:
+        words.append(
+            "sequence parallel" if strategy.sequence_parallel else "no sequence parallelism"
+        )
+    shares = strategy.overlap
+    hidden = [f"{x} {getattr(shares, x):.0%}" for x in ("tp", "cp", "ep", "dp")]
+    sends = "p2p" if shares.p2p else "no p2p"
+    words.append(f"overlap as {library.name}: {', '.join(hidden)}, {sends}")
+    return words

@@ -1,0 +1,213 @@
+"""The step of a whole model that a plan trains: pipeline, experts, kernels, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from libra_planner.errors import Fault, Infeasible, SpecError, unknown_name
+from libra_planner.plan import models, prices
+from libra_planner.plan.npus import canonical_name, catalogue_npu, npu_kernels
+from libra_planner.plan.steps.strategies import DegreesSpec, plan_strategy, strategy_words
+from libra_planner.plan.workloads import load_transformer
+from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.memory_use import MemoryUse
+from libra_planner.step.model_step import TrainedModel
+from libra_planner.step.model_training import ModelTraining
+from libra_planner.step.pipeline import refuse_unschedulable
+from libra_planner.units import FLOPS_PER_TFLOPS, format_bytes
+from libra_planner.workload.clock import training_kernels
+from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
+from libra_planner.workload.kernels import Kernels
+from libra_planner.workload.operations import Covers, Workload
+from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups
+from libra_planner.workload.strategy import Strategy
+from libra_planner.workload.transformer import Transformer
+
+
+def is_whole(entry: models.TrainingSpec) -> bool:
+    """Whether a plan means the step of a whole model: its NPU has kernels instead of a share."""
+    npu = entry.npu
+    return isinstance(npu, prices.NamedNpuSpec) and npu.efficiency_fraction is None
+
+
+def misplaced_faults(entry: models.TrainingSpec) -> Iterator[Fault]:
+    """Keys of the step of a whole model in a plan without one."""
+    if is_whole(entry):
+        return
+    fix = "write npu: {name: h100-sxm} without efficiency_fraction, or remove it"
+    expected = "expected it with an NPU whose kernels are known (C18)"
+    degrees = entry.parallelism
+    if isinstance(degrees, DegreesSpec):
+        for name in sorted(degrees.step_keys):
+            yield Fault(f"got {name}", expected, fix, f"parallelism.{name}")
+    for name in sorted(
+        {"library", "overlap", "memory", "sequence_tokens"} & entry.model_fields_set
+    ):
+        yield Fault(f"got {name}", expected, fix, name)
+
+
+_NOT_OF_STEPS = {
+    "training_loop": "write overlap: {dp: 1} to hide the exchange of gradients",
+    "bubble_fraction": "write pp and interleave: the bubble follows from them (C17)",
+    "contention": "remove it: what overlaps shares the fabric",
+}
+
+
+def loop_faults(plan: models.CommonSpec) -> Iterator[Fault]:
+    """Keys of training loops, which the step of a whole model does not read."""
+    for name, fix in _NOT_OF_STEPS.items():
+        if name in plan.model_fields_set:
+            got = f"got {name} with the step of a whole model"
+            yield Fault(got, "expected the pipeline's own order (C17)", fix, name)
+
+
+@dataclass(frozen=True)
+class WholeStep:
+    """The step of a whole model in a plan.
+
+    Parameters
+    ----------
+    entry : what the plan says of it.
+    path : of the workload's file.
+    beside : folder of the plan.
+    """
+
+    entry: models.TrainingSpec
+    path: Path
+    beside: Path
+
+    def training(self, network: Network) -> ModelTraining:
+        """The model on the fabric.
+
+        Raises
+        ------
+        SpecError
+            For a strategy that cannot run, or does not fit the fabric's dimensions.
+        """
+        degrees, strategy = self._degrees, self.strategy
+        refuse_unschedulable(strategy)
+        numbers = {axis: getattr(degrees, axis) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
+        order = degrees.order or DEFAULT_ORDER
+        groups = placed_groups(network.topology, numbers, order)
+        library, kernels = self.library, self.kernels
+        trained = TrainedModel(self.model, strategy, kernels, library.formats, library.habits)
+        workload = Workload(
+            self.path.stem,
+            (),
+            int(strategy.global_batch),
+            covers=Covers.STEP,
+            tokens_per_step=int(strategy.global_batch) * self.model.sequence_tokens,
+        )
+        return ModelTraining(workload, trained, groups, network, self.memory, self._npu_peak_flops)
+
+    @property
+    def _degrees(self) -> DegreesSpec:
+        found = self.entry.parallelism
+        if isinstance(found, DegreesSpec):
+            return found
+        fix = "write tp, dp and the like, or npu with efficiency_fraction"
+        raise SpecError(Fault("got group sizes per phase", "expected degrees", fix, "parallelism"))
+
+    @property
+    def library(self) -> LibraryDefaults:
+        """Whose defaults hold."""
+        name = self.entry.library or MEGATRON_CORE
+        if name not in LIBRARIES:
+            (fault,) = unknown_name("training library", name, list(LIBRARIES)).faults
+            raise SpecError(replace(fault, path="library"))
+        return LIBRARIES[name]
+
+    @property
+    def _npu(self) -> prices.NamedNpuSpec:
+        named = self.entry.npu
+        if isinstance(named, prices.NamedNpuSpec):
+            return named
+        raise SpecError(Fault("got no NPU", "expected npu: {name: ...}", path="npu"))
+
+    @property
+    def kernels(self) -> Kernels:
+        """Of the NPU in training."""
+        named = self._npu
+        npu = catalogue_npu(named.name, named.catalogue, self.beside, path="npu.name")
+        found = npu_kernels(named.name, named.catalogue, self.beside)
+        if named.data_type not in found.peak_flops:
+            (fault,) = unknown_name(
+                f"data type of {named.name}", named.data_type, found.peak_flops
+            ).faults
+            raise SpecError(replace(fault, path="npu.data_type"))
+        return training_kernels(found, npu.tdp_W)
+
+    @property
+    def _npu_peak_flops(self) -> float:
+        """Of the data sheet, for the data type."""
+        named = self._npu
+        npu = catalogue_npu(named.name, named.catalogue, self.beside, path="npu.name")
+        return npu.peak_TFLOPps[named.data_type] * FLOPS_PER_TFLOPS
+
+    @property
+    def model(self) -> Transformer:
+        """Its shape, with the plan's sequence length."""
+        found = load_transformer(self.path)
+        n_tokens = self.entry.sequence_tokens
+        if n_tokens is None:
+            return found
+        n_positions = n_tokens if found.n_positions else 0
+        return replace(found, sequence_tokens=n_tokens, n_positions=n_positions)
+
+    @property
+    def strategy(self) -> Strategy:
+        """Degrees, batch and the rest."""
+        batch = self.entry.global_batch
+        if batch is None:
+            fix = "add e.g. 'global_batch: 1536' (sequences per step)"
+            got = Fault(
+                "got nothing", f"expected a value for {self.path.stem}", fix, "global_batch"
+            )
+            raise SpecError(got)
+        overlap = self.entry.overlap
+        return plan_strategy(self.library, self._degrees, batch, self._npu.data_type, overlap)
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What it needs on an NPU."""
+        room = prices.npu_memory_bytes(self.entry.npu, None, self.beside)
+        return MemoryUse(self.model, self.strategy, self.library.memory, room)
+
+    def notes(self, training: ModelTraining) -> tuple[str, ...]:
+        """What the step takes for granted, for people."""
+        found = []
+        if training.has_sends:
+            found.append("check does not route sends between pipeline stages and rings of cp")
+        if self.model.experts is not None:
+            found.append("tokens spread evenly over experts: the best case")
+        return tuple(found)
+
+    def words(self) -> tuple[str, ...]:
+        """Strategy and kernels, for people."""
+        named = self._npu
+        name = canonical_name(named.name, named.catalogue, self.beside)
+        is_measured = self.kernels.is_measured(named.data_type)
+        how = "as measured" if is_measured else "by its data sheet, not measured"
+        kernels = f"kernels of {name} in {named.data_type} {how}"
+        return (*strategy_words(self.strategy, self.library), kernels)
+
+
+def refuse_too_large(use: MemoryUse, name: str) -> None:
+    """Refuse a model that does not fit its NPUs (C19).
+
+    Raises
+    ------
+    Infeasible
+        With what is missing, and what would make it fit.
+    """
+    if use.fits is not False or use.npu_memory_bytes is None:
+        return
+    needs, room = format_bytes(use.total_bytes), format_bytes(use.npu_memory_bytes)
+    fixes = [f"{words} ({format_bytes(n)})" for words, n in use.fixes()]
+    fix = "; ".join(fixes[:4]) or "more tp or pp, or NPUs with more memory"
+    raise Infeasible(
+        f"{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs}, of {room}. "
+        f"It would fit with {fix}; memory: ignore prints it anyway"
+    )

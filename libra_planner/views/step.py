@@ -1,0 +1,61 @@
+"""The step of a whole model: tokens, FLOP/s, and what takes its time (C17, C18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from libra_planner.evaluation import Evaluation
+from libra_planner.problem import Problem
+from libra_planner.step.model_training import ModelTraining
+from libra_planner.units import FLOPS_PER_TFLOPS, format_time
+
+_WORDS = {
+    "compute_s": "compute",
+    "exposed_tp_s": "exposed TP",
+    "exposed_cp_s": "exposed CP",
+    "exposed_ep_s": "exposed EP",
+    "exposed_pp_s": "exposed PP sends",
+    "exposed_dp_s": "exposed DP",
+    "bubble_s": "pipeline bubble",
+    "optimizer_s": "optimizer",
+}
+
+
+def _whole(problem: Problem) -> ModelTraining | None:
+    """The only model that a plan trains; ``None`` for groups and steps of tp and dp alone."""
+    trainings = problem.step.trainings
+    only = trainings[0] if len(trainings) == 1 else None
+    return only if isinstance(only, ModelTraining) else None
+
+
+def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """Keys of JSON results; none for another step than that of a whole model."""
+    training = _whole(problem)
+    if training is None:
+        return {}
+    time_s, flops = evaluation.step_time_s, training.model_flops_per_npu(evaluation.step_time_s)
+    tokens = (problem.step.tokens_per_step or 0) / time_s
+    return {
+        "tokens_per_s": tokens,
+        "tokens_per_s_per_npu": tokens / problem.topology.n_npus,
+        "model_TFLOPps_per_npu": flops / FLOPS_PER_TFLOPS,
+        "mfu": flops / training.npu_peak_flops,
+        "time": dict(training.split_s(problem.step.model, evaluation.bandwidth_bytes_per_s)),
+    }
+
+
+def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
+    """Tokens, FLOP/s and what takes the time, for people; nothing for other steps."""
+    found = step_payload(problem, evaluation)
+    if not found:
+        return
+    ranked = sorted(found["time"].items(), key=lambda pair: -pair[1])
+    shares = ((_WORDS[name], value, value / evaluation.step_time_s) for name, value in ranked)
+    shown = [f"{word} {format_time(s)} ({share:.1%})" for word, s, share in shares if share > 1e-4]
+    yield f"Of it {', '.join(shown)}"
+    yield (
+        f"[bold]{found['tokens_per_s']:,.0f}[/] tokens/s, "
+        f"{found['tokens_per_s_per_npu']:,.0f} per NPU; the model takes "
+        f"{found['model_TFLOPps_per_npu']:,.0f} TFLOP/s per NPU, MFU [bold]{found['mfu']:.1%}[/]"
+    )
