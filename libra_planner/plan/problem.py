@@ -23,11 +23,12 @@ from libra_planner.plan.models import CALIBRATED, AnyPlanSpec, FabricSpec, PlanS
 from libra_planner.plan.npus import name_notes
 from libra_planner.plan.prices import FixedCost, fixed_cost, load_price_book
 from libra_planner.plan.quotes import plan_quotes, quote_notes, quoted_book
+from libra_planner.plan.steps import whole
 from libra_planner.plan.systems import System, is_system_file, load_system
 from libra_planner.problem import PlanText, Prices, Problem, Rule, StepTimeLimit, with_alternatives
 from libra_planner.reading.document import Document, Key, apply_settings, dotted_key, read_document
 from libra_planner.reading.models import FaultCollector
-from libra_planner.reading.rules import parse_rule, rule_names
+from libra_planner.reading.rules import memory_limit_bytes, parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
 from libra_planner.step.layers import Training
@@ -140,6 +141,7 @@ class _ProblemBuilder(FaultCollector):
         network = fidelity.network if fidelity else plain_network(topology)
         trainings = [b.build(network, path) for b, path in zip(builders, paths, strict=True)]
         planned = [required(one) for one in trainings]
+        self._refuse_over_limit(planned)
         modelled = self.present(fidelity)
         step_of = partial(training.planned_step, spec, planned)
         steps = [required(attempt((), step_of, model)) for model in modelled.models]
@@ -157,6 +159,20 @@ class _ProblemBuilder(FaultCollector):
         )
         text = partial(self._text, planned, modelled, required(book), fixed, base)
         return with_alternatives([replace(base, step=step, text=text(step)) for step in steps])
+
+    def _refuse_over_limit(self, planned: Sequence[training.PlannedTraining]) -> None:
+        """Refuse models that need more memory than a rule of the plan allows (C19).
+
+        Raises
+        ------
+        Infeasible
+            With the rule.
+        """
+        for i, text in enumerate(self.spec.constraints):
+            limit_bytes = self.attempt(("constraints", i), memory_limit_bytes, text)
+            if limit_bytes is not None:
+                trainings = [one.training for one in planned]
+                self.attempt(("constraints", i), whole.refuse_over, trainings, limit_bytes, text)
 
     def _system(self) -> System | None:
         """The user's system file that the plan names, which from here on names its NPU."""

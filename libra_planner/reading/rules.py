@@ -27,6 +27,7 @@ from libra_planner import quantities
 from libra_planner.errors import Fault, Place, SpecError, UnitError, closest, closest_dimension
 from libra_planner.fabric.topology import Topology
 from libra_planner.problem import Rule, StepTimeLimit
+from libra_planner.reading.models import memory_bytes
 from libra_planner.reading.tokens import OTHER, Token, token_pattern, tokens
 from libra_planner.step.expression import Array
 from libra_planner.units import unit_kind
@@ -119,6 +120,33 @@ class _Side:
     quantity: quantities.Quantity | None = None
 
 
+_MEMORY_RULE = re.compile(r"\s*memory\s*(<=|<|>=|>|==)\s*(.*)")
+
+
+def memory_limit_bytes(text: str) -> float | None:
+    """The limit of a rule on the memory of an NPU, bytes; ``None`` for another rule.
+
+    No bandwidth changes memory, so that it is held against the plan, not the design (C19).
+
+    Raises
+    ------
+    SpecError
+        For a rule that is no upper limit, or a size without its unit.
+
+    Examples
+    --------
+    >>> memory_limit_bytes("memory <= 76 GB"), memory_limit_bytes("total <= 76 GB/s")
+    (76000000000.0, None)
+    """
+    match = _MEMORY_RULE.fullmatch(text)
+    if match is None:
+        return None
+    if match[1] != "<=":
+        fix = f"write memory <= {match[2]}"
+        raise SpecError(Fault(f"got 'memory {match[1]}'", "expected an upper limit", fix))
+    return memory_bytes(match[2])
+
+
 def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule | StepTimeLimit]:
     """Linear rules and step-time bounds of one line of ``constraints``.
 
@@ -146,6 +174,8 @@ def parse_rule(text: str, names: Names, place: Place | None = None) -> list[Rule
     >>> parse_rule("taper(spine) <= 7", tapered)[0].coefficients
     (1.0, -7.0)
     """
+    if memory_limit_bytes(text) is not None:
+        return []
     rules = list(_RuleParser(text, names).rules())
     if place is None:
         return rules

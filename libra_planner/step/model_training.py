@@ -111,7 +111,7 @@ class ModelTraining(Frozen):
         for axis, groups in GROUPS_OF_AXIS.items():
             without |= set(groups)
             less = seconds(self.parts(model, without).time)
-            found[f"exposed_{axis}_s"], left = left - less, less
+            found[f"exposed_{axis}_s"], left = max(0.0, left - less), less
         bare = self.parts(model, without)
         work_s = seconds(bare.mean_stage) * float(self.trained.strategy.n_microbatches)
         found["bubble_s"] = seconds(bare.pipeline) - work_s

@@ -18,7 +18,7 @@ from time import monotonic, perf_counter
 from typing import Any, TypeAlias
 
 from libra_planner import __version__
-from libra_planner.errors import SpecError
+from libra_planner.errors import Infeasible, SpecError
 from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.sweeps.columns import DEFAULT, columns
@@ -301,6 +301,8 @@ def probe(sweep: Sweep, job: Job) -> None:
     for row in spread_rows(n, _PROBES):
         try:
             plan_of(job, chunk_between(sweep, row, row + 1), 0)
+        except Infeasible:  # A plan, though one whose model does not fit.
+            return
         except SpecError as error:
             faults = faults or error
         else:

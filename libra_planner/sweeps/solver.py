@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
-from libra_planner.errors import SpecError
+from libra_planner.errors import Infeasible, SpecError
 from libra_planner.evaluation import equal_bandwidth
 from libra_planner.inputs.bills import Bills, build_plan
 from libra_planner.optimizer import optimize as optimizer
@@ -225,7 +225,7 @@ class Solver:
     memo: CheckMemo = field(default_factory=CheckMemo)
     n_routed: int = 0
     bills: SweepBills = field(init=False)
-    _cases: dict[tuple[str, ...], Case | SpecError] = field(default_factory=dict)
+    _cases: dict[tuple[str, ...], Case | SpecError | Infeasible] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.bills = SweepBills(self.job.template)
@@ -298,8 +298,10 @@ class Solver:
     ) -> Iterable[Piece]:
         """The batches of one structure; what no batch holds is solved at once."""
         case = self.case(chunk, int(rows[0]))
-        if isinstance(case, SpecError):
+        if isinstance(case, SpecError | Infeasible):
             result.message[rows] = str(case)
+            if isinstance(case, Infeasible):
+                result.status[rows] = optimizer.INFEASIBLE
             return []
         problems[rows] = case.base
         result.kinds[rows] = case.base.objective
@@ -314,7 +316,7 @@ class Solver:
         self._one_by_one(chunk, rows, result, problems)
         return []
 
-    def case(self, chunk: Chunk, row: int) -> Case | SpecError:
+    def case(self, chunk: Chunk, row: int) -> Case | SpecError | Infeasible:
         """The case of a design, from the last ones if it is there."""
         values = chunk.values(row, self.job.template.structural)
         key = tuple(map(repr, values.values()))
@@ -322,7 +324,7 @@ class Solver:
             self._keep(key, self._built(values))
         return self._cases[key]
 
-    def _built(self, values: dict[str, object]) -> Case | SpecError:
+    def _built(self, values: dict[str, object]) -> Case | SpecError | Infeasible:
         """A case, from one with another objective or price book if there is one."""
         heavy = self.job.template.heavy
         key = ("heavy", *(repr(value) for name, value in values.items() if name in heavy))
@@ -332,12 +334,12 @@ class Solver:
                 return sibling.variant(values)
         try:
             case = Case.of(self.job.template, values)
-        except SpecError as error:
+        except (SpecError, Infeasible) as error:
             return error
         self._keep(key, case)
         return case
 
-    def _keep(self, key: tuple[str, ...], case: Case | SpecError) -> None:
+    def _keep(self, key: tuple[str, ...], case: Case | SpecError | Infeasible) -> None:
         self._cases[key] = case
         if len(self._cases) > _MOST_CASES:
             del self._cases[next(iter(self._cases))]
@@ -348,8 +350,10 @@ class Solver:
             try:
                 problem = problems[row] = plan_of(self.job, chunk, row, self.bills.shared)
                 solved = optimizer.batch_optimize([problem])
-            except SpecError as error:
+            except (SpecError, Infeasible) as error:
                 result.message[row] = str(error)
+                if isinstance(error, Infeasible):
+                    result.status[row] = optimizer.INFEASIBLE
                 continue
             equal_s = np.full(1, np.nan)
             if solved.status[0] == optimizer.OPTIMAL:

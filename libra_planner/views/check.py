@@ -18,7 +18,7 @@ from libra_planner.problem import RULE_TOLERANCE, StepTimeLimit
 from libra_planner.routing.loads import distribution
 from libra_planner.step.collectives.models import Balanced
 from libra_planner.units import format_bandwidth, format_time, gigabytes_per_s
-from libra_planner.views import cells, memory, plan, spread
+from libra_planner.views import cells, plan, spread
 from libra_planner.views.cells import Block, Table, attributes, escape
 from libra_planner.views.links import built_notes, link_notes, parts_blocks, parts_payload, plural
 from libra_planner.views.phases import (
@@ -28,6 +28,7 @@ from libra_planner.views.phases import (
     phase_table,
     phases_payload,
 )
+from libra_planner.views.training import memory
 
 LEAST_FOR_HISTOGRAM = 10
 """Seeds below which a histogram says no more than the percentiles."""

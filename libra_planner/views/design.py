@@ -13,9 +13,10 @@ from libra_planner.quantities import quantity_in
 from libra_planner.step.critical_path import COMPUTE, Share
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
-from libra_planner.views import cells, memory, plan
+from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
-from libra_planner.views.step import step_lines, step_payload
+from libra_planner.views.training import memory
+from libra_planner.views.training.step import step_lines, step_payload
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import Design

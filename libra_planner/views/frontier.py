@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from libra_planner.problem import Problem
 from libra_planner.units import format_bandwidth, format_time, format_usd
-from libra_planner.views import cells, memory, plan
+from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
 from libra_planner.views.design import bandwidths_GBps
+from libra_planner.views.training import memory
 
 if TYPE_CHECKING:
     from libra_planner.optimizer.design import FrontierPoint

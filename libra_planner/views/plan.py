@@ -14,8 +14,8 @@ from libra_planner.quantities import TAPER, quantity_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
 from libra_planner.units import format_bandwidth, format_time, format_usd
-from libra_planner.views import memory
 from libra_planner.views.cells import attributes, escape
+from libra_planner.views.training import memory
 
 
 def plan_head(problem: Problem) -> Iterator[str]:

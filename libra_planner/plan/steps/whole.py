@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from libra_planner.plan.npus import canonical_name, catalogue_npu, npu_kernels
 from libra_planner.plan.steps.strategies import DegreesSpec, plan_strategy, strategy_words
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.step.collectives.algorithms import Network
+from libra_planner.step.layers import Training
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
@@ -194,7 +195,7 @@ class WholeStep:
         return (*strategy_words(self.strategy, self.library), kernels)
 
 
-def refuse_too_large(use: MemoryUse, name: str) -> None:
+def refuse_too_large(use: MemoryUse, name: str, limit: str = "") -> None:
     """Refuse a model that does not fit its NPUs (C19).
 
     Raises
@@ -204,10 +205,32 @@ def refuse_too_large(use: MemoryUse, name: str) -> None:
     """
     if use.fits is not False or use.npu_memory_bytes is None:
         return
-    needs, room = format_bytes(use.total_bytes), format_bytes(use.npu_memory_bytes)
+    needs = format_bytes(use.total_bytes)
+    room = limit or f"{format_bytes(use.npu_memory_bytes)}, memory: ignore prints it anyway"
     fixes = [f"{words} ({format_bytes(n)})" for words, n in use.fixes()]
     fix = "; ".join(fixes[:4]) or "more tp or pp, or NPUs with more memory"
     raise Infeasible(
-        f"{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs}, of {room}. "
-        f"It would fit with {fix}; memory: ignore prints it anyway"
+        f"{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} "
+        f"({room}); it would fit with {fix}"
     )
+
+
+def refuse_over(
+    trainings: Sequence[Training | ModelTraining], limit_bytes: float, rule: str
+) -> None:
+    """Refuse models that need more than a rule allows.
+
+    Raises
+    ------
+    Infeasible
+        With what is missing, and what would meet the rule.
+    SpecError
+        For a step whose memory is not known.
+    """
+    for one in trainings:
+        if not isinstance(one, ModelTraining) or one.memory is None:
+            fix = "name an NPU without efficiency_fraction, or remove the rule"
+            got = f"got {rule!r} for {one.workload.name}"
+            raise SpecError(Fault(got, "expected the step of a whole model", fix))
+        within = replace(one.memory, npu_memory_bytes=limit_bytes)
+        refuse_too_large(within, one.workload.name, f"the rule {rule!r}")

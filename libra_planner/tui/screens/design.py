@@ -221,7 +221,7 @@ def dimension_rows(
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
     """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
-    from libra_planner.views.memory import brief_verdict
+    from libra_planner.views.training.memory import brief_verdict
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
@@ -362,9 +362,9 @@ class DesignPane(Pane):
                 card.show(Text(text))
             return
         from libra_planner.views.design import time_table, workload_table
-        from libra_planner.views.memory import memory_lines
         from libra_planner.views.plan import result_notes
         from libra_planner.views.renderers.terminal import note_lines, panel_table
+        from libra_planner.views.training.memory import memory_lines
 
         stale = [] if self.session.current else [Text("Of the last valid plan:", "italic red")]
         cards[0].show(Group(*stale, headline(problem, evaluation)))

@@ -12,9 +12,9 @@ from libra_planner.procurement.ranking import Comparison
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.units import format_time, format_usd
 from libra_planner.views.cells import Card, Section
-from libra_planner.views.memory import WARNING, memory_lines
 from libra_planner.views.report.bills import verdict
 from libra_planner.views.report.designs import run_refusal, time_basis
+from libra_planner.views.training.memory import WARNING, memory_lines
 
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""

@@ -1,0 +1,1 @@
+"""Views of what a plan trains: its step and its memory."""

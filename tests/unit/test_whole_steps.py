@@ -1,0 +1,188 @@
+"""Plans that train a whole model: keys, memory, faults, the same step by every way in (C15-C19)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from libra_planner.cli.main import main
+from libra_planner.errors import Infeasible, SpecError
+from libra_planner.inputs.training_runs import parse_run
+from libra_planner.optimizer.optimize import solve
+from libra_planner.plan.problem import load_plan
+from libra_planner.problem import Problem
+from libra_planner.step.model_training import ModelTraining
+from libra_planner.studies.training_runs import planned_run
+from libra_planner.workload.strategy import PipelineSchedule, Recompute
+
+PLAN = """\
+workload: llama3-70b
+parallelism: {tp: 4, cp: 2, pp: 4, dp: 64, interleave: 5}
+global_batch: 1024
+npu: h100-sxm
+fabric:
+  topology: SW(8)_[SW(32)_SW(8)]
+  tiers: [node, leaf, spine]
+  scale_up: nvlink4-8
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s, taper(spine) == 2]
+"""
+BANDWIDTH = np.array([450e9, 50e9, 25e9])
+
+
+def _plan(tmp_path: Path, *settings: str, text: str = PLAN) -> Problem:
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    return load_plan(path, settings)
+
+
+def _training(problem: Problem) -> ModelTraining:
+    (training,) = problem.step.trainings
+    assert isinstance(training, ModelTraining)
+    return training
+
+
+def _seconds(problem: Problem) -> float:
+    return float(problem.step_time.seconds(BANDWIDTH))
+
+
+def test_a_plan_says_the_strategy_and_a_library_the_rest(tmp_path: Path) -> None:
+    one = _training(_plan(tmp_path)).trained.strategy
+    assert (one.tp, one.cp, one.pp, one.dp, one.interleave, one.n_microbatches) == (
+        4,
+        2,
+        4,
+        64,
+        5,
+        16,
+    )
+    assert (one.zero, one.recompute, one.sequence_parallel) == (1, Recompute.NONE, True)
+    assert one.overlap.dp == 1.0
+    assert one.overlap.p2p
+    said = ["parallelism.zero=0", "parallelism.recompute=full", "overlap={dp: 0.5, p2p: false}"]
+    other = _training(_plan(tmp_path, *said, "memory=ignore")).trained.strategy
+    assert (other.zero, other.recompute) == (0, Recompute.FULL)
+    assert (other.overlap.dp, other.overlap.tp, other.overlap.p2p) == (0.5, one.overlap.tp, False)
+
+
+def test_a_plan_takes_the_time_of_the_same_published_run(tmp_path: Path) -> None:
+    """By the law of measured collectives on the same fabric, but for the tier of the spines."""
+    text = PLAN.replace("SW(8)_[SW(32)_SW(8)]", "SW(8)_SW(256)").replace(", spine]", "]")
+    text = text.replace(", taper(spine) == 2", "") + "fidelity: calibrated\n"
+    problem = _plan(tmp_path, text=text)
+    row = {"model": "llama3-70b", "gpu_type": "h100-sxm", "gpus": "2048", "seq": "8192"}
+    row |= {"tp": "4", "cp": "2", "pp": "4", "dp": "64", "vp_interleave": "5"}
+    run = planned_run(parse_run(row | {"global_batch": "1024", "microbatch": "1"}))
+    found = float(problem.step_time.seconds(np.array([450e9, 50e9])))
+    assert found == pytest.approx(run.step_time_s)
+
+
+def test_microbatches_of_two_halve_their_number(tmp_path: Path) -> None:
+    one, two = (_plan(tmp_path, f"parallelism.microbatch={b}", "memory=ignore") for b in (1, 2))
+    assert _training(two).trained.strategy.n_microbatches == 8
+    assert _seconds(two) != _seconds(one)
+
+
+@pytest.mark.parametrize("schedule", ["zb-h1", "zb-h2"])
+def test_zero_bubble_is_faster_than_1f1b(tmp_path: Path, schedule: str) -> None:
+    keys = "parallelism={tp: 8, pp: 4, dp: 64%s}"
+    plain = _plan(tmp_path, keys % "", "memory=ignore")
+    bubble_free = _plan(tmp_path, keys % f", schedule: {schedule}", "memory=ignore")
+    assert _training(bubble_free).trained.strategy.schedule is PipelineSchedule(schedule)
+    assert _seconds(bubble_free) < _seconds(plain)
+
+
+def test_tp_1_is_refused_for_its_memory_and_says_what_would_fit(tmp_path: Path) -> None:
+    """GPT-3 at TP 1 is not faster than TP 8: it does not fit."""
+    keys = ["workload=gpt3", "parallelism={dp: 2048}", "global_batch=2048"]
+    with pytest.raises(Infeasible, match=r"gpt3 does not fit: .* needs [\d.]+ (GB|TB)"):
+        _plan(tmp_path, *keys)
+    ignored = _plan(tmp_path, *keys, "memory=ignore")
+    assert ignored.step.memory is not None
+    assert ignored.step.memory.fits is False
+
+
+def test_a_rule_on_memory(tmp_path: Path) -> None:
+    rules = "constraints=[leaf == 50 GB/s, taper(spine) == 2, memory <= %s]"
+    assert _plan(tmp_path, rules % "60 GB").step.memory is not None
+    with pytest.raises(Infeasible, match=r"the rule 'memory <= 40 GB'.*recompute: full"):
+        _plan(tmp_path, rules % "40 GB")
+    with pytest.raises(SpecError, match=r"expected an upper limit"):
+        _plan(tmp_path, "constraints=[leaf == 50 GB/s, taper(spine) == 2, memory >= 40 GB]")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["global_batch=640"], r"got 10 microbatches, expected a multiple of the 4 stages"),
+        (["global_batch=1000"], r"got 1000 sequences, expected a multiple of dp 64 x microbatch 1"),
+        (["parallelism.dp=32"], r"parallelism"),
+        (["library=megatron"], r"library: got 'megatron'"),
+        (["npu={name: h100-sxm, data_type: fp3}"], r"npu.data_type"),
+        (["npu={name: h100-sxm, efficiency_fraction: 0.5}"], r"parallelism.pp: got pp"),
+        (["training_loop=async_dp"], r"training_loop: got training_loop .* overlap"),
+        (["bubble_fraction=0.1"], r"bubble_fraction"),
+        (["workload=resnet50-libra"], r"transformer"),
+        (["overlap={dp: 2}"], r"overlap.dp"),
+        (["parallelism.order=[pp, dp]"], r"order"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_its_own_words(
+    tmp_path: Path, settings: list[str], said: str
+) -> None:
+    with pytest.raises(SpecError, match=said):
+        _plan(tmp_path, *settings)
+
+
+def test_the_optimum_is_proven_and_its_parts_add_up(tmp_path: Path) -> None:
+    text = PLAN.replace("leaf == 50 GB/s", "leaf <= 50 GB/s")
+    problem = _plan(
+        tmp_path, "constraints=[leaf <= 50 GB/s, taper(spine) <= 4, total <= 520 GB/s]", text=text
+    )
+    solution = solve(problem)
+    design = solution.design
+    assert design.optimality_gap <= 1e-6
+    parts = _training(problem).split_s(problem.step.model, design.bandwidth_bytes_per_s)
+    step_s = float(problem.step_time.seconds(design.bandwidth_bytes_per_s))
+    assert sum(parts.values()) == pytest.approx(step_s)
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        leaf = 50e9 * rng.uniform(0.1, 1)
+        spine = min(leaf * rng.uniform(0.25, 4), 520e9 - 450e9 - leaf)
+        rival = np.array([450e9, leaf, spine])
+        if problem.step_time.seconds(rival) < step_s * (1 - 1e-9):
+            assert spine < leaf / 4 * (1 - 1e-9)
+
+
+def test_json_says_tokens_flops_memory_and_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    command = ["evaluate", str(tmp_path / "plan.yaml"), "--bandwidth", "450,50,25", "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["covers"] == "step"
+    tokens = 1024 * 8192 / found["step_time_s"]
+    assert found["tokens_per_s"] == pytest.approx(tokens)
+    assert found["tokens_per_s_per_npu"] == pytest.approx(tokens / 2048)
+    flops = found["model_TFLOPps_per_npu"] * 1e12
+    assert found["mfu"] == pytest.approx(flops / 989.4e12)
+    assert sum(found["time"].values()) == pytest.approx(found["step_time_s"])
+    parts = {k: v for k, v in found["memory"].items() if k.endswith("_bytes")}
+    total, room = parts.pop("total_bytes"), parts.pop("npu_memory_bytes")
+    assert sum(parts.values()) == pytest.approx(total)
+    assert found["memory_GB"] == pytest.approx(total / 1e9)
+    assert found["fits"] is (total <= room) is True
+
+
+def test_experts_are_placed_over_neighbouring_ranks(tmp_path: Path) -> None:
+    keys = ["workload=qwen3-30b-a3b", "parallelism={dp: 2048, ep: 8}", "global_batch=2048"]
+    training = _training(_plan(tmp_path, *keys, "memory=ignore"))
+    assert training.groups["ep"].sizes == (8, 1, 1)
+    assert training.groups["edp"].sizes == (1, 32, 8)
+    labels = {one.label for one in training.communications}
+    assert "forward all-to-all, ep" in labels
+    assert "weight grad reduce-scatter, edp" in labels
