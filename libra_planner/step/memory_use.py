@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from libra_planner.workload.memory.fitting import Suggestion, what_would_fit
 from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MemoryHabits
 from libra_planner.workload.memory.npu import Memory, memory
-from libra_planner.workload.strategy import Recompute, Strategy
+from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
 
@@ -47,29 +47,7 @@ class MemoryUse:
         """What it needs beyond the NPU's memory; 0 where it fits."""
         return max(0.0, self.total_bytes - (self.npu_memory_bytes or float("inf")))
 
-    def fixes(self) -> Iterator[tuple[str, float]]:
-        """What alone would make it fit, and the bytes that it then needs, the cheapest first.
-
-        More recomputation, then ZeRO, then half of the microbatch, then both first ones.
-        """
-        for words, changed in _changes(self.strategy):
-            n_bytes = replace(self, strategy=changed).total_bytes
-            if self.npu_memory_bytes is not None and n_bytes <= self.npu_memory_bytes:
-                yield words, n_bytes
-
-
-def _changes(one: Strategy) -> Iterator[tuple[str, Strategy]]:
-    """Strategies that need less, with what to write for them."""
-    recomputes = [x for x in Recompute if x > one.recompute]
-    stages = range(int(one.zero) + 1, 4) if one.dp * one.cp > 1 else ()
-    for recompute in recomputes:
-        yield f"recompute: {recompute.name.lower()}", replace(one, recompute=recompute)
-    for stage in stages:
-        yield f"zero: {stage}", replace(one, zero=stage)
-    half = int(one.microbatch) // 2
-    while half:
-        yield f"microbatch: {half}", replace(one, microbatch=half)
-        half //= 2
-    if recomputes and stages:
-        both = replace(one, recompute=Recompute.FULL, zero=stages[-1])
-        yield f"recompute: full and zero: {stages[-1]}", both
+    def fixes(self) -> tuple[Suggestion, ...]:
+        """What would make it fit; none where it does, or where nothing does."""
+        room = self.npu_memory_bytes or 0.0
+        return what_would_fit(self.model, self.strategy, room, habits=self.habits)

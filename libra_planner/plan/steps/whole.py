@@ -207,8 +207,11 @@ def refuse_too_large(use: MemoryUse, name: str, limit: str = "") -> None:
         return
     needs = format_bytes(use.total_bytes)
     room = limit or f"{format_bytes(use.npu_memory_bytes)}, memory: ignore prints it anyway"
-    fixes = [f"{words} ({format_bytes(n)})" for words, n in use.fixes()]
-    fix = "; ".join(fixes[:4]) or "more tp or pp, or NPUs with more memory"
+    fixes = [
+        f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
+        for one in use.fixes()
+    ]
+    fix = "; ".join(fixes) or "NPUs with more memory"
     raise Infeasible(
         f"{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} "
         f"({room}); it would fit with {fix}"

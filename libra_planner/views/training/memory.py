@@ -139,6 +139,7 @@ def _whole_verdict(use: MemoryUse, of: str) -> str:
     if use.fits:
         left = format_bytes(room - use.total_bytes)
         return f"the model{of} fits the {format_bytes(room)} of the NPU; {left} are left"
-    fixes = [words for words, _ in use.fixes()] or ["more tp or pp, or NPUs with more memory"]
+    found = [" and ".join(one.changes) for one in use.fixes()]
+    fixes = found or ["NPUs with more memory"]
     over = f"{format_bytes(use.over_bytes)} more than the {format_bytes(room)} of the NPU"
     return f"the model{of} does not fit: it needs {over}; it would fit with {'; '.join(fixes)}"
