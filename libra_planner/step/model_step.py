@@ -202,14 +202,18 @@ class StepParts(Generic[Time]):
     optimizer_s: Any
 
 
-def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]:
+def step_time(trained: TrainedModel, pricing: Pricing[Time]) -> Time:
     """A step of training (C17).
 
     Pipeline, then the exchange of gradients and weights, as much of it as may hide beside the last
     microbatch (all of them with ZeRO 3), then the optimizer.
     """
-    builder = _Builder(trained, pricing)
-    return builder.step()
+    return _Builder(trained, pricing).step()
+
+
+def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]:
+    """:func:`step_time` and its parts."""
+    return _Builder(trained, pricing).parts()
 
 
 @dataclass(frozen=True)
@@ -221,18 +225,21 @@ class _Builder(Generic[Time]):
     def algebra(self) -> Algebra[Time]:
         return self.pricing.algebra
 
-    def step(self) -> StepParts[Time]:
+    def parts(self) -> StepParts[Time]:
+        one = self.trained.strategy
+        mean = self.algebra.times(1 / np.asarray(one.pp), self._once)
+        pipeline = self._pipeline(np.asarray(one.n_microbatches))
+        return StepParts(self.step(), pipeline, mean, self._optimizer_s())
+
+    def step(self) -> Time:
         one, algebra = self.trained.strategy, self.algebra
         hidden, gradients = self._hidden_microbatches(), self._gradients()
         n_microbatches = np.asarray(one.n_microbatches)
         rest = self._pipeline(n_microbatches - hidden)
         beside = self._beside(algebra.times(hidden, self._busiest), gradients, hidden)
-        optimizer_s = self._optimizer_s()
         tied = volumes.tied_gradient_exchange(self.trained.model, one, self.trained.formats)
-        ends = [self.pricing.seconds(optimizer_s), *map(self.pricing.exchange, tied)]
-        time = algebra.total([rest, beside, *ends])
-        mean = algebra.times(1 / np.asarray(one.pp), self._once)
-        return StepParts(time, self._pipeline(n_microbatches), mean, optimizer_s)
+        ends = [self.pricing.seconds(self._optimizer_s()), *map(self.pricing.exchange, tied)]
+        return algebra.total([rest, beside, *ends])
 
     def _pipeline(self, n_microbatches: Any) -> Time:
         """So many microbatches, from the first forward to the last backward pass (C17)."""

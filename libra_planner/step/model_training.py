@@ -13,7 +13,13 @@ from libra_planner.step import expression as tree
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel
 from libra_planner.step.memory_use import MemoryUse
-from libra_planner.step.model_step import StepParts, TrainedModel, step_exchanges, step_parts
+from libra_planner.step.model_step import (
+    StepParts,
+    TrainedModel,
+    step_exchanges,
+    step_parts,
+    step_time,
+)
 from libra_planner.step.pricing import NodePricing, collective
 from libra_planner.workload import operations as work
 from libra_planner.workload.volumes import SEND_RECV, Exchange
@@ -84,7 +90,8 @@ class ModelTraining(Frozen):
 
     def step_time(self, model: CollectiveModel) -> tree.TimeExpression:
         """T(B) under a model of collectives, seconds (C17)."""
-        return tree.TimeExpression(self.parts(model).time, self.network.topology.n_dims)
+        pricing = NodePricing(self.network, self.groups, model)
+        return tree.TimeExpression(step_time(self.trained, pricing), self.network.topology.n_dims)
 
     def parts(
         self, model: CollectiveModel, without: frozenset[str] = frozenset()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from libra_planner.errors import Fault, Infeasible, SpecError, unknown_name
 from libra_planner.plan import models, prices
-from libra_planner.plan.npus import canonical_name, catalogue_npu, npu_kernels
+from libra_planner.plan.npus import CatalogueNpuSpec, canonical_name, catalogue_npu, npu_kernels
 from libra_planner.plan.steps.strategies import DegreesSpec, plan_strategy, strategy_words
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.step.collectives.algorithms import Network
@@ -17,7 +18,7 @@ from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.step.pipeline import refuse_unschedulable
-from libra_planner.units import FLOPS_PER_TFLOPS, format_bytes
+from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, format_bytes
 from libra_planner.workload.clock import training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
@@ -103,7 +104,7 @@ class WholeStep:
         )
         return ModelTraining(workload, trained, groups, network, self.memory, self._npu_peak_flops)
 
-    @property
+    @cached_property
     def _degrees(self) -> DegreesSpec:
         found = self.entry.parallelism
         if isinstance(found, DegreesSpec):
@@ -111,7 +112,7 @@ class WholeStep:
         fix = "write tp, dp and the like, or npu with efficiency_fraction"
         raise SpecError(Fault("got group sizes per phase", "expected degrees", fix, "parallelism"))
 
-    @property
+    @cached_property
     def library(self) -> LibraryDefaults:
         """Whose defaults hold."""
         name = self.entry.library or MEGATRON_CORE
@@ -120,18 +121,22 @@ class WholeStep:
             raise SpecError(replace(fault, path="library"))
         return LIBRARIES[name]
 
-    @property
+    @cached_property
     def _npu(self) -> prices.NamedNpuSpec:
         named = self.entry.npu
         if isinstance(named, prices.NamedNpuSpec):
             return named
         raise SpecError(Fault("got no NPU", "expected npu: {name: ...}", path="npu"))
 
-    @property
+    @cached_property
+    def _catalogue_npu(self) -> CatalogueNpuSpec:
+        named = self._npu
+        return catalogue_npu(named.name, named.catalogue, self.beside, path="npu.name")
+
+    @cached_property
     def kernels(self) -> Kernels:
         """Of the NPU in training."""
-        named = self._npu
-        npu = catalogue_npu(named.name, named.catalogue, self.beside, path="npu.name")
+        named, npu = self._npu, self._catalogue_npu
         found = npu_kernels(named.name, named.catalogue, self.beside)
         if named.data_type not in found.peak_flops:
             (fault,) = unknown_name(
@@ -140,14 +145,12 @@ class WholeStep:
             raise SpecError(replace(fault, path="npu.data_type"))
         return training_kernels(found, npu.tdp_W)
 
-    @property
+    @cached_property
     def _npu_peak_flops(self) -> float:
         """Of the data sheet, for the data type."""
-        named = self._npu
-        npu = catalogue_npu(named.name, named.catalogue, self.beside, path="npu.name")
-        return npu.peak_TFLOPps[named.data_type] * FLOPS_PER_TFLOPS
+        return self._catalogue_npu.peak_TFLOPps[self._npu.data_type] * FLOPS_PER_TFLOPS
 
-    @property
+    @cached_property
     def model(self) -> Transformer:
         """Its shape, with the plan's sequence length."""
         found = load_transformer(self.path)
@@ -157,7 +160,7 @@ class WholeStep:
         n_positions = n_tokens if found.n_positions else 0
         return replace(found, sequence_tokens=n_tokens, n_positions=n_positions)
 
-    @property
+    @cached_property
     def strategy(self) -> Strategy:
         """Degrees, batch and the rest."""
         batch = self.entry.global_batch
@@ -170,10 +173,10 @@ class WholeStep:
         overlap = self.entry.overlap
         return plan_strategy(self.library, self._degrees, batch, self._npu.data_type, overlap)
 
-    @property
+    @cached_property
     def memory(self) -> MemoryUse:
         """What it needs on an NPU."""
-        room = prices.npu_memory_bytes(self.entry.npu, None, self.beside)
+        room = self._npu.memory or self._catalogue_npu.memory_GB * BYTES_PER_GB
         return MemoryUse(self.model, self.strategy, self.library.memory, room)
 
     def notes(self, training: ModelTraining) -> tuple[str, ...]:
