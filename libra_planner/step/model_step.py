@@ -137,6 +137,10 @@ def stage_layers(model: Transformer, strategy: Strategy) -> tuple[StageLayers, .
     first, last = least + (ends > 1), least + (ends > 0)
     only = n_stages == 1
     first, last = np.where(only, model.n_layers, first), np.where(only, 0, last)
+    if model.is_interleaved:
+        return _spread(
+            model, ((1, first), (n_more, least + 1), (n_middle - n_more, least), (1 - only, last))
+        )
     n_dense = model.n_layers - model.n_expert_layers
     in_first = np.minimum(first, n_dense)
     beyond = n_dense - in_first
@@ -152,6 +156,19 @@ def stage_layers(model: Transformer, strategy: Strategy) -> tuple[StageLayers, .
         beyond = beyond - full * size - part
     in_last = np.minimum(beyond, last)
     found.append(StageLayers(1 - only, in_last, last - in_last, 0, 1))
+    return tuple(one for one in found if np.any(np.asarray(one.n) > 0))
+
+
+def _spread(model: Transformer, kinds: Sequence[tuple[Any, Any]]) -> tuple[StageLayers, ...]:
+    """Stages by their number and layers, each with its share of both kinds of layers."""
+    share = model.n_expert_layers / model.n_layers
+    found = []
+    for i, (n, size) in enumerate(kinds):
+        is_last = (i == len(kinds) - 1) * 1
+        dense, experts = size * (1 - share), size * share
+        found.append(StageLayers(n, dense, experts, (i == 0) * 1, is_last))
+    only = np.asarray(kinds[-1][0]) == 0
+    found[0] = replace(found[0], has_logits=only * 1)
     return tuple(one for one in found if np.any(np.asarray(one.n) > 0))
 
 

@@ -248,30 +248,48 @@ class Operators:
         return self.kernels.gemm_s(m, n, k, dtype=named, n_groups=n_groups)
 
     def _attention_s(self, *, is_backward: bool) -> Number:
-        """Attention itself: one fused kernel, or multiplies with a softmax between them."""
+        """Attention itself: one fused kernel, or multiplies with a softmax between them.
+
+        Where some layers have a sliding window, the mean over the layers.
+        """
+        model = self.model
+        if not self.strategy.flash_attention:
+            return self._unfused_attention_s(is_backward=is_backward)
+        whole = self._fused_attention_s(
+            model.sequence_tokens, is_causal=model.attention.is_causal, is_backward=is_backward
+        )
+        if not model.n_window_layers:
+            return whole
+        seen = model.attention.seen_tokens(model.sequence_tokens, "causal", has_window=True)
+        near = self._fused_attention_s(seen, is_causal=False, is_backward=is_backward)
+        share = model.n_window_layers / model.n_layers
+        return share * near + (1 - share) * whole
+
+    def _fused_attention_s(
+        self, seen_tokens: float, *, is_causal: bool, is_backward: bool
+    ) -> Number:
+        """Every token's scores with so many others."""
         one, attention = self.strategy, self.model.attention
-        n_heads, seq = attention.n_heads / np.asarray(one.tp), self.model.sequence_tokens
-        if not one.flash_attention:
-            return self._unfused_attention_s(n_heads, is_backward=is_backward)
         return self.kernels.attention_s(
             batch=one.microbatch,
-            n_heads=n_heads,
+            n_heads=attention.n_heads / np.asarray(one.tp),
             n_kv_heads=np.maximum(attention.n_kv_heads / np.asarray(one.tp), 1),
-            seq_q=seq / np.asarray(one.cp),
-            seq_kv=seq,
+            seq_q=self.model.sequence_tokens / np.asarray(one.cp),
+            seq_kv=seen_tokens,
             head_dim=attention.head_dim,
             head_dim_v=attention.head_dim_v,
-            is_causal=attention.is_causal,
+            is_causal=is_causal,
             is_backward=is_backward,
         )
 
-    def _unfused_attention_s(self, n_heads: Number, *, is_backward: bool) -> Number:
+    def _unfused_attention_s(self, *, is_backward: bool) -> Number:
         """Scores, softmax, dropout and values as kernels of their own, as before FlashAttention.
 
         Softmax and dropout read and write the scores: 4 + 5 bytes each forward, 6 + 5 backward.
         """
         one, attention = self.strategy, self.model.attention
-        seq, n_blocks = self.model.sequence_tokens, one.microbatch * n_heads
+        n_heads, seq = attention.n_heads / np.asarray(one.tp), self.model.sequence_tokens
+        n_blocks = one.microbatch * n_heads
         rows = seq / np.asarray(one.cp)
         scores_s = self._gemm_s(rows, seq, attention.head_dim, n_blocks, "bf16")
         values_s = self._gemm_s(rows, attention.head_dim_v, seq, n_blocks, "bf16")

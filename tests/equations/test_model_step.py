@@ -54,6 +54,10 @@ LATENT = replace(
 )
 
 
+WINDOWS = replace(DENSE, attention=replace(DENSE.attention, window_tokens=512), n_window_layers=4)
+TURNS = replace(MOE, n_dense_layers=4, is_interleaved=True)
+
+
 def _training(
     model: Transformer, strategy: Strategy, topology: str, kernels: Kernels = PERFECT
 ) -> ModelTraining:
@@ -68,7 +72,9 @@ def _seconds(training: ModelTraining, *bandwidth: float) -> float:
     return float(training.step_time(Ideal()).seconds(np.array(bandwidth)))
 
 
-@pytest.mark.parametrize("model", [DENSE, MOE, LATENT], ids=["dense", "experts", "latent"])
+@pytest.mark.parametrize(
+    "model", [DENSE, MOE, LATENT, WINDOWS], ids=["dense", "experts", "latent", "windows"]
+)
 def test_compute_is_six_n_and_attention(model: Transformer) -> None:
     """Kernels at their peak take the FLOPs of C18, attention of causal models half of the matrix.
 
@@ -148,6 +154,14 @@ def test_parts_add_up_to_the_step() -> None:
     parts = training.split_s(Ideal(), bandwidth)
     assert sum(parts.values()) == pytest.approx(_seconds(training, *bandwidth))
     assert all(value >= -1e-12 for value in parts.values())
+
+
+@pytest.mark.parametrize("pp", [1, 2, 3, 8])
+def test_layers_that_take_turns_are_spread_over_the_stages(pp: int) -> None:
+    kinds = stage_layers(TURNS, Strategy(pp=pp))
+    assert sum(float(one.n * one.n_dense) for one in kinds) == pytest.approx(4)
+    assert sum(float(one.n * one.n_experts) for one in kinds) == pytest.approx(4)
+    assert sum(int(one.n * one.has_logits) for one in kinds) == 1
 
 
 @pytest.mark.parametrize("pp", [1, 2, 3, 5, 8])
