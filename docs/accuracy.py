@@ -16,9 +16,12 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from docs.accuracy_kernels import kernel_lines
 from docs.accuracy_memory import section as memory_section
 from libra_planner.step.collectives.fitting import MeasuredRun, halves_errors, held_out_errors
 from libra_planner.step.collectives.measured import LARGE_BYTES, RANGES, SCALE_UPS, Constants
+from libra_planner.studies.kernel_fits import halves_errors as kernel_halves_errors
+from libra_planner.studies.kernel_fits import held_out_errors as kernel_held_out_errors
 from tests.oracles.test_measured_collectives import RUNS
 
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -81,6 +84,7 @@ def page() -> str:
     lines += [_constant_row(field.name, used) for field in fields(Constants)]
     lines += [SOURCE.format(n=len(RUNS)).rstrip(), *_error_rows(used)]
     lines += [OUTLIERS.rstrip(), *_outlier_rows(used)]
+    lines += kernel_lines(kernel_halves_errors, kernel_held_out_errors)
     lines += memory_section()
     return "\n".join(lines) + "\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -16,9 +17,11 @@ def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None
     spec.loader.exec_module(script)
     for fit in ("halves_errors", "held_out_errors"):
         monkeypatch.setattr(script, fit, lambda runs, *_: [(run, 0.0) for run in runs])
+        monkeypatch.setattr(script, f"kernel_{fit}", lambda rows, *_: np.zeros(len(rows)))
     written = (ROOT / "docs" / "accuracy.md").read_text().splitlines()
     expected = script.page().splitlines()
     assert len(written) == len(expected)
     for line, wanted in zip(written, expected, strict=True):
         held_out = "| the other half" in line or "| other " in line
-        assert line == wanted or (held_out and line.split("|")[:3] == wanted.split("|")[:3])
+        told = wanted.split(" 0.0% ")[0]
+        assert line == wanted or (held_out and line.startswith(told))
