@@ -18,7 +18,10 @@ from libra_planner.workload.kernel_calls import (
 )
 from libra_planner.workload.kernels import RANGES, KernelConstants, Kernels
 
-OWN = ("gemm_fraction", "gemm_8bit_fraction", "burst_gain", "attention_fraction")
+OWN = (
+    *("gemm_fraction", "gemm_8bit_fraction", "burst_gain", "attention_fraction"),
+    "prologue_depth",
+)
 """Constants that every family has for itself; the others are the same for all."""
 
 _SHARED = tuple(one.name for one in fields(KernelConstants) if one.name not in OWN)

@@ -51,24 +51,24 @@ class KernelConstants:
     attention_8bit_fraction : of that share, what is left of the peak of 8 bits.
     attention_backward_fraction, attention_backward_8bit_fraction : of the forward rate that
         backward attention reaches.
-    attention_prologue : what each block of queries takes before and after, in keys.
+    attention_block_s : what each block of queries takes before and after its keys.
     """
 
-    launch_s: float = 2.16e-6
-    group_s: float = 3.39e-6
-    memory_fraction: float = 0.755
-    stream_fraction: float = 0.915
-    norm_fraction: float = 0.491
-    gemm_fraction: float = 0.649
-    gemm_8bit_fraction: float = 0.596
+    launch_s: float = 2.44e-6
+    group_s: float = 3.48e-6
+    memory_fraction: float = 0.764
+    stream_fraction: float = 0.918
+    norm_fraction: float = 0.493
+    gemm_fraction: float = 0.647
+    gemm_8bit_fraction: float = 0.591
     burst_gain: float = 1.0
-    idle_fraction: float = 0.0669
-    prologue_depth: float = 112.0
-    attention_fraction: float = 0.648
-    attention_8bit_fraction: float = 0.727
-    attention_backward_fraction: float = 0.815
-    attention_backward_8bit_fraction: float = 0.568
-    attention_prologue: float = 264.0
+    idle_fraction: float = 0.0657
+    prologue_depth: float = 85.0
+    attention_fraction: float = 0.659
+    attention_8bit_fraction: float = 0.783
+    attention_backward_fraction: float = 0.801
+    attention_backward_8bit_fraction: float = 0.562
+    attention_block_s: float = 5.36e-6
 
 
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -87,7 +87,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "attention_8bit_fraction": (0.1, 1.0),
         "attention_backward_fraction": (0.1, 1.0),
         "attention_backward_8bit_fraction": (0.1, 1.0),
-        "attention_prologue": (0.0, 1024.0),
+        "attention_block_s": (0.0, 50e-6),
     }
 )
 """Least and most of each constant: a launch takes microseconds, no share exceeds the whole."""
@@ -114,7 +114,7 @@ class Kernels:
     >>> h100 = Kernels({"bf16": 989.4e12}, 3.35e12, n_cores=132, constants=found)
     >>> time_s = h100.gemm_s(4096, 8192, 8192)
     >>> round(1e6 * float(time_s)), round(2 * 4096 * 8192**2 / float(time_s) / 1e12)
-    (762, 721)
+    (760, 724)
 
     Arrays of shapes broadcast:
 
@@ -160,7 +160,8 @@ class Kernels:
         tiles = np.minimum(
             np.ceil(m / small) * np.ceil(n / large), np.ceil(m / large) * np.ceil(n / small)
         )
-        columns = self._waves(tiles * groups, k, found.prologue_depth)
+        waves, whole = self._waves(tiles * groups)
+        columns = waves * k + whole * found.prologue_depth
         compute_s = columns * (2 * small * large / self._core_rate(dtype))
         n_bytes = groups * ((m + n) * k * width(dtype) + m * n * out_bytes)
         launch_s = found.launch_s + found.group_s * (groups - 1)
@@ -200,10 +201,11 @@ class Kernels:
         queries, keys = _numbers(seq_q), _numbers(seq_kv)
         heads, kv_heads = (_numbers(batch) * _numbers(x) for x in (n_heads, n_kv_heads))
         seen = np.where(is_causal, 0.5, 1.0) * keys
-        prologue = self.constants.attention_prologue
-        depth = self._waves(heads * np.ceil(queries / QUERIES), seen, prologue)
-        flops = depth * (2 * QUERIES * (2.5 if is_backward else 1.0)) * wide
-        compute_s = flops / (self._attention_rate(dtype, is_backward) / self.n_cores)
+        waves, whole = self._waves(heads * np.ceil(queries / QUERIES))
+        n_passes = 2.5 if is_backward else 1.0
+        flops = waves * seen * (2 * QUERIES * n_passes) * wide
+        rate = self._attention_rate(dtype, is_backward) / self.n_cores
+        compute_s = flops / rate + whole * (n_passes * self.constants.attention_block_s)
         n_numbers = (heads * queries + kv_heads * keys) * wide
         n_bytes = n_numbers * width(dtype) * (2 if is_backward else 1)
         return np.asarray(
@@ -237,12 +239,12 @@ class Kernels:
         gain = float(found.burst_gain**self.burst_fraction)
         return self._peak(dtype) * min(1.0, found.gemm_fraction * gain)
 
-    def _waves(self, tiles: Times, depth: Times, prologue: float) -> Times:
-        """Depth that the busiest core works through, its prologues included."""
+    def _waves(self, tiles: Times) -> tuple[Times, Times]:
+        """Tiles whose depth the busiest core works through, and those that it begins."""
         waves = tiles / self.n_cores
         whole = np.ceil(waves)
         idle = self.constants.idle_fraction
-        return np.asarray(((1 - idle) * waves + idle * whole) * depth + whole * prologue)
+        return (1 - idle) * waves + idle * whole, whole
 
     def _core_rate(self, dtype: str) -> float:
         return self.gemm_flops(dtype) / self.n_cores

@@ -34,7 +34,7 @@ WHOLE = KernelConstants(
     attention_8bit_fraction=1.0,
     attention_backward_fraction=1.0,
     attention_backward_8bit_fraction=1.0,
-    attention_prologue=0.0,
+    attention_block_s=0.0,
 )
 """Kernels that do nothing but multiply."""
 PERFECT = Kernels({"bf16": PEAK}, 1e30, n_cores=1, constants=WHOLE)

@@ -49,10 +49,10 @@ def test_nearly_all_rows_are_answered() -> None:
 @pytest.mark.parametrize(
     ("kind", "least_flops", "most"),
     [
-        (GEMM, 0, 0.088),
-        (GEMM, 1e11, 0.071),
-        ("grouped", 0, 0.085),
-        (ATTENTION, 0, 0.067),
+        (GEMM, 0, 0.087),
+        (GEMM, 1e11, 0.070),
+        ("grouped", 0, 0.080),
+        (ATTENTION, 0, 0.050),
     ],
 )
 def test_errors_of_the_bundled_constants(kind: str, least_flops: float, most: float) -> None:
@@ -71,7 +71,7 @@ def test_constants_are_the_fit_of_all_rows_and_physical() -> None:
     for name, value in asdict(BenchmarkConstants()).items():
         low, high = BENCHMARK_RANGES[name]
         assert low <= value <= high
-        assert value == pytest.approx(asdict(found.benchmarks)[name], rel=0.01), name
+        assert value == pytest.approx(asdict(found.benchmarks)[name], rel=0.02), name
 
 
 def test_npus_that_nobody_measured_have_the_means_of_the_families() -> None:
@@ -92,4 +92,4 @@ def test_constants_that_no_row_tells_stay() -> None:
     found = fit_kernels(rows, USED)
     assert found.families["hopper"].gemm_fraction == USED.families["hopper"].gemm_fraction
     ampere = found.families["ampere"]
-    assert ampere.attention_fraction == pytest.approx(0.67, rel=1e-6)
+    assert ampere.attention_fraction == pytest.approx(0.584, rel=1e-6)
