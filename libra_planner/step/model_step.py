@@ -208,6 +208,7 @@ class StepParts(Generic[Time]):
     ----------
     time : of the step.
     pipeline : all microbatches, without gradients and optimizer.
+    busiest : one microbatch on the stage that takes longest.
     mean_stage : one microbatch on a stage, the mean over stages: what a pipeline takes per
         microbatch if no stage waits.
     optimizer_s : compute of the optimizer.
@@ -215,6 +216,7 @@ class StepParts(Generic[Time]):
 
     time: Time
     pipeline: Time
+    busiest: Time
     mean_stage: Time
     optimizer_s: Any
 
@@ -246,7 +248,7 @@ class _Builder(Generic[Time]):
         one = self.trained.strategy
         mean = self.algebra.times(1 / np.asarray(one.pp), self._once)
         pipeline = self._pipeline(np.asarray(one.n_microbatches))
-        return StepParts(self.step(), pipeline, mean, self._optimizer_s())
+        return StepParts(self.step(), pipeline, self._busiest, mean, self._optimizer_s())
 
     def step(self) -> Time:
         one, algebra = self.trained.strategy, self.algebra

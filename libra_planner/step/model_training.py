@@ -106,7 +106,8 @@ class ModelTraining(Frozen):
         """The step's time by what takes it, at one vector; the parts add up to it.
 
         Exposed communication of an axis is what the step takes less without that of this axis and
-        those before it; the bubble is what the pipeline waits without any.
+        those before it. Without any, stages wait for the one that takes longest; the bubble is the
+        rest of what the pipeline waits.
         """
         n_dims = self.network.topology.n_dims
 
@@ -120,8 +121,15 @@ class ModelTraining(Frozen):
             less = seconds(self.parts(model, without).time)
             found[f"exposed_{axis}_s"], left = max(0.0, left - less), less
         bare = self.parts(model, without)
-        work_s = seconds(bare.mean_stage) * float(self.trained.strategy.n_microbatches)
-        found["bubble_s"] = seconds(bare.pipeline) - work_s
+        one, mean_s = self.trained.strategy, seconds(bare.mean_stage)
+        work_s = mean_s * float(one.n_microbatches)
+        waits_s = seconds(bare.pipeline) - work_s
+        steady = float(one.n_microbatches) - 1 / float(one.interleave)
+        uneven_s = min(waits_s, steady * (seconds(bare.busiest) - mean_s)) if one.pp > 1 else 0.0
+        found["uneven_stages_s"], found["bubble_s"] = (
+            max(0.0, uneven_s),
+            waits_s - max(0.0, uneven_s),
+        )
         found["optimizer_s"] = float(bare.optimizer_s)
         return {"compute_s": work_s} | found
 

@@ -22,6 +22,7 @@ from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, format_bytes
 from libra_planner.workload.clock import training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
+from libra_planner.workload.limits import refuse_impossible
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups
 from libra_planner.workload.strategy import Strategy
@@ -89,6 +90,7 @@ class WholeStep:
             For a strategy that cannot run, or does not fit the fabric's dimensions.
         """
         degrees, strategy = self._degrees, self.strategy
+        refuse_impossible(self.model, strategy)
         refuse_unschedulable(strategy)
         numbers = {axis: getattr(degrees, axis) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
         order = degrees.order or DEFAULT_ORDER

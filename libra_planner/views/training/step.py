@@ -17,6 +17,7 @@ _WORDS = {
     "exposed_ep_s": "exposed EP",
     "exposed_pp_s": "exposed PP sends",
     "exposed_dp_s": "exposed DP",
+    "uneven_stages_s": "waits for the longest stage",
     "bubble_s": "pipeline bubble",
     "optimizer_s": "optimizer",
 }

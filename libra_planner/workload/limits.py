@@ -1,0 +1,68 @@
+"""What a model allows a strategy to be: which degrees divide what they split (C15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from libra_planner.errors import Fault, refuse
+from libra_planner.workload.strategy import Strategy
+from libra_planner.workload.transformer import Transformer
+
+
+def refuse_impossible(model: Transformer, strategy: Strategy) -> None:
+    """Refuse one strategy that cannot split a model, with every fault.
+
+    Raises
+    ------
+    SpecError
+        For degrees that do not divide what they split, more stages than layers, and experts with
+        tensor parallelism whose norms are whole, which trainers do not offer.
+
+    Examples
+    --------
+    >>> from libra_planner.workload.transformer import Attention, FeedForward
+    >>> gpt3 = Transformer("gpt3", 96, 12288, Attention(96, 96, 128, 128), FeedForward(49152), 2048)
+    >>> refuse_impossible(gpt3, Strategy(tp=8, pp=16))
+    >>> refuse_impossible(gpt3, Strategy(tp=7))
+    Traceback (most recent call last):
+    ...
+    libra_planner.errors.SpecError: parallelism.tp: got tp 7, expected a divisor of the 96 heads ...
+    """
+    refuse(list(_faults(model, strategy)))
+
+
+def _faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
+    heads, seq = model.attention.n_heads, model.sequence_tokens
+    if heads % one.tp:
+        yield _divisor("tp", one.tp, f"the {heads} heads of {model.name}")
+    if seq % one.cp:
+        yield _divisor("cp", one.cp, f"the {seq:,} tokens of a sequence")
+    n_parts = one.pp * one.interleave
+    if n_parts > model.n_layers:
+        got = f"got {one.pp} stages of {one.interleave} chunks"
+        expected = f"expected at most the {model.n_layers} layers of {model.name}"
+        yield Fault(got, expected, "lower pp or interleave", "parallelism.pp")
+    yield from _expert_faults(model, one)
+
+
+def _expert_faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
+    if model.experts is None:
+        for name in ("ep", "etp"):
+            if getattr(one, name) > 1:
+                got, expected = f"got {name} {getattr(one, name)}", "expected 1"
+                fix = "remove it"
+                yield Fault(
+                    got, f"{expected}: {model.name} has no experts", fix, f"parallelism.{name}"
+                )
+        return
+    if model.experts.n % one.ep:
+        yield _divisor("ep", one.ep, f"the {model.experts.n} experts of {model.name}")
+    if one.tp > 1 and not one.sequence_parallel:
+        got = f"got experts with tp {one.tp} and sequence_parallel: false"
+        expected = "expected it true: trainers do not offer the other"
+        yield Fault(got, expected, "remove it", "parallelism.sequence_parallel")
+
+
+def _divisor(name: str, value: object, of: str) -> Fault:
+    expected = f"expected a divisor of {of}"
+    return Fault(f"got {name} {value}", expected, f"change {name}", f"parallelism.{name}")
