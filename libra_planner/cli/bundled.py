@@ -13,7 +13,7 @@ from libra_planner.reading import bundled
 
 def list_bundled(options: argparse.Namespace) -> None:
     """``libra-planner list``."""
-    if options.kind in ("npus", "scale-ups"):
+    if options.kind in ("npus", "scale-ups", "clusters"):
         _list_catalogue(options)
         return
     if options.kind == "workloads":
@@ -29,10 +29,15 @@ def list_bundled(options: argparse.Namespace) -> None:
 
 
 def _list_catalogue(options: argparse.Namespace) -> None:
-    """NPUs, or the scale-up domains that join them."""
+    """NPUs, the scale-up domains that join them, or clusters."""
+    from libra_planner.inputs.training.named_clusters import clusters
     from libra_planner.plan.npus import catalogue
     from libra_planner.views import catalogue as views
 
+    if options.kind == "clusters":
+        known = clusters()
+        answer(options, lambda: views.clusters_payload(known), views.cluster_blocks(known))
+        return
     found = catalogue()
     if options.kind == "npus":
         answer(options, lambda: views.npus_payload(found), views.npu_blocks(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from libra_planner.cli.arguments import flag_of
+from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import answer, print_json, progress_of, show
 from libra_planner.errors import SpecError

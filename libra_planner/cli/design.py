@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from libra_planner.cli.arguments import first_given
+from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import answer, progress_of
 from libra_planner.errors import Place, SpecError, located

@@ -10,7 +10,7 @@ from typing import Any
 
 from libra_planner.check.measured import measured_report
 from libra_planner.check.report import RoutedList
-from libra_planner.cli.arguments import first_given
+from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import policy_of
 from libra_planner.cli.streams import answer, progress_of, tell_kept
 from libra_planner.errors import SpecError, located, unknown_name

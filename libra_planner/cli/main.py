@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from libra_planner import __version__
-from libra_planner.cli.arguments import COMMANDS, add_commands
+from libra_planner.cli.arguments.commands import COMMANDS, add_commands
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
 from libra_planner.plain_text import short_text, visible
 from libra_planner.processes import kept_interrupts, uncollected

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from libra_planner.cli.arguments import flag_of
+from libra_planner.cli.arguments.making import flag_of
 from libra_planner.errors import Fault, Place, SpecError
 
 if TYPE_CHECKING:

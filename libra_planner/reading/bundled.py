@@ -14,6 +14,7 @@ _KINDS = {
     "cost-models": ("price book", "cost_models", "kind: price_book"),
     "npu-catalogues": ("NPU catalogue", "cost_models", "kind: npu_catalogue"),
     "parts": ("parts catalogue", "cost_models", "kind: parts"),
+    "clusters": ("list of clusters", "cost_models", "kind: clusters"),
     "examples": ("example", "examples", ""),
     "sweeps": ("example of a sweep", "examples", "axes:"),
 }

@@ -1,4 +1,4 @@
-"""Bundled NPUs, scale-up domains and workloads: the JSON of ``list --json``, and text."""
+"""Bundled NPUs, domains, workloads and clusters: the JSON of ``list --json``, and text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from libra_planner.inputs.training.named_clusters import ClustersSpec
 from libra_planner.plan.npus import CatalogueNpuSpec, NpuCatalogueSpec, ScaleUpSpec
 from libra_planner.plan.workloads import ModelFacts
 from libra_planner.units import gigabytes_per_s
@@ -139,3 +140,25 @@ def _with_numbers_as_numbers(one: ListedWorkload) -> list[tuple[bool, float, str
     """Key that puts gpt-18.4b before gpt-145.6b."""
     parts = re.split(r"(\d+(?:\.\d+)?)", one.name)
     return [(not p[:1].isdigit(), float(p) if p[:1].isdigit() else 0.0, p) for p in parts]
+
+
+def clusters_payload(found: ClustersSpec) -> dict[str, Any]:
+    """Clusters by name."""
+    return {"clusters": {name: one.model_dump() for name, one in found.clusters.items()}}
+
+
+def cluster_blocks(found: ClustersSpec) -> Iterator[Block]:
+    """A row for every cluster."""
+    yield table_of(
+        "Clusters: train --fabric NAME",
+        found.clusters.items(),
+        {
+            "cluster": lambda item: item[0],
+            "NPU": lambda item: item[1].npu,
+            "NICs of a node": lambda item: item[1].nics,
+            "network": lambda item: item[1].interconnect,
+            "source": lambda item: item[1].source,
+        },
+        left=("cluster", "NPU", "NICs of a node", "network", "source"),
+        is_wrapped=True,
+    )

@@ -68,6 +68,7 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 "NeMo: Megatron Core with gradients kept in 16 bits (grad_reduce_in_fp32=False)",
                 _HIDDEN,
                 zero=1,
+                formats=Formats(gradient_bytes=2),
                 memory=NEMO_MEMORY,
             ),
             LibraryDefaults(

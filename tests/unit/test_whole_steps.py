@@ -10,12 +10,12 @@ import pytest
 
 from libra_planner.cli.main import main
 from libra_planner.errors import Infeasible, SpecError
-from libra_planner.inputs.training_runs import parse_run
+from libra_planner.inputs.training.planned import planned_run
+from libra_planner.inputs.training.rows import parse_run
 from libra_planner.optimizer.optimize import solve
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
 from libra_planner.step.model_training import ModelTraining
-from libra_planner.studies.training_runs import planned_run
 from libra_planner.workload.strategy import PipelineSchedule, Recompute
 
 PLAN = """\

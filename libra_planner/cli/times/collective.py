@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from libra_planner.cli.arguments import flag_of
+from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Place, SpecError, located
 from libra_planner.inputs import collectives as inputs

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 
-from libra_planner.cli.arguments import flag_of
+from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import SpecError
 from libra_planner.inputs.kernel_rows import (

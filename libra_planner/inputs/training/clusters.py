@@ -74,7 +74,7 @@ def nics_of(npu_name: str, remarks: str = "") -> Nics:
         rate = int(total[1]) / (_NODE if total[2].casefold() == "node" else 1)
         return Nics(rate * GBIT_PER_S_BPS, network, f"NICs as remarked: {total[0]}")
     rate = NIC_GBPS.get(_family(npu_name), _USUAL_GBPS)
-    return Nics(rate * GBIT_PER_S_BPS, network, f"NICs of {rate:g} Gbit/s per NPU are assumed")
+    return Nics(rate * GBIT_PER_S_BPS, network, f"NICs of {rate:g} Gbit/s per NPU")
 
 
 def _family(npu_name: str) -> str:

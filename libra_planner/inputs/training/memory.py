@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-from libra_planner.inputs.training_runs import TrainingRun
+from libra_planner.inputs.training.rows import TrainingRun
+from libra_planner.inputs.training.strategies import run_model, run_strategy
 from libra_planner.plan.architectures.names import bundled_model
-from libra_planner.studies.run_strategies import run_model, run_strategy
 from libra_planner.workload.defaults import LibraryDefaults, library_named
 from libra_planner.workload.memory.npu import Memory, memory
-from libra_planner.workload.strategy import PipelineSchedule, Strategy
-
-_V_SCHEDULES = r"zero.?bubble|zb|v-(half|min)"
+from libra_planner.workload.strategy import Strategy
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,7 @@ class RunMemory:
 def run_memory(run: TrainingRun) -> RunMemory:
     """Memory of a run, which needs less of its source than a time does.
 
-    A blank sequence is that of the bundled model; without a batch the pipeline is full; PyTorch
-    splits the batch of a pipeline into as many microbatches as it has stages.
+    A blank sequence is that of the bundled model; without a batch the pipeline is full.
 
     Raises
     ------
@@ -50,18 +46,12 @@ def run_memory(run: TrainingRun) -> RunMemory:
     ...                   parallel_style="NeMo")
     >>> found = run_memory(run)
     >>> round(found.memory.total_bytes / 1e9, 1), found.notes
-    (71.0, ('microbatch 1',))
+    (71.0, ('no recomputation', 'ZeRO 1', 'bf16', 'microbatches of 1'))
     """
     library = library_named(run.parallel_style)
     run, notes = _filled_in(run)
     strategy, further = run_strategy(run, library)
-    strategy = _scheduled(run, strategy)
-    pp = int(strategy.pp)
-    if library.memory.keeps_gathered_in_pipelines and pp > 1 and strategy.n_microbatches == 1:
-        size = max(int(strategy.microbatch) // pp, 1)
-        strategy = replace(strategy, microbatch=size)
-        notes = (*notes, f"microbatch {size}, of a batch split over {pp} stages")
-    found = memory(run_model(run), strategy, habits=library.memory)
+    found = memory(run_model(run)[0], strategy, habits=library.memory)
     return RunMemory(found, library, strategy, (*notes, *further))
 
 
@@ -79,10 +69,3 @@ def _filled_in(run: TrainingRun) -> tuple[TrainingRun, tuple[str, ...]]:
         run = replace(run, global_batch=dp * (run.microbatch or 1) * n_microbatches)
         notes = (*notes, f"{n_microbatches} microbatches")
     return run, notes
-
-
-def _scheduled(run: TrainingRun, strategy: Strategy) -> Strategy:
-    """With the schedule that the source names: v-shaped and zero-bubble ones as H1."""
-    if not re.search(_V_SCHEDULES, run.schedule, re.I):
-        return strategy
-    return replace(strategy, schedule=PipelineSchedule.ZERO_BUBBLE_H1, interleave=1)

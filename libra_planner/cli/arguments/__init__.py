@@ -1,0 +1,1 @@
+"""What every command is called and takes; imports nothing that takes time."""

@@ -1,0 +1,348 @@
+"""All commands with what they take.
+
+``--help`` loads no command, and what a command takes is listed only where the command is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import abspath
+from typing import Any
+
+from libra_planner.cli.arguments import times
+from libra_planner.cli.arguments.making import (
+    BANDWIDTH,
+    JSON,
+    MANY,
+    Argument,
+    Arguments,
+    Commands,
+    choice,
+    flag_of,
+    number,
+    switch,
+    text,
+)
+
+
+def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
+    what = f"override a value of {subject}; KEY is a dotted path, VALUE is YAML or JSON"
+    more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
+    return text("--set", "KEY=VALUE", what, **more), JSON
+
+
+_PRICES = "CSV or YAML file of your quotes, merged over price books, parts and NPUs"
+_DAY = "day on which the quotes must hold, YYYY-MM-DD"
+
+
+def _quotes() -> tuple[Argument, ...]:
+    """The user's prices, as settings of a plan; the file is in the working directory."""
+    more: dict[str, Any] = {"dest": "settings", "action": "append", "default": []}
+    file = "quotes={}".format
+    return (
+        text("--prices", "QUOTES", _PRICES, type=lambda x: file(json.dumps(abspath(x))), **more),
+        text("--as-of", "DAY", _DAY, type="as_of={}".format, **more),
+    )
+
+
+_PLAN = (text("plan", "PLAN", "plan file (YAML)"), *_settings(), *_quotes())
+_SWEEP = text("plan", "SWEEP", "sweep file (YAML)")
+_DIRECTORY = text("directory", "DIR", "run directory")
+_GROUPS = switch("--groups", "FIM of every ECMP group too")
+_SEEDS = (
+    "statistics of N routings, with seeds from --seed on; default: the mean of 10 routings, fewer "
+    "where flows are very many"
+)
+_DRAWS = (
+    number("--seeds", 1, MANY, _SEEDS),
+    number("--seed", 0, 2**32 - 1, "seed of one routing, or with --seeds of the first"),
+)
+_PLACEMENT = "of the job's NPUs (default: the plan's, else contiguous)"
+_SOURCE_PORTS = "UDP source ports: each queue pair its own, or one for all (default: the plan's)"
+_TRAFFIC = (
+    *_DRAWS,
+    number("--queue-pairs", 1, 128, "per connection (default: the plan's, else 1)"),
+    number("--npus-per-address", 1, 1024, "that share an IP address (default: same)"),
+    choice("--source-ports", ("own", "shared"), _SOURCE_PORTS),
+    choice("--placement", ("contiguous", "rail", "random"), _PLACEMENT),
+)
+
+
+def _failures(when: str, most: int, default: int | None = 0) -> tuple[Argument, ...]:
+    cables, spines = f"cables between switches that fail, {when}", f"spines that fail, {when}"
+    return (
+        number("--fail-links", 0, MANY, cables, default=default),
+        number("--fail-spines", 0, MANY, spines, default=default),
+        number("--busiest", 0, most, "busiest links to show; default 5", default=5),
+    )
+
+
+def _policy(name: str, before: str = "", after: str = "", **more: Any) -> Iterable[Argument]:
+    """How flows find their paths."""
+    from libra_planner.routing.policy import HASHES, OPTIONS, POLICIES, readers
+
+    *others, last = POLICIES
+    what = f"{before}{', '.join(others)} or {last}{after}"
+    yield text(name, "POLICY", what, dest="policy", **more)
+    for option, about in OPTIONS.items():
+        flag, what = flag_of(option), about.format(", ".join(readers(option)))
+        if option == "hash":
+            yield choice(flag, HASHES, what)
+        elif option == "time_limit":
+            yield text(flag, "S", what, type=float)
+        else:
+            yield switch(flag, what)
+
+
+def _optimize() -> Arguments:
+    goal = "of the designs' links: iterate with what they deliver; "
+    return *_PLAN, *_policy("--routing", goal), *_TRAFFIC
+
+
+def _evaluate() -> Arguments:
+    return *_PLAN, text("--bandwidth", "B1,B2,...", BANDWIDTH, required=True)
+
+
+def _check() -> Arguments:
+    what = "plan file (YAML); several are jobs that share the outermost dimension"
+    once = "also every single cable and spine failed, worst first"
+    algorithms = (
+        "where the plan names none: what NCCL runs (default), the faster of ring and "
+        "halving-doubling, or what NCCL runs beside the times of all others"
+    )
+    return (
+        text("plans", "PLAN", what, nargs="+"),
+        *_settings(),
+        *_quotes(),
+        text("--bandwidth", "B1,B2,...", f"{BANDWIDTH}; without it the plan's optimum"),
+        *_policy("--policy", after="; default ecmp", default="ecmp"),
+        *_TRAFFIC,
+        choice("--algorithms", ("library", "fastest", "compare"), algorithms, default="library"),
+        *_failures("drawn for every seed", MANY),
+        switch("--n-1", once, dest="single_failures"),
+        text("--trace", "SRC-DST", "show one flow hop by hop"),
+        _GROUPS,
+    )
+
+
+def _pareto() -> Arguments:
+    points = number("--points", 2, 1000, "2 to 1000 points; default 25", default=25)
+    return *_PLAN, switch("--csv", "print CSV (instead of --json)"), points
+
+
+def _sweep_run() -> Arguments:
+    directory = "run directory; one of the same sweep is finished"
+    workers = "processes on this machine; 0 (default) works in this one"
+    return (
+        _SWEEP,
+        text("-o --output", "DIR", directory, required=True),
+        [
+            number("--workers", 0, 1024, workers, default=0),
+            text("--scheduler", "tcp://HOST:PORT", "a dask scheduler to use"),
+        ],
+        switch("--json-progress", "print one JSON object per update"),
+    )
+
+
+def _sweep_show() -> Arguments:
+    fim = "with --pareto: frontier of time, cost and FIM, of a sweep with check:"
+    times = (
+        "times to rank by: of the plan's model (default without --fim), or on the links (default "
+        "with --fim), of a sweep with check:"
+    )
+    figure = "write a figure (.svg, .png, .pdf): the frontier; with --x bandwidths; with both a map"
+    return (
+        _DIRECTORY,
+        [
+            switch("--pareto", "frontier of time and cost"),
+            number("--top", 1, 10**9, "best N designs (default 10)"),
+            text("--sql", "QUERY", "DuckDB's SQL over the table designs"),
+            text("--group-by", "AXIS", "best design for each value of an axis"),
+        ],
+        switch("--fim", fim),
+        choice("--by", ("ideal", "effective"), times),
+        [text("--csv", "OUT", "write CSV (- for stdout); alone, all rows"), JSON],
+        text("--plot", "OUT", figure, nargs="+"),
+        text("--x", "AXIS", "axis of the figure"),
+        text("--y", "AXIS", "second axis of the figure"),
+    )
+
+
+def _sweep_design() -> Arguments:
+    row = number("row", 0, 10**12, "number of the row", metavar="ROW")
+    to = text("-o --output", "PLAN", "plan to write (- for stdout)", required=True)
+    return _DIRECTORY, row, to
+
+
+_SWEEPS: Commands = {
+    "plan": ("sweep:plan", "How many designs, how long, how big.", lambda: (_SWEEP, JSON)),
+    "run": ("sweep:run", "Solve all designs, or what is missing of them.", _sweep_run),
+    "show": ("sweep:show", "Best designs, frontier, SQL, CSV and figures.", _sweep_show),
+    "design": ("sweep:design", "Write a row as a plan for optimize.", _sweep_design),
+}
+
+
+def _flows() -> Arguments:
+    table = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
+    return (
+        text("fabric", "FABRIC", "fabric file (YAML) or preset", nargs="?"),
+        text("flows", "FLOWS", table, nargs="?"),
+        *_DRAWS,
+        # Without defaults, so that what is given can be told from what is not.
+        *_failures("drawn per seed", 1000, None),
+        text("--rates", "OUT.csv", "write flow_id,rate_GBps,finish_s of every flow (- for stdout)"),
+        text("--trace", "FLOW_ID", "show one flow hop by hop"),
+        text("--hops", "TABLE.csv", "measured hops flow,switch,egress[,layer] instead of FLOWS"),
+        text("--interfaces", "TABLE.csv", "with --hops: all interfaces switch,egress[,layer]"),
+        *_policy("--policy", after="; default ecmp"),
+        switch("--compare", "all policies that find paths in one table, with their usual options"),
+        switch("--fim-only", "no rates and completion times"),
+        _GROUPS,
+        JSON,
+    )
+
+
+def _fabric() -> Arguments:
+    from libra_planner.fabric.cluster import WIRINGS
+
+    taper = (
+        "bandwidth down over bandwidth up of neighbouring tiers, from the leaf out: 1, or 1,7 for "
+        "7:1 between spine and core"
+    )
+    port_up = "of a link between switches (default: a port's)"
+    per_fibre = "transceivers of a cable: 2, or 1 for modules of two links (twin-port cages)"
+    return (
+        number("--hosts", 1, MANY, "servers to join", required=True),
+        number("--npus-per-host", 1, 1024, "each with a NIC of its own; default 8", default=8),
+        number("--nics-per-host", 1, 1024, "where NPUs share NICs, or have several"),
+        text("--nic", "SPEED", "of one NIC over all planes, such as 400Gbps", required=True),
+        number("--radix", 2, 4096, "ports of a switch; default 64", default=64),
+        text("--port", "SPEED", "of a switch's port (default: a NIC's in one plane)"),
+        text("--port-up", "SPEED", port_up),
+        text("--taper", "T1[,T2]", taper, default="1"),
+        choice("--wiring", WIRINGS, "how leaves serve the NICs", default=WIRINGS[0]),
+        number("--planes", 1, 64, "equal networks that share every NIC's bandwidth", default=1),
+        number("--reserve", 0, MANY, "positions of hosts that stay free", default=0),
+        number("--management-links", 0, MANY, "links to the fabric's managers", default=0),
+        number("--host-ports-per-leaf", 1, 4096, "at most, where racks are the limit"),
+        number("--transceivers-per-fibre", 1, 2, per_fibre, default=2),
+        text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
+        text("--prices", "QUOTES", _PRICES),
+        text("--as-of", "DAY", _DAY),
+        JSON,
+    )
+
+
+def _list() -> Arguments:
+    files = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
+    return choice("kind", (*files, "npus", "scale-ups", "clusters")), JSON
+
+
+def _schema() -> Arguments:
+    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep", "system")
+    return (choice("format", formats),)
+
+
+def _report() -> Arguments:
+    designs = (
+        "PLAN (its optimum), PLAN@B1,B2,... in GB/s, PLAN@RESULT.json, RESULT.json, or DIR:ROW of "
+        "a sweep"
+    )
+    seeds = "routings of --check that figures are the mean of; default 10, fewer of very many flows"
+    baseline = "show differences against it: its letter (A first) or name"
+    return (
+        text("designs", "DESIGN", designs, nargs="+"),
+        text("-o --output", "DIR", "folder to write to", required=True),
+        text("--formats", "F1,F2,...", "of html, xlsx, csv, md and pdf; default all but pdf"),
+        text("--baseline", "DESIGN", baseline),
+        text("--tokens", "N", "tokens of a training run, such as 15e12; default 1e12"),
+        text("--check", "POLICY", "route the collectives over the links, such as ecmp"),
+        number("--seeds", 1, 1000, seeds),
+        text("--parts", "CATALOGUE", "parts catalogue: a name or a path", default="parts"),
+        switch("--allow-missing", "total without the parts that have no price"),
+        *_settings("every plan"),
+        *_quotes(),
+    )
+
+
+def _import_libra() -> Arguments:
+    return (
+        text("--network", "FILE", "LIBRA's network .yml", required=True),
+        text("--workload", "FILE", "LIBRA's workload .txt", required=True),
+        text("--communicator", "FILE", "LIBRA's communicator .yml", required=True),
+        text("--cost-model", "FILE", "LIBRA's cost model .yml", required=True),
+        text("-o --output", "PLAN", "plan to write", required=True),
+    )
+
+
+_LIBRA = "Write a plan, a workload and a price book from LIBRA's four input files."
+_IMPORTS: Commands = {"libra": ("bundled:import_libra", _LIBRA, _import_libra)}
+
+
+def _tui() -> Arguments:
+    return (
+        text("plan", "PLAN", "plan file (YAML); the first example without it", nargs="?"),
+        switch("--web", "serve it to browsers on this machine (extra [web])"),
+        number("--port", 1, 65535, "of --web; default 8000", default=8000, metavar=None),
+    )
+
+
+_OPTIMIZE = "Find the bandwidth of every dimension that is best for the plan's objective."
+_EVALUATE = "Step time and cost of a given bandwidth vector."
+_CHECK = "Step time of a design on real links, as a routing policy loads them."
+_FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a range of costs."
+_COLLECTIVES = "Time of a single collective, or of a CSV file of them."
+_KERNELS = "Time of a single kernel, such as a matrix multiply, or of a CSV file of them."
+_TRAINING = "Time, throughput and memory of a training step, or of a CSV file of runs."
+_REFIT = "Fit the constants of measured collectives to your own cluster."
+_MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
+_FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
+_NETWORK = "Size the network of a cluster: switches, cables, transceivers, power and price."
+_DESIGNS = "Compare one to ten designs for those who buy them: bill of materials, costs, run."
+_FORMAT = "Print the JSON Schema of a file format, for editors."
+_COCKPIT = "Open the architect's cockpit: a plan as a form, bars, plots, links, sweeps, reports."
+COMMANDS: Commands = {
+    "optimize": ("design:optimize", _OPTIMIZE, _optimize),
+    "evaluate": ("design:evaluate", _EVALUATE, _evaluate),
+    "check": ("check:check", _CHECK, _check),
+    "pareto": ("design:pareto", _FRONTIER, _pareto),
+    "train": ("times.train:train", _TRAINING, times.train),
+    "collective": ("times.collective:collective", _COLLECTIVES, times.collective),
+    "kernels": ("times.kernels:kernels", _KERNELS, times.kernels),
+    "calibrate": ("times.calibrate:calibrate", _REFIT, times.calibrate),
+    "sweep": ("", _MANY_PLANS, lambda: _SWEEPS),
+    "flows": ("flows:flows", _FLOW_LIST, _flows),
+    "fabric": ("fabric:fabric", _NETWORK, _fabric),
+    "report": ("report:report", _DESIGNS, _report),
+    "list": ("bundled:list_bundled", "List what is bundled.", _list),
+    "schema": ("bundled:schema", _FORMAT, _schema),
+    "import": ("", "Read another tool's files.", lambda: _IMPORTS),
+    "tui": ("tui:cockpit", _COCKPIT, _tui),
+}
+"""In the order of the help."""
+
+
+def add_commands(
+    parser: argparse.ArgumentParser, commands: Commands, named: Sequence[str], metavar: str
+) -> None:
+    """Add commands, of which those that are ``named`` get their arguments."""
+    added = parser.add_subparsers(required=True, metavar=metavar)
+    for name, (call, what, arguments) in commands.items():
+        about = None if name == "import" else what
+        one = added.add_parser(name, help=what, description=about, allow_abbrev=False)
+        one.set_defaults(call=call)
+        if name in named:
+            _fill(one, arguments(), named)
+
+
+def _fill(parser: Any, arguments: Arguments | Commands, named: Sequence[str]) -> None:
+    if isinstance(arguments, Mapping):
+        add_commands(parser, arguments, named, "FORMAT" if arguments is _IMPORTS else "ACTION")
+        return
+    for one in arguments:
+        if isinstance(one, list):
+            _fill(parser.add_mutually_exclusive_group(), one, named)
+        else:
+            parser.add_argument(*one[0], **one[1])

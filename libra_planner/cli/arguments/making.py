@@ -1,0 +1,72 @@
+"""Options and arguments of commands, as data."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+Argument = tuple[Sequence[str], Mapping[str, Any]]
+"""Names of an argument, and the rest of what ``add_argument`` takes."""
+Arguments = Iterable[Argument | list[Argument]]
+"""In the order of the help; of those in a list only one can be given."""
+Commands = Mapping[str, tuple[str, str, Callable[[], "Arguments | Commands"]]]
+"""By name: a command's function (``module:function``), what it does, and what it takes."""
+
+MANY = 10**6
+"""The most that most counts are taken for."""
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """What reads a whole number of an option."""
+
+    def read(text: str) -> int:
+        digits = text.isascii() and text.isdigit() and len(text) < 20
+        if not (digits and least <= int(text) <= most):
+            expected = f"expected a whole number from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"got {text!r}, {expected}")
+        return int(text)
+
+    return read
+
+
+def text(names: str, metavar: str, what: str, **more: Any) -> Argument:
+    """An option of any text; a name without dashes is an argument."""
+    return names.split(), {"metavar": metavar, "help": what} | more
+
+
+def number(names: str, least: int, most: int, what: str, **more: Any) -> Argument:
+    """An option of a whole number."""
+    return names.split(), {"type": whole(least, most), "metavar": "N", "help": what} | more
+
+
+def switch(name: str, what: str, **more: Any) -> Argument:
+    """An option that is given or not."""
+    return [name], {"action": "store_true", "help": what} | more
+
+
+def choice(name: str, choices: Sequence[str], what: str | None = None, **more: Any) -> Argument:
+    """An option of one of a few words."""
+    return [name], {"choices": choices, "help": what} | more
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option.
+
+    >>> flag_of("time_limit")
+    '--time-limit'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def first_given(options: argparse.Namespace, names: Iterable[str]) -> str:
+    """The flag of the first of some options that is given; empty without one."""
+    values = {name: getattr(options, name) for name in names}
+    given = (flag_of(name) for name, one in values.items() if one is not None and one is not False)
+    return next(given, "")
+
+
+BANDWIDTH = "GB/s per NPU of every dimension, innermost first"
+"""What a list of bandwidths is."""
+JSON = switch("--json", "print one JSON object")
+"""How to get JSON."""

@@ -1,0 +1,164 @@
+"""What the commands that tell times take."""
+
+from __future__ import annotations
+
+from libra_planner.cli.arguments.making import (
+    BANDWIDTH,
+    JSON,
+    MANY,
+    Arguments,
+    choice,
+    number,
+    switch,
+    text,
+)
+
+
+def collective() -> Arguments:
+    """Of ``collective``."""
+    clock = (
+        "messages take whole multiples of this, rounded down (default 1 as in ASTRA-sim; 0 for "
+        "none)"
+    )
+    split = "balanced: also the best split of the data over orders of the dimensions"
+    kinds, schedules = ("hierarchical", "balanced"), ("hierarchical", "ring", "direct")
+    size = "full vector, such as 64MiB (for an all-gather the gathered result)"
+    system = (
+        "instead of TOPOLOGY: as measured on nodes of an NPU, such as h100-sxm, or on your own "
+        "(a file of calibrate)"
+    )
+    blocks = "ring, direct, direct1, halving_doubling or default, each"
+    return (
+        text("topology", "TOPOLOGY", "such as RI(4)_SW(8)", nargs="?"),
+        text("--kind", "KIND", "all-reduce, reduce-scatter, all-gather or all-to-all"),
+        text("--size", "SIZE", size),
+        text("--bandwidth", "B1,B2,...", BANDWIDTH),
+        text("--latency-ns", "NS", "latency per hop, one number or one per dimension (default 0)"),
+        text("--chunks", "N", "equal parts of the vector, or auto for the fastest (default 1)"),
+        text("--algorithms", "A1,A2,...", blocks),
+        text("--csv", "CASES", "file of collectives; the other values become its defaults"),
+        text("--system", "NPU", system),
+        number("--nodes", 1, MANY, "of a --system; default 1"),
+        number("--npus-per-node", 1, 1024, "that take part; default: all of a node"),
+        text("--nics", "NxSPEED", "of a node of a --system, such as 8x400Gbps"),
+        choice("--interconnect", ("infiniband", "ethernet"), "default infiniband"),
+        text("--clock-ns", "NS", clock, default="1"),
+        switch("--in-network", "switches reduce (all-reduce)"),
+        choice("--schedule", schedules, "who sends to whom; ideal figures only", default=None),
+        choice("--scheduler", kinds, split, default=kinds[0]),
+        JSON,
+    )
+
+
+def calibrate() -> Arguments:
+    """Of ``calibrate``."""
+    logs = "output of nccl-tests, or CSV files with gpu_type and time_s"
+    npu = "whose runs count (default: the only one in the files)"
+    network = "default: what the files say, else infiniband"
+    kind = "of logs that do not name it, such as all-reduce"
+    return (
+        text("--nccl", "LOG", logs, nargs="+", action="extend"),
+        text("--kernels", "CSV", "measured kernels"),
+        text("--runs", "CSV", "measured training runs"),
+        text("--npu", "NPU", npu),
+        text("--nics", "NxSPEED", "of a node, such as 8x400Gbps"),
+        choice("--interconnect", ("infiniband", "ethernet"), network),
+        text("--kind", "KIND", kind),
+        text("--name", "NAME", "of the system (default: the name of the file)"),
+        text("--as-of", "DAY", "day of the measurements, YYYY-MM-DD; default today"),
+        text("-o --output", "SYSTEM", "system file to write (YAML)", required=True),
+        JSON,
+    )
+
+
+def kernels() -> Arguments:
+    """Of ``kernels``."""
+    burst = "at the clock of a run too short for power to limit it, as serving frameworks measure"
+    counts = {
+        "--m": "rows of a multiply",
+        "--n": "columns of its result",
+        "--k": "its depth",
+        "--groups": "equal multiplies of one call, such as those of experts; default 1",
+        "--batch": "sequences of attention, or multiplies of one call; default 1",
+        "--heads": "of attention",
+        "--kv-heads": "of its keys and values; default: as many as heads",
+        "--seq-q": "queries of a sequence",
+        "--seq-kv": "keys of a sequence; default: as many as queries",
+        "--head-dim": "width of queries and keys",
+        "--head-dim-v": "width of values; default: that of keys",
+        "--rows": "of norms, softmax and activations",
+        "--cols": "numbers of a row",
+    }
+    shape = [number(name, 1, 10**12, what) for name, what in counts.items()]
+    return (
+        text("--csv", "KERNELS", "file of kernels; adds predicted_time_s and message"),
+        text("--npu", "NPU", "such as h100-sxm"),
+        text("--op", "OP", "gemm, attention, rms_norm, gelu ..."),
+        *shape,
+        switch("--causal", "attention in which a token sees only those before it"),
+        text("--dtype", "TYPE", "bf16 (default), fp16, fp8 ...", default="bf16"),
+        choice("--pass", ("fwd", "bwd", "fwd+bwd"), "default fwd", default="fwd", dest="way"),
+        switch("--burst", burst),
+        text("--catalogue", "FILE", "NPU catalogue: a name or a path"),
+        JSON,
+    )
+
+
+_MOST = 10**7
+_COUNTS = (
+    ("--gpus --npus", "NPUs in all; default: the product of the degrees"),
+    ("--tp", "tensor parallelism; default 1"),
+    ("--cp", "context parallelism; default 1"),
+    ("--pp", "pipeline stages; default 1"),
+    ("--dp", "data parallelism; default: what is left of the NPUs"),
+    ("--ep", "expert parallelism; default 1"),
+    ("--etp", "tensor parallelism of experts; default 1"),
+    ("--global-batch", "sequences per step"),
+    ("--seq", "tokens of a sequence; default: the model's"),
+    ("--interleave", "chunks of layers of each stage; default 1"),
+    ("--layers", "instead of the model's, as all that follow"),
+    ("--hidden", "width of the model"),
+    ("--heads", "query heads"),
+    ("--kv-heads", "heads of keys and values"),
+    ("--ffn", "width of the feed-forward part"),
+    ("--moe-ffn", "width of one expert"),
+    ("--vocab", "tokens known"),
+    ("--experts", "routed experts of a layer"),
+    ("--topk", "experts of a token"),
+)
+
+
+def train() -> Arguments:
+    """Of ``train``."""
+    yield text("--model", "NAME", "bundled model, workload file, or any name with --layers ...")
+    yield text("--npu", "NAME", "such as h100-sxm: list npus")
+    for names, what in _COUNTS:
+        yield number(names, 1, _MOST, what)
+    yield text("--microbatch", "N", "sequences of a microbatch; auto: the fastest that fits")
+    yield choice("--zero", ("0", "1", "2", "3"), "ZeRO stage (3: FSDP); default: the library's")
+    recompute = ("none", "selective", "full")
+    yield choice("--recompute", recompute, "of activations; default: the library's")
+    yield [
+        switch("--sequence-parallel", "split norms over tp", default=None),
+        switch(
+            "--no-sequence-parallel",
+            "keep norms whole",
+            dest="sequence_parallel",
+            action="store_false",
+            default=None,
+        ),
+    ]
+    types = ("bf16", "fp16", "fp8", "fp4")
+    yield choice("--dtype", types, "of matrix multiplies; default bf16")
+    yield text(
+        "--library",
+        "NAME",
+        "whose defaults hold: megatron-core (default), nemo, "
+        "megatron-2021, megatron-lm, deepspeed, megascale, fsdp or internevo",
+    )
+    yield choice("--schedule", ("1f1b", "zb-h1", "zb-h2"), "of the pipeline; default 1f1b")
+    yield text("--fabric", "NAME", "cluster: list clusters; or NICs of a node, such as 8x400Gbps")
+    full = "scores counted in model FLOP/s: full (default, as Megatron) or causal (half)"
+    yield choice("--attention-flops", ("full", "causal"), full, default="full")
+    yield text("--csv", "RUNS", "table of runs; adds predictions and a message to every row")
+    yield JSON

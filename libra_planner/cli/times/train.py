@@ -1,0 +1,121 @@
+"""``libra-planner train``: a training step from flags, or a CSV file of runs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from libra_planner.cli.arguments.making import flag_of
+from libra_planner.cli.streams import answer, print_json
+from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch, planned_run
+from libra_planner.inputs.training.rows import ADDED, TrainingRun, parse_run, read_training_file
+from libra_planner.views.times.training import run_cells, training_blocks, training_payload
+
+_COLUMNS = {
+    **{name: name for name in ("model", "gpus", "layers", "hidden", "heads", "kv_heads")},
+    **{name: name for name in ("ffn", "moe_ffn", "experts", "topk", "seq", "vocab")},
+    **{name: name for name in ("tp", "cp", "dp", "pp", "ep", "etp", "microbatch")},
+    **{name: name for name in ("global_batch", "recompute", "zero", "schedule", "fabric")},
+    "npu": "gpu_type",
+    "interleave": "vp_interleave",
+    "dtype": "precision",
+    "library": "parallel_style",
+    "sequence_parallel": "sequence_parallel",
+}
+"""Columns of a table of runs by the option that says the same."""
+_FLAGS = {column: flag_of(option) for option, column in _COLUMNS.items()}
+_AUTO = "auto"
+_PLACE = "libra-planner train"
+
+
+def train(options: argparse.Namespace) -> None:
+    """``libra-planner train``."""
+    if options.csv is not None:
+        _answer_file(options)
+        return
+    try:
+        run = _asked(options)
+        plan = fastest_microbatch if options.microbatch == _AUTO else planned_run
+        planned = plan(run, is_row=False)
+    except SpecError as error:
+        raise type(error)(*map(_flagged, error.faults)) from None
+    attention = options.attention_flops
+    payload = partial(training_payload, planned, attention)
+    answer(options, payload, training_blocks(planned, attention))
+
+
+def _asked(options: argparse.Namespace) -> TrainingRun:
+    """The run that the flags tell."""
+    if options.npu is None:
+        raise SpecError.at(_PLACE, "got no --npu", "", "give one: 'list npus', or --csv RUNS")
+    texts = {
+        column: _text(getattr(options, name))
+        for name, column in _COLUMNS.items()
+        if getattr(options, name) not in (None, _AUTO)
+    }
+    run = parse_run(texts)
+    return replace(run, model="own shape") if options.model is None and run.layers else run
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _flagged(fault: Fault) -> Fault:
+    """A fault of a column as one of its flag."""
+    if fault.place is not None:
+        return fault
+    flag = _FLAGS.get(fault.path.rpartition(".")[2], _PLACE)
+    return replace(fault, path="", place=Place(flag))
+
+
+def _answer_file(options: argparse.Namespace) -> None:
+    given = [x for x in _COLUMNS if getattr(options, x) is not None]
+    if given:
+        flags = ", ".join(map(flag_of, given))
+        got = f"got {flags} beside --csv, whose rows say that"
+        raise SpecError.at(_PLACE, got, "", "leave one of them out")
+    file = read_training_file(options.csv)
+    if options.json:
+        cases = map(partial(_case, options), file.runs)
+        print_json({"cases": list(cases)})
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([*file.columns, *ADDED])
+    n_without = 0
+    for row, run in zip(file.rows, file.runs, strict=True):
+        found = _planned(run)
+        n_without += isinstance(found, SpecError)
+        writer.writerow([*row, *run_cells(found)])
+    for line in _summary(n_without, len(file.runs)):
+        print(line, file=sys.stderr)
+
+
+def _summary(n_without: int, n_runs: int) -> Iterator[str]:
+    if n_without:
+        said = "the column message says why"
+        yield f"{n_without:,} of {n_runs:,} rows have no prediction; {said}"
+
+
+def _planned(run: TrainingRun | SpecError) -> PlannedRun | SpecError:
+    if isinstance(run, SpecError):
+        return run
+    try:
+        return planned_run(run)
+    except SpecError as error:
+        return error
+
+
+def _case(options: argparse.Namespace, run: TrainingRun | SpecError) -> dict[str, Any]:
+    found = _planned(run)
+    if isinstance(found, SpecError):
+        return {"message": str(found)}
+    return training_payload(found, options.attention_flops)

@@ -1,0 +1,222 @@
+"""What a training run takes by the model of a step: its time, its parts, its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from libra_planner.errors import Fault, SpecError
+from libra_planner.inputs.training.clusters import Nics, RunFabric, nics_of, run_fabric
+from libra_planner.inputs.training.named_clusters import named_nics
+from libra_planner.inputs.training.rows import TrainingRun
+from libra_planner.inputs.training.strategies import (
+    Notes,
+    refuse_indivisible,
+    run_model,
+    run_strategy,
+)
+from libra_planner.plan.npus import (
+    CatalogueNpuSpec,
+    catalogue,
+    catalogue_npu,
+    npu_in_tables,
+    npu_kernels,
+)
+from libra_planner.step.model_step import TrainedModel
+from libra_planner.step.model_training import ModelTraining
+from libra_planner.step.pipeline import is_schedulable, refuse_unschedulable
+from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS
+from libra_planner.workload.clock import training_kernels
+from libra_planner.workload.defaults import (
+    LIBRARIES,
+    MEGATRON_CORE,
+    LibraryDefaults,
+    library_named,
+)
+from libra_planner.workload.memory.npu import Memory, memory
+from libra_planner.workload.operations import Covers, Workload
+from libra_planner.workload.placement import placed_groups
+from libra_planner.workload.strategy import Recompute, Strategy
+from libra_planner.workload.transformer import AttentionFlops, Transformer
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run with everything that its source left open filled in.
+
+    Parameters
+    ----------
+    trained : model, strategy and kernels.
+    fabric : what it stands on.
+    npu, npu_name : of the catalogue.
+    library : whose defaults fill in what the source leaves open.
+    notes : what was filled in, for people.
+    """
+
+    trained: TrainedModel
+    fabric: RunFabric
+    npu: CatalogueNpuSpec
+    npu_name: str
+    library: LibraryDefaults
+    notes: tuple[str, ...] = ()
+
+    @property
+    def strategy(self) -> Strategy:
+        """Degrees, batch and the rest."""
+        return self.trained.strategy
+
+    @property
+    def model(self) -> Transformer:
+        """Its shape."""
+        return self.trained.model
+
+    @cached_property
+    def memory(self) -> Memory:
+        """What one NPU of the fullest stage holds (C19)."""
+        return memory(self.model, self.strategy, habits=self.library.memory)
+
+    @property
+    def npu_memory_bytes(self) -> float:
+        """What programs can use of an NPU."""
+        return self.npu.memory_GB * BYTES_PER_GB
+
+    @property
+    def fits(self) -> bool:
+        """Whether an NPU holds it."""
+        return bool(self.memory.fits(self.npu_memory_bytes))
+
+    @cached_property
+    def training(self) -> ModelTraining:
+        """The model on the fabric."""
+        one, network = self.strategy, self.fabric.network
+        degrees = {axis: int(getattr(one, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
+        groups = placed_groups(network.topology, degrees)
+        batch = int(one.global_batch)
+        tokens = batch * self.model.sequence_tokens
+        workload = Workload(self.model.name, (), batch, covers=Covers.STEP, tokens_per_step=tokens)
+        return ModelTraining(workload, self.trained, groups, network)
+
+    @cached_property
+    def step_time_s(self) -> float:
+        """Of one step."""
+        time = self.training.step_time(self.fabric.model)
+        return float(time.seconds(self.fabric.bandwidth_bytes_per_s))
+
+    @property
+    def split_s(self) -> Mapping[str, float]:
+        """The step's time by what takes it; the parts add up to it."""
+        return self.training.split_s(self.fabric.model, self.fabric.bandwidth_bytes_per_s)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Of the whole cluster."""
+        return float(self.strategy.global_batch) * self.model.sequence_tokens
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """Of one NPU."""
+        return self.tokens_per_step / self.step_time_s / float(self.strategy.n_npus)
+
+    def model_flops_per_gpu(self, attention: AttentionFlops = "full") -> float:
+        """FLOP/s of one NPU that the model needs, nothing computed twice (C18)."""
+        return self.model.flops_per_token(attention) * self.tokens_per_s_per_gpu
+
+    def hardware_flops_per_gpu(self, attention: AttentionFlops = "full") -> float:
+        """The same with what is computed again."""
+        model = self.model
+        whole = model.flops_per_token(attention)
+        again = {
+            Recompute.NONE: 0.0,
+            Recompute.SELECTIVE: whole - 6 * model.n_multiplying_parameters,
+            Recompute.FULL: whole,
+        }[Recompute(int(self.strategy.recompute))]
+        return (whole + again / 3) * self.tokens_per_s_per_gpu
+
+    def mfu_fraction(self, attention: AttentionFlops = "full") -> float:
+        """Model FLOP/s over the dense peak of the data type."""
+        peak = self.npu.peak_TFLOPps[self.strategy.dtype] * FLOPS_PER_TFLOPS
+        return self.model_flops_per_gpu(attention) / peak
+
+
+def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
+    """A run as it can be told.
+
+    Parameters
+    ----------
+    is_row : of a table of published runs, which names libraries and fabrics in its own words; else
+        what a user asks, whose names must be known.
+
+    Raises
+    ------
+    SpecError
+        For what its source does not say and nobody may guess, and for what is not modelled.
+    """
+    library, of_library = _library(run, is_row=is_row)
+    model, of_model = run_model(run, is_row=is_row)
+    strategy, of_strategy = run_strategy(run, library)
+    refuse_indivisible(model, strategy)
+    refuse_unschedulable(strategy)
+    named = npu_in_tables(run.gpu_type, catalogue().npus) or run.gpu_type
+    npu = catalogue_npu(named, None, None, path="gpu_type")
+    kernels = training_kernels(npu_kernels(named), npu.tdp_W)
+    if strategy.dtype not in kernels.peak_flops and not run.precision:
+        strategy = replace(strategy, dtype="fp16")
+    if strategy.dtype not in kernels.peak_flops:
+        got, known = f"got {strategy.dtype} on {named}", ", ".join(kernels.peak_flops)
+        raise SpecError(Fault(got, f"expected one of {known}", path="precision"))
+    fabric = run_fabric(named, npu, int(strategy.n_npus), _nics(run, named, is_row=is_row))
+    trained = TrainedModel(model, strategy, kernels, library.formats, library.habits)
+    notes = (*of_model, *of_library, *of_strategy, *fabric.notes)
+    found = PlannedRun(trained, fabric, npu, named, library, notes)
+    _ = found.training  # Refuses groups that cannot stand.
+    return found
+
+
+def fastest_microbatch(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
+    """A run with the microbatch that is fastest of those that fit; the smallest if none does.
+
+    Raises
+    ------
+    SpecError
+        As :func:`planned_run`.
+    """
+    smallest = planned_run(replace(run, microbatch=1), is_row=is_row)
+    found = [one for one in _microbatches(run, smallest, is_row=is_row) if one.fits]
+    best = min(found, key=lambda one: one.step_time_s) if found else smallest
+    size = int(best.strategy.microbatch)
+    what = "the fastest that fits" if found else "the smallest, as none fits"
+    return replace(best, notes=(*best.notes, f"microbatches of {size}, {what}"))
+
+
+def _microbatches(run: TrainingRun, smallest: PlannedRun, *, is_row: bool) -> Iterator[PlannedRun]:
+    per_replica = int(smallest.strategy.n_microbatches)
+    for size in range(1, per_replica + 1):
+        one = replace(smallest.strategy, microbatch=size)
+        if per_replica % size == 0 and is_schedulable(one):
+            planned = planned_run(replace(run, microbatch=size), is_row=is_row)
+            yield planned
+            if not planned.fits:
+                return
+
+
+def _library(run: TrainingRun, *, is_row: bool) -> tuple[LibraryDefaults, Notes]:
+    try:
+        return library_named(run.parallel_style), ()
+    except SpecError as error:
+        if not is_row:
+            faults = (replace(one, path="parallel_style") for one in error.faults)
+            raise type(error)(*faults) from None
+    note = f"{run.parallel_style!r} is no known library: defaults of {MEGATRON_CORE}"
+    return LIBRARIES[MEGATRON_CORE], (note,)
+
+
+def _nics(run: TrainingRun, npu_name: str, *, is_row: bool) -> Nics:
+    """NICs that a run names, or that its remarks tell of; else the usual ones."""
+    if run.fabric:
+        try:
+            return named_nics(run.fabric)
+        except SpecError:
+            if not is_row:
+                raise
+    return nics_of(npu_name, f"{run.fabric} {run.gpu_type} {run.notes}")

@@ -1,0 +1,163 @@
+"""``libra-planner train``: the contract, tables of runs, and wrong input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+ONE = (
+    *("train", "--model", "llama3-70b", "--npu", "h100-sxm", "--gpus", "64", "--tp", "4"),
+    *("--pp", "4", "--cp", "2", "--global-batch", "128", "--interleave", "5"),
+)
+HEADER = "model,gpu_type,gpus,tp,pp,dp,microbatch,global_batch,seq,owner\n"
+ROW = "GPT-3 175B,A100-SXM-80GB,1024,8,16,8,1,1536,2048,me\n"
+
+
+def _json(run, *arguments: object) -> dict:
+    result = run(*arguments, "--json")
+    assert result.code == 0, result.err
+    return json.loads(result.out)
+
+
+def test_the_keys_of_the_contract(run) -> None:
+    found = _json(run, *ONE)
+    keys = {"step_time_s", "model_tflops_per_gpu", "hardware_tflops_per_gpu", "mfu"}
+    keys |= {"tokens_per_s_per_gpu", "memory_GB", "fits", "split_s", "notes"}
+    assert keys <= set(found)
+    assert found["fits"] is True
+    assert sum(found["split_s"].values()) == pytest.approx(found["step_time_s"])
+    assert sum(found["memory_parts_GB"].values()) == pytest.approx(found["memory_GB"])
+    tokens = 128 * 8192 / found["step_time_s"] / 64
+    assert found["tokens_per_s_per_gpu"] == pytest.approx(tokens)
+    assert found["mfu"] == pytest.approx(found["model_tflops_per_gpu"] / 989.4)
+
+
+def test_text_says_time_memory_and_what_was_assumed(run) -> None:
+    out = run(*ONE).out
+    for words in ("Step ", "tokens/s per NPU", "MFU", "pipeline bubble", "fits the 85.5 GB"):
+        assert words in out
+    assert "Assumed: sequences of 8,192 tokens, the model's own; no recomputation" in out
+
+
+def test_causal_attention_counts_fewer_flops(run) -> None:
+    full, half = (_json(run, *ONE, "--attention-flops", x) for x in ("full", "causal"))
+    assert half["model_tflops_per_gpu"] < full["model_tflops_per_gpu"]
+    assert half["step_time_s"] == full["step_time_s"]
+
+
+def test_recomputation_costs_time_saves_memory_and_is_no_work_of_the_model(run) -> None:
+    none, full = (_json(run, *ONE, "--recompute", x) for x in ("none", "full"))
+    assert full["step_time_s"] > none["step_time_s"]
+    assert full["memory_GB"] < none["memory_GB"]
+    ratio = full["hardware_tflops_per_gpu"] / full["model_tflops_per_gpu"]
+    assert ratio == pytest.approx(4 / 3)
+
+
+def test_the_fastest_microbatch_fits(run) -> None:
+    shape = ("train", "--layers", 16, "--hidden", 4096, "--heads", 32, "--npu", "H100")
+    more = ("--gpus", 8, "--tp", 2, "--seq", 4096, "--global-batch", 64, "--vocab", 32000)
+    best = _json(run, *shape, *more, "--microbatch", "auto")
+    size = best["parallelism"]["microbatch"]
+    assert best["fits"]
+    for other in (1, 2, 4, 8, 16):
+        one = _json(run, *shape, *more, "--microbatch", other)
+        assert not one["fits"] or one["step_time_s"] >= best["step_time_s"]
+    assert f"microbatches of {size}, the fastest that fits" in best["notes"]
+
+
+def test_a_model_from_a_file_and_flags_that_change_it(run, tmp_path: Path) -> None:
+    text = Path("workloads/llama3-70b.yaml").read_text()
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    assert _json(run, *ONE, "--model", file)["model"]["parameters"] == 70553706496
+    changed = _json(run, *ONE, "--ffn", 14336, "--kv-heads", 16, "--layers", 40)["model"]
+    assert (changed["ffn"], changed["kv_heads"], changed["layers"]) == (14336, 16, 40)
+
+
+def test_fabrics_by_name_and_by_nics(run) -> None:
+    dear, cheap = (_json(run, *ONE, "--fabric", x) for x in ("superpod-h100", "2x100Gbps"))
+    assert dear["bandwidth_GBps"] == [450.0, 50.0]
+    assert cheap["bandwidth_GBps"] == [450.0, 3.125]
+    assert cheap["step_time_s"] > dear["step_time_s"]
+    listed = _json(run, "list", "clusters")["clusters"]
+    assert listed["superpod-h100"]["nics"] == "8 x 400 Gbps"
+
+
+def test_tables_keep_their_columns_and_gain_four(run, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    rows = [
+        ROW,
+        "Nemotron-H 56B (hybrid Mamba),H100,64,8,1,8,1,64,8192,me\n",
+        "Llama3-70B LoRA,H100,8,2,4,1,1,32,4096,me\n",
+        "GPT-3 175B,A100-80GB,1024,8,16,8,1,1536,,me\n",
+        "GPT-3 175B,A100-80GB,1024,8,16,8,1,,2048,me\n",
+        "GPT-3 175B,A100-80GB,1024,8,16,7,1,1536,2048,me\n",
+        "GPT-3 175B,abacus,1024,8,16,8,1,1536,2048,me\n",
+        "GPT-3 175B,A100-80GB,many,8,16,8,1,1536,2048,me\n",
+    ]
+    file.write_text(HEADER + "".join(rows))
+    result = run("train", "--csv", file)
+    assert result.code == 0
+    assert "7 of 8 rows have no prediction" in result.err
+    found = list(csv.DictReader(io.StringIO(result.out)))
+    assert [row["owner"] for row in found] == ["me"] * 8
+    assert float(found[0]["predicted_step_time_s"]) > 0
+    assert float(found[0]["predicted_memory_GB"]) > 0
+    assert found[0]["message"].startswith("assumed: ")
+    words = ("Mamba layers: not modelled", "not modelled", "no sequence length", "global batch")
+    for row, said in zip(found[1:5], words, strict=True):
+        assert row["predicted_step_time_s"] == ""
+        assert said in row["message"]
+    assert [bool(row["message"]) for row in found[5:]] == [True] * 3
+
+
+def test_a_thousand_rows_take_less_than_a_minute(run, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text(HEADER + ROW * 1000)
+    begin = time.perf_counter()
+    assert run("train", "--csv", file).out.count("\n") == 1001
+    assert time.perf_counter() - begin < 60
+
+
+def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    header = "model,gpu_type,gpus,tp,pp,dp,microbatch,global_batch,seq,parallel_style\n"
+    file.write_text(header + "Llama3-8B,H100,64,1,8,8,16,128,8192,FSDP+PP\n")
+    found = next(csv.DictReader(io.StringIO(run("train", "--csv", file).out)))
+    assert "microbatches of 2, of a rank's batch split over 8 stages" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--npu", "h200x"), "--npu: got 'h200x'"),
+        (("--model", "resnet50"), "--model: got resnet50"),
+        (("--model", "nosuch.yaml"), "nosuch.yaml: got no such file"),
+        (("--fabric", "foo"), "--fabric: got the fabric 'foo'"),
+        (("--library", "foo"), "--library: got 'foo'"),
+        (("--dtype", "fp4"), "--dtype: got fp4 on h100-sxm"),
+        (("--tp", "3", "--gpus", "24"), "--tp: got tp 3, expected a divisor of 64 heads"),
+        (("--gpus", "60"), "--gpus: got tp 4 x cp 2"),
+        (("--ep", "2"), "--ep: got ep 2, expected 1"),
+        (("--microbatch", "x"), "--microbatch: got microbatch 'x'"),
+        (("--global-batch", "127"), "--global-batch: got a global batch of 127"),
+        (("--global-batch", "126"), "multiple of the 4 stages"),
+        (("--pp", "1", "--interleave", "2"), None),
+        (("--csv", "runs.csv"), "beside --csv"),
+    ],
+)
+def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str | None) -> None:
+    result = run(*ONE, *more)
+    assert result.code == (2 if words else 0)
+    assert (words or "") in result.err
+
+
+def test_nothing_is_asked_without_an_npu(run) -> None:
+    result = run("train", "--model", "gpt3")
+    assert result.code == 2
+    assert "got no --npu" in result.err
