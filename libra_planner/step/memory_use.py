@@ -37,6 +37,11 @@ class MemoryUse:
         return float(self.parts.total_bytes)
 
     @property
+    def states_bytes(self) -> float:
+        """Weights, gradients and optimizer states."""
+        return float(self.parts.states_bytes)
+
+    @property
     def fits(self) -> bool | None:
         """Whether it fits the NPU; ``None`` where its memory is not known."""
         room = self.npu_memory_bytes

@@ -76,6 +76,11 @@ class ModelStates:
         return self.zero_bytes(0)
 
     @property
+    def states_bytes(self) -> float:
+        """The same: what of a step is counted here."""
+        return self.total_bytes
+
+    @property
     def sharded_bytes(self) -> float:
         """All of it sharded over the data-parallel ranks: the least that ZeRO can need."""
         return self.zero_bytes(MOST_SHARDED)

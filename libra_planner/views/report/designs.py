@@ -15,11 +15,13 @@ from libra_planner.procurement.bill import NETWORK, NETWORKS, Assumptions
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, Comparison, run_swings
 from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
+from libra_planner.step.memory_use import MemoryUse
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, finite, number, usd
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
+from libra_planner.views.training.step import step_payload
 
 Figure = Callable[[Candidate], Value]
 Rows = list[tuple[str, Figure]]
@@ -198,11 +200,26 @@ def _time_rows(model: TimeModel) -> Rows:
             "Tokens per second",
             whole_step(of("token_time_s", lambda x: number(1 / x if x else None, 0))),
         ),
-        ("Weights, gradients, optimizer states, GB per NPU", partial(_most_GB, "total_bytes")),
+        ("Model FLOP/s utilisation (MFU)", _mfu),
+        ("Memory that the step needs, GB per NPU", _memory_GB),
+        ("Weights, gradients, optimizer states, GB per NPU", partial(_most_GB, "states_bytes")),
         ("of them if all is sharded over DP (ZeRO 3), GB", partial(_most_GB, "sharded_bytes")),
         ("Memory of the NPU, GB", partial(_most_GB, "npu_memory_bytes")),
         ("Rules of the plan that it breaks", lambda x: cells.count(len(x.evaluation.violated))),
     ]
+
+
+def _mfu(one: Candidate) -> Cell:
+    """Of the step of a whole model; nothing for others."""
+    found = step_payload(one.proposal.problem, one.evaluation)
+    return cells.percent(found.get("mfu"), 1)
+
+
+def _memory_GB(one: Candidate) -> Value:
+    """Of the step of a whole model, activations counted; nothing for others."""
+    memories = one.proposal.problem.step.memories.values()
+    found = (x.total_bytes for x in memories if isinstance(x, MemoryUse))
+    return per(BYTES_PER_GB)(max(found, default=None))
 
 
 def _most_GB(name: str, one: Candidate) -> Value:
