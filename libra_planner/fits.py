@@ -44,6 +44,42 @@ class Told:
     at_limit: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ErrorRow:
+    """Mean absolute errors of some measurements.
+
+    Parameters
+    ----------
+    runs : which.
+    n : how many.
+    before, after : under the published constants and the fitted ones.
+    held_out : of halves under constants of the other half; ``None`` where runs are too few.
+    """
+
+    runs: str
+    n: int
+    before: float
+    after: float
+    held_out: float | None
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A law's constants, refitted to a user's measurements.
+
+    Parameters
+    ----------
+    told : which constants, and what they are.
+    published, ranges : of all constants.
+    rows : errors, those of all measurements first.
+    """
+
+    told: Told
+    published: Values = field(repr=False)
+    ranges: Mapping[str, tuple[float, float]] = field(repr=False)
+    rows: tuple[ErrorRow, ...]
+
+
 def least_misses(
     misses: Misses, start: Values, names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
 ) -> tuple[Values, Array, Array]:

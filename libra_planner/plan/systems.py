@@ -11,11 +11,12 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from libra_planner.errors import Fault, SpecError, closest, refuse
+from libra_planner.fits import ErrorRow, Refit, Told
 from libra_planner.plan.quotes import Date
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document
 from libra_planner.reading.models import Count, Model, Text, path_of, validated
-from libra_planner.step.collectives.fitting import CONSTANTS, Calibration, ErrorRow
+from libra_planner.step.collectives.fitting import Calibration
 from libra_planner.step.collectives.measured import (
     MOST_RANKS,
     PUBLISHED,
@@ -25,6 +26,8 @@ from libra_planner.step.collectives.measured import (
     Constants,
     measured_npu,
 )
+from libra_planner.workload.kernels import RANGES as KERNEL_RANGES
+from libra_planner.workload.kernels import KernelConstants
 
 Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
@@ -64,11 +67,12 @@ class ErrorsSpec(Model):
 
     Parameters
     ----------
-    collectives : of all runs.
+    collectives, kernels : of all runs, and of all kernels.
     classes : the same by class; a class that is not here keeps its published band.
     """
 
     collectives: ErrorSpec | None = None
+    kernels: ErrorSpec | None = None
     classes: ClassesSpec | None = None
 
 
@@ -95,6 +99,7 @@ class SystemSpec(Model):
     as_of : when.
     collectives : constants that the runs tell.
     published : constants that they do not tell, as they were when the others were fitted.
+    kernels, kernels_published : the same of kernels (C18).
     error : what to expect of predicted times (C23).
     measured : what the runs cover.
     """
@@ -106,6 +111,8 @@ class SystemSpec(Model):
     as_of: Date
     collectives: dict[str, float] = Field({})
     published: dict[str, float] = Field({})
+    kernels: dict[str, float] = Field({})
+    kernels_published: dict[str, float] = Field({})
     error: ErrorsSpec = ErrorsSpec()
     measured: MeasuredSpec = MeasuredSpec()
 
@@ -119,6 +126,7 @@ class System:
     name, as_of : of the file.
     npu : as the file writes it; its collectives were measured.
     constants, bands : of the law of measured collectives.
+    kernels : constants of its kernels; ``None`` where nobody measured them.
     """
 
     name: str
@@ -126,6 +134,7 @@ class System:
     as_of: str
     constants: Constants
     bands: Bands
+    kernels: KernelConstants | None = None
 
 
 def load_system(name: str, beside: Path | None = None) -> System:
@@ -143,10 +152,12 @@ def load_system(name: str, beside: Path | None = None) -> System:
     document = read_document(Path(beside or "", name))
     spec, faults = validated(SystemSpec, document), list(_constant_faults(document))
     try:
-        measured_npu(spec.npu)
+        if not spec.kernels:  # Of NPUs whose collectives nobody measured, too.
+            measured_npu(spec.npu)
     except SpecError as error:
         faults += (fault.located(document.place(("npu",)), "npu") for fault in error.faults)
     refuse(faults)
+    own = {**spec.kernels_published, **spec.kernels}
     constants = replace(PUBLISHED, **spec.published, **spec.collectives)
     bands = replace(
         PUBLISHED_BANDS,
@@ -155,7 +166,9 @@ def load_system(name: str, beside: Path | None = None) -> System:
         kinds=tuple(spec.measured.kinds),
         n_most_ranks=spec.measured.most_ranks,
     )
-    return System(spec.name, spec.npu, spec.as_of, constants, bands)
+    return System(
+        spec.name, spec.npu, spec.as_of, constants, bands, KernelConstants(**own) if own else None
+    )
 
 
 def is_system_file(name: str) -> bool:
@@ -167,25 +180,36 @@ def is_system_file(name: str) -> bool:
     return bundled.is_path(name)
 
 
+_LAWS: Mapping[str, tuple[str, Mapping[str, tuple[float, float]]]] = {
+    "collectives": ("published", RANGES),
+    "kernels": ("kernels_published", KERNEL_RANGES),
+}
+"""Keys of constants that were fitted: the key of the others, and the ranges of both."""
+
+
 def _constant_faults(document: Document) -> Iterator[Fault]:
-    """Constants that the law has not, has twice, or never has."""
-    parts = {name: document.value.get(name) or {} for name in ("collectives", "published")}
-    for part, values in parts.items():
-        for name, value in values.items():
-            key: Key = (part, name)
-            if fault := _constant_fault(name, value, parts if part == "published" else {}):
-                place = document.place(key) if name in CONSTANTS else document.key_place(key)
-                yield fault.located(place, path_of(key))
+    """Constants that a law has not, has twice, or never has."""
+    for told, (others, ranges) in _LAWS.items():
+        fitted: Mapping[str, float] = document.value.get(told) or {}
+        kept: Mapping[str, float] = document.value.get(others) or {}
+        for part, values in ((told, fitted), (others, kept)):
+            for name, value in values.items():
+                key: Key = (part, name)
+                if fault := _constant_fault(name, value, ranges):
+                    place = document.place(key) if name in ranges else document.key_place(key)
+                    yield fault.located(place, path_of(key))
+        for name in fitted.keys() & kept.keys():
+            got, expected = f"got {name} twice", "expected it as fitted or as published"
+            key = (others, name)
+            yield Fault(got, expected, "remove one", path_of(key), document.key_place(key))
 
 
 def _constant_fault(
-    name: str, value: float, others: Mapping[str, Mapping[str, float]]
+    name: str, value: float, ranges: Mapping[str, tuple[float, float]]
 ) -> Fault | None:
-    if name not in CONSTANTS:
-        return Fault(f"got {name!r}", "expected a constant of the law", closest(name, CONSTANTS))
-    if name in others.get("collectives", {}):
-        return Fault(f"got {name} twice", "expected it as fitted or as published", "remove one")
-    low, high = RANGES[name]
+    if name not in ranges:
+        return Fault(f"got {name!r}", "expected a constant of the law", closest(name, ranges))
+    low, high = ranges[name]
     if not low <= value <= high:
         return Fault(f"got {value:g}", f"expected {low:g} to {high:g}, which is physical")
     return None
@@ -217,23 +241,36 @@ class Origin:
     as_of: str
 
 
-def system_text(origin: Origin, fitted: Calibration) -> str:
+def system_text(origin: Origin, fitted: Calibration | None, kernels: Refit | None) -> str:
     """The file that :func:`load_system` reads."""
-    return "\n".join(_lines(origin, fitted)) + "\n"
+    return "\n".join(_lines(origin, fitted, kernels)) + "\n"
 
 
-def _lines(origin: Origin, fitted: Calibration) -> Iterator[str]:
-    told, constants = fitted.fit.unsure, fitted.constants
-    yield "# The law of measured collectives with the constants of one cluster, by calibrate."
+def _lines(origin: Origin, fitted: Calibration | None, kernels: Refit | None) -> Iterator[str]:
+    yield "# Constants of one cluster, by libra-planner calibrate."
     yield "kind: system"
     for key in ("name", "npu", "source", "as_of"):
         yield f"{key}: {json.dumps(getattr(origin, key), ensure_ascii=False)}"
-    for key, about in (("collectives", "the runs tell"), ("published", "they do not tell")):
-        names = [name for name in CONSTANTS if (name in told) == (key == "collectives")]
-        values = (f"  {name}: {getattr(constants, name):g}" for name in names)
-        yield from (f"{key}:  # what {about}", *values) if names else ()
+    parts = {"collectives": fitted.refit if fitted else None, "kernels": kernels}
+    for key, part in parts.items():
+        yield from _constant_lines(key, part.told) if part else ()
     yield "error:"
-    yield f"  collectives: {_errors(fitted.total)}"
+    yield from (f"  {key}: {_errors(part.rows[0])}" for key, part in parts.items() if part)
+    if fitted is not None:
+        yield from _coverage_lines(fitted)
+
+
+def _constant_lines(key: str, told: Told) -> Iterator[str]:
+    """What measurements tell, and what they do not."""
+    others, _ = _LAWS[key]
+    for name, is_told in ((key, True), (others, False)):
+        held = {x: value for x, value in told.values.items() if (x in told.unsure) == is_told}
+        about = "the measurements tell" if is_told else "they do not tell"
+        yield from (f"{name}:  # what {about}",) if held else ()
+        yield from (f"  {x}: {value!r}" for x, value in held.items())
+
+
+def _coverage_lines(fitted: Calibration) -> Iterator[str]:
     classes = fitted.classes
     yield "  classes:" if classes else "  classes: {}  # too few runs: the published bands hold"
     yield from (f"    {name}: {_errors(row)}" for name, row in classes.items())

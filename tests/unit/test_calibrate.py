@@ -7,11 +7,14 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from libra_planner.errors import SpecError
+from libra_planner.inputs.kernel_rows import read_kernel_file
 from libra_planner.inputs.measured_runs import Cluster, read_measured_runs
 from libra_planner.inputs.nccl_tests import read_nccl_log
+from libra_planner.plan.npus import catalogue
 from libra_planner.plan.systems import load_system
 from libra_planner.step.collectives.fitting import CONSTANTS, calibration, refit
 from libra_planner.step.collectives.measured import (
@@ -23,6 +26,8 @@ from libra_planner.step.collectives.measured import (
     Ranks,
     measured_time_s,
 )
+from libra_planner.studies.kernel_calibration import kernel_refit
+from libra_planner.studies.kernel_fits import KernelLaw, measured_kernels
 from tests import nccl_logs
 from tests.nccl_logs import HERE, noisy_log
 
@@ -371,7 +376,9 @@ def test_bands_are_the_own_ones_as_far_as_was_measured(tmp_path: Path) -> None:
         ("2026-11-23", "yesterday", "s.yaml:5:8: as_of"),
         ("after: 0.05", "after: -1", "s.yaml:7"),
         ("error:", "published: {start_s: 5.0e-6}\nerror:", "got start_s twice"),
-        ("error:", "kernels: {}\nerror:", "got the unknown key 'kernels'"),
+        ("error:", "kernels: {gemm_share: 0.5}\nerror:", "s.yaml:7:11: kernels.gemm_share: got"),
+        ("error:", "kernels: {gemm_fraction: 2}\nerror:", "got 2, expected 0.2 to 1"),
+        ("error:", "kernel: {}\nerror:", "got the unknown key 'kernel'"),
     ],
 )
 def test_wrong_system_files_are_refused(
@@ -426,11 +433,64 @@ def test_the_schema_knows_every_key(run) -> None:
     assert "the runs tell" in schema["properties"]["collectives"]["description"]
 
 
+PUBLISHED_KERNELS = PUBLISHED_RUNS.with_name("measured_kernels.csv")
+
+
+def test_kernels_are_fitted_too(tmp_path: Path, run) -> None:
+    path = tmp_path / "s.yaml"
+    arguments = ("calibrate", "--kernels", PUBLISHED_KERNELS, "--npu", "h100-sxm", "-o", path)
+    result = run(*arguments, "--json")
+    assert result.code == 0, result.err
+    found = result.payload["kernels"]
+    total = found["errors"][0]
+    assert total["after"] < total["held_out"] < total["before"] < 0.1
+    assert not found["constants"]["attention_backward_fraction"]["fitted"]
+    assert result.payload["constants"] is None
+    system = load_system(str(path))
+    for name, one in found["constants"].items():
+        assert getattr(system.kernels, name) == one["value"]
+    assert system.constants == PUBLISHED
+    both = run(*arguments, "--nccl", PUBLISHED_RUNS).out
+    assert "Collectives: 89 runs" in both
+    assert "Kernels: 145" in both
+    system = load_system(str(path))
+    assert system.constants != PUBLISHED
+    assert system.kernels is not None
+
+
+def test_kernels_of_other_constants_are_found() -> None:
+    """Times of the law with another share of the peak and another launch, and noise of 3 %."""
+    rows = [
+        row
+        for row in measured_kernels(read_kernel_file(PUBLISHED_KERNELS))
+        if row.is_fitted and row.npu == "h100-sxm"
+    ]
+    law = KernelLaw.of(catalogue())
+    ours = replace(law.families["hopper"], gemm_fraction=0.61, launch_s=4e-6)
+    true = KernelLaw({"hopper": ours}, law.benchmarks)
+    noise = np.random.default_rng(1).normal(0, 0.03, len(rows))
+    times_s = [row.time_s for row in rows] * (1 + true.errors(rows)) * np.exp(noise)
+    made = [replace(row, time_s=time_s) for row, time_s in zip(rows, times_s, strict=True)]
+    found = kernel_refit(made)
+    assert found.told.values["gemm_fraction"] == pytest.approx(0.61, rel=0.03)
+    assert found.told.values["launch_s"] == pytest.approx(4e-6, rel=0.1)
+    assert found.rows[0].after < found.rows[0].held_out < 0.04
+
+
+def test_times_of_kernels_that_are_none_are_refused(tmp_path: Path, run) -> None:
+    path = tmp_path / "k.csv"
+    path.write_text("gpu_type,op,dtype,m,n,k,time_s\nH100,gemm,bf16,64,64,64,0\n")
+    result = run("calibrate", "--kernels", path, "-o", tmp_path / "s.yaml")
+    assert result.code == 2
+    assert "k.csv:2: time_s: got '0'" in result.err
+    path.write_text("gpu_type,op,dtype,m,n,k\nH100,gemm,bf16,64,64,64\n")
+    assert "no column time_s" in run("calibrate", "--kernels", path, "-o", tmp_path / "s").err
+
+
 def test_what_is_not_there_yet_is_refused(tmp_path: Path, run) -> None:
-    for option in ("--kernels", "--runs"):
-        result = run("calibrate", "--nccl", A3, *NICS, option, "x.csv", "-o", tmp_path / "s.yaml")
-        assert result.code == 2
-        assert "not available yet" in result.err
+    result = run("calibrate", "--nccl", A3, *NICS, "--runs", "x.csv", "-o", tmp_path / "s.yaml")
+    assert result.code == 2
+    assert "not available yet" in result.err
     result = run("calibrate", "-o", tmp_path / "s.yaml")
     assert "--nccl" in result.err
 

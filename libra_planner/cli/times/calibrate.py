@@ -17,6 +17,7 @@ from libra_planner.plan.quotes import day
 from libra_planner.plan.systems import Origin, system_text
 from libra_planner.step.collectives.fitting import calibration
 from libra_planner.step.collectives.measured import measured_npu
+from libra_planner.studies.kernel_calibration import kernel_refit, read_measured_kernels
 from libra_planner.views.times.calibration import calibration_blocks, calibration_payload
 
 _PLACE = "libra-planner calibrate"
@@ -25,28 +26,34 @@ _MOST_NAMES = 3
 
 def calibrate(options: argparse.Namespace) -> None:
     """``libra-planner calibrate``."""
-    for name in ("kernels", "runs"):
-        if getattr(options, name):
-            got = f"got --{name}, which is not available yet"
-            raise SpecError.at(_PLACE, got, "expected --nccl alone", "leave it out")
-    if not options.nccl:
-        raise SpecError.at(_PLACE, "got nothing to fit", "expected measurements", "give --nccl LOG")
-    found = read_measured_runs(options.nccl, _cluster(options))
-    with located("--nccl"):
-        fitted = calibration(found.runs)
-    path = Path(options.output)
-    origin = Origin(options.name or path.stem, _npu(found.npu), _source(options), _as_of(options))
-    kept = write_files({path: system_text(origin, fitted)})
-    answer(
-        options,
-        lambda: calibration_payload(origin, fitted, found.notes, str(path)),
-        calibration_blocks(origin, fitted, found.notes, str(path)),
-    )
+    if options.runs:
+        got = "got --runs: training runs are not available yet"
+        raise SpecError.at(_PLACE, got, "expected --nccl or --kernels", "leave it out")
+    if not options.nccl and not options.kernels:
+        fix = "give --nccl LOG or --kernels CSV"
+        raise SpecError.at(_PLACE, "got nothing to fit", "expected measurements", fix)
+    path, as_of, cluster = Path(options.output), _as_of(options), _cluster(options)
+    npu = _npu(options.npu) if options.npu else None
+    fitted, kernels, notes = None, None, list[str]()
+    if options.nccl:
+        runs = read_measured_runs(options.nccl, cluster)
+        with located("--nccl"):
+            fitted = calibration(runs.runs)
+        npu, notes = _npu(runs.npu), [*runs.notes]
+    if options.kernels:
+        npu, rows, said = read_measured_kernels(options.kernels, npu)
+        with located("--kernels"):
+            kernels = kernel_refit(rows)
+        notes += said
+    origin = Origin(options.name or path.stem, npu or "", _source(options), as_of)
+    kept = write_files({path: system_text(origin, fitted, kernels)})
+    found = origin, fitted, kernels, notes, str(path)
+    answer(options, lambda: calibration_payload(*found), calibration_blocks(*found))
     tell_kept(kept)
 
 
 def _cluster(options: argparse.Namespace) -> Cluster:
-    if options.npu is not None:
+    if options.npu is not None and options.nccl:
         with located("--npu"):
             measured_npu(options.npu)
     with located("--kind"):
@@ -61,7 +68,8 @@ def _npu(name: str) -> str:
 
 def _source(options: argparse.Namespace) -> str:
     """The files, by their names."""
-    names = [Path(one).name for one in dict.fromkeys(options.nccl)]
+    files = [*(options.nccl or ()), *([options.kernels] if options.kernels else ())]
+    names = [Path(one).name for one in dict.fromkeys(files)]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{', '.join(names[:_MOST_NAMES])}{more}"
 

@@ -13,7 +13,9 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.fits import (
     FEWEST,
     Array,
+    ErrorRow,
     Misses,
+    Refit,
     Told,
     Values,
     least_misses,
@@ -130,25 +132,6 @@ def halves_errors(
 
 
 @dataclass(frozen=True)
-class ErrorRow:
-    """Mean absolute errors of some runs.
-
-    Parameters
-    ----------
-    runs : which.
-    n : how many.
-    before, after : under the published constants and the fitted ones.
-    held_out : of halves under constants of the other half; ``None`` where runs are too few.
-    """
-
-    runs: str
-    n: int
-    before: float
-    after: float
-    held_out: float | None
-
-
-@dataclass(frozen=True)
 class Calibration:
     """The law of measured collectives, refitted to a user's cluster.
 
@@ -169,6 +152,11 @@ class Calibration:
     def constants(self) -> Constants:
         """Fitted, or as published where the runs do not tell."""
         return Constants(**self.fit.values)
+
+    @property
+    def refit(self) -> Refit:
+        """Constants and errors, as any law has them."""
+        return Refit(self.fit, asdict(PUBLISHED), RANGES, tuple(self.rows()))
 
     @property
     def total(self) -> ErrorRow:

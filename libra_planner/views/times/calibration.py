@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from libra_planner.fits import Refit
 from libra_planner.plan.systems import Origin
-from libra_planner.step.collectives.fitting import CONSTANTS, Calibration, n_too_fast
-from libra_planner.step.collectives.measured import PUBLISHED, RANGES
+from libra_planner.step.collectives.fitting import Calibration, n_too_fast
 from libra_planner.units import format_bytes
 from libra_planner.views.cells import Block, Table, count, escape, percent, table_of
 
@@ -16,68 +16,92 @@ _US = 1e6
 
 
 def calibration_payload(
-    origin: Origin, fitted: Calibration, notes: Sequence[str], path: str
+    origin: Origin,
+    fitted: Calibration | None,
+    kernels: Refit | None,
+    notes: Sequence[str],
+    path: str,
 ) -> dict[str, Any]:
-    """What ``calibrate --json`` prints."""
-    fit = fitted.fit
+    """What ``calibrate --json`` prints; null for what was not fitted."""
     return {
         "system": path,
         **asdict(origin),
-        "n_runs": len(fitted.runs),
-        "constants": {
-            name: {
-                "value": fit.values[name],
-                "published": getattr(PUBLISHED, name),
-                "fitted": name in fit.unsure,
-                "standard_error_fraction": fit.unsure.get(name),
-                "at_limit": name in fit.at_limit,
-                "range": RANGES[name],
-            }
-            for name in CONSTANTS
-        },
-        "errors": [asdict(row) for row in fitted.rows()],
-        "notes": [*notes, *_warnings(fitted)],
+        **(_part(fitted.refit) if fitted else dict.fromkeys(("n_runs", "constants", "errors"))),
+        "kernels": _part(kernels) if kernels else None,
+        "notes": [*notes, *_warnings(fitted, kernels)],
     }
 
 
+def _part(part: Refit) -> dict[str, Any]:
+    told = part.told
+    constants = {
+        name: {
+            "value": told.values[name],
+            "published": part.published[name],
+            "fitted": name in told.unsure,
+            "standard_error_fraction": told.unsure.get(name),
+            "at_limit": name in told.at_limit,
+            "range": part.ranges[name],
+        }
+        for name in part.published
+    }
+    errors = [asdict(row) for row in part.rows]
+    return {"n_runs": part.rows[0].n, "constants": constants, "errors": errors}
+
+
 def calibration_blocks(
-    origin: Origin, fitted: Calibration, notes: Sequence[str], path: str
+    origin: Origin,
+    fitted: Calibration | None,
+    kernels: Refit | None,
+    notes: Sequence[str],
+    path: str,
 ) -> Iterator[Block]:
     """Constants before and after, errors before and after, what to know, and the file."""
-    runs = fitted.runs
-    sizes, ranks = [run.size_bytes for run in runs], [run.ranks.n for run in runs]
-    least, most = format_bytes(min(sizes)), format_bytes(max(sizes))
-    yield (
-        f"[bold]{escape(origin.name)}[/]: {len(runs):,} runs of {origin.npu}, {least} to {most}, "
-        f"{_span(min(ranks), max(ranks))} NPUs"
-    )
-    yield from ("", _constants(fitted), "", _errors(fitted), "")
-    for note in (*notes, *_warnings(fitted)):
+    yield f"[bold]{escape(origin.name)}[/], {origin.npu}: {escape(origin.source)}"
+    if fitted is not None:
+        yield _runs(fitted)
+        yield from ("", _constants(fitted.refit), "", _errors(fitted.refit), "")
+    if kernels is not None:
+        yield f"Kernels: {kernels.rows[0].n:,}"
+        yield from ("", _constants(kernels), "", _errors(kernels), "")
+    for note in (*notes, *_warnings(fitted, kernels)):
         yield f"Note: {escape(note)}"
-    yield f"Wrote {escape(path)}: 'system: {escape(path)}' in a plan with fidelity: calibrated"
+    use = "; 'system: FILE' in a plan with fidelity: calibrated" * (fitted is not None)
+    yield f"Wrote {escape(path)}{use}"
+
+
+def _runs(fitted: Calibration) -> str:
+    sizes = [run.size_bytes for run in fitted.runs]
+    ranks = [run.ranks.n for run in fitted.runs]
+    least, most = format_bytes(min(sizes)), format_bytes(max(sizes))
+    return (
+        f"Collectives: {len(sizes):,} runs, {least} to {most}, {_span(min(ranks), max(ranks))} NPUs"
+    )
 
 
 def _span(least: int, most: int) -> str:
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _constants(fitted: Calibration) -> Table:
-    fit = fitted.fit
+def _constants(part: Refit) -> Table:
+    told = part.told
 
     def unsure(name: str) -> str:
-        if name not in fit.unsure:
-            return "no run tells" if name in fit.silent else "too little"
-        return f"± {fit.unsure[name]:.0%}" + " at its limit" * (name in fit.at_limit)
+        if name not in told.unsure:
+            return "no run tells" if name in told.silent else "too little"
+        return f"± {told.unsure[name]:.0%}" + " at its limit" * (name in told.at_limit)
 
     return table_of(
         "Constants",
-        CONSTANTS,
+        part.published,
         {
             "constant": lambda name: name,
-            "published": lambda name: _shown(name, getattr(PUBLISHED, name)),
-            "yours": lambda name: _shown(name, fit.values[name]) if name in fit.unsure else "stays",
+            "published": lambda name: _shown(name, part.published[name]),
+            "yours": lambda name: (
+                _shown(name, told.values[name]) if name in told.unsure else "stays"
+            ),
             "known to": unsure,
-            "range": _range,
+            "range": lambda name: _range(name, part),
         },
         left=("constant", "known to"),
         dispensable=("range",),
@@ -88,15 +112,15 @@ def _shown(name: str, value: float) -> str:
     return f"{_US * value:.3g} us" if name.endswith("_s") else f"{value:.3g}"
 
 
-def _range(name: str) -> str:
-    low, high = RANGES[name]
+def _range(name: str, part: Refit) -> str:
+    low, high = part.ranges[name]
     return f"{_US * low:g} to {_US * high:g} us" if name.endswith("_s") else f"{low:g} to {high:g}"
 
 
-def _errors(fitted: Calibration) -> Table:
+def _errors(part: Refit) -> Table:
     return table_of(
         "Mean absolute error",
-        fitted.rows(),
+        part.rows,
         {
             "runs": lambda row: row.runs,
             "n": lambda row: count(row.n),
@@ -108,20 +132,26 @@ def _errors(fitted: Calibration) -> Table:
     )
 
 
-def _warnings(fitted: Calibration) -> Iterator[str]:
+def _warnings(fitted: Calibration | None, kernels: Refit | None) -> Iterator[str]:
     """What makes a calibration weaker than its errors look."""
-    total, fit = fitted.total, fitted.fit
+    if fitted is not None:
+        yield from _weak(fitted.refit, "curves" if fitted.by_curve else "sizes")
+        if n_fast := n_too_fast(fitted.runs):
+            yield f"faster than line rates allow: {n_fast:,} of the runs; check --nics"
+    if kernels is not None:
+        yield from _weak(kernels, "kernels")
+
+
+def _weak(part: Refit, what: str) -> Iterator[str]:
+    total = part.rows[0]
     if total.held_out is None:
-        yield "runs are too few to hold half of them out: the error of other runs is not known"
+        yield f"{what} are too few to hold half of them out: the error of others is not known"
     else:
-        what = "curves" if fitted.by_curve else "sizes"
         yield f"held out: half of the {what} under constants of the other half, three times"
         if total.held_out > total.before:
-            yield "held out the published constants are better: measure more kinds, sizes and nodes"
-    for name in fit.at_limit:
+            yield f"held out the published constants are better: measure more {what}"
+    for name in part.told.at_limit:
         yield (
-            f"{name} ended at a limit of its range, {_range(name)}: the law misses something, "
-            "or NPU, NICs or nodes are not what was said"
+            f"{name} ended at a limit of its range, {_range(name, part)}: the law misses "
+            "something, or what was measured is not what was said"
         )
-    if n_fast := n_too_fast(fitted.runs):
-        yield f"faster than line rates allow: {n_fast:,} of the runs; check --nics"
