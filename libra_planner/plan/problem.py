@@ -77,7 +77,9 @@ def build_plan(document: Document, beside: Path, parts: str = "parts") -> Proble
         spec = training.plan_spec(document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
-    return _ProblemBuilder(document, spec, beside, parts).problem()
+    builder = _ProblemBuilder(document, spec, beside, parts)
+    builder.read_system()
+    return builder.problem()
 
 
 def _further_faults(document: Document, error: SpecError, beside: Path) -> list[Fault]:
@@ -115,10 +117,18 @@ class _ProblemBuilder(FaultCollector):
     spec: AnyPlanSpec
     beside: Path
     parts: str = "parts"
+    system: System | None = None
+
+    def read_system(self) -> None:
+        """Read the user's system file that the plan names, if any; the plan then names its NPU."""
+        name = self.spec.system
+        if name is not None and self.spec.fidelity == CALIBRATED and is_system_file(name):
+            read = self.attempt(("system",), load_system, name, self.beside)
+            self.system = self.present(read)
+            self.spec = self.spec.model_copy(update={"system": self.system.npu})
 
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
-        system = self._system()
         spec, attempt, required = self.spec, self.attempt, self.required
         builders = training.builders(spec, self, self.beside)
         paths = [builder.path() for builder in builders]
@@ -129,7 +139,7 @@ class _ProblemBuilder(FaultCollector):
         price, prices = self._prices(topology, book, domain)
         attempt(("training_loop",), training.plan_loop, spec)
         nics = self._nics(topology, prices, domain)
-        fidelity = build_fidelity(spec, topology, self, nics, system)
+        fidelity = build_fidelity(spec, topology, self, nics, self.system)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
         rules = self.rules(topology, known, fixed.usd)
@@ -173,15 +183,6 @@ class _ProblemBuilder(FaultCollector):
             if limit_bytes is not None:
                 trainings = [one.training for one in planned]
                 self.attempt(("constraints", i), whole.refuse_over, trainings, limit_bytes, text)
-
-    def _system(self) -> System | None:
-        """The user's system file that the plan names, which from here on names its NPU."""
-        name = self.spec.system
-        if name is None or self.spec.fidelity != CALIBRATED or not is_system_file(name):
-            return None
-        found = self.present(self.attempt(("system",), load_system, name, self.beside))
-        self.spec = self.spec.model_copy(update={"system": found.npu})
-        return found
 
     def _prices(
         self, topology: Topology, book: pricing.PriceBook | None, domain: ScaleUpDomain | None
