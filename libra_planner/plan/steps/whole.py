@@ -14,6 +14,7 @@ from libra_planner.plan.steps.strategies import DegreesSpec, plan_strategy, stra
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training
+from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
@@ -22,7 +23,6 @@ from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, format_bytes
 from libra_planner.workload.clock import training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
-from libra_planner.workload.limits import refuse_impossible
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import DEFAULT_ORDER, placed_groups
 from libra_planner.workload.strategy import Strategy
