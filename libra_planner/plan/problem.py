@@ -142,8 +142,7 @@ class _ProblemBuilder(FaultCollector):
         fidelity = build_fidelity(spec, topology, self, nics, self.system)
         fixed = self._fixed_cost(topology, domain, quotes)
         known = np.ones(topology.n_dims) if price is None else price  # For faults alone.
-        rules = self.rules(topology, known, fixed.usd)
-        document = self.document
+        rules, document = self.rules(topology, known, fixed.usd), self.document
         options = attempt(catalogue.KEY, catalogue.load_options, document, topology, known) or ()
         rules += self._scale_up_rules(domain, topology, rules, options)
         choice = self._choice(topology, rules)
