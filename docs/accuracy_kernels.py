@@ -37,8 +37,8 @@ Constants of a family; NPUs that nobody measured (GB200, B300, GB300, MI300X, MI
 """
 SOURCE = """
 {n} of 604 published kernels are scored (`tests/oracles/measured_kernels.csv`, each with its source). Left out are eager RMS norms, which are many
-kernels, cross entropy of a data type that nobody says, and rotary embedding. {n_fitted} are fitted, to the logarithms of their times; the others are the best of many
-shapes, backward attention in a fixed order, and norms and activations that plain torch launches one by one (its host takes 16 to 53 µs).
+kernels, and rotary embedding. {n_fitted} are fitted, to the logarithms of their times; the others are the best of many shapes, backward attention in a fixed order,
+kernels of a data type that nobody says, and norms and activations that plain torch launches one by one (its host takes 16 to 53 µs).
 Halves are of shapes and of source files, {halves} ways each. Mean absolute error, and the median with the interval of the middle 80 % of signed errors:
 
 | rows | n | constants from | mean | median | 10 % to 90 % |

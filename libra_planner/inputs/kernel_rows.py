@@ -28,16 +28,21 @@ RESERVED = ("message", "predicted_time_s")
 """Columns that an answer adds."""
 
 PASSED: Mapping[str, tuple[int, int, str]] = {
-    **dict.fromkeys(("relu", "gelu", "silu", "tanh", "pow", "mulu"), (2, 3, STREAM)),
-    "residual_add": (3, 2, STREAM),
+    **dict.fromkeys(
+        ("relu", "gelu", "silu", "tanh", "pow", "addu", "mulu", "divu"), (2, 3, STREAM)
+    ),
+    **dict.fromkeys(("residual_add", "add"), (3, 2, STREAM)),
+    **dict.fromkeys(("mul", "div"), (3, 5, STREAM)),
     **dict.fromkeys(("swiglu", "geglu"), (3, 5, STREAM)),
     "silu_and_mul": (5, 8, STREAM),  # Two kernels, as in eager frameworks.
-    **dict.fromkeys(("layer_norm", "rms_norm", "softmax"), (2, 3, NORM)),
+    **dict.fromkeys(("layer_norm", "rms_norm", "softmax", "cross_entropy"), (2, 3, NORM)),
 }
 """By operator: numbers moved for each of its results, forward and backward, and its kind."""
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32"}
-_DTYPES |= dict.fromkeys(("float8", "fp8_e4m3", "e4m3", "mxfp8"), "fp8")
+_DTYPES |= dict.fromkeys(("float8", "fp8_e4m3", "float8_e4m3fn", "e4m3", "mxfp8"), "fp8")
+_DTYPES |= dict.fromkeys(("nvfp4", "mxfp4", "e2m1"), "fp4")
+_UNTOLD = ("", "unspecified")
 _SERVING = re.compile(r"tensorrt-?llm|sglang|vllm", re.I)
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _MOST = 1e15
@@ -51,12 +56,14 @@ class KernelRow:
     ----------
     npu, op : names, of the catalogue and of the table.
     call, kernels : what runs on what.
+    is_dtype_told : whether its row says the data type; counted as fp32 otherwise.
     """
 
     npu: str
     op: str
     call: KernelCall
     kernels: Kernels
+    is_dtype_told: bool = True
 
     @property
     def time_s(self) -> float:
@@ -70,7 +77,9 @@ class KernelRow:
 
     @property
     def remark(self) -> str:
-        """What its time rests on where nobody measured such kernels."""
+        """What its time rests on where nobody measured such kernels, or says the data type."""
+        if not self.is_dtype_told:
+            return "data type not told: counted as fp32"
         if self.is_measured:
             return ""
         return f"no {self.call.dtype} kernels of {self.npu} were measured: typical efficiencies"
@@ -165,7 +174,7 @@ def kernel_row(cells: Mapping[str, str], catalogue_name: str | None = None) -> K
     if call.flops and call.dtype not in kernels.peak_flops:
         known = f"expected a type of {npu}: {', '.join(kernels.peak_flops)}"
         raise SpecError(Fault(f"got {call.dtype}", known, path="dtype"))
-    return KernelRow(npu, cells["op"], call, kernels)
+    return KernelRow(npu, cells["op"], call, kernels, cells["dtype"] not in _UNTOLD)
 
 
 @lru_cache(maxsize=256)
@@ -182,7 +191,9 @@ def _npu(variant: str, kind: str, catalogue_name: str | None) -> tuple[str, Kern
 def kernel_call(cells: Mapping[str, str]) -> KernelCall:
     """What a row computes; parameters and errors as :func:`kernel_row`."""
     op, way = cells["op"], cells.get("pass", "") or "fwd"
-    dtype = _DTYPES.get(cells["dtype"].casefold(), cells["dtype"].casefold())
+    told = cells["dtype"].casefold()
+    is_stream = op in PASSED and told in _UNTOLD
+    dtype = "fp32" if is_stream else _DTYPES.get(told, told)
     if dtype not in BYTES:
         known = f"expected one of {', '.join([*BYTES, *_DTYPES])}"
         raise SpecError(Fault(f"got {cells['dtype']!r}", known, path="dtype"))

@@ -62,7 +62,8 @@ def measured_kernels(file: KernelFile) -> list[MeasuredKernel]:
         if isinstance(row, KernelRow):
             source, time_s = cells.get("source", ""), float(cells["time_s"])
             known = (families[row.npu], time_s, source, source.split("/")[0], row.npu)
-            found.append(MeasuredKernel(row.call, row.kernels, *known, _is_fitted(cells)))
+            is_fitted = row.is_dtype_told and _is_fitted(cells)
+            found.append(MeasuredKernel(row.call, row.kernels, *known, is_fitted))
     return found
 
 

@@ -32,11 +32,13 @@ def test_a_table_gets_its_times_and_keeps_its_columns(
         "MI300X,gemm,fwd,bf16,4096,8192,8192,,,,,e\n"
         "H100,rope,fwd,bf16,,,,1,2048,,,f\n"
         "A100,rms_norm,bwd,bf16,,,,4096,8192,,,g\n"
+        "A100,softmax,fwd,unspecified,,,,4096,8192,,,h\n"
+        "A100,gemm,fwd,,1,1,1,,,,,i\n"
     )
     assert main(["kernels", "--csv", str(path)]) == 0
     out = capsys.readouterr()
     rows = answered(out.out)
-    assert [row["mine"] for row in rows] == list("abcdefg")
+    assert [row["mine"] for row in rows] == list("abcdefghi")
     times = [float(row["predicted_time_s"] or "nan") for row in rows]
     assert times[1] < times[0]
     assert times[3] < times[2]
@@ -45,7 +47,9 @@ def test_a_table_gets_its_times_and_keeps_its_columns(
     assert "'rope', which is not modelled" in rows[5]["message"]
     assert not rows[0]["message"]
     assert times[6] > 0
-    assert "1 of 7 rows have no time" in out.err
+    assert rows[7]["message"] == "data type not told: counted as fp32"
+    assert "dtype: got ''" in rows[8]["message"]
+    assert "2 of 9 rows have no time" in out.err
 
 
 def test_a_row_is_what_its_flags_say(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
