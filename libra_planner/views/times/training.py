@@ -16,22 +16,13 @@ from libra_planner.units import (
     gigabytes_per_s,
 )
 from libra_planner.views.cells import Block, Cell, Table, escape, number, percent, table
+from libra_planner.views.training.step import PARTS
 from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.strategy import Recompute
 from libra_planner.workload.transformer import AttentionFlops
 
 NO_CLASS = "no measured class"
 
-_PARTS = {
-    "compute_s": "compute",
-    "exposed_tp_s": "tensor parallelism",
-    "exposed_cp_s": "context parallelism",
-    "exposed_ep_s": "experts' all-to-all",
-    "exposed_pp_s": "sends between stages",
-    "exposed_dp_s": "gradients and weights",
-    "bubble_s": "pipeline bubble",
-    "optimizer_s": "optimizer",
-}
 _DEGREES = ("tp", "cp", "dp", "pp", "ep", "etp")
 
 
@@ -159,7 +150,7 @@ def _network(run: PlannedRun) -> str:
 def _split_table(split_s: Mapping[str, float], step_time_s: float) -> Table:
     least = 5e-4 * step_time_s
     rows = [
-        (_PARTS[name], format_time(seconds), percent(seconds / step_time_s), share)
+        (PARTS[name], format_time(seconds), percent(seconds / step_time_s), share)
         for name, seconds in split_s.items()
         if abs(seconds) > least
         for share in [Cell(max(0.0, seconds / step_time_s))]

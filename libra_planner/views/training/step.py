@@ -10,17 +10,18 @@ from libra_planner.problem import Problem
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import FLOPS_PER_TFLOPS, format_time
 
-_WORDS = {
+PARTS = {
     "compute_s": "compute",
-    "exposed_tp_s": "exposed TP",
-    "exposed_cp_s": "exposed CP",
-    "exposed_ep_s": "exposed EP",
-    "exposed_pp_s": "exposed PP sends",
-    "exposed_dp_s": "exposed DP",
+    "exposed_tp_s": "exposed tensor parallelism",
+    "exposed_cp_s": "exposed context parallelism",
+    "exposed_ep_s": "exposed exchange of experts",
+    "exposed_pp_s": "exposed sends between stages",
+    "exposed_dp_s": "exposed gradients and weights",
     "uneven_stages_s": "waits for the longest stage",
     "bubble_s": "pipeline bubble",
     "optimizer_s": "optimizer",
 }
+"""What reports call the parts of a step."""
 
 
 def _whole(problem: Problem) -> ModelTraining | None:
@@ -52,7 +53,7 @@ def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
     if not found:
         return
     ranked = sorted(found["time"].items(), key=lambda pair: -pair[1])
-    shares = ((_WORDS[name], value, value / evaluation.step_time_s) for name, value in ranked)
+    shares = ((PARTS[name], value, value / evaluation.step_time_s) for name, value in ranked)
     shown = [f"{word} {format_time(s)} ({share:.1%})" for word, s, share in shares if share > 1e-4]
     yield f"Of it {', '.join(shown)}"
     yield (
