@@ -103,7 +103,7 @@ def test_tables_keep_their_columns_and_gain_four(run, tmp_path: Path) -> None:
     file.write_text(HEADER + "".join(rows))
     result = run("train", "--csv", file)
     assert result.code == 0
-    assert "7 of 8 rows have no prediction" in result.err
+    assert "7 of 8 rows have no predicted time" in result.err
     found = list(csv.DictReader(io.StringIO(result.out)))
     assert [row["owner"] for row in found] == ["me"] * 8
     assert float(found[0]["predicted_step_time_s"]) > 0
@@ -161,3 +161,16 @@ def test_nothing_is_asked_without_an_npu(run) -> None:
     result = run("train", "--model", "gpt3")
     assert result.code == 2
     assert "got no --npu" in result.err
+
+
+def test_a_row_without_a_time_may_have_its_memory(run, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "model,gpu_type,gpus,tp,microbatch,grad_accum,recompute,zero,parallel_style\n"
+        "InternLM-7B,A800-80GB,4,4,1,4,full,FSDP,InternEvo\n"
+        "InternLM-7B,A800-80GB,4,4,,4,full,FSDP,InternEvo\n"
+    )
+    first, second = csv.DictReader(io.StringIO(run("train", "--csv", path).out))
+    assert first["predicted_step_time_s"] == second["predicted_memory_GB"] == ""
+    assert 50 < float(first["predicted_memory_GB"]) < 60
+    assert "for the memory assumed: sequence 2048, the model's" in first["message"]

@@ -13,6 +13,7 @@ from typing import Any
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.inputs.training.memory import RunMemory, run_memory
 from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch, planned_run
 from libra_planner.inputs.training.rows import ADDED, TrainingRun, parse_run, read_training_file
 from libra_planner.views.times.training import run_cells, training_blocks, training_payload
@@ -94,7 +95,7 @@ def _answer_file(options: argparse.Namespace) -> None:
     for row, run in zip(file.rows, file.runs, strict=True):
         found = _planned(run)
         n_without += isinstance(found, SpecError)
-        writer.writerow([*row, *run_cells(found)])
+        writer.writerow([*row, *run_cells(found, _memory(run, found))])
     for line in _summary(n_without, len(file.runs)):
         print(line, file=sys.stderr)
 
@@ -102,7 +103,7 @@ def _answer_file(options: argparse.Namespace) -> None:
 def _summary(n_without: int, n_runs: int) -> Iterator[str]:
     if n_without:
         said = "the column message says why"
-        yield f"{n_without:,} of {n_runs:,} rows have no prediction; {said}"
+        yield f"{n_without:,} of {n_runs:,} rows have no predicted time; {said}"
 
 
 def _planned(run: TrainingRun | SpecError) -> PlannedRun | SpecError:
@@ -112,6 +113,16 @@ def _planned(run: TrainingRun | SpecError) -> PlannedRun | SpecError:
         return planned_run(run)
     except SpecError as error:
         return error
+
+
+def _memory(run: TrainingRun | SpecError, found: PlannedRun | SpecError) -> RunMemory | None:
+    """Memory of a run that has no time, where its source says enough for that."""
+    if isinstance(run, SpecError) or not isinstance(found, SpecError):
+        return None
+    try:
+        return run_memory(run)
+    except SpecError:
+        return None
 
 
 def _case(options: argparse.Namespace, run: TrainingRun | SpecError) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.inputs.training.strategies import run_model, run_strategy
 from libra_planner.plan.architectures.names import bundled_model
@@ -38,7 +39,8 @@ def run_memory(run: TrainingRun) -> RunMemory:
     Raises
     ------
     SpecError
-        For a model that nobody knows, and degrees that do not make the NPUs.
+        For a model that nobody knows, degrees that do not make the NPUs, and a microbatch of which
+        neither sequences nor their length are known.
 
     Examples
     --------
@@ -58,6 +60,9 @@ def run_memory(run: TrainingRun) -> RunMemory:
 def _filled_in(run: TrainingRun) -> tuple[TrainingRun, tuple[str, ...]]:
     """The run with a sequence and a batch, and what was assumed."""
     notes: tuple[str, ...] = ()
+    if not run.seq and not run.microbatch:
+        got = "got neither sequence length nor microbatch"
+        raise SpecError(Fault(got, "expected one of them for the memory", path="seq"))
     published = bundled_model(run.model).transformer
     if not run.seq and published is not None:
         run = replace(run, seq=published.sequence_tokens)

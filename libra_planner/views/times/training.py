@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from libra_planner.errors import SpecError
+from libra_planner.inputs.training.memory import RunMemory
 from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.units import (
     BYTES_PER_GB,
@@ -180,11 +181,22 @@ def _verdict(run: PlannedRun) -> str:
     )
 
 
-def run_cells(run: PlannedRun | SpecError) -> tuple[str, str, str, str]:
-    """What a table of runs gains: time, tokens/s, memory, and what was assumed or is missing."""
+def run_cells(
+    run: PlannedRun | SpecError, memory: RunMemory | None = None
+) -> tuple[str, str, str, str]:
+    """What a table of runs gains: time, tokens/s, memory, and what was assumed or is missing.
+
+    Parameters
+    ----------
+    run : with its time, or why it has none.
+    memory : of a run without a time, where that is known.
+    """
     if isinstance(run, SpecError):
-        faults = (replace(one, path="") for one in run.faults)
-        return "", "", "", "; ".join(map(str, faults))
+        missing = "; ".join(str(replace(one, path="")) for one in run.faults)
+        if memory is None:
+            return "", "", "", missing
+        size_GB = f"{float(memory.memory.total_bytes) / BYTES_PER_GB:.6g}"
+        return "", "", size_GB, f"{missing}; for the memory assumed: {'; '.join(memory.notes)}"
     figures = (
         run.step_time_s,
         run.tokens_per_s_per_gpu,
