@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from tests.arch.test_imports import LAYERS
+from tests.arch.test_imports import LAYERS, tree_of
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "libra_planner"
@@ -78,7 +78,7 @@ def _folder(name: str, layer: int) -> Room:
 
 def _purpose(path: Path) -> str:
     """First line of a module's docstring."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(tree_of(path)) or ""
     return re.sub(r":\w+:`~?([\w.]+\.)?(\w+)`", r"\2", text.split("\n")[0]).rstrip(".")
 
 
@@ -96,7 +96,7 @@ def imports(listed: Sequence[Room]) -> dict[Room, set[Room]]:
 
 def _imported(path: Path) -> Iterator[str]:
     """First parts of the modules of the package that a module imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("libra_planner"):
             parts = str(node.module).split(".")
             yield from parts[1:2] or (alias.name for alias in node.names)

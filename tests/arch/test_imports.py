@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,23 @@ def _name(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module's syntax tree; tests look at the same ones many times."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    return tuple(_found_imports(tree_of(path)))
+
+
+def _found_imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"relative import in {path}"
+            assert node.level == 0, f"relative import of {node.module}"
             yield str(node.module)
 
 
@@ -137,7 +149,7 @@ def _stored_callables(tree: ast.Module, aliases: dict[str, set[str]]) -> Iterato
 
 def test_the_core_stores_no_callables() -> None:
     """A function that a value holds is a call that imports do not show."""
-    trees = {path: ast.parse(path.read_text()) for path in _modules() if _name(path) in CORE}
+    trees = {path: tree_of(path) for path in _modules() if _name(path) in CORE}
     aliases: dict[str, set[str]] = {}
     for tree in trees.values():
         aliases |= _aliases(tree)
@@ -220,7 +232,7 @@ def test_commands_load_only_what_they_need(arguments: list[str], forbidden: set[
 def test_house_rules() -> None:
     """No print, exit, eval or assert below the command line; nothing swallowed."""
     for path in _modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             where = f"{path}:{getattr(node, 'lineno', 0)}"
             assert not isinstance(node, ast.Assert), where
             if isinstance(node, ast.ExceptHandler):
@@ -232,7 +244,7 @@ def test_house_rules() -> None:
 
 def test_public_functions_and_classes_are_documented() -> None:
     for path in _modules():
-        tree = ast.parse(path.read_text())
+        tree = tree_of(path)
         assert ast.get_docstring(tree), path
         for node in tree.body:
             public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
@@ -264,7 +276,7 @@ def test_folders_hold_few_modules() -> None:
 def test_modules_and_functions_stay_small() -> None:
     for path in _modules():
         assert len(_code_lines(path.read_text())) <= 360, path
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef):
                 first = node.body[1:] if ast.get_docstring(node) else node.body
                 length = first[-1].end_lineno - first[0].lineno + 1 if first else 0

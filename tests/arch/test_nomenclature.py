@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.arch.test_imports import CORE, _modules, _name
+from tests.arch.test_imports import CORE, _modules, _name, tree_of
 
 ROOT = Path(__file__).parents[2]
 UNITS = re.compile(r"_(s|bytes|bytes_per_s|usd|Bps|GBps|per_s|w|flops|fraction)$|^n_")
@@ -18,7 +18,7 @@ def _dimensional_fields() -> set[tuple[str, str]]:
         if _name(path) not in CORE:
             continue
         module = ".".join(path.relative_to(ROOT / "libra_planner").with_suffix("").parts)
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 for line in node.body:
                     name = getattr(getattr(line, "target", None), "id", None) or (
