@@ -89,6 +89,7 @@ class WholeStep:
         SpecError
             For a strategy that cannot run, or does not fit the fabric's dimensions.
         """
+        self._refuse_part()
         degrees, strategy = self._degrees, self.strategy
         refuse_impossible(self.model, strategy)
         refuse_unschedulable(strategy)
@@ -105,6 +106,15 @@ class WholeStep:
             tokens_per_step=int(strategy.global_batch) * self.model.sequence_tokens,
         )
         return ModelTraining(workload, trained, groups, network, self.memory, self._npu_peak_flops)
+
+    def _refuse_part(self) -> None:
+        """Refuse models without embedding and logits: kernels are those of a whole step (C21)."""
+        if self.model.has_logits:
+            return
+        got = f"got {self._npu.name} without efficiency_fraction for {self.path.stem}"
+        expected = "expected a model with embedding and logits: this one is part of a step"
+        fix = "train a whole model, such as 'workload: gpt3', or add efficiency_fraction"
+        raise SpecError(Fault(got, expected, fix, "npu"))
 
     @cached_property
     def _degrees(self) -> DegreesSpec:
