@@ -37,8 +37,8 @@ def test_console_blocks(command: str, shown: list[str], run, monkeypatch) -> Non
     assert printed[: len(shown)] == shown
 
 
-def test_the_plan_of_the_readme_runs(tmp_path: Path, run) -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n(workload.*?)```", README, re.DOTALL))
+def test_plans_of_the_readme_run(text: str, tmp_path: Path, run) -> None:
     (tmp_path / "plan.yaml").write_text(text)
     result = run("optimize", tmp_path / "plan.yaml", "--json")
     assert result.code == 0, result.err
@@ -50,8 +50,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_the_main_command_names_a_bundled_example() -> None:
-    assert (ROOT / "examples" / "01_gpt3_4d.yaml").is_file()
-    assert "libra-planner optimize examples/01_gpt3_4d.yaml" in README
+    assert (ROOT / "examples" / "0d_llama3_70b.yaml").is_file()
+    assert "libra-planner optimize examples/0d_llama3_70b.yaml" in README
 
 
 def _reports() -> list[list[str]]:
