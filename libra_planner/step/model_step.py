@@ -16,6 +16,7 @@ import numpy as np
 from libra_planner.step.algebra import Algebra, Time
 from libra_planner.step.pipeline import Stage, in_order_time, pipeline_time
 from libra_planner.workload import volumes
+from libra_planner.workload.clock import STEP_CONSTANTS, StepConstants
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.operations import Phase
 from libra_planner.workload.operators import LayerWork, Operators, Work
@@ -52,6 +53,7 @@ class TrainedModel:
     ----------
     model, strategy, kernels : as they say.
     formats, habits : of what is exchanged.
+    constants : fitted to step times.
     """
 
     model: Transformer
@@ -59,11 +61,14 @@ class TrainedModel:
     kernels: Kernels
     formats: Formats = volumes.DEFAULT_FORMATS
     habits: Habits = volumes.DEFAULT_HABITS
+    constants: StepConstants = STEP_CONSTANTS
 
     @cached_property
     def operators(self) -> Operators:
         """Compute of its layers."""
-        return Operators(self.model, self.strategy, self.kernels)
+        gradient_bytes = self.formats.gradient_bytes
+        by_operator = self.habits.recomputes_by_operator
+        return Operators(self.model, self.strategy, self.kernels, gradient_bytes, by_operator)
 
     @cached_property
     def stages(self) -> tuple[StageLayers, ...]:
@@ -349,12 +354,17 @@ class _Builder(Generic[Time]):
         """The window and the exchange of gradients, which share the fabric."""
         algebra, fraction = self.algebra, self.trained.strategy.overlap.dp
         sent = algebra.total(map(self.pricing.exchange, gradients))
-        exposed = algebra.times(1.0 - np.asarray(fraction), sent)
+        exposed = algebra.times(self._felt(fraction), sent)
         sides = [algebra.total([window, exposed]), sent]
         if np.any(np.asarray(fraction) > 0) and gradients:
             both = [*((one, fraction) for one in gradients), *self._window_exchanges(hidden)]
             sides.append(algebra.total([self.pricing.contention(both), exposed]))
         return algebra.longest(sides)
+
+    def _felt(self, fraction: Any) -> Any:
+        """Share of an exchange's time that compute feels where a fraction of it hides."""
+        hidden = np.asarray(fraction)
+        return 1.0 - hidden + self.trained.constants.stolen_fraction * hidden
 
     def _window_exchanges(self, n: Any) -> Iterable[tuple[Exchange, Any]]:
         """What the busiest stage exchanges in so many microbatches."""
@@ -459,7 +469,10 @@ class _Builder(Generic[Time]):
             (
                 self._overlapped(work.linear_s, exchanges, ("tp",), overlap.tp),
                 self._overlapped(work.attention_s, exchanges, ("cp",), overlap.cp),
-                self._overlapped(work.experts_s, exchanges, ("ep", "etp"), overlap.ep),
+                self.algebra.times(
+                    self.trained.constants.imbalance,
+                    self._overlapped(work.experts_s, exchanges, ("ep", "etp"), overlap.ep),
+                ),
                 self.pricing.seconds(work.stream_s),
             )
         )
@@ -474,7 +487,8 @@ class _Builder(Generic[Time]):
         behind = algebra.total(price(one) for one in mine if one.hides)
         if axes == ("cp",):
             plain, behind = algebra.total([plain, behind]), algebra.total([])
-        exposed = algebra.times(1.0 - np.asarray(fraction), plain)
+        stolen = algebra.times(self._felt(1.0), behind)
+        exposed = algebra.total([algebra.times(self._felt(fraction), plain), stolen])
         compute = algebra.total([self.pricing.seconds(work_s), exposed])
         return algebra.longest([compute, algebra.total([plain, behind])])
 

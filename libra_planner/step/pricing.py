@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,24 @@ class NodePricing:
         group = self.groups[one.axis]
         if one.kind == SEND_RECV:
             return self.model.send_time(float(one.size_bytes), group, self.network)
-        return self.model.time(collective(one), group, self.network)
+        return tree.maximum(self.model.time(*part, self.network) for part in self._parts(one))
+
+    def _parts(self, one: Exchange) -> list[tuple[Collective, Group]]:
+        """The collectives that an exchange is, at the same time.
+
+        Where one copy of a token goes to each node, the nodes' links spread all of them (C16).
+        """
+        whole, group = collective(one), self.groups[one.axis]
+        inner = self._in_domain(group)
+        if one.far_bytes is None or inner.n_npus == group.n_npus:
+            return [(whole, group)]
+        far = float(one.far_vector_bytes(group.n_npus // inner.n_npus))
+        return [(whole, inner), (replace(whole, size_bytes=far), group)]
+
+    def _in_domain(self, group: Group) -> Group:
+        """The part of a group that the innermost dimension holds, the scale-up domain."""
+        sizes = group.sizes[:1] + (1,) * (len(group.sizes) - 1)
+        return replace(group, sizes=sizes)
 
     def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> tree.Node:
         """All bytes of every dimension that several exchanges use, over its bandwidth (C5)."""
@@ -79,7 +96,8 @@ class NodePricing:
         group = self.groups[one.axis]
         if one.kind == SEND_RECV:
             return self.model.send_traffic(float(one.size_bytes), group, self.network)
-        return self.model.traffic(collective(one), group, self.network)
+        found = [self.model.traffic(*part, self.network) for part in self._parts(one)]
+        return np.asarray(np.max(found, axis=0))
 
 
 def collective(one: Exchange) -> Collective:

@@ -1,4 +1,4 @@
-"""How far power holds an NPU back in training, beside its kernels in short runs (C18)."""
+"""What step times tell beyond kernels and collectives: four constants for all NPUs (C18)."""
 
 from __future__ import annotations
 
@@ -11,27 +11,41 @@ from libra_planner.workload.kernels import Kernels
 
 
 @dataclass(frozen=True)
-class ClockConstants:
+class StepConstants:
     """What is fitted to step times, the same for all NPUs, each in its range (:data:`RANGES`).
 
     Parameters
     ----------
     free_flops_per_joule : peak FLOP/s of bf16 per watt up to which power does not limit the clock.
     exponent : of the density beyond it.
+    stolen_fraction : of the time of communication that hides, which the compute beside it loses to
+        its kernels: they take cores and memory bandwidth.
+    imbalance : tokens of the busiest rank of experts over the mean; 1 where they are spread evenly.
     """
 
-    free_flops_per_joule: float = 0.60e12
-    exponent: float = 0.23
+    free_flops_per_joule: float = 0.57e12
+    exponent: float = 0.25
+    stolen_fraction: float = 0.10
+    imbalance: float = 1.16
 
 
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {"free_flops_per_joule": (0.1e12, 1.5e12), "exponent": (0.0, 0.5)}
+    {
+        "free_flops_per_joule": (0.1e12, 1.5e12),
+        "exponent": (0.0, 0.5),
+        "stolen_fraction": (0.0, 0.5),
+        "imbalance": (1.0, 2.0),
+    }
 )
-"""A clock cannot rise with power density, and power grows at least with the clock's square."""
+"""A clock cannot rise with power density, and power grows at least with the clock's square; NCCL
+takes up to a quarter of the cores; an even spread is the least that a busiest rank gets."""
+
+STEP_CONSTANTS = StepConstants()
+"""Of all NPUs."""
 
 
 def slowdown(
-    peak_flops: float, tdp_w: float | None, constants: ClockConstants | None = None
+    peak_flops: float, tdp_w: float | None, constants: StepConstants = STEP_CONSTANTS
 ) -> float:
     """Clock of a short run over that of hours of training, 1 or more: (density/free)^exponent.
 
@@ -49,12 +63,13 @@ def slowdown(
     """
     if not tdp_w:
         return 1.0
-    found = constants or ClockConstants()
-    density = peak_flops / tdp_w / found.free_flops_per_joule
-    return max(1.0, math.pow(density, found.exponent))
+    density = peak_flops / tdp_w / constants.free_flops_per_joule
+    return max(1.0, math.pow(density, constants.exponent))
 
 
-def training_kernels(kernels: Kernels, tdp_w: float | None) -> Kernels:
+def training_kernels(
+    kernels: Kernels, tdp_w: float | None, constants: StepConstants = STEP_CONSTANTS
+) -> Kernels:
     """Kernels as they run in training: what short runs reach, at the clock that power allows.
 
     Examples
@@ -64,6 +79,6 @@ def training_kernels(kernels: Kernels, tdp_w: float | None) -> Kernels:
     True
     """
     rate = kernels.peak_flops.get("bf16") or max(kernels.peak_flops.values())
-    factor = slowdown(rate, tdp_w)
+    factor = slowdown(rate, tdp_w, constants)
     slower = {name: peak / factor for name, peak in kernels.peak_flops.items()}
     return replace(kernels, peak_flops=slower, burst_fraction=1.0)

@@ -35,6 +35,7 @@ class LibraryDefaults:
     recompute : of activations.
     formats, habits : of what is exchanged.
     memory : of what is kept.
+    splits_experts : whether experts are split over tp as all else is, etp = tp (C15).
     """
 
     name: str
@@ -47,6 +48,7 @@ class LibraryDefaults:
     formats: Formats = DEFAULT_FORMATS
     habits: Habits = DEFAULT_HABITS
     memory: MemoryHabits = MEGATRON_MEMORY
+    splits_experts: bool = False
 
 
 MEGATRON_CORE, MEGATRON_2021, FSDP = "megatron-core", "megatron-2021", "fsdp"
@@ -62,6 +64,7 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 "gathering overlap compute, user buffers that hide tensor-parallel communication",
                 _HIDDEN,
                 zero=1,
+                habits=Habits(one_copy_per_node=True),
             ),
             LibraryDefaults(
                 "nemo",
@@ -70,6 +73,7 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 zero=1,
                 formats=Formats(gradient_bytes=2),
                 memory=NEMO_MEMORY,
+                splits_experts=True,
             ),
             LibraryDefaults(
                 MEGATRON_2021,
@@ -108,6 +112,7 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 OverlapFractions(dp=1.0, tp=0.0),
                 zero=3,
                 recompute=Recompute.SELECTIVE,
+                habits=Habits(recomputes_by_operator=True),
                 memory=FSDP_MEMORY,
             ),
             LibraryDefaults(
@@ -123,6 +128,7 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
 """By name."""
 
 _STYLES = (
+    (r"megatron-core", MEGATRON_CORE),
     (r"fsdp", FSDP),
     (r"deepspeed", "deepspeed"),
     (r"ptd-p|tp\+pp", MEGATRON_2021),

@@ -99,11 +99,16 @@ class Operators:
     Parameters
     ----------
     model, strategy, kernels : as they say.
+    gradient_bytes : of a weight's gradient, to which every microbatch adds.
+    recomputes_by_operator : whether selective recomputation keeps every second matrix multiply and
+        attention (torchtitan), else all but attention (Megatron).
     """
 
     model: Transformer
     strategy: Strategy
     kernels: Kernels
+    gradient_bytes: float = 4
+    recomputes_by_operator: bool = False
 
     @property
     def n_tokens(self) -> Number:
@@ -239,13 +244,21 @@ class Operators:
         return self._gemm_s(one.n_tokens, one.n_in, one.n_out, one.n_groups, dtype)
 
     def _weight_grad_s(self, one: _Linear, dtype: str | None = None) -> Number:
-        return self._gemm_s(one.n_out, one.n_in, one.n_tokens, one.n_groups, dtype)
+        """Read, added to and written back."""
+        shape, out_bytes = (one.n_out, one.n_in, one.n_tokens), 2 * self.gradient_bytes
+        return self._gemm_s(*shape, one.n_groups, dtype, out_bytes)
 
     def _gemm_s(
-        self, m: Number, n: Number, k: Number, n_groups: Number, dtype: str | None
+        self,
+        m: Number,
+        n: Number,
+        k: Number,
+        n_groups: Number,
+        dtype: str | None,
+        out_bytes: float = _ELEMENT_BYTES,
     ) -> Number:
         named = dtype or self.strategy.dtype
-        return self.kernels.gemm_s(m, n, k, dtype=named, n_groups=n_groups)
+        return self.kernels.gemm_s(m, n, k, dtype=named, n_groups=n_groups, out_bytes=out_bytes)
 
     def _attention_s(self, *, is_backward: bool) -> Number:
         """Attention itself: one fused kernel, or multiplies with a softmax between them.
@@ -332,4 +345,7 @@ class Operators:
         recompute = np.asarray(self.strategy.recompute)
         full, core = recompute == Recompute.FULL, recompute == Recompute.SELECTIVE
         whole = forward.times(full.astype(float))
+        if self.recomputes_by_operator:
+            half = (forward.linear_s + forward.experts_s) / 2
+            return whole.plus(Work(linear_s=core * half, stream_s=core * forward.stream_s))
         return whole.plus(Work(attention_s=core * forward.attention_s))

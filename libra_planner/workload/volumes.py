@@ -7,7 +7,7 @@ sequences of s tokens in a microbatch, a rank holds b s/cp tokens; M = b (s/cp) 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,19 +59,25 @@ class Habits:
     cp : ``ring``: keys and values go around, one rank to the next; ``all-gather``: every rank gets
         all of them; ``all-to-all``: a rank gets whole sequences of some heads (Ulysses).
     experts_on_at_most : nodes that a token's experts stand on (DeepSeek-V3: 4); one copy goes to
-        each. ``None``: one copy goes to each expert.
+        each. ``None``: its experts stand anywhere.
+    one_copy_per_node : whether a token goes once to a node that has several of its experts, whose
+        links spread it (DeepEP); so it is, too, where ``experts_on_at_most`` is given.
     scatter_gather : whether tensor-parallel ranks send a part of M each to the next stage, where
         an all-gather puts it together (arXiv 2104.04473, section 4.1).
     reduces_once : whether gradients are kept whole until the last microbatch and reduced once
         per step, for ZeRO 2; for ZeRO 3 and FSDP that is "no sync".
     reshards : whether ZeRO 3 drops gathered weights after forward and gathers them again.
+    recomputes_by_operator : whether selective recomputation keeps every second matrix multiply
+        and attention, as torchtitan does; else all but attention.
     """
 
     cp: str = "ring"
     experts_on_at_most: int | None = None
+    one_copy_per_node: bool = False
     scatter_gather: bool = False
     reduces_once: bool = False
     reshards: bool = True
+    recomputes_by_operator: bool = False
 
 
 DEFAULT_FORMATS, DEFAULT_HABITS = Formats(), Habits()
@@ -88,7 +94,9 @@ class Exchange:
     size_bytes : the full vector m of C3; of a send what is sent.
     count : how often; 0 where the axis has one rank.
     what : such as ``tokens to experts``.
-    far_bytes : the full vector where it leaves the scale-up domain, if another.
+    far_bytes : the full vector where it leaves the scale-up domain, if another: of copies to as
+        many nodes as a token's experts can stand on.
+    n_copies : of a token in ``size_bytes``, where ``far_bytes`` is given.
     hides : whether it can hide behind compute that does not need it.
     """
 
@@ -99,6 +107,23 @@ class Exchange:
     what: str = ""
     far_bytes: Any = None
     hides: bool = False
+    n_copies: int = 1
+
+    def far_vector_bytes(self, n_nodes: Number) -> Any:
+        """The full vector between n nodes: copies to the distinct nodes of a token's experts.
+
+        k experts on n nodes stand on n (1 - (1 - 1/n)^k) of them on average; no more than
+        ``far_bytes`` says.
+
+        Examples
+        --------
+        >>> one = Exchange("ep", CollectiveKind.ALL_TO_ALL, 8.0, 1, far_bytes=8.0, n_copies=8)
+        >>> round(float(one.far_vector_bytes(2)), 2), round(float(one.far_vector_bytes(1e6)), 2)
+        (1.99, 8.0)
+        """
+        n = np.asarray(n_nodes, dtype=float)
+        distinct = n * (1.0 - (1.0 - 1.0 / n) ** self.n_copies)
+        return np.minimum(self.far_bytes, self.size_bytes * distinct / self.n_copies)
 
     def sent_bytes(self, n_ranks: Number) -> Any:
         """What one rank of a group of n sends in all, each exchange direct or a ring (C3).
@@ -328,7 +353,7 @@ def _kept(strategy: Strategy, found: _Found) -> tuple[Exchange, ...]:
 
 
 def _with_count(one: Exchange, count: Any) -> Exchange:
-    return Exchange(one.axis, one.kind, one.size_bytes, count, one.what, one.far_bytes, one.hides)
+    return replace(one, count=count)
 
 
 def _n_ranks(strategy: Strategy, axis: str) -> Any:
@@ -423,7 +448,8 @@ def _experts(
     tokens = _tokens(model, strategy) * model.hidden / shares
     topk, etp = model.experts.topk, np.asarray(strategy.etp)
     limit = habits.experts_on_at_most
-    far = None if limit is None else tokens * min(topk, limit)
+    dedups = habits.one_copy_per_node or limit is not None
+    far = tokens * min(topk, limit or topk) if dedups else None
     steps = (
         (formats.dispatch_bytes, CollectiveKind.ALL_GATHER, "tokens to experts"),
         (formats.combine_bytes, CollectiveKind.REDUCE_SCATTER, "tokens from experts"),
@@ -431,7 +457,8 @@ def _experts(
     for number_bytes, kind, what in steps:
         size = tokens * topk * number_bytes
         far_bytes = None if far is None else far * number_bytes
-        yield Exchange("ep", CollectiveKind.ALL_TO_ALL, size, count, what, far_bytes)
+        kind_of_ep = CollectiveKind.ALL_TO_ALL
+        yield Exchange("ep", kind_of_ep, size, count, what, far_bytes, n_copies=topk)
         yield Exchange("etp", kind, size * etp, count, what)
 
 

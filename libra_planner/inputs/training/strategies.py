@@ -143,7 +143,7 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
         dp=dp,
         pp=pp,
         ep=run.ep or 1,
-        etp=run.etp or 1,
+        etp=run.etp or (tp if library.splits_experts and run.ep else 1),
         global_batch=batch,
         microbatch=microbatch,
         interleave=chunks,
@@ -248,7 +248,7 @@ def _defaulted(run: TrainingRun, strategy: Strategy) -> Notes:
     if not run.vp_interleave and strategy.pp > 1:
         notes.append(f"chunks of layers per stage: {strategy.interleave}")
     if not run.etp and strategy.ep > 1:
-        notes.append("etp 1")
+        notes.append(f"etp {strategy.etp}")
     if not re.search(_KNOWN_PRECISION, run.precision, re.I):
         said = f", as {run.precision!r} is not known" if run.precision else ""
         notes.append(f"{strategy.dtype}{said}")

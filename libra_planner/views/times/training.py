@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from libra_planner.errors import SpecError
+from libra_planner.inputs.training.bands import step_band_s, step_class
 from libra_planner.inputs.training.memory import RunMemory
 from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.units import (
@@ -17,6 +18,7 @@ from libra_planner.units import (
     gigabytes_per_s,
 )
 from libra_planner.views.cells import Block, Cell, Table, escape, number, percent, table
+from libra_planner.views.plan import band_keys
 from libra_planner.views.training.step import PARTS
 from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.strategy import Recompute
@@ -47,9 +49,8 @@ def training_payload(run: PlannedRun, attention: AttentionFlops = "full") -> dic
         "topology": str(run.fabric.network.topology),
         "bandwidth_GBps": [gigabytes_per_s(x) for x in run.fabric.bandwidth_bytes_per_s],
         "step_time_s": run.step_time_s,
-        "step_time_low_s": None,
-        "step_time_high_s": None,
-        "band": NO_CLASS,
+        **band_keys(step_band_s(run)),
+        "band": step_class(run) if step_band_s(run) else NO_CLASS,
         "tokens_per_step": run.tokens_per_step,
         "tokens_per_s": run.tokens_per_s_per_gpu * int(one.n_npus),
         "tokens_per_s_per_gpu": run.tokens_per_s_per_gpu,
@@ -103,7 +104,7 @@ def training_blocks(run: PlannedRun, attention: AttentionFlops = "full") -> Iter
     yield _strategy_line(run)
     yield f"{run.fabric.network.topology}: {_network(run)}"
     yield ""
-    yield f"Step [bold]{format_time(run.step_time_s)}[/] ({NO_CLASS})"
+    yield f"Step [bold]{format_time(run.step_time_s)}[/] ({_band(run)})"
     yield (
         f"[bold]{run.tokens_per_s_per_gpu:,.0f}[/] tokens/s per NPU, "
         f"{run.tokens_per_s_per_gpu * int(one.n_npus):,.0f} in all"
@@ -121,6 +122,14 @@ def training_blocks(run: PlannedRun, attention: AttentionFlops = "full") -> Iter
     yield _verdict(run)
     if run.notes:
         yield f"Assumed: {escape('; '.join(run.notes))}"
+
+
+def _band(run: PlannedRun) -> str:
+    band_s = step_band_s(run)
+    if band_s is None:
+        return NO_CLASS
+    low, high = map(format_time, band_s)
+    return f"{low} to {high}, as published runs of {step_class(run)} are off"
 
 
 def _parameters(run: PlannedRun) -> str:

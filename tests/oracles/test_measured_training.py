@@ -1,0 +1,91 @@
+"""Whole steps against published runs: coverage, errors by source, constants within their ranges.
+
+The file has the rows of two collections of published runs, each with its source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from libra_planner.errors import SpecError
+from libra_planner.inputs.training.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS
+from libra_planner.inputs.training.rows import read_training_file
+from libra_planner.studies.step_fits import MeasuredStep, measured_steps
+from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
+
+FILE = read_training_file(Path(__file__).with_name("measured_training.csv"))
+STEPS = tuple(measured_steps(FILE))
+
+
+def mean_error(steps: list[MeasuredStep]) -> float:
+    """Mean absolute error."""
+    assert steps
+    return float(np.mean([abs(one.error()) for one in steps]))
+
+
+def of(publisher: str = "", family: str = "", kind: str = "") -> list[MeasuredStep]:
+    """Steps of a publisher, NPU and kind."""
+    return [
+        one
+        for one in STEPS
+        if publisher in one.publisher and family in (one.family, "") and one.kind.startswith(kind)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("publisher", "family", "kind", "bar"),
+    [
+        ("Narayanan", "", "", 0.08),
+        ("vTrain", "", "", 0.10),
+        ("Korthikanti", "", "", 0.05),
+        ("dgxc-benchmarking", "H100", "dense bf16", 0.10),
+        ("MegaScale", "", "", 0.15),
+        ("Megatron-Bridge", "", "dense", 0.15),
+        ("", "", "dense fp8", 0.15),
+        ("", "", "experts", 0.20),
+    ],
+)
+def test_mean_errors_stay_below_their_bars(
+    publisher: str, family: str, kind: str, bar: float
+) -> None:
+    assert mean_error(of(publisher, family, kind)) < bar
+
+
+def test_constants_of_steps_are_few_and_physical() -> None:
+    constants = asdict(STEP_CONSTANTS)
+    assert set(constants) == set(RANGES)
+    assert len(constants) <= 5
+    for name, (low, high) in RANGES.items():
+        assert low < constants[name] < high
+
+
+def test_rows_that_say_enough_are_told() -> None:
+    """A row is scorable with a shape, a sequence, a batch and a time."""
+    told = {id(one) for one in FILE.runs if not isinstance(one, SpecError)}
+    assert len(told) == len(FILE.runs)
+    reasons = ("hybrid", "LoRA", "MaxText")
+    scorable = [
+        run
+        for run in FILE.runs
+        if not isinstance(run, SpecError)
+        and run.seq
+        and run.global_batch
+        and (run.seconds_per_iteration or run.tokens_per_s_per_gpu)
+        and not any(word in run.model for word in (*reasons, "Nemotron_3", "Nemotron-H"))
+    ]
+    assert len(STEPS) >= 0.95 * len(scorable)
+
+
+def test_bands_are_those_of_the_page() -> None:
+    found = {}
+    for family, kind in {(one.family, one.kind) for one in STEPS}:
+        errors = [abs(one.error()) for one in of(family=family, kind=kind)]
+        if len(errors) >= LEAST_ROWS:
+            found[family, kind] = max(FLOOR_FRACTION, np.quantile(errors, 0.9))
+    assert set(found) == set(STEP_BANDS)
+    for key, error in found.items():
+        assert error <= STEP_BANDS[key] < error + 0.02, key
