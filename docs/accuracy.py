@@ -18,13 +18,17 @@ sys.path.insert(0, str(ROOT))
 
 from docs.accuracy_kernels import kernel_lines
 from docs.accuracy_memory import section as memory_section
+from docs.accuracy_training import picture
+from docs.accuracy_training import section as training_section
 from libra_planner.step.collectives.fitting import MeasuredRun, halves_errors, held_out_errors
 from libra_planner.step.collectives.measured import LARGE_BYTES, RANGES, SCALE_UPS, Constants
 from libra_planner.studies.kernel_fits import halves_errors as kernel_halves_errors
 from libra_planner.studies.kernel_fits import held_out_errors as kernel_held_out_errors
+from libra_planner.studies.step_fits import held_out_errors as step_held_out_errors
 from tests.oracles.test_measured_collectives import RUNS
 
 PAGE = ROOT / "docs" / "accuracy.md"
+PICTURE = ROOT / "docs" / "accuracy-training.svg"
 N_HALVES = 5
 
 HEAD = """# Accuracy
@@ -75,6 +79,7 @@ REASONS = {
 def main() -> None:
     """Write the page."""
     PAGE.write_text(page())
+    PICTURE.write_text(picture())
 
 
 def page() -> str:
@@ -86,6 +91,7 @@ def page() -> str:
     lines += [OUTLIERS.rstrip(), *_outlier_rows(used)]
     lines += kernel_lines(kernel_halves_errors, kernel_held_out_errors)
     lines += memory_section()
+    lines += training_section(step_held_out_errors)
     return "\n".join(lines) + "\n"
 
 

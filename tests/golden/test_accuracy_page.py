@@ -18,6 +18,8 @@ def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None
     for fit in ("halves_errors", "held_out_errors"):
         monkeypatch.setattr(script, fit, lambda runs, *_: [(run, 0.0) for run in runs])
         monkeypatch.setattr(script, f"kernel_{fit}", lambda rows, *_: np.zeros(len(rows)))
+    no_fit = "step_held_out_errors"
+    monkeypatch.setattr(script, no_fit, lambda steps, *_: [(step, 0.0) for step in steps])
     written = (ROOT / "docs" / "accuracy.md").read_text().splitlines()
     expected = script.page().splitlines()
     assert len(written) == len(expected)
@@ -25,3 +27,9 @@ def test_the_page_is_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None
         held_out = "| the other half" in line or "| other " in line
         told = wanted.split(" 0.0% ")[0]
         assert line == wanted or (held_out and line.startswith(told))
+
+
+def test_the_picture_of_steps_is_current() -> None:
+    from docs.accuracy_training import picture
+
+    assert (ROOT / "docs" / "accuracy-training.svg").read_text() == picture()
