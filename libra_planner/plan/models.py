@@ -23,7 +23,7 @@ from libra_planner.plan.prices import AnyNpuSpec, FixedCostSpec, NpuSpec
 from libra_planner.plan.quotes import QuoteKeys
 from libra_planner.plan.realization import RealizationSpec
 from libra_planner.plan.scale_up import AnyScaleUp
-from libra_planner.plan.steps.strategies import DegreesSpec, OverlapSpec
+from libra_planner.plan.steps.strategies import DegreesSpec, ExchangesSpec, OverlapSpec
 from libra_planner.reading.document import is_number
 from libra_planner.reading.models import (
     Bytes,
@@ -181,6 +181,7 @@ class TrainingSpec(Model):
     sequence_tokens : Tokens of a sequence, by default the workload's.
     library : Whose defaults hold, such as megatron-core (default), fsdp, megatron-2021.
     overlap : Communication that hides behind compute, by axis; the rest is the library's.
+    exchanges : Numbers and ways of exchanges, where they are not the library's.
     memory : refuse (default): a model that does not fit its NPUs is infeasible; ignore: it is said.
     """
 
@@ -191,6 +192,7 @@ class TrainingSpec(Model):
     sequence_tokens: Count | None = None
     library: Text | None = None
     overlap: OverlapSpec | None = None
+    exchanges: ExchangesSpec | None = None
     memory: Literal["refuse", "ignore"] = "refuse"
 
 

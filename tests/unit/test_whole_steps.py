@@ -186,3 +186,19 @@ def test_experts_are_placed_over_neighbouring_ranks(tmp_path: Path) -> None:
     labels = {one.label for one in training.communications}
     assert "forward all-to-all, ep" in labels
     assert "weight grad reduce-scatter, edp" in labels
+
+
+def test_exchanges_have_numbers_and_ways_of_their_own(tmp_path: Path) -> None:
+    keys = ["workload=qwen3-30b-a3b", "parallelism={dp: 2048, ep: 16}", "global_batch=2048"]
+    keys += ["memory=ignore"]
+    plain = _plan(tmp_path, *keys)
+    halved = _plan(tmp_path, *keys, "exchanges={dispatch: fp8}")
+    sizes = [
+        {one.collective.size_bytes for one in _training(x).communications if "ep" in one.label}
+        for x in (plain, halved)
+    ]
+    assert min(sizes[1]) == min(sizes[0]) / 2
+    assert max(sizes[1]) == max(sizes[0])
+    assert _seconds(halved) < _seconds(plain)
+    grads = _plan(tmp_path, *keys, "exchanges={gradients: bf16}")
+    assert _training(grads).trained.formats.gradient_bytes == 2

@@ -10,11 +10,13 @@ from pydantic import Field
 from libra_planner.errors import Fault, SpecError
 from libra_planner.reading.models import Count, Model
 from libra_planner.workload.defaults import LibraryDefaults
+from libra_planner.workload.kernels import width
 from libra_planner.workload.strategy import (
     PipelineSchedule,
     Recompute,
     Strategy,
 )
+from libra_planner.workload.volumes import Formats, Habits
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -36,6 +38,42 @@ class OverlapSpec(Model):
     ep: Share | None = None
     dp: Share | None = None
     p2p: bool | None = None
+
+
+DataType = Literal["fp32", "bf16", "fp16", "fp8"]
+
+
+class ExchangesSpec(Model):
+    """What ranks exchange, and how, where the library's way is not meant (C16).
+
+    Parameters
+    ----------
+    dispatch : Numbers of tokens on their way to experts, such as fp8.
+    combine : Of tokens on their way back.
+    gradients : Of exchanged gradients.
+    weights : Of gathered weights.
+    experts_on_at_most : Servers that the experts of a token stand on; one copy goes to each.
+    cp : How context parallelism exchanges keys and values.
+    """
+
+    dispatch: DataType | None = None
+    combine: DataType | None = None
+    gradients: DataType | None = None
+    weights: DataType | None = None
+    experts_on_at_most: Count | None = None
+    cp: Literal["ring", "all-gather", "all-to-all"] | None = None
+
+    def formats(self, usual: Formats) -> Formats:
+        """Bytes of a number, by what is exchanged."""
+        names = {"dispatch": self.dispatch, "combine": self.combine}
+        names |= {"gradient": self.gradients, "weight": self.weights}
+        said = {f"{name}_bytes": width(one) for name, one in names.items() if one is not None}
+        return replace(usual, **said)
+
+    def habits(self, usual: Habits) -> Habits:
+        """Which of several ways."""
+        most = self.experts_on_at_most or usual.experts_on_at_most
+        return replace(usual, experts_on_at_most=most, cp=self.cp or usual.cp)
 
 
 class DegreesSpec(Model):

@@ -10,7 +10,12 @@ from pathlib import Path
 from libra_planner.errors import Fault, Infeasible, SpecError, unknown_name
 from libra_planner.plan import models, prices
 from libra_planner.plan.npus import CatalogueNpuSpec, canonical_name, catalogue_npu, npu_kernels
-from libra_planner.plan.steps.strategies import DegreesSpec, plan_strategy, strategy_words
+from libra_planner.plan.steps.strategies import (
+    DegreesSpec,
+    ExchangesSpec,
+    plan_strategy,
+    strategy_words,
+)
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training
@@ -97,7 +102,9 @@ class WholeStep:
         order = degrees.order or DEFAULT_ORDER
         groups = placed_groups(network.topology, numbers, order)
         library, kernels = self.library, self.kernels
-        trained = TrainedModel(self.model, strategy, kernels, library.formats, library.habits)
+        said = self.entry.exchanges or ExchangesSpec()
+        ways = said.formats(library.formats), said.habits(library.habits)
+        trained = TrainedModel(self.model, strategy, kernels, *ways)
         workload = Workload(
             self.path.stem,
             (),
