@@ -8,6 +8,10 @@ from libra_planner.errors import Fault, refuse
 from libra_planner.workload.strategy import Strategy
 from libra_planner.workload.transformer import Transformer
 
+_ENDS = 2
+"""Chunks that may be without a layer: those of the embedding and of the logits (Megatron's
+``account_for_embedding_in_pipeline_split``; Llama 3 405B has 126 layers on 128 chunks)."""
+
 
 def refuse_impossible(model: Transformer, strategy: Strategy) -> None:
     """Refuse one strategy that cannot split a model, with every fault.
@@ -38,7 +42,7 @@ def _faults(model: Transformer, one: Strategy) -> Iterator[Fault]:
     if seq % one.cp:
         yield _divisor("cp", one.cp, f"the {seq:,} tokens of a sequence")
     n_parts = one.pp * one.interleave
-    if n_parts > model.n_layers:
+    if one.pp > model.n_layers or n_parts > model.n_layers + _ENDS:
         got = f"got {one.pp} stages of {one.interleave} chunks"
         expected = f"expected at most the {model.n_layers} layers of {model.name}"
         yield Fault(got, expected, "lower pp or interleave", "parallelism.pp")

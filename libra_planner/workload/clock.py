@@ -59,7 +59,7 @@ def slowdown(
     Examples
     --------
     >>> round(slowdown(312e12, 400), 2), round(slowdown(989.4e12, 700), 2)
-    (1.06, 1.22)
+    (1.08, 1.25)
     """
     if not tdp_w:
         return 1.0

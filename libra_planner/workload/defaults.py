@@ -116,6 +116,15 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
                 memory=FSDP_MEMORY,
             ),
             LibraryDefaults(
+                "deepseek",
+                "DeepSeek-V3's own (arXiv 2412.19437): tokens go out in fp8, to four nodes at most, "
+                "and DualPipe hides all-to-alls and sends behind compute",
+                OverlapFractions(tp=1.0, ep=1.0, dp=1.0, p2p=True),
+                zero=1,
+                formats=Formats(dispatch_bytes=1),
+                habits=Habits(experts_on_at_most=4),
+            ),
+            LibraryDefaults(
                 "internevo",
                 "InternEvo: ZeRO 1 in groups, gradient reduction overlaps the backward pass",
                 OverlapFractions(dp=1.0),
@@ -131,6 +140,7 @@ _STYLES = (
     (r"megatron-core", MEGATRON_CORE),
     (r"fsdp", FSDP),
     (r"deepspeed", "deepspeed"),
+    (r"deepseek|dualpipe", "deepseek"),
     (r"ptd-p|tp\+pp", MEGATRON_2021),
     (r"megascale", "megascale"),
     (r"megatron-lm", "megatron-lm"),

@@ -13,7 +13,8 @@ import pytest
 
 from libra_planner.errors import SpecError
 from libra_planner.inputs.training.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS
-from libra_planner.inputs.training.rows import read_training_file
+from libra_planner.inputs.training.planned import planned_run
+from libra_planner.inputs.training.rows import TrainingRun, read_training_file
 from libra_planner.studies.step_fits import MeasuredStep, measured_steps
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
 
@@ -53,6 +54,29 @@ def test_mean_errors_stay_below_their_bars(
     publisher: str, family: str, kind: str, bar: float
 ) -> None:
     assert mean_error(of(publisher, family, kind)) < bar
+
+
+DEEPSEEK = TrainingRun(
+    *("deepseek-v3", "H800", 2048),
+    pp=16,
+    dp=128,
+    ep=64,
+    global_batch=15360,
+    microbatch=1,
+    seq=4096,
+    precision="fp8",
+    parallel_style="DeepSeek DualPipe",
+    schedule="zb-h1",
+    fabric="deepseek-h800",
+)
+"""DeepSeek-V3 as trained: arXiv 2412.19437."""
+DEEPSEEK_TOKENS_PER_S = 14.8e12 / (2.8e6 * 3600)
+"""Of one of 2,048 H800: 14.8e12 tokens in 2.8 million GPU hours, as the press has it from there."""
+
+
+def test_deepseek_v3_as_its_own_library_runs_it() -> None:
+    found = planned_run(DEEPSEEK).tokens_per_s_per_gpu
+    assert found == pytest.approx(DEEPSEEK_TOKENS_PER_S, rel=0.15)
 
 
 def test_constants_of_steps_are_few_and_physical() -> None:

@@ -141,7 +141,7 @@ def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
         (("--fabric", "foo"), "--fabric: got the fabric 'foo'"),
         (("--library", "foo"), "--library: got 'foo'"),
         (("--dtype", "fp4"), "--dtype: got fp4 on h100-sxm"),
-        (("--tp", "3", "--gpus", "24"), "--tp: got tp 3, expected a divisor of 64 heads"),
+        (("--tp", "3", "--gpus", "24"), "--tp: got tp 3, expected a divisor of the 64 heads"),
         (("--gpus", "60"), "--gpus: got tp 4 x cp 2"),
         (("--ep", "2"), "--ep: got ep 2, expected 1"),
         (("--microbatch", "x"), "--microbatch: got microbatch 'x'"),
@@ -155,6 +155,34 @@ def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str | None)
     result = run(*ONE, *more)
     assert result.code == (2 if words else 0)
     assert (words or "") in result.err
+
+
+def test_what_does_not_fit_says_what_would(run) -> None:
+    large = ("train", "--model", "gpt3", "--npu", "A100-80GB", "--gpus", 64, "--tp", 8)
+    asked = (*large, "--pp", 8, "--global-batch", 64, "--microbatch", 8)
+    found = _json(run, *asked)
+    assert found["fits"] is False
+    assert found["would_fit"]
+    out = run(*asked).out
+    assert "does not fit" in out
+    assert "It would fit with" in out
+
+
+def test_bands_hold_the_time_and_are_absent_without_a_class(run) -> None:
+    found = _json(run, *ONE)
+    assert found["step_time_low_s"] < found["step_time_s"] < found["step_time_high_s"]
+    assert found["band"] == "H100 dense bf16"
+    other = _json(run, *ONE, "--npu", "mi300x")
+    assert other["step_time_low_s"] is None
+    assert other["band"] == "no measured class"
+
+
+def test_experts_say_what_is_taken_for_granted(run) -> None:
+    more = ("--gpus", 64, "--ep", 8, "--global-batch", 64)
+    found = _json(run, "train", "--model", "mixtral-8x7b", "--npu", "H100", *more)
+    assert any("no token is dropped" in note for note in found["notes"])
+    nemo = _json(run, "train", "--model", "mixtral-8x7b", "--npu", "H100", *more, "--tp", 2)
+    assert nemo["parallelism"]["etp"] == 1
 
 
 def test_nothing_is_asked_without_an_npu(run) -> None:

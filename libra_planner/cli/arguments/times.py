@@ -154,7 +154,7 @@ def train() -> Arguments:
         "--library",
         "NAME",
         "whose defaults hold: megatron-core (default), nemo, "
-        "megatron-2021, megatron-lm, deepspeed, megascale, fsdp or internevo",
+        "megatron-2021, megatron-lm, deepspeed, megascale, deepseek, fsdp or internevo",
     )
     yield choice("--schedule", ("1f1b", "zb-h1", "zb-h2"), "of the pipeline; default 1f1b")
     yield text("--fabric", "NAME", "cluster: list clusters; or NICs of a node, such as 8x400Gbps")

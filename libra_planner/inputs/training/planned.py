@@ -12,7 +12,6 @@ from libra_planner.inputs.training.named_clusters import named_nics
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.inputs.training.strategies import (
     Notes,
-    refuse_indivisible,
     run_model,
     run_strategy,
 )
@@ -23,6 +22,8 @@ from libra_planner.plan.npus import (
     npu_in_tables,
     npu_kernels,
 )
+from libra_planner.step.limits import refuse_impossible
+from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.step.pipeline import is_schedulable, refuse_unschedulable
@@ -34,7 +35,7 @@ from libra_planner.workload.defaults import (
     LibraryDefaults,
     library_named,
 )
-from libra_planner.workload.memory.npu import Memory, memory
+from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Recompute, Strategy
@@ -72,9 +73,14 @@ class PlannedRun:
         return self.trained.model
 
     @cached_property
+    def memory_use(self) -> MemoryUse:
+        """What the library keeps on an NPU, and what would make it fit (C19)."""
+        return MemoryUse(self.model, self.strategy, self.library.memory, self.npu_memory_bytes)
+
+    @cached_property
     def memory(self) -> Memory:
-        """What one NPU of the fullest stage holds (C19)."""
-        return memory(self.model, self.strategy, habits=self.library.memory)
+        """What one NPU of the fullest stage holds."""
+        return self.memory_use.parts
 
     @property
     def npu_memory_bytes(self) -> float:
@@ -155,7 +161,7 @@ def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
     library, of_library = _library(run, is_row=is_row)
     model, of_model = run_model(run, is_row=is_row)
     strategy, of_strategy = run_strategy(run, library)
-    refuse_indivisible(model, strategy)
+    refuse_impossible(model, strategy)
     refuse_unschedulable(strategy)
     named = npu_in_tables(run.gpu_type, catalogue().npus) or run.gpu_type
     npu = catalogue_npu(named, None, None, path="gpu_type")
@@ -167,10 +173,17 @@ def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
         raise SpecError(Fault(got, f"expected one of {known}", path="precision"))
     fabric = run_fabric(named, npu, int(strategy.n_npus), _nics(run, named, is_row=is_row))
     trained = TrainedModel(model, strategy, kernels, library.formats, library.habits)
-    notes = (*of_model, *of_library, *of_strategy, *fabric.notes)
+    notes = (*of_model, *of_library, *of_strategy, *_of_experts(trained), *fabric.notes)
     found = PlannedRun(trained, fabric, npu, named, library, notes)
     _ = found.training  # Refuses groups that cannot stand.
     return found
+
+
+def _of_experts(trained: TrainedModel) -> Notes:
+    if trained.model.experts is None:
+        return ()
+    more = f"{trained.constants.imbalance - 1:.0%}"
+    return (f"no token is dropped, and the busiest rank of experts has {more} more than the mean",)
 
 
 def fastest_microbatch(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:

@@ -158,31 +158,6 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
     return strategy, (*_defaulted(run, strategy), *of_schedule, *of_batch)
 
 
-def refuse_indivisible(model: Transformer, strategy: Strategy) -> None:
-    """Refuse degrees that the model cannot be split into.
-
-    Raises
-    ------
-    SpecError
-        With a fault for each.
-    """
-    n_experts = model.experts.n if model.experts else 0
-    heads, experts = f"{model.attention.n_heads} heads", f"{n_experts} experts"
-    faults = []
-    if model.attention.n_heads % strategy.tp:
-        faults.append(Fault(f"got tp {strategy.tp}", f"expected a divisor of {heads}", path="tp"))
-    if strategy.pp > model.n_layers:
-        expected = f"expected at most {model.n_layers} layers"
-        faults.append(Fault(f"got pp {strategy.pp}", expected, path="pp"))
-    if strategy.ep > 1 and not n_experts:
-        expected = "expected 1: the model has no experts"
-        faults.append(Fault(f"got ep {strategy.ep}", expected, path="ep"))
-    elif n_experts and n_experts % strategy.ep:
-        faults.append(Fault(f"got ep {strategy.ep}", f"expected a divisor of {experts}", path="ep"))
-    if faults:
-        raise SpecError(*faults)
-
-
 def _degrees(run: TrainingRun) -> tuple[int, int, int, int]:
     tp, pp, cp = run.tp or 1, run.pp or 1, run.cp or 1
     dp = run.dp or max(1, (run.gpus or tp * pp * cp) // (tp * pp * cp))

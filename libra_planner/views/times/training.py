@@ -62,6 +62,7 @@ def training_payload(run: PlannedRun, attention: AttentionFlops = "full") -> dic
         "memory_GB": float(run.memory.total_bytes) / BYTES_PER_GB,
         "npu_memory_GB": run.npu_memory_bytes / BYTES_PER_GB,
         "fits": run.fits,
+        "would_fit": [list(one.changes) for one in run.memory_use.fixes()],
         "memory_parts_GB": {name: n / BYTES_PER_GB for name, n in memory_parts(run.memory)},
         "split_s": dict(run.split_s),
         "notes": [*run.notes],
@@ -103,6 +104,7 @@ def training_blocks(run: PlannedRun, attention: AttentionFlops = "full") -> Iter
     )
     yield _strategy_line(run)
     yield f"{run.fabric.network.topology}: {_network(run)}"
+    yield _overlap_line(run)
     yield ""
     yield f"Step [bold]{format_time(run.step_time_s)}[/] ({_band(run)})"
     yield (
@@ -152,6 +154,15 @@ def _strategy_line(run: PlannedRun) -> str:
     )
 
 
+def _overlap_line(run: PlannedRun) -> str:
+    """What of communication hides behind compute where there is enough of it."""
+    one = run.strategy
+    used = [name for name in ("tp", "cp", "ep", "dp") if getattr(one, name) > 1]
+    shares = [f"{name} {getattr(one.overlap, name):.0%}" for name in used]
+    sends = [f"sends {'100%' if one.overlap.p2p else '0%'}"] if one.pp > 1 else []
+    return f"Hides behind compute, as far as there is enough: {', '.join(shares + sends) or 'none'}"
+
+
 def _network(run: PlannedRun) -> str:
     speeds = map(format_bandwidth, run.fabric.bandwidth_bytes_per_s)
     return f"{', '.join(speeds)} per NPU, one direction"
@@ -181,12 +192,17 @@ def _memory_table(run: PlannedRun) -> Table:
 
 
 def _verdict(run: PlannedRun) -> str:
-    needed = float(run.memory.total_bytes)
-    words = "fits" if run.fits else "[bold]does not fit[/]"
+    needed, room = float(run.memory.total_bytes), run.npu_memory_bytes
     stage = f" on stage {int(run.memory.stage)}" if run.strategy.pp > 1 else ""
+    of = f"the {room / BYTES_PER_GB:,.1f} GB of an NPU"
+    if run.fits:
+        return f"{needed / BYTES_PER_GB:,.1f} GB{stage} fits {of}"
+    fixes = [" and ".join(one.changes) for one in run.memory_use.fixes()]
+    would = "; ".join(fixes) or "NPUs with more memory, or more NPUs"
+    over = (needed - room) / BYTES_PER_GB
     return (
-        f"{needed / BYTES_PER_GB:,.1f} GB{stage} {words} the "
-        f"{run.npu_memory_bytes / BYTES_PER_GB:,.1f} GB of an NPU"
+        f"{needed / BYTES_PER_GB:,.1f} GB{stage} [bold]does not fit[/] {of}: {over:,.1f} GB too "
+        f"much. It would fit with {would}"
     )
 
 
