@@ -71,7 +71,7 @@ DEEPSEEK = TrainingRun(
 )
 """DeepSeek-V3 as trained: arXiv 2412.19437."""
 DEEPSEEK_TOKENS_PER_S = 14.8e12 / (2.8e6 * 3600)
-"""Of one of 2,048 H800: 14.8e12 tokens in 2.8 million GPU hours, as the press has it from there."""
+"""Of one of 2,048 H800: 14.8e12 tokens in 2.8 million GPU hours."""
 
 
 def test_deepseek_v3_as_its_own_library_runs_it() -> None:
