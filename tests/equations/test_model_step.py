@@ -13,12 +13,14 @@ from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.collectives.models import Ideal
 from libra_planner.step.model_step import StageLayers, TrainedModel, stage_layers
 from libra_planner.step.model_training import ModelTraining
+from libra_planner.workload.clock import STEP_CONSTANTS
 from libra_planner.workload.kernels import KernelConstants, Kernels
 from libra_planner.workload.operations import Workload
 from libra_planner.workload.operators import Operators
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import OverlapFractions, Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
+from libra_planner.workload.volumes import Habits
 
 PEAK = 1e15
 WHOLE = KernelConstants(
@@ -201,3 +203,75 @@ def test_arrays_of_strategies_are_the_strategies_one_by_one() -> None:
         alone = Operators(DENSE, Strategy(tp=degree, sequence_parallel=degree > 1), PERFECT)
         alone_s = alone.layer(has_experts=False).backward.total_s
         assert float(times_s[i]) == pytest.approx(float(alone_s))
+
+
+def _with(training: ModelTraining, **changes: object) -> ModelTraining:
+    return replace(training, trained=replace(training.trained, **changes))
+
+
+def _experts_seconds(habits: Habits, imbalance: float = 1.0) -> float:
+    """Of a step of one layer with experts on 2 nodes of 4, all compute free."""
+    model = replace(MOE, n_dense_layers=0, vocabulary=0).with_layers(1)
+    free = replace(PERFECT, peak_flops={"bf16": 1e40}, memory_Bps=1e40)
+    strategy = Strategy(dp=8, ep=8, global_batch=8)
+    training = _training(model, strategy, "SW(4)_SW(2)", free)
+    constants = replace(STEP_CONSTANTS, imbalance=imbalance, stolen_fraction=0.0)
+    found = _with(training, habits=habits, constants=constants)
+    return sum(
+        seconds
+        for name, seconds in found.split_s(Ideal(), np.array([1e12, 1e9])).items()
+        if name == "exposed_ep_s"
+    )
+
+
+def test_one_copy_of_a_token_per_node_by_hand() -> None:
+    """2 experts of a token on 2 nodes: each copy crosses with 1/2; deduplicated 3/2 copies do.
+
+    4 all-to-alls of 4096 tokens x 4096 x 2 bytes a copy, half of which leaves the node.
+    """
+    copy_bytes = 4096 * 4096 * 2
+    every = _experts_seconds(Habits())
+    once = _experts_seconds(Habits(one_copy_per_node=True))
+    limited = _experts_seconds(Habits(experts_on_at_most=1))
+    assert every == pytest.approx(4 * 2 * copy_bytes / 2 / 1e9, rel=1e-6)
+    assert once == pytest.approx(4 * 1.5 * copy_bytes / 2 / 1e9, rel=1e-6)
+    assert limited == pytest.approx(4 * 1.0 * copy_bytes / 2 / 1e9, rel=1e-6)
+
+
+def test_the_busiest_rank_of_experts_sets_the_time_of_all() -> None:
+    even, uneven = _experts_seconds(Habits()), _experts_seconds(Habits(), imbalance=1.25)
+    assert uneven == pytest.approx(1.25 * even, rel=1e-6)
+
+
+def test_hidden_communication_slows_the_compute_beside_it() -> None:
+    """All of tp hides; compute loses a tenth of its time."""
+    strategy = Strategy(tp=4, overlap=OverlapFractions(tp=1.0))
+    training = _training(replace(DENSE, vocabulary=0), strategy, "SW(4)")
+    none, some = (
+        _with(training, constants=replace(STEP_CONSTANTS, stolen_fraction=x)) for x in (0.0, 0.1)
+    )
+    n_all_reduces = 4 * DENSE.n_layers
+    size = 4096 * 4096 * 2
+    sent_s = n_all_reduces * 2 * size * 3 / 4 / 1e13
+    assert _seconds(some, 1e13) - _seconds(none, 1e13) == pytest.approx(0.1 * sent_s, rel=1e-6)
+
+
+def test_recomputation_by_operator_repeats_half_of_the_multiplies() -> None:
+    plain = Operators(DENSE, Strategy(), PERFECT)
+    forward = plain.layer(has_experts=False).forward
+    strategy = Strategy(recompute=Recompute.SELECTIVE)
+    by_operator = Operators(DENSE, strategy, PERFECT, recomputes_by_operator=True)
+    more = by_operator.layer(has_experts=False).backward
+    without = plain.layer(has_experts=False).backward
+    assert float(more.linear_s) == pytest.approx(float(without.linear_s + forward.linear_s / 2))
+    assert float(more.attention_s) == pytest.approx(float(without.attention_s))
+
+
+def test_gradients_of_weights_are_read_added_to_and_written() -> None:
+    """A multiply of few tokens is bound by its gradient: 8 bytes a weight in fp32."""
+    slow = replace(PERFECT, memory_Bps=1e9)
+    few = replace(DENSE, sequence_tokens=1)
+    whole, half = (Operators(few, Strategy(), slow, gradient_bytes=x) for x in (4, 2))
+    weights = DENSE.dense_layer_parameters.n_dense - DENSE.dense_layer_parameters.n_norms
+    times = [one.layer(has_experts=False).weight_grad_s for one in (whole, half)]
+    assert float(times[0] - times[1]) == pytest.approx(4 * weights / 1e9, rel=1e-3)

@@ -5,7 +5,7 @@ The file has the rows of two collections of published runs, each with its source
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,8 @@ from libra_planner.errors import SpecError
 from libra_planner.inputs.training.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.inputs.training.rows import TrainingRun, read_training_file
-from libra_planner.studies.step_fits import MeasuredStep, measured_steps
-from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
+from libra_planner.studies.step_fits import MeasuredStep, fitted_constants, measured_steps
+from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
 
 FILE = read_training_file(Path(__file__).with_name("measured_training.csv"))
 STEPS = tuple(measured_steps(FILE))
@@ -113,3 +113,12 @@ def test_bands_are_those_of_the_page() -> None:
     assert set(found) == set(STEP_BANDS)
     for key, error in found.items():
         assert error <= STEP_BANDS[key] < error + 0.02, key
+
+
+def test_constants_that_made_times_are_found_again() -> None:
+    made = StepConstants(0.7e12, 0.3, 0.2, 1.3)
+    some = [one for one in STEPS if one.family in ("A100", "H100")][::9]
+    steps = [replace(one, time_s=one.predicted_s(made)) for one in some]
+    found = fitted_constants(steps)
+    assert np.mean([abs(one.error(found)) for one in steps]) < 0.015
+    assert found.imbalance == pytest.approx(made.imbalance, abs=0.1)
