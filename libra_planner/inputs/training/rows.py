@@ -13,6 +13,8 @@ from libra_planner.reading.tables import csv_rows, repeated_columns
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _MOST = 10**15
+_BLANKS = ("na", "n/a", "none", "nan", "null", "-", "?")
+"""Words of tables for a number that is not given."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def parse_run(cells: Mapping[str, str]) -> TrainingRun:
     values: dict[str, Any] = {}
     for name in COLUMNS:
         text = (cells.get(name) or "").strip()
-        if not text:
+        if not text or (name in _COUNTS | _FLOATS and text.casefold() in _BLANKS):
             continue
         try:
             values[name] = _value(name, text)

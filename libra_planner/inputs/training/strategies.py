@@ -132,7 +132,7 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
     SpecError
         For degrees that do not make the NPUs, and batches that do not divide.
     """
-    tp, cp, dp, pp = _degrees(run)
+    tp, cp, dp, pp, of_degrees = _degrees(run)
     zero = _zero(run, library)
     schedule, chunks, of_schedule = _schedule(run, pp)
     n_parts = pp if zero == _ALL_LAYERS else 1
@@ -155,18 +155,21 @@ def run_strategy(run: TrainingRun, library: LibraryDefaults) -> tuple[Strategy, 
         overlap=replace(library.overlap, p2p=library.overlap.p2p and chunks > 1),
         dtype=_dtype(run.precision),
     )
-    return strategy, (*_defaulted(run, strategy), *of_schedule, *of_batch)
+    return strategy, (*of_degrees, *_defaulted(run, strategy), *of_schedule, *of_batch)
 
 
-def _degrees(run: TrainingRun) -> tuple[int, int, int, int]:
+def _degrees(run: TrainingRun) -> tuple[int, int, int, int, Notes]:
     tp, pp, cp = run.tp or 1, run.pp or 1, run.cp or 1
     dp = run.dp or max(1, (run.gpus or tp * pp * cp) // (tp * pp * cp))
+    notes: Notes = ()
+    if cp > 1 and dp % cp == 0 and tp * dp * pp == run.gpus:
+        dp, notes = dp // cp, (f"dp {dp} counts cp {cp}",)
     n_npus = tp * cp * dp * pp
     if run.gpus is not None and n_npus != run.gpus:
         got = f"got tp {tp} x cp {cp} x dp {dp} x pp {pp} = {n_npus} on {run.gpus} NPUs"
         path = "dp" if run.dp else "gpus"
         raise SpecError(Fault(got, "expected degrees that multiply to them", path=path))
-    return tp, cp, dp, pp
+    return tp, cp, dp, pp, notes
 
 
 def _schedule(run: TrainingRun, pp: int) -> tuple[PipelineSchedule, int, Notes]:
@@ -191,11 +194,13 @@ def _batch(run: TrainingRun, dp: int, n_parts: int) -> tuple[int, int, Notes]:
     ----------
     n_parts : that a batch of a rank is split into: PyTorch's with FSDP into as many as stages.
     """
-    if not run.global_batch:
-        fault = Fault("got no global batch", "expected sequences per step", path="global_batch")
-        raise SpecError(fault)
     batch, size = run.global_batch, run.microbatch
     notes: Notes = ()
+    if not batch and size and run.grad_accum:
+        batch = dp * size * run.grad_accum
+    if not batch:
+        fault = Fault("got no global batch", "expected sequences per step", path="global_batch")
+        raise SpecError(fault)
     if not size and run.grad_accum and batch % (dp * run.grad_accum) == 0:
         size = batch // (dp * run.grad_accum)
     if not size:
@@ -255,6 +260,7 @@ def _recompute(run: TrainingRun, library: LibraryDefaults) -> Recompute:
     text = run.recompute.casefold()
     if not text:
         return library.recompute
-    if text.startswith("none"):
+    if re.match(r"no|false|off|0", text):
         return Recompute.NONE
-    return Recompute.SELECTIVE if text.startswith("selective") else Recompute.FULL
+    whole = re.match(r"full|yes|true|on\b|1|uniform|block|all", text)
+    return Recompute.FULL if whole else Recompute.SELECTIVE
