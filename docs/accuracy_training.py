@@ -8,8 +8,8 @@ from math import log10
 
 import numpy as np
 
-from libra_planner.inputs.training.bands import STEP_BANDS
 from libra_planner.inputs.training.planned import planned_run
+from libra_planner.step.bands import STEP_BANDS
 from libra_planner.studies.step_fits import MeasuredStep
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
 from tests.oracles.test_measured_training import DEEPSEEK, DEEPSEEK_TOKENS_PER_S, FILE, STEPS

@@ -181,7 +181,8 @@ class _ProblemBuilder(FaultCollector):
             limit_bytes = self.attempt(("constraints", i), memory_limit_bytes, text)
             if limit_bytes is not None:
                 trainings = [one.training for one in planned]
-                self.attempt(("constraints", i), whole.refuse_over, trainings, limit_bytes, text)
+                limit = limit_bytes, text, self.document.place(("constraints", i))
+                self.attempt(("constraints", i), whole.refuse_over, trainings, *limit)
 
     def _prices(
         self, topology: Topology, book: pricing.PriceBook | None, domain: ScaleUpDomain | None

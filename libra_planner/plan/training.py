@@ -106,7 +106,8 @@ class TrainingBuilder(FaultCollector):
         step = whole.WholeStep(self.entry, path, self.beside)
         training = step.training(network)
         if self.entry.memory == "refuse":
-            whole.refuse_too_large(step.memory, path.stem)
+            place = self.document.place((*self.prefix, "parallelism"))
+            whole.refuse_too_large(step.memory, path.stem, place=place)
         return PlannedTraining(training, step.notes(training), step.words())
 
     def _training(

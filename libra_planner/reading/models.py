@@ -271,7 +271,9 @@ class RegisteredName:
 Checked = TypeVar("Checked", bound=BaseModel)
 
 _KNOWN_ABSENT: dict[Key, str] = {
-    ("parallelism", name): "only tp and dp are modelled so far" for name in ("pp", "ep", "cp", "sp")
+    ("parallelism", "sp"): "sequence parallelism is sequence_parallel: true, over tp",
+    ("parallelism", "vpp"): "chunks of a pipeline stage are interleave",
+    ("parallelism", "fsdp"): "FSDP is zero: 3, over dp",
 }
 
 _EXPECTED = {

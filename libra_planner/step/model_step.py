@@ -14,12 +14,12 @@ from typing import Any, Generic, Protocol
 import numpy as np
 
 from libra_planner.step.algebra import Algebra, Time
-from libra_planner.step.pipeline import Stage, in_order_time, pipeline_time
+from libra_planner.step.pipeline import ZERO_BUBBLE_FILL, Stage, in_order_time, pipeline_time
 from libra_planner.workload import volumes
 from libra_planner.workload.clock import STEP_CONSTANTS, StepConstants
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.operations import Phase
-from libra_planner.workload.operators import LayerWork, Operators, Work
+from libra_planner.workload.operators import NO_WORK, LayerWork, Operators, Work
 from libra_planner.workload.strategy import PipelineSchedule, Strategy
 from libra_planner.workload.transformer import Transformer
 from libra_planner.workload.volumes import Exchange, Exchanges, Formats, Habits
@@ -332,13 +332,17 @@ class _Builder(Generic[Time]):
     def _hidden_microbatches(self) -> Any:
         """How many microbatches of the busiest stage gradients may be exchanged beside.
 
-        The last one; with chunks those of other chunks, too; with ZeRO 3 all.
+        The last one; with chunks those of other chunks, too; with ZeRO 3 all. With zero bubble
+        none of those that fill what a stage waits for.
         """
         one = self.trained.strategy
         m, v, p = (np.asarray(x, dtype=float) for x in (one.n_microbatches, one.interleave, one.pp))
         last = 1 + p * (v - 1) / v
         wanted = np.where(np.asarray(one.zero) >= _ALL_LAYERS, m, last)
-        return np.minimum(wanted, m - (p > 1) / v)
+        steady = m - (p > 1) / v
+        if one.schedule is not PipelineSchedule.ONE_F_ONE_B:
+            steady = np.maximum(m - ZERO_BUBBLE_FILL[one.schedule] * (p - 1) - 1, 0)
+        return np.minimum(wanted, steady)
 
     def _gradients(self) -> tuple[Exchange, ...]:
         trained = self.trained
@@ -450,16 +454,12 @@ class _Builder(Generic[Time]):
 
     def _passes(self, work: LayerWork, exchanges: Exchanges) -> tuple[Time, Time, Any]:
         """Forward and backward; weight gradients apart where the pipeline moves them (C17)."""
-        weights_s = (
-            0.0
-            if self.trained.strategy.schedule is PipelineSchedule.ONE_F_ONE_B
-            else work.weight_grad_s
-        )
-        backward = replace(work.backward, linear_s=work.backward.linear_s - weights_s)
+        in_order = self.trained.strategy.schedule is PipelineSchedule.ONE_F_ONE_B
+        weights = NO_WORK if in_order else work.weight_grad
         return (
             self._pass(work.forward, exchanges.forward),
-            self._pass(backward, exchanges.backward),
-            weights_s,
+            self._pass(work.backward.without(weights), exchanges.backward),
+            weights.linear_s + self.trained.constants.imbalance * weights.experts_s,
         )
 
     def _pass(self, work: Work, exchanges: Sequence[Exchange]) -> Time:

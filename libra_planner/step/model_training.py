@@ -10,6 +10,7 @@ import numpy as np
 
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
+from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.models import CollectiveModel
 from libra_planner.step.memory_use import MemoryUse
@@ -37,6 +38,7 @@ class ModelTraining(Frozen):
     network : the fabric as its collectives meet it.
     memory : what it needs on an NPU; ``None`` where nobody asks.
     npu_peak_flops : dense FLOP/s of an NPU by its data sheet; 0 where nobody asks.
+    npu_name : of the catalogue; empty where nobody asks.
     """
 
     workload: work.Workload = field(repr=False)
@@ -45,6 +47,7 @@ class ModelTraining(Frozen):
     network: Network
     memory: MemoryUse | None = None
     npu_peak_flops: float = 0.0
+    npu_name: str = ""
 
     @cached_property
     def communications(self) -> tuple[work.Communication, ...]:
@@ -72,6 +75,19 @@ class ModelTraining(Frozen):
     def __hash__(self) -> int:
         """By what it holds, found once."""
         return self._hash
+
+    @property
+    def step_class(self) -> tuple[str, str]:
+        """What errors of published runs are told for, such as H100 and ``dense bf16`` (C23)."""
+        trained = self.trained
+        has_experts = trained.model.experts is not None
+        kind = kind_of_step(trained.strategy.dtype, has_experts=has_experts)
+        return npu_family(self.npu_name), kind
+
+    @property
+    def error_fraction(self) -> float | None:
+        """What nine of ten of their errors stay below; ``None`` without a measured class."""
+        return STEP_BANDS.get(self.step_class)
 
     def model_flops_per_npu(self, step_time_s: float) -> float:
         """FLOP/s of one NPU that the model needs, nothing computed twice, full attention (C18)."""
@@ -125,11 +141,9 @@ class ModelTraining(Frozen):
         work_s = mean_s * float(one.n_microbatches)
         waits_s = seconds(bare.pipeline) - work_s
         steady = float(one.n_microbatches) - 1 / float(one.interleave)
-        uneven_s = min(waits_s, steady * (seconds(bare.busiest) - mean_s)) if one.pp > 1 else 0.0
-        found["uneven_stages_s"], found["bubble_s"] = (
-            max(0.0, uneven_s),
-            waits_s - max(0.0, uneven_s),
-        )
+        uneven_s = steady * (seconds(bare.busiest) - mean_s) if one.pp > 1 else 0.0
+        found["uneven_stages_s"] = max(0.0, min(waits_s, uneven_s))
+        found["bubble_s"] = max(0.0, waits_s - found["uneven_stages_s"])
         found["optimizer_s"] = float(bare.optimizer_s)
         return {"compute_s": work_s} | found
 

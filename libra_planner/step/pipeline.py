@@ -13,7 +13,7 @@ from libra_planner.errors import Fault, SpecError
 from libra_planner.step.algebra import Algebra, Time
 from libra_planner.workload.strategy import Count, PipelineSchedule, Strategy
 
-_ZERO_BUBBLE = {PipelineSchedule.ZERO_BUBBLE_H1: 1, PipelineSchedule.ZERO_BUBBLE_H2: 2}
+ZERO_BUBBLE_FILL = {PipelineSchedule.ZERO_BUBBLE_H1: 1, PipelineSchedule.ZERO_BUBBLE_H2: 2}
 """Weight gradients of a microbatch that fill what a stage waits for the next one."""
 
 
@@ -45,7 +45,7 @@ def is_schedulable(strategy: Strategy) -> NDArray[np.bool_]:
     [True, False]
     """
     v, p, m = (np.asarray(x) for x in (strategy.interleave, strategy.pp, strategy.n_microbatches))
-    if strategy.schedule in _ZERO_BUBBLE:
+    if strategy.schedule in ZERO_BUBBLE_FILL:
         return np.asarray(v == 1)
     return np.asarray((v == 1) | ((p > 1) & (m % p == 0)))
 
@@ -63,7 +63,7 @@ def refuse_unschedulable(strategy: Strategy) -> None:
         return
     v, p, m = strategy.interleave, strategy.pp, strategy.n_microbatches
     path = "parallelism.interleave"
-    if strategy.schedule in _ZERO_BUBBLE:
+    if strategy.schedule in ZERO_BUBBLE_FILL:
         expected = f"expected 1 with the schedule {strategy.schedule.value}"
         fault = Fault(f"got {v} chunks of a stage", expected, "write interleave: 1", path)
     elif p == 1:
@@ -141,8 +141,8 @@ def pipeline_time(
     [27.0, 24.0]
     """
     passes = [_present(algebra, (x.forward, x.backward, x.weights), x.n) for x in stages]
-    if schedule in _ZERO_BUBBLE:
-        fill = _ZERO_BUBBLE[schedule]
+    if schedule in ZERO_BUBBLE_FILL:
+        fill = ZERO_BUBBLE_FILL[schedule]
         return _zero_bubble(algebra, stages, passes, n_microbatches, fill)
     once = algebra.total(
         algebra.times(stage.n, one) for stage, one in zip(stages, passes, strict=True)

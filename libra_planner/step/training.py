@@ -200,16 +200,28 @@ class Step(Frozen):
         return self.under(models.SlowedIdeal(slowdown))
 
     def band_s(self, bandwidth_bytes_per_s: Array) -> tuple[float, float] | None:
-        """T with all collectives at either end of their error bands, compute as it is (C23).
+        """T at the ends of its error band (C23).
 
-        ``None`` where the model has no measured class.
+        Of the step of a whole model that of its class of published runs; of others, all
+        collectives at either end of theirs and compute as it is. ``None`` where the model has no
+        measured class.
         """
         model = self.model
         if not isinstance(model, Calibrated):
             return None
+        error = self.error_fraction
+        if error is not None:
+            step_s = float(self.time.seconds(bandwidth_bytes_per_s))
+            return step_s / (1 + error), step_s / (1 - error)
         ends = (replace(model, side=side) for side in (-1, 1))
         low_s, high_s = (self._mean_time(end, bandwidth_bytes_per_s) for end in ends)
         return low_s, high_s
+
+    @property
+    def error_fraction(self) -> float | None:
+        """Error of its class of published runs; ``None`` for groups, and without such a class."""
+        training = None if self.is_group else self.members[0].training
+        return training.error_fraction if isinstance(training, ModelTraining) else None
 
     def exact_step_time_s(self, bandwidth_bytes_per_s: Array) -> float | None:
         """T by the exact flow shop; ``None`` where the model has no chunks to simulate."""

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from libra_planner.errors import SpecError
-from libra_planner.inputs.training.bands import npu_family, step_kind
+from libra_planner.inputs.training.bands import step_kind
 from libra_planner.inputs.training.planned import PlannedRun, planned_run
 from libra_planner.inputs.training.rows import TrainingFile, TrainingRun
 from libra_planner.plan.npus import npu_kernels
+from libra_planner.step.bands import npu_family
 from libra_planner.workload.clock import (
     RANGES,
     STEP_CONSTANTS,

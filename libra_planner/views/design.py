@@ -12,6 +12,7 @@ from libra_planner.problem import Problem
 from libra_planner.quantities import quantity_in
 from libra_planner.step.critical_path import COMPUTE, Share
 from libra_planner.step.expression import Array
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 from libra_planner.views import cells, plan
 from libra_planner.views.cells import Block, Table, Value, attributes, escape
@@ -185,7 +186,7 @@ def design_blocks(
     mean = "Weighted mean step time" if evaluation.members else "Step time"
     yield (
         f"{mean} [bold]{format_time(evaluation.step_time_s)}[/] "
-        f"({format_time(evaluation.compute_s)} compute, "
+        f"({format_time(evaluation.compute_s)} {_compute_words(problem)}, "
         f"{format_time(evaluation.communication_s)} exposed communication), "
         f"{_cost(problem, evaluation)}"
     )
@@ -210,6 +211,12 @@ def design_blocks(
     yield from plan.note_lines(plan.result_notes(problem, evaluation))
     if design is not None and problem.step_time.structure.has_roots:
         yield "Note: no shadow prices: calibrated collectives have none yet"
+
+
+def _compute_words(problem: Problem) -> str:
+    """What a step is without communication: a pipeline waits even then."""
+    whole = any(isinstance(one, ModelTraining) for one in problem.step.trainings)
+    return "compute with waits" if whole else "compute"
 
 
 def _cost(problem: Problem, evaluation: Evaluation) -> str:

@@ -13,6 +13,7 @@ from libra_planner.problem import Problem
 from libra_planner.quantities import TAPER, quantity_in
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.expression import Array
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import format_bandwidth, format_time, format_usd
 from libra_planner.views.cells import attributes, escape
 from libra_planner.views.training import memory
@@ -137,8 +138,13 @@ def band_keys(band_s: tuple[float, float] | None) -> dict[str, float | None]:
 def band_lines(problem: Problem, band_s: tuple[float, float] | None) -> Iterator[str]:
     """The same for people, where there is one."""
     model = problem.step.model
-    if band_s is not None and isinstance(model, Calibrated):
-        low, high = map(format_time, band_s)
+    if band_s is None or not isinstance(model, Calibrated):
+        return
+    low, high = map(format_time, band_s)
+    training = problem.step.trainings[0] if problem.step.error_fraction is not None else None
+    if isinstance(training, ModelTraining):
+        yield f"{low} to {high}, as published runs of {' '.join(training.step_class)} are off"
+    else:
         yield (
             f"{low} to {high} by the mean error of measured collectives ({model.bands.source}); "
             f"compute has no measured class"

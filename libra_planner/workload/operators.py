@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from libra_planner.workload.kernels import Kernels
+from libra_planner.workload.kernels import Kernels, width
 from libra_planner.workload.strategy import Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, Transformer
 
@@ -57,6 +57,10 @@ class Work:
         """Both, one after the other."""
         return Work(*(mine + more for mine, more in zip(_parts(self), _parts(other), strict=True)))
 
+    def without(self, other: Work) -> Work:
+        """The rest of it."""
+        return self.plus(other.times(-1.0))
+
     def times(self, factor: Number) -> Work:
         """So many of it."""
         return Work(*(factor * part for part in _parts(self)))
@@ -64,6 +68,9 @@ class Work:
 
 def _parts(work: Work) -> tuple[Number, Number, Number, Number]:
     return work.linear_s, work.attention_s, work.experts_s, work.stream_s
+
+
+NO_WORK = Work()
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,12 @@ class LayerWork:
     ----------
     forward : without recomputation.
     backward : input and weight gradients, and what is computed again.
-    weight_grad_s : part of ``backward`` that only the optimizer waits for (W of C17).
+    weight_grad : part of ``backward`` that only the optimizer waits for (W of C17).
     """
 
     forward: Work
     backward: Work
-    weight_grad_s: Number = 0.0
+    weight_grad: Work = NO_WORK
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,8 @@ class Operators:
             stream_s=self._stream_s(linears + grouped, experts, is_backward=True),
         )
         again = self._again(forward)
-        return LayerWork(forward, backward.plus(again), sum(weights_s[0]) + sum(weights_s[1]))
+        weight_grad = Work(linear_s=sum(weights_s[0]), experts_s=sum(weights_s[1]))
+        return LayerWork(forward, backward.plus(again), weight_grad)
 
     def embedding(self) -> LayerWork:
         """Look-up of the tokens, in the first stage."""
@@ -160,10 +168,16 @@ class Operators:
         head = _Linear(self.n_tokens, model.hidden, self.n_vocabulary / tp)
         n_logits = self.n_tokens * self.n_vocabulary / tp
         loss = [self.kernels.stream_s(n_logits * n, n_kernels=6) for n in _LOSS_BYTES]
-        forward = Work(linear_s=self._linear_s(head, "bf16"), stream_s=loss[0])
-        weight_s = self._weight_grad_s(head, "bf16")
-        backward_s = self._input_grad_s(head, "bf16") + weight_s
-        return LayerWork(forward, Work(linear_s=backward_s, stream_s=loss[1]), weight_s)
+        forward = Work(linear_s=self._linear_s(head, self._dtype_16), stream_s=loss[0])
+        weight_s = self._weight_grad_s(head, self._dtype_16)
+        backward_s = self._input_grad_s(head, self._dtype_16) + weight_s
+        return LayerWork(forward, Work(linear_s=backward_s, stream_s=loss[1]), Work(weight_s))
+
+    @property
+    def _dtype_16(self) -> str:
+        """Of what is not multiplied in fewer bits: logits and attention."""
+        named = self.strategy.dtype
+        return named if width(named) > 1 else "bf16"
 
     @property
     def n_vocabulary(self) -> Number:
@@ -292,6 +306,7 @@ class Operators:
             head_dim=attention.head_dim,
             head_dim_v=attention.head_dim_v,
             is_causal=is_causal,
+            dtype=self._dtype_16,
             is_backward=is_backward,
         )
 
@@ -304,8 +319,8 @@ class Operators:
         n_heads, seq = attention.n_heads / np.asarray(one.tp), self.model.sequence_tokens
         n_blocks = one.microbatch * n_heads
         rows = seq / np.asarray(one.cp)
-        scores_s = self._gemm_s(rows, seq, attention.head_dim, n_blocks, "bf16")
-        values_s = self._gemm_s(rows, attention.head_dim_v, seq, n_blocks, "bf16")
+        scores_s = self._gemm_s(rows, seq, attention.head_dim, n_blocks, self._dtype_16)
+        values_s = self._gemm_s(rows, attention.head_dim_v, seq, n_blocks, self._dtype_16)
         n_bytes = n_blocks * rows * seq * (11 if is_backward else 9)
         stream_s = self.kernels.stream_s(n_bytes, n_kernels=2)
         return (1 + is_backward) * (scores_s + values_s) + stream_s

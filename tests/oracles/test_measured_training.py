@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from libra_planner.errors import SpecError
-from libra_planner.inputs.training.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.inputs.training.rows import TrainingRun, read_training_file
+from libra_planner.step.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS
 from libra_planner.studies.step_fits import MeasuredStep, fitted_constants, measured_steps
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
 

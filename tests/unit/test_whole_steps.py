@@ -202,3 +202,49 @@ def test_exchanges_have_numbers_and_ways_of_their_own(tmp_path: Path) -> None:
     assert _seconds(halved) < _seconds(plain)
     grads = _plan(tmp_path, *keys, "exchanges={gradients: bf16}")
     assert _training(grads).trained.formats.gradient_bytes == 2
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zb-h2"])
+@pytest.mark.parametrize("batch", [64, 128, 512])
+def test_parts_add_up_whatever_the_schedule(tmp_path: Path, schedule: str, batch: int) -> None:
+    keys = [
+        f"parallelism={{tp: 8, pp: 4, dp: 64, schedule: {schedule}}}",
+        f"global_batch={batch * 4}",
+    ]
+    problem = _plan(tmp_path, *keys, "memory=ignore")
+    parts = _training(problem).split_s(problem.step.model, BANDWIDTH)
+    assert sum(parts.values()) == pytest.approx(_seconds(problem))
+    assert min(parts.values()) >= 0
+
+
+@pytest.mark.parametrize("workload", ["qwen3-30b-a3b", "llama3-8b"])
+def test_compute_does_not_depend_on_the_schedule(tmp_path: Path, workload: str) -> None:
+    keys = [f"workload={workload}", "global_batch=2048", "memory=ignore"]
+    found = []
+    for schedule in ("1f1b", "zb-h1"):
+        degrees = f"parallelism={{pp: 4, dp: 512, schedule: {schedule}}}"
+        problem = _plan(tmp_path, *keys, degrees)
+        parts = _training(problem).split_s(problem.step.model, BANDWIDTH)
+        found.append(parts["compute_s"])
+    assert found[1] == pytest.approx(found[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            ["parallelism={tp: 4, cp: 2, pp: 4, dp: 64, interleave: 40}"],
+            r"160|40 chunks.*80 layers",
+        ),
+        (["workload=llama3-8b", "parallelism={pp: 64, dp: 32}"], r"64 stages.*32 layers"),
+        (["workload=mixtral-8x7b", "parallelism={dp: 2048, ep: 64}"], r"ep 64.*the 8 experts"),
+        (["parallelism={tp: 128, dp: 16}"], r"tp 128, expected a divisor of the 64 heads"),
+        (["parallelism={tp: 8, dp: 256, ep: 8}"], r"llama3-70b has no experts"),
+        (["workload=gpt3-libra", "parallelism={tp: 8, dp: 256}"], r"part of a step"),
+    ],
+)
+def test_what_no_model_can_be_split_into_is_refused(
+    tmp_path: Path, settings: list[str], said: str
+) -> None:
+    with pytest.raises(SpecError, match=said):
+        _plan(tmp_path, *settings, "global_batch=2048")

@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from libra_planner.inputs.training.planned import PlannedRun
-
-_FAMILIES = ("A100", "A800", "H100", "H200", "GB200", "B200", "TPU")
-
-LEAST_ROWS = 5
-"""Published runs that make a class."""
-FLOOR_FRACTION = 0.09
-"""By which the same run differs between releases of its library; no band is narrower."""
-
-STEP_BANDS: Mapping[tuple[str, str], float] = MappingProxyType(
-    {
-        ("A100", "dense bf16"): 0.25,
-        ("GB200", "dense bf16"): 0.09,
-        ("GB200", "dense fp8"): 0.22,
-        ("GB200", "experts fp8"): 0.27,
-        ("H100", "dense bf16"): 0.18,
-        ("H100", "dense fp8"): 0.25,
-        ("H100", "experts bf16"): 0.27,
-        ("H100", "experts fp8"): 0.24,
-    }
-)
-"""What nine of ten relative errors of a class in docs/accuracy.md stay below."""
-
-
-def npu_family(npu_name: str) -> str:
-    """Kind of an NPU, whatever its variant.
-
-    >>> npu_family("h100-96gb"), npu_family("gb200")
-    ('H100', 'GB200')
-    """
-    name = npu_name.upper()
-    return next((one for one in _FAMILIES if one in name), name)
+from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
 
 
 def step_kind(run: PlannedRun) -> str:
-    """Class of a run, such as ``dense bf16``; fp16 counts as bf16."""
-    dtype = run.strategy.dtype.replace("fp16", "bf16")
-    return f"{'experts' if run.model.experts else 'dense'} {dtype}"
+    """Class of a run, such as ``dense bf16``."""
+    return kind_of_step(run.strategy.dtype, has_experts=run.model.experts is not None)
 
 
 def step_class(run: PlannedRun) -> str:

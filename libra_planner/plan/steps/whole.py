@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from libra_planner.errors import Fault, Infeasible, SpecError, unknown_name
+from libra_planner.errors import Fault, Infeasible, Place, SpecError, unknown_name
 from libra_planner.plan import models, prices
 from libra_planner.plan.npus import CatalogueNpuSpec, canonical_name, catalogue_npu, npu_kernels
 from libra_planner.plan.steps.strategies import (
@@ -112,7 +112,10 @@ class WholeStep:
             covers=Covers.STEP,
             tokens_per_step=int(strategy.global_batch) * self.model.sequence_tokens,
         )
-        return ModelTraining(workload, trained, groups, network, self.memory, self._npu_peak_flops)
+        named = self._npu
+        npu_name = canonical_name(named.name, named.catalogue, self.beside)
+        about = self.memory, self._npu_peak_flops, npu_name
+        return ModelTraining(workload, trained, groups, network, *about)
 
     def _refuse_part(self) -> None:
         """Refuse models without embedding and logits: kernels are those of a whole step (C21)."""
@@ -217,7 +220,9 @@ class WholeStep:
         return (*strategy_words(self.strategy, self.library), kernels)
 
 
-def refuse_too_large(use: MemoryUse, name: str, limit: str = "") -> None:
+def refuse_too_large(
+    use: MemoryUse, name: str, limit: str = "", *, place: Place | None = None
+) -> None:
     """Refuse a model that does not fit its NPUs (C19).
 
     Raises
@@ -234,14 +239,15 @@ def refuse_too_large(use: MemoryUse, name: str, limit: str = "") -> None:
         for one in use.fixes()
     ]
     fix = "; ".join(fixes) or "NPUs with more memory"
+    at = "" if place is None else f"{place}: "
     raise Infeasible(
-        f"{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} "
+        f"{at}{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} "
         f"({room}); it would fit with {fix}"
     )
 
 
 def refuse_over(
-    trainings: Sequence[Training | ModelTraining], limit_bytes: float, rule: str
+    trainings: Sequence[Training | ModelTraining], limit_bytes: float, rule: str, place: Place
 ) -> None:
     """Refuse models that need more than a rule allows.
 
@@ -258,4 +264,4 @@ def refuse_over(
             got = f"got {rule!r} for {one.workload.name}"
             raise SpecError(Fault(got, "expected the step of a whole model", fix))
         within = replace(one.memory, npu_memory_bytes=limit_bytes)
-        refuse_too_large(within, one.workload.name, f"the rule {rule!r}")
+        refuse_too_large(within, one.workload.name, f"the rule {rule!r}", place=place)

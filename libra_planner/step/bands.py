@@ -1,0 +1,46 @@
+"""Errors of steps by kind of NPU and of run, as published runs have them (C23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_FAMILIES = ("A100", "A800", "H100", "H200", "GB200", "B200", "TPU")
+
+LEAST_ROWS = 5
+"""Published runs that make a class."""
+FLOOR_FRACTION = 0.09
+"""By which the same run differs between releases of its library; no band is narrower."""
+
+STEP_BANDS: Mapping[tuple[str, str], float] = MappingProxyType(
+    {
+        ("A100", "dense bf16"): 0.25,
+        ("GB200", "dense bf16"): 0.09,
+        ("GB200", "dense fp8"): 0.22,
+        ("GB200", "experts fp8"): 0.27,
+        ("H100", "dense bf16"): 0.18,
+        ("H100", "dense fp8"): 0.25,
+        ("H100", "experts bf16"): 0.27,
+        ("H100", "experts fp8"): 0.24,
+    }
+)
+"""What nine of ten relative errors of a class in docs/accuracy.md stay below."""
+
+
+def npu_family(npu_name: str) -> str:
+    """Kind of an NPU, whatever its variant.
+
+    >>> npu_family("h100-96gb"), npu_family("gb200")
+    ('H100', 'GB200')
+    """
+    name = npu_name.upper()
+    return next((one for one in _FAMILIES if one in name), name)
+
+
+def kind_of_step(dtype: str, *, has_experts: bool) -> str:
+    """Class of a step, such as ``dense bf16``; fp16 counts as bf16.
+
+    >>> kind_of_step("fp16", has_experts=False)
+    'dense bf16'
+    """
+    return f"{'experts' if has_experts else 'dense'} {dtype.replace('fp16', 'bf16')}"
