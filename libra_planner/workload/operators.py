@@ -27,8 +27,9 @@ _OPTIMIZER_BYTES = 34
 12 in and 12 out, weight 2 out."""
 _ZERO_BYTES = 4
 """Written per parameter to clear its gradient."""
-_FP8_CAST_BYTES = 4
-"""Read and written per element that becomes fp8: 2 in, 1 out, and 1 out transposed."""
+_CAST_BYTES = 4
+"""Read and written per element that becomes fp8: 2 in, 1 out, and 1 out transposed; about that of
+fewer bits."""
 
 
 @dataclass(frozen=True)
@@ -347,12 +348,12 @@ class Operators:
             copies = self.n_split_tokens * experts.topk
             elements = elements + per_width * copies * experts.width + 8 * copies * model.hidden
         n_bytes = _ELEMENT_BYTES * elements
-        if "fp8" in one.dtype:
+        if width(one.dtype) <= 1:
             widths = sum(
                 line.n_tokens * line.n_groups * (line.n_out if is_backward else line.n_in)
                 for line in linears
             )
-            n_bytes = n_bytes + _FP8_CAST_BYTES * widths
+            n_bytes = n_bytes + _CAST_BYTES * widths
         return self.kernels.stream_s(n_bytes, n_kernels=8 if experts is None else 16)
 
     def _again(self, forward: Work) -> Work:

@@ -82,3 +82,11 @@ def test_nics_as_remarked() -> None:
     assert found.fabric.bandwidth_bytes_per_s[-1] == 6.25e9
     named = _planned(fabric="superpod-h100")
     assert named.fabric.bandwidth_bytes_per_s[-1] == 50e9
+
+
+def test_v100_trains_in_fp16() -> None:
+    small = {"model": "llama2-7b", "gpu_type": "V100", "gpus": "8", "tp": "8", "pp": "1"}
+    found = _planned(**small, cp="1", dp="1", seq="2048")
+    assert found.strategy.dtype == "fp16"
+    assert "fp16" in found.notes
+    assert found.step_time_s > 0

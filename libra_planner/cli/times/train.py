@@ -110,9 +110,11 @@ def _planned(run: TrainingRun | SpecError) -> PlannedRun | SpecError:
     if isinstance(run, SpecError):
         return run
     try:
-        return planned_run(run)
+        found = planned_run(run)
+        _ = found.step_time_s
     except SpecError as error:
         return error
+    return found
 
 
 def _memory(run: TrainingRun | SpecError, found: PlannedRun | SpecError) -> RunMemory | None:

@@ -168,6 +168,7 @@ def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
     kernels = training_kernels(npu_kernels(named), npu.tdp_W)
     if strategy.dtype not in kernels.peak_flops and not run.precision:
         strategy = replace(strategy, dtype="fp16")
+        of_strategy = tuple("fp16" if note == "bf16" else note for note in of_strategy)
     if strategy.dtype not in kernels.peak_flops:
         got, known = f"got {strategy.dtype} on {named}", ", ".join(kernels.peak_flops)
         raise SpecError(Fault(got, f"expected one of {known}", path="precision"))
