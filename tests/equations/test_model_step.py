@@ -273,5 +273,5 @@ def test_gradients_of_weights_are_read_added_to_and_written() -> None:
     few = replace(DENSE, sequence_tokens=1)
     whole, half = (Operators(few, Strategy(), slow, gradient_bytes=x) for x in (4, 2))
     weights = DENSE.dense_layer_parameters.n_dense - DENSE.dense_layer_parameters.n_norms
-    times = [one.layer(has_experts=False).weight_grad_s for one in (whole, half)]
+    times = [one.layer(has_experts=False).weight_grad.linear_s for one in (whole, half)]
     assert float(times[0] - times[1]) == pytest.approx(4 * weights / 1e9, rel=1e-3)
