@@ -48,6 +48,30 @@ class Outcome:
         return dict(json.loads(self.out))
 
 
+SLOWEST = (
+    "unit/test_sweep_runs.py",
+    "tui/test_journeys.py",
+    "properties/test_assignment.py",
+    "properties/test_frontier.py",
+    "unit/test_command_line.py",
+    "properties/test_batch.py",
+    "properties/test_shadow.py",
+    "oracles/test_brute_force.py",
+    "unit/test_calibrate.py",
+    "packaging/test_suite.py",
+    "tui/test_launch.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slowest files first, so that all workers end together."""
+    last = len(SLOWEST)
+    turn = {name: number for number, name in enumerate(SLOWEST)}
+    folder = Path(__file__).parent
+    names = {item.path: item.path.as_posix().removeprefix(f"{folder}/") for item in items}
+    items.sort(key=lambda item: turn.get(names[item.path], last))
+
+
 def pytest_sessionfinish() -> None:
     """Give all objects back to the garbage collector.
 

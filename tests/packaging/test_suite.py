@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import SLOWEST
+
 ROOT = Path(__file__).parents[2]
 
 DRAWS = """\
@@ -72,6 +74,18 @@ def test_nothing_of_duckdb_is_left_at_the_end(tmp_path: Path) -> None:
     outcome = _python(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", "test_shows.py")
     assert outcome.returncode == 0, outcome.stdout
     assert outcome.stderr == ""
+
+
+def test_the_slowest_files_that_come_first_are_there() -> None:
+    assert [name for name in SLOWEST if not (ROOT / "tests" / name).is_file()] == []
+
+
+def test_the_gate_ends_at_whatever_fails() -> None:
+    """In ``a && b`` the shell does not end where ``a`` fails, whatever ``set -e`` says."""
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert "set -euo pipefail" in lines
+    code = [line for line in lines if not line.lstrip().startswith("#")]
+    assert [line for line in code if re.search(r"&& (echo|\\)|&&$", line)] == []
 
 
 def test_the_gate_sets_nothing_that_people_do_not() -> None:

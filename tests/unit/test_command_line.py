@@ -22,6 +22,7 @@ import libra_planner as lp
 from libra_planner.optimizer import optimize as optimizing
 from libra_planner.views.design import design_blocks
 from libra_planner.views.renderers.terminal import show
+from tests.conftest import PLAN
 
 ROOT = Path(__file__).parents[2]
 
@@ -274,39 +275,106 @@ def test_an_interrupt_at_any_moment_is_an_interrupt(after_s: float) -> None:
     assert "libra_planner/optimizer" not in err
 
 
-@pytest.mark.parametrize("kind", ["closed", "full", "broken pipe"])
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ("flows flowtracer-16x400G no.csv", 2),
-        ("flows --nonsense", 2),
-        ("optimize {plan} --set constraints=[]", 3),
-        ("flows {flows} --seeds 2 --json", 0),
-        ("check {plan} --seeds 2 --json", 0),
-        ("pareto {plan} --points 2 --json", 0),
-        ("optimize {plan} --routing greedy --json", 0),
-    ],
-)
+_FLOWS = f"{ROOT}/examples/flows/flowtracer_fabric.yaml {ROOT}/examples/flows/flowtracer_flows.csv"
+_CODES = {
+    "flows flowtracer-16x400G no.csv": 2,
+    "flows --nonsense": 2,
+    "optimize plan.yaml --set constraints=[]": 3,
+    f"flows {_FLOWS} --seeds 2 --json": 0,
+    "check plan.yaml --seeds 2 --json": 0,
+    "pareto plan.yaml --points 2 --json": 0,
+    "optimize plan.yaml --routing greedy --json": 0,
+}
+_KINDS = ("closed", "full", "broken pipe")
+_FORKS = """\
+import contextlib, io, json, os, shlex, sys
+from libra_planner.cli import entry, main
+
+def outcome(arguments, kind):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(writing, 1)
+        os.close(reading)
+        os.close(writing)
+        if kind == "closed":
+            os.close(2)
+            sys.stderr = sys.__stderr__ = None  # As Python has it where it starts like this.
+        elif kind == "full":
+            os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+        else:
+            ends = os.pipe()
+            os.close(ends[0])
+            os.dup2(ends[1], 2)
+            os.close(ends[1])
+        sys.argv[1:] = shlex.split(arguments)
+        entry.run()
+    os.close(writing)
+    with open(reading) as pipe:
+        text = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text
+
+with contextlib.redirect_stdout(io.StringIO()):  # Imports what all of them need.
+    main.main(shlex.split("optimize plan.yaml --routing greedy --json"))
+print(json.dumps([[*case, *outcome(*case)] for case in json.loads(sys.argv[1])]))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tuple[int, str]]:
+    """Exit code and stdout of commands: processes of one that has imported what all need."""
+    folder = tmp_path_factory.mktemp("stderr")
+    (folder / "plan.yaml").write_text(PLAN, encoding="utf-8")
+    cases = json.dumps([(arguments, kind) for arguments in _CODES for kind in _KINDS])
+    found = subprocess.run(
+        [sys.executable, "-c", _FORKS, cases],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {
+        (arguments, kind): (code, out) for arguments, kind, code, out in json.loads(found.stdout)
+    }
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("arguments", _CODES)
 def test_a_stderr_that_takes_nothing_leaves_the_result_and_its_code(
-    arguments: str, code: int, kind: str, plan
+    arguments: str, kind: str, outcomes: dict[tuple[str, str], tuple[int, str]]
 ) -> None:
-    examples = ROOT / "examples" / "flows"
-    flows = f"{examples}/flowtracer_fabric.yaml {examples}/flowtracer_flows.csv"
-    command = f"{sys.executable} -m libra_planner {arguments.format(flows=flows, plan=plan())}"
+    code, out = outcomes[arguments, kind]
+    _check_result(_CODES[arguments], code, out)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("arguments", ["flows --nonsense", "check plan.yaml --seeds 2 --json"])
+def test_a_process_that_starts_without_stderr_is_no_other(
+    arguments: str, kind: str, plan: Callable[..., Path]
+) -> None:
+    """The same from the shell, which tells Python before it starts."""
+    command = f"{shlex.quote(sys.executable)} -m libra_planner {arguments}"
     redirection = {"closed": " 2>&-", "full": " 2>/dev/full", "broken pipe": ""}[kind]
     reading, writing = os.pipe()
     os.close(reading)
     found = subprocess.run(
         command + redirection,
         shell=True,
+        cwd=plan().parent,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=writing,
         text=True,
         check=False,
     )
     os.close(writing)
-    assert found.returncode == code
+    _check_result(_CODES[arguments], found.returncode, found.stdout)
+
+
+def _check_result(expected: int, code: int, out: str) -> None:
+    assert code == expected
     if code:
-        assert found.stdout == ""
+        assert out == ""
     else:
-        json.loads(found.stdout)
+        json.loads(out)
