@@ -80,6 +80,12 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@pytest.fixture
+def folder(reference: Path, tmp_path: Path) -> Path:
+    """A finished run of one's own."""
+    return Path(shutil.copytree(reference, tmp_path / "run"))
+
+
 def test_a_run_killed_at_random_moments_goes_on(
     file: Path, tmp_path: Path, reference: Path
 ) -> None:
@@ -193,10 +199,8 @@ def test_an_interrupt_during_a_start_comes_after_it() -> None:
 
 
 def test_broken_and_missing_parts_are_done_again(
-    sweep: Sweep, tmp_path: Path, reference: Path
+    sweep: Sweep, folder: Path, reference: Path
 ) -> None:
-    folder = tmp_path / "run"
-    run_sweep(sweep, folder)
     (folder / "part-000003.parquet").write_bytes(b"PAR1 cut off")
     (folder / "part-000004.parquet").write_bytes(_bytes(folder)["part-000004.parquet"][:-10])
     (folder / "part-000005.parquet").unlink()
@@ -207,10 +211,8 @@ def test_broken_and_missing_parts_are_done_again(
 
 
 def test_a_part_in_the_place_of_another_is_done_again(
-    sweep: Sweep, tmp_path: Path, reference: Path
+    sweep: Sweep, folder: Path, reference: Path
 ) -> None:
-    folder = tmp_path / "run"
-    run_sweep(sweep, folder)
     (folder / "part-000003.parquet").write_bytes(_bytes(folder)["part-000007.parquet"])
     progress = run_sweep(sweep, folder)
     assert (progress.n_before, progress.n_solved) == (460, 20)
@@ -218,13 +220,12 @@ def test_a_part_in_the_place_of_another_is_done_again(
 
 
 def test_a_part_of_another_sweep_is_named_and_done_again(
-    file: Path, sweep: Sweep, tmp_path: Path, reference: Path
+    file: Path, sweep: Sweep, folder: Path, tmp_path: Path, reference: Path
 ) -> None:
     """Its rows are the same, its figures are not."""
-    other, folder = tmp_path / "other.yaml", tmp_path / "run"
+    other = tmp_path / "other.yaml"
     other.write_text(file.read_text().replace("pod <= 40", "pod <= 30"))
     run_sweep(load_sweep(other), tmp_path / "other")
-    run_sweep(sweep, folder)
     (folder / "part-000003.parquet").write_bytes(_bytes(tmp_path / "other")["part-000003.parquet"])
     for ask in (Results.at(folder).everything, lambda: design_plan(RunDirectory(folder), 61)):
         with pytest.raises(SpecError, match=r"part-000003\.parquet: got a part of another sweep"):
@@ -236,9 +237,7 @@ def test_a_part_of_another_sweep_is_named_and_done_again(
 @pytest.mark.parametrize(
     ("old", "new"), [("total ==", "total <="), ('"n_designs": 4', '"n_designs": 3')]
 )
-def test_a_changed_manifest_is_refused(old: str, new: str, sweep: Sweep, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    run_sweep(sweep, folder)
+def test_a_changed_manifest_is_refused(old: str, new: str, sweep: Sweep, folder: Path) -> None:
     manifest = folder / "_manifest.json"
     assert old in manifest.read_text()
     manifest.write_text(manifest.read_text().replace(old, new))
@@ -299,10 +298,8 @@ def test_a_forged_manifest_is_refused(
 
 
 def test_directories_of_earlier_versions_show_and_resume(
-    sweep: Sweep, run: Callable[..., Outcome], tmp_path: Path, reference: Path
+    sweep: Sweep, run: Callable[..., Outcome], folder: Path, reference: Path
 ) -> None:
-    folder = tmp_path / "run"
-    run_sweep(sweep, folder)
     (folder / "_manifest.json").rename(folder / "manifest.json")
     shown = run("sweep", "show", folder, "--json")
     assert len(shown.payload["rows"]) == 10
@@ -322,11 +319,9 @@ def test_a_manifest_that_is_none(text: str, run: Callable[..., Outcome], tmp_pat
 
 @pytest.mark.parametrize("where", [0.1, 0.3, 0.5, 0.7, 0.9])
 def test_a_part_damaged_in_the_middle_is_done_again(
-    where: float, sweep: Sweep, tmp_path: Path, reference: Path
+    where: float, sweep: Sweep, folder: Path, reference: Path
 ) -> None:
     """One bit in a page, in its header, or in the footer, of which parquet has no checksum."""
-    folder = tmp_path / "run"
-    run_sweep(sweep, folder)
     path = folder / "part-000003.parquet"
     damaged = bytearray(path.read_bytes())
     damaged[int(where * len(damaged))] ^= 4
@@ -336,9 +331,9 @@ def test_a_part_damaged_in_the_middle_is_done_again(
     _check(folder, reference)
 
 
-def test_another_sweep_never_mixes_in(file: Path, sweep: Sweep, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    run_sweep(sweep, folder)
+def test_another_sweep_never_mixes_in(
+    file: Path, sweep: Sweep, folder: Path, tmp_path: Path
+) -> None:
     before = _bytes(folder)
     file.write_text(yaml.safe_dump(SWEEP | {"designs_per_part": 30}))
     with pytest.raises(SpecError, match=r"got the directory of another sweep \(different design"):
@@ -411,10 +406,10 @@ def test_directories_of_any_name(name: str, run: Callable[..., Outcome], tmp_pat
     assert run("sweep", "show", folder, "--sql", secret).code == 2
 
 
-def test_a_csv_that_cannot_be_written_leaves_no_file(tmp_path: Path, file: Path) -> None:
-    file.write_text(yaml.safe_dump(SWEEP))
-    run_sweep(load_sweep(file), tmp_path / "run")
-    show = ["sweep", "show", str(tmp_path / "run"), "--csv", str(tmp_path / "all.csv")]
+def test_a_csv_that_cannot_be_written_leaves_no_file(
+    tmp_path: Path, file: Path, folder: Path
+) -> None:
+    show = ["sweep", "show", str(folder), "--csv", str(tmp_path / "all.csv")]
     result = subprocess.run(
         [sys.executable, "-m", "libra_planner", *show],
         capture_output=True,
