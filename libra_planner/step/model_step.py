@@ -15,6 +15,7 @@ import numpy as np
 
 from libra_planner.step.algebra import Algebra, Time
 from libra_planner.step.pipeline import ZERO_BUBBLE_FILL, Stage, in_order_time, pipeline_time
+from libra_planner.step.stages import StageLayers, second_stage, stage_layers
 from libra_planner.workload import volumes
 from libra_planner.workload.clock import STEP_CONSTANTS, StepConstants
 from libra_planner.workload.kernels import Kernels
@@ -101,82 +102,6 @@ class TrainedModel:
         return n_layers * routed / (np.asarray(one.ep) * one.etp)
 
 
-@dataclass(frozen=True)
-class StageLayers:
-    """What a kind of stage holds, shape () or (n,) each.
-
-    Parameters
-    ----------
-    n : stages of the kind; 0 where a strategy has none.
-    n_dense, n_experts : layers of a stage without and with experts.
-    has_embedding, has_logits : 1 where it is the first, the last.
-    """
-
-    n: Any
-    n_dense: Any
-    n_experts: Any
-    has_embedding: Any = 0
-    has_logits: Any = 0
-
-
-def stage_layers(model: Transformer, strategy: Strategy) -> tuple[StageLayers, ...]:
-    """First, middle and last stages, layers spread evenly (C17).
-
-    What does not divide goes to the middle stages, since the first and the last do more. Layers
-    without experts are the first ones.
-
-    Examples
-    --------
-    Llama 3 405B on 16 stages: 7 layers, 14 stages of 8, 7 layers.
-
-    >>> from libra_planner.workload.transformer import Attention, FeedForward
-    >>> llama = Transformer("l", 126, 16384, Attention(128, 8, 128, 128), FeedForward(53248), 8192)
-    >>> [(int(x.n), int(x.n_dense)) for x in stage_layers(llama, Strategy(pp=16)) if x.n]
-    [(1, 7), (14, 8), (1, 7)]
-    """
-    n_stages = np.asarray(strategy.pp)
-    least, left = model.n_layers // n_stages, model.n_layers % n_stages
-    n_middle = np.maximum(n_stages - 2, 0)
-    n_more = np.minimum(left, n_middle)
-    ends = left - n_more
-    first, last = least + (ends > 1), least + (ends > 0)
-    only = n_stages == 1
-    first, last = np.where(only, model.n_layers, first), np.where(only, 0, last)
-    if model.is_interleaved:
-        return _spread(
-            model, ((1, first), (n_more, least + 1), (n_middle - n_more, least), (1 - only, last))
-        )
-    n_dense = model.n_layers - model.n_expert_layers
-    in_first = np.minimum(first, n_dense)
-    beyond = n_dense - in_first
-    counts = ((n_more, least + 1), (n_middle - n_more, least))
-    found = [StageLayers(1, in_first, first - in_first, 1, only * 1)]
-    for n, size in counts:
-        full = np.minimum(n, beyond // np.maximum(size, 1))
-        part = np.where(full < n, np.minimum(beyond - full * size, size), 0)
-        has_part = ((part > 0) & (n > full)) * 1
-        found.append(StageLayers(full, size, 0 * size))
-        found.append(StageLayers(has_part, part, size - part))
-        found.append(StageLayers(n - full - has_part, 0 * size, size))
-        beyond = beyond - full * size - part
-    in_last = np.minimum(beyond, last)
-    found.append(StageLayers(1 - only, in_last, last - in_last, 0, 1))
-    return tuple(one for one in found if np.any(np.asarray(one.n) > 0))
-
-
-def _spread(model: Transformer, kinds: Sequence[tuple[Any, Any]]) -> tuple[StageLayers, ...]:
-    """Stages by their number and layers, each with its share of both kinds of layers."""
-    share = model.n_expert_layers / model.n_layers
-    found = []
-    for i, (n, size) in enumerate(kinds):
-        is_last = (i == len(kinds) - 1) * 1
-        dense, experts = size * (1 - share), size * share
-        found.append(StageLayers(n, dense, experts, (i == 0) * 1, is_last))
-    only = np.asarray(kinds[-1][0]) == 0
-    found[0] = replace(found[0], has_logits=only * 1)
-    return tuple(one for one in found if np.any(np.asarray(one.n) > 0))
-
-
 def step_exchanges(trained: TrainedModel) -> Iterator[tuple[Phase, Exchange]]:
     """What the fullest kinds of stages exchange in a step, each with its number of times."""
     one, formats, habits = trained.strategy, trained.formats, trained.habits
@@ -226,13 +151,45 @@ class StepParts(Generic[Time]):
     optimizer_s: Any
 
 
-def step_time(trained: TrainedModel, pricing: Pricing[Time]) -> Time:
+@dataclass(frozen=True)
+class LayerPasses(Generic[Time]):
+    """Forward, backward and weight gradients of one layer for one microbatch, by kind of layer.
+
+    They do not depend on dp, pp, ZeRO, interleaving or the batch: many strategies share one.
+
+    Parameters
+    ----------
+    dense, experts : a layer without and with experts.
+    embedding, logits : what the first and the last stage do beside.
+    """
+
+    dense: tuple[Time, Time, Any]
+    experts: tuple[Time, Time, Any]
+    embedding: tuple[Time, Time, Any]
+    logits: tuple[Time, Time, Any]
+
+
+def layer_passes(trained: TrainedModel, pricing: Pricing[Time]) -> LayerPasses[Time]:
+    """What :func:`step_time` puts a step together from."""
+    builder = _Builder(trained, pricing)
+    experts = builder.experts if trained.model.experts else builder.dense
+    return LayerPasses(builder.dense, experts, builder.embedding, builder.logits)
+
+
+def step_time(
+    trained: TrainedModel, pricing: Pricing[Time], passes: LayerPasses[Time] | None = None
+) -> Time:
     """A step of training (C17).
 
     Pipeline, then the exchange of gradients and weights, as much of it as may hide beside the last
     microbatch (all of them with ZeRO 3), then the optimizer.
+
+    Parameters
+    ----------
+    trained, pricing : as they say.
+    passes : of its layers, where they are known.
     """
-    return _Builder(trained, pricing).step()
+    return _Builder(trained, pricing, passes).step()
 
 
 def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]:
@@ -244,6 +201,7 @@ def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]
 class _Builder(Generic[Time]):
     trained: TrainedModel
     pricing: Pricing[Time]
+    known: LayerPasses[Time] | None = None
 
     @property
     def algebra(self) -> Algebra[Time]:
@@ -257,9 +215,9 @@ class _Builder(Generic[Time]):
 
     def step(self) -> Time:
         one, algebra = self.trained.strategy, self.algebra
-        hidden, gradients = self._hidden_microbatches(), self._gradients()
-        n_microbatches = np.asarray(one.n_microbatches)
-        rest = self._pipeline(n_microbatches - hidden)
+        left, gradients = self._left_microbatches(), self._gradients()
+        hidden = np.asarray(one.n_microbatches) - left
+        rest = self._pipeline(left)
         beside = self._beside(algebra.times(hidden, self._busiest), gradients, hidden)
         tied = volumes.tied_gradient_exchange(self.trained.model, one, self.trained.formats)
         ends = [self.pricing.seconds(self._optimizer_s()), *map(self.pricing.exchange, tied)]
@@ -329,20 +287,20 @@ class _Builder(Generic[Time]):
             found.append(self.algebra.times(n, both))
         return self.algebra.total(found)
 
-    def _hidden_microbatches(self) -> Any:
-        """How many microbatches of the busiest stage gradients may be exchanged beside.
+    def _left_microbatches(self) -> Any:
+        """How many microbatches of the busiest stage no gradients may be exchanged beside.
 
-        The last one; with chunks those of other chunks, too; with ZeRO 3 all. With zero bubble
-        none of those that fill what a stage waits for.
+        All but the last one; with chunks those of other chunks, too; with ZeRO 3 none. In a
+        pipeline a first chunk stays, with zero bubble those that fill what a stage waits for.
         """
         one = self.trained.strategy
         m, v, p = (np.asarray(x, dtype=float) for x in (one.n_microbatches, one.interleave, one.pp))
         last = 1 + p * (v - 1) / v
         wanted = np.where(np.asarray(one.zero) >= _ALL_LAYERS, m, last)
-        steady = m - (p > 1) / v
+        needed = (p > 1) / v
         if one.schedule is not PipelineSchedule.ONE_F_ONE_B:
-            steady = np.maximum(m - ZERO_BUBBLE_FILL[one.schedule] * (p - 1) - 1, 0)
-        return np.minimum(wanted, steady)
+            needed = np.minimum(ZERO_BUBBLE_FILL[one.schedule] * (p - 1) + 1, m)
+        return np.maximum(m - wanted, needed)
 
     def _gradients(self) -> tuple[Exchange, ...]:
         trained = self.trained
@@ -372,8 +330,8 @@ class _Builder(Generic[Time]):
 
     def _window_exchanges(self, n: Any) -> Iterable[tuple[Exchange, Any]]:
         """What the busiest stage exchanges in so many microbatches."""
-        fullest = self.trained.stages[min(1, len(self.trained.stages) - 1)]
-        for has_experts, n_layers in ((False, fullest.n_dense), (True, fullest.n_experts)):
+        n_dense, n_experts = second_stage(self.trained.stages)
+        for has_experts, n_layers in ((False, n_dense), (True, n_experts)):
             if not np.any(n_layers):
                 continue
             found = self._layer_exchanges(has_experts=has_experts)
@@ -416,38 +374,39 @@ class _Builder(Generic[Time]):
 
     def _layers(self, layers: StageLayers) -> Iterable[tuple[Any, tuple[Time, Time, Any]]]:
         """Forward, backward and weight gradients of a stage's kinds of layers, and how many."""
+        known = self.known or self
         if np.any(layers.n_dense):
-            yield layers.n_dense, self._dense_layer
+            yield layers.n_dense, known.dense
         if np.any(layers.n_experts):
-            yield layers.n_experts, self._expert_layer
+            yield layers.n_experts, known.experts
         if np.any(layers.has_embedding):
-            yield layers.has_embedding, self._embedding
+            yield layers.has_embedding, known.embedding
         if np.any(layers.has_logits):
-            yield layers.has_logits, self._logits
+            yield layers.has_logits, known.logits
             if self.trained.model.n_mtp:
-                last = self._expert_layer if self.trained.model.experts else self._dense_layer
+                last = known.experts if self.trained.model.experts else known.dense
                 n_modules = layers.has_logits * self.trained.model.n_mtp
                 yield n_modules, last
-                yield n_modules, self._logits
+                yield n_modules, known.logits
 
     @cached_property
-    def _dense_layer(self) -> tuple[Time, Time, Any]:
+    def dense(self) -> tuple[Time, Time, Any]:
         exchanges = self._layer_exchanges(has_experts=False)
         return self._passes(self.trained.operators.layer(has_experts=False), exchanges)
 
     @cached_property
-    def _expert_layer(self) -> tuple[Time, Time, Any]:
+    def experts(self) -> tuple[Time, Time, Any]:
         exchanges = self._layer_exchanges(has_experts=True)
         return self._passes(self.trained.operators.layer(has_experts=True), exchanges)
 
     @cached_property
-    def _embedding(self) -> tuple[Time, Time, Any]:
+    def embedding(self) -> tuple[Time, Time, Any]:
         trained = self.trained
         found = volumes.embedding_exchanges(trained.model, trained.strategy, trained.formats)
         return self._passes(trained.operators.embedding(), found)
 
     @cached_property
-    def _logits(self) -> tuple[Time, Time, Any]:
+    def logits(self) -> tuple[Time, Time, Any]:
         trained = self.trained
         found = volumes.logits_exchanges(trained.model, trained.strategy, trained.formats)
         return self._passes(trained.operators.logits(), found)

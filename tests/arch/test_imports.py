@@ -25,6 +25,7 @@ LAYERS = [
     ["problem"],
     ["evaluation"],
     ["optimizer"],
+    ["search"],
     ["routing"],
     ["check"],
     ["procurement"],
@@ -37,7 +38,7 @@ LAYERS = [
     ["studies"],
     ["cli", "tui"],
 ]
-CORE = {name for layer in LAYERS[:11] for name in layer}
+CORE = {name for layer in LAYERS[:12] for name in layer}
 ALLOWED_IN_CORE = {"numpy", "scipy", "libra_planner", *sys.stdlib_module_names}
 
 

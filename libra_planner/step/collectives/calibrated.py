@@ -82,14 +82,18 @@ class Calibrated(CollectiveModel):
             return tree.ZERO
         constants = self.constants
         steps_s = measured.send_step_s(self.ranks(group), constants)
-        fractions = {self.domain: constants.link_fraction}
-        traffic = super().send_traffic(n_bytes, group, network)
+        sent = self.send_line_bytes(n_bytes, group, network)
         lines = [
-            _line(one / fractions.get(dim, constants.nic_fraction), steps_s, dim, len(traffic))
-            for dim, one in enumerate(traffic.tolist())
-            if one
+            _line(one, steps_s, dim, len(sent)) for dim, one in enumerate(sent.tolist()) if one
         ]
         return tree.add([tree.Constant(constants.start_s + steps_s), tree.maximum(lines)])
+
+    def send_line_bytes(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Bytes of a send over the shares of line rate that they get, shape (n_dims,)."""
+        fractions = np.full(network.topology.n_dims, self.constants.nic_fraction)
+        if self.domain is not None:
+            fractions[self.domain] = self.constants.link_fraction
+        return np.asarray(self.send_traffic(n_bytes, group, network) / fractions)
 
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Bytes over the shares of line rate that they get, by dimension."""
