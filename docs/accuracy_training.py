@@ -31,7 +31,7 @@ times, the same for all NPUs:
 """
 MEANING = """
 The clock falls with the peak FLOP/s that an NPU has for each watt, beyond a density that costs nothing; compute beside hidden communication loses a share of
-that communication's time; the busiest rank of experts has more tokens than the mean. Around the minimum exponents from 0.2 to 0.33 fit equally well; 1/4
+that communication's time; the busiest rank of experts has more tokens than the mean. Around the minimum exponents from 0.2 to 0.33 fit equally well; 0.22
 was taken. InternEvo and TPUs take no part in the fit.
 
 Mean absolute error by what constants were fitted to:

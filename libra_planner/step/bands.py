@@ -16,11 +16,11 @@ STEP_BANDS: Mapping[tuple[str, str], float] = MappingProxyType(
     {
         ("A100", "dense bf16"): 0.25,
         ("GB200", "dense bf16"): 0.09,
-        ("GB200", "dense fp8"): 0.22,
+        ("GB200", "dense fp8"): 0.19,
         ("GB200", "experts fp8"): 0.27,
-        ("H100", "dense bf16"): 0.18,
+        ("H100", "dense bf16"): 0.19,
         ("H100", "dense fp8"): 0.25,
-        ("H100", "experts bf16"): 0.27,
+        ("H100", "experts bf16"): 0.26,
         ("H100", "experts fp8"): 0.24,
     }
 )

@@ -23,10 +23,10 @@ class StepConstants:
     imbalance : tokens of the busiest rank of experts over the mean; 1 where they are spread evenly.
     """
 
-    free_flops_per_joule: float = 0.57e12
-    exponent: float = 0.25
+    free_flops_per_joule: float = 0.53e12
+    exponent: float = 0.22
     stolen_fraction: float = 0.10
-    imbalance: float = 1.16
+    imbalance: float = 1.2
 
 
 RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -59,7 +59,7 @@ def slowdown(
     Examples
     --------
     >>> round(slowdown(312e12, 400), 2), round(slowdown(989.4e12, 700), 2)
-    (1.08, 1.25)
+    (1.09, 1.24)
     """
     if not tdp_w:
         return 1.0
