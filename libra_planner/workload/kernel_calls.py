@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -91,6 +92,11 @@ class KernelCall:
         share = (0.5 if self.is_causal else 1.0) * (2.5 if self.is_backward else 1.0)
         return 2 * batch * heads * queries * keys * (wide + wide_v) * share
 
+    @cached_property
+    def without_shape(self) -> KernelCall:
+        """The same for all calls that differ by shape alone."""
+        return replace(self, shape=())
+
 
 ERRORS: Mapping[str, float] = MappingProxyType(
     {GEMM: 0.10, ATTENTION: 0.07, STREAM: 0.2, NORM: 0.4}
@@ -113,7 +119,7 @@ def call_times_s(
     """
     alike: dict[tuple[int, KernelCall], list[int]] = defaultdict(list)
     for i, (call, one) in enumerate(zip(calls, kernels, strict=True)):
-        alike[id(one), replace(call, shape=())].append(i)
+        alike[id(one), call.without_shape].append(i)
     times = np.empty(len(calls))
     for (_, kind), rows in alike.items():
         shapes = np.array([calls[i].shape for i in rows], dtype=np.float64).T
