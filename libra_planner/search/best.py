@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.errors import SolverFailed
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.frozen import Frozen
 from libra_planner.problem import RULE_TOLERANCE
@@ -30,6 +31,8 @@ _N_FEW = 32
 _N_CELLS = 128
 """Cells of fabrics that bounds are taken over, at most."""
 _ROUNDING = 1e-12
+_SAME = 1e-9
+"""Relative difference of a bound from what it bounds that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -275,6 +278,9 @@ class _Run:
         for i, optimum in zip(rows.tolist(), search.fabrics.optima(trainings), strict=True):
             self.optima[i] = optimum
             self.reached[i] = self._objective(i)
+            if self.reached[i] < self.bounds[i] * (1 - _SAME):
+                got = f"a strategy of {optimum.step_time_s:.9g} s beats its bound"
+                raise SolverFailed(f"search: {got}: a fault of libra-planner")
 
     def _tell(self, what: str, done: int, total: int) -> None:
         if self.progress:

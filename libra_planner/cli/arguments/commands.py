@@ -296,6 +296,7 @@ _FRONTIER = "The time/cost frontier of a plan: the fastest design at each of a r
 _COLLECTIVES = "Time of a single collective, or of a CSV file of them."
 _KERNELS = "Time of a single kernel, such as a matrix multiply, or of a CSV file of them."
 _TRAINING = "Time, throughput and memory of a training step, or of a CSV file of runs."
+_BEST_STRATEGY = "The best ways to train a model on given NPUs: all that fit are compared, proven."
 _REFIT = "Fit the constants of measured collectives to your own cluster."
 _MANY_PLANS = "Optimise a plan under every combination of the values of its axes."
 _FLOW_LIST = "Imbalance, rates and completion times of a list of flows over a fabric."
@@ -309,6 +310,7 @@ COMMANDS: Commands = {
     "check": ("check:check", _CHECK, _check),
     "pareto": ("design:pareto", _FRONTIER, _pareto),
     "train": ("times.train:train", _TRAINING, times.train),
+    "search": ("times.search:search", _BEST_STRATEGY, times.search),
     "collective": ("times.collective:collective", _COLLECTIVES, times.collective),
     "kernels": ("times.kernels:kernels", _KERNELS, times.kernels),
     "calibrate": ("times.calibrate:calibrate", _REFIT, times.calibrate),

@@ -162,3 +162,21 @@ def train() -> Arguments:
     yield choice("--attention-flops", ("full", "causal"), full, default="full")
     yield text("--csv", "RUNS", "table of runs; adds predictions and a message to every row")
     yield JSON
+
+
+def search() -> Arguments:
+    """Of ``search``."""
+    types = ("bf16", "fp16", "fp8", "fp4")
+    nics = "cluster: list clusters; or NICs of a node, such as 8x400Gbps"
+    return (
+        text("--model", "NAME", "bundled model, or workload file"),
+        text("--npu", "NAME", "such as h100-sxm: list npus"),
+        number("--gpus --npus", 1, _MOST, "NPUs in all"),
+        text("--global-batch", "N[,N...]", "sequences per step; the best of several is found"),
+        number("--seq", 1, _MOST, "tokens of a sequence; default: the model's"),
+        choice("--dtype", types, "of matrix multiplies; default bf16"),
+        text("--library", "NAME", "whose defaults hold; default megatron-core"),
+        text("--fabric", "NAME", nics),
+        number("--top", 1, 1000, "strategies to rank; default 5", default=5),
+        JSON,
+    )

@@ -1,0 +1,82 @@
+"""``libra-planner search``: the best strategies of a model on NPUs, proven."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from functools import partial
+
+from libra_planner.cli.streams import answer, progress_of
+from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
+from libra_planner.inputs.training.rows import parse_run
+from libra_planner.studies.search import searched_run
+from libra_planner.views.times.search import search_blocks, search_payload
+
+_COLUMNS = {
+    "model": "model",
+    "npu": "gpu_type",
+    "gpus": "gpus",
+    "seq": "seq",
+    "dtype": "precision",
+    "library": "parallel_style",
+    "fabric": "fabric",
+}
+_FLAGS = {column: f"--{option}" for option, column in _COLUMNS.items()}
+_PLACE = "libra-planner search"
+_MOST_BATCH = 10**7
+
+
+def search(options: argparse.Namespace) -> None:
+    """``libra-planner search``."""
+    for name in ("model", "npu", "gpus", "global_batch"):
+        if getattr(options, name) is None:
+            flag = f"--{name.replace('_', '-')}"
+            fix = f"{_PLACE} --model llama3-70b --npu h100-sxm --gpus 1024 --global-batch 1024"
+            raise SpecError.at(_PLACE, f"got no {flag}", "", f"write e.g. {fix}")
+    texts = {
+        column: str(getattr(options, name))
+        for name, column in _COLUMNS.items()
+        if getattr(options, name) is not None
+    }
+    batches = _batches(options.global_batch)
+    write = progress_of("strategies")
+
+    def progress(what: str, done: int, total: int) -> None:
+        if write and what == "strategies have a bound":
+            write(done, total)
+
+    try:
+        found = searched_run(parse_run(texts), batches, n_best=options.top, progress=progress)
+    except SpecError as error:
+        raise type(error)(*map(_flagged, error.faults)) from None
+    if not found.result.n_candidates:
+        expected = "expected a batch that degrees of these NPUs divide"
+        raise SpecError.at("--global-batch", f"got {options.global_batch}", expected, "")
+    runs = [found.planned(one) for one in found.result.best]
+    payload = partial(search_payload, found.base, found.result, runs)
+    answer(options, payload, search_blocks(found.base, found.result, runs))
+    if found.result.n_not_fitting == found.result.n_candidates:
+        raise Infeasible(f"{_PLACE}: no strategy fits an NPU's memory; take more NPUs")
+    if not found.result.is_certified:
+        raise SolverFailed(f"{_PLACE}: {found.result.n_unproven:,} strategies are not proven")
+
+
+def _batches(text: str) -> tuple[int, ...]:
+    """Global batches, separated by commas."""
+    found = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in found):
+        expected = "expected sequences per step, such as 1024 or 1024,2048"
+        raise SpecError.at("--global-batch", f"got {text!r}", expected, "")
+    sizes = tuple(map(int, found))
+    if not 1 <= min(sizes) <= max(sizes) <= _MOST_BATCH:
+        expected = f"expected from 1 to {_MOST_BATCH:,}"
+        raise SpecError.at("--global-batch", f"got {text!r}", expected, "")
+    return sizes
+
+
+def _flagged(fault: Fault) -> Fault:
+    """A fault of a column as one of its flag."""
+    if fault.place is not None:
+        return fault
+    flag = _FLAGS.get(fault.path.rpartition(".")[2], _PLACE)
+    return replace(fault, path="", place=Place(flag))

@@ -1,0 +1,113 @@
+"""The best strategies of a search: the JSON of ``search --json``, and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from libra_planner.inputs.training.planned import PlannedRun
+from libra_planner.search.best import SearchResult
+from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views.cells import Block, escape, table
+from libra_planner.workload.strategy import Recompute
+
+_DEGREES = ("tp", "cp", "pp", "dp", "ep")
+_COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
+
+
+def search_counts(found: SearchResult) -> dict[str, Any]:
+    """How much of the space was looked at, and how."""
+    names = ("n_candidates", "n_not_fitting", "n_cut", "n_solved", "n_unproven")
+    return {name: getattr(found, name) for name in names} | {"certified": found.is_certified}
+
+
+def search_payload(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]) -> dict[str, Any]:
+    """What ``search --json`` prints.
+
+    Parameters
+    ----------
+    base : what all strategies have in common.
+    found : of the search.
+    runs : with each of the best strategies.
+    """
+    return {
+        "model": base.model.name,
+        "npu": base.npu_name,
+        "n_npus": base.fabric.network.topology.n_npus,
+        "library": base.library.name,
+        "sequence_tokens": base.model.sequence_tokens,
+        "topology": str(base.fabric.network.topology),
+        "bandwidth_GBps": [gigabytes_per_s(x) for x in base.fabric.bandwidth_bytes_per_s],
+        "npu_memory_GB": base.npu_memory_bytes / BYTES_PER_GB,
+        **search_counts(found),
+        "best": [_row_payload(run) for run in runs],
+        "notes": [*base.notes],
+    }
+
+
+def _row_payload(run: PlannedRun) -> dict[str, Any]:
+    one = run.strategy
+    return {name: int(getattr(one, name)) for name in _COUNTS} | {
+        "recompute": Recompute(int(one.recompute)).name.lower(),
+        "sequence_parallel": bool(one.sequence_parallel),
+        "step_time_s": run.step_time_s,
+        "seconds_per_token": run.step_time_s / run.tokens_per_step,
+        "tokens_per_s": run.tokens_per_step / run.step_time_s,
+        "tokens_per_s_per_gpu": run.tokens_per_s_per_gpu,
+        "mfu": run.mfu_fraction(),
+        "memory_GB": float(run.memory.total_bytes) / BYTES_PER_GB,
+    }
+
+
+def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]) -> Iterator[Block]:
+    """The best strategies, and how much of the space is proven."""
+    topology = base.fabric.network.topology
+    speeds = ", ".join(map(format_bandwidth, base.fabric.bandwidth_bytes_per_s))
+    yield (
+        f"[bold]{escape(base.model.name)}[/], sequences of {base.model.sequence_tokens:,}, on "
+        f"{topology.n_npus:,} {base.npu_name}, as {base.library.name} runs it"
+    )
+    yield f"{topology}: {speeds} per NPU, one direction"
+    yield ""
+    if runs:
+        rows = [_row(i, run) for i, run in enumerate(runs, 1)]
+        headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
+        figures = ("step", "tokens/s/NPU", "MFU", "GB")
+        yield table("", "", (*headings, *figures), rows, left=("recompute",))
+    else:
+        yield "[bold]No strategy fits.[/]"
+    yield ""
+    yield from verdict(found)
+    if base.notes:
+        yield f"Assumed: {escape('; '.join(base.notes))}"
+
+
+def _row(i: int, run: PlannedRun) -> list[str]:
+    one = run.strategy
+    counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
+    batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
+    return [
+        str(i),
+        *counts,
+        *batch,
+        Recompute(int(one.recompute)).name.lower(),
+        format_time(run.step_time_s),
+        f"{run.tokens_per_s_per_gpu:,.1f}",
+        f"{run.mfu_fraction():.1%}",
+        f"{float(run.memory.total_bytes) / BYTES_PER_GB:.1f}",
+    ]
+
+
+def verdict(found: SearchResult) -> Iterator[str]:
+    """What became of all strategies."""
+    yield (
+        f"{found.n_candidates:,} strategies: {found.n_not_fitting:,} do not fit an NPU's memory, "
+        f"{found.n_cut:,} cannot be among the best, {found.n_solved:,} were worked out in full"
+    )
+    if found.is_certified and not found.best:
+        return
+    if found.is_certified:
+        yield "[bold]Proven[/]: no other strategy of the space is better."
+        return
+    stopped = " (stopped)" if found.was_stopped else ""
+    yield f"[bold]Not proven[/]{stopped}: {found.n_unproven:,} strategies may be better."

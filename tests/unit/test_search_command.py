@@ -1,0 +1,69 @@
+"""``libra-planner search``: the page's example, JSON, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from libra_planner.cli.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "search.md"
+SMALL = ["search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "16"]
+
+
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    _, command, _, shown, *_ = PAGE.read_text().split("```")
+    assert main(command.split()[1:]) == 0
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [line.rstrip() for line in shown.strip("\n").splitlines()] == printed
+
+
+def test_json_has_the_best_and_what_became_of_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "--global-batch", "32,64", "--top", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    parts = ("n_not_fitting", "n_cut", "n_solved", "n_unproven")
+    assert found["n_candidates"] == sum(found[name] for name in parts) > 1000
+    assert found["n_unproven"] == 0
+    assert found["certified"]
+    assert len(found["best"]) == 3
+    rates = [one["tokens_per_s"] for one in found["best"]]
+    assert rates == sorted(rates, reverse=True)
+    for one in found["best"]:
+        assert one["tp"] * one["cp"] * one["pp"] * one["dp"] == 16
+        assert one["memory_GB"] <= found["npu_memory_GB"]
+
+
+def test_train_says_the_same_of_the_best(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "--global-batch", "64", "--top", "1", "--json"]) == 0
+    (best,) = json.loads(capsys.readouterr().out)["best"]
+    names = ("tp", "cp", "pp", "dp", "ep", "interleave", "microbatch", "zero", "recompute")
+    flags = [part for name in names for part in (f"--{name}", str(best[name]))]
+    assert main(["train", *SMALL[1:], "--global-batch", "64", *flags, "--json"]) == 0
+    trained = json.loads(capsys.readouterr().out)
+    for name in ("step_time_s", "tokens_per_s", "mfu", "memory_GB"):
+        assert trained[name] == pytest.approx(best[name], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (SMALL, 2, "got no --global-batch"),
+        ([*SMALL, "--global-batch", "x"], 2, "--global-batch: got 'x'"),
+        ([*SMALL, "--global-batch", "0"], 2, "expected from 1 to"),
+        ([*SMALL, "--global-batch", "8", "--fabric", "q"], 2, "--fabric: got the fabric 'q'"),
+        ([*SMALL, "--global-batch", "8", "--library", "q"], 2, "--library: got"),
+        ([*SMALL[:-1], "1", "--global-batch", "8"], 2, "--gpus: got 1 NPU"),
+        (
+            ["search", "--model", "llama3-405b", *SMALL[3:], "--global-batch", "8"],
+            3,
+            "no strategy fits an NPU's memory",
+        ),
+    ],
+)
+def test_bad_input(
+    arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    assert message in capsys.readouterr().err
