@@ -18,7 +18,7 @@ from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.models import CollectiveModel, Ideal, OwnLinks
 from libra_planner.step.expression import Array
-from libra_planner.step.pricing import collective
+from libra_planner.step.pricing import collective, in_domain
 from libra_planner.workload.operations import Group
 from libra_planner.workload.volumes import SEND_RECV, Exchange
 
@@ -131,7 +131,7 @@ class ArrayPricing:
     placed: Mapping[str, Placed]
     bandwidth_bytes_per_s: Array
     rows: NDArray[np.integer[Any]] | None = None
-    _known: dict[tuple[str, str], _Prices] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, str, bool], _Prices] = field(default_factory=dict, repr=False)
     _which: dict[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def taken(self, rows: NDArray[np.integer[Any]]) -> ArrayPricing:
@@ -149,13 +149,28 @@ class ArrayPricing:
 
     def exchange(self, one: Exchange) -> Any:
         """All executions, shape (n,)."""
-        prices, which = self._prices(one), self._groups(one.axis)
-        z_s = one.size_bytes * prices.s_per_byte[which]
-        if not prices.steps_s.any():
-            return one.count * z_s
-        steps_s = prices.steps_s[which]
-        once = prices.start_s[which] + steps_s + z_s + 2 * np.sqrt(steps_s * z_s)
-        return one.count * once
+        which, longest = self._groups(one.axis), 0.0
+        for prices, size_bytes in self._parts(one):
+            z_s = size_bytes * prices.s_per_byte[which]
+            if prices.steps_s.any():
+                steps_s = prices.steps_s[which]
+                z_s = prices.start_s[which] + steps_s + z_s + 2 * np.sqrt(steps_s * z_s)
+            longest = np.maximum(longest, z_s)
+        return one.count * longest
+
+    def _parts(self, one: Exchange) -> list[tuple[_Prices, Any]]:
+        """Prices and full vectors of what an exchange is, at the same time (C16).
+
+        Where one copy of a token goes to each node, the nodes' links spread all of them.
+        """
+        whole = self._prices(one)
+        if one.far_bytes is None:
+            return [(whole, one.size_bytes)]
+        groups = self.placed[one.axis].groups
+        n_nodes = np.array([group.n_npus // in_domain(group).n_npus for group in groups])
+        nodes = n_nodes[self._groups(one.axis)]
+        far = np.where(nodes > 1, one.far_vector_bytes(nodes), 0.0)
+        return [(self._prices(one, is_inner=True), one.size_bytes), (whole, far)]
 
     def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> Any:
         """All bytes of every dimension that several exchanges use, over its bandwidth (C5)."""
@@ -163,11 +178,14 @@ class ArrayPricing:
         total: list[Any] = [0.0] * n_dims
         alone: list[Any] = [0.0] * n_dims
         for one, share in exchanges:
-            prices, which = self._prices(one), self._groups(one.axis)
-            executed = share * one.count * one.size_bytes
-            for d in np.flatnonzero(prices.traffic_bytes.any(axis=0)).tolist():
-                sent = executed * prices.traffic_bytes[:, d][which]
-                total[d], alone[d] = total[d] + sent, np.maximum(alone[d], sent)
+            which, times = self._groups(one.axis), share * one.count
+            parts = self._parts(one)
+            used = sum(prices.traffic_bytes.any(axis=0) for prices, _ in parts)
+            for d in np.flatnonzero(used).tolist():
+                sent: Any = 0.0
+                for prices, size_bytes in parts:
+                    sent = np.maximum(sent, size_bytes * prices.traffic_bytes[:, d][which])
+                total[d], alone[d] = total[d] + times * sent, np.maximum(alone[d], times * sent)
         longest: Any = 0.0
         for sent, most, rate in zip(total, alone, self.bandwidth_bytes_per_s, strict=True):
             shared = np.where(sent > most, sent, 0.0)
@@ -181,10 +199,13 @@ class ArrayPricing:
             self._which[axis] = which if self.rows is None else which[self.rows]
         return self._which[axis]
 
-    def _prices(self, one: Exchange) -> _Prices:
-        key = one.axis, str(one.kind)
+    def _prices(self, one: Exchange, *, is_inner: bool = False) -> _Prices:
+        """Of all groups of its axis, or of what of them the scale-up domain holds."""
+        key = one.axis, str(one.kind), is_inner
         if key not in self._known:
-            lines = [self.lines.line(str(one.kind), g) for g in self.placed[one.axis].groups]
+            groups = self.placed[one.axis].groups
+            found = [in_domain(group) if is_inner else group for group in groups]
+            lines = [self.lines.line(str(one.kind), group) for group in found]
             start, steps = (np.array([line[i] for line in lines]) for i in (0, 1))
             line_bytes, traffic = (np.array([line[i] for line in lines]) for i in (2, 3))
             busy = _busy(line_bytes, self.bandwidth_bytes_per_s)

@@ -66,16 +66,11 @@ class NodePricing:
         Where one copy of a token goes to each node, the nodes' links spread all of them (C16).
         """
         whole, group = collective(one), self.groups[one.axis]
-        inner = self._in_domain(group)
+        inner = in_domain(group)
         if one.far_bytes is None or inner.n_npus == group.n_npus:
             return [(whole, group)]
         far = float(one.far_vector_bytes(group.n_npus // inner.n_npus))
         return [(whole, inner), (replace(whole, size_bytes=far), group)]
-
-    def _in_domain(self, group: Group) -> Group:
-        """The part of a group that the innermost dimension holds, the scale-up domain."""
-        sizes = group.sizes[:1] + (1,) * (len(group.sizes) - 1)
-        return replace(group, sizes=sizes)
 
     def contention(self, exchanges: Iterable[tuple[Exchange, Any]]) -> tree.Node:
         """All bytes of every dimension that several exchanges use, over its bandwidth (C5)."""
@@ -98,6 +93,15 @@ class NodePricing:
             return self.model.send_traffic(float(one.size_bytes), group, self.network)
         found = [self.model.traffic(*part, self.network) for part in self._parts(one)]
         return np.asarray(np.max(found, axis=0))
+
+
+def in_domain(group: Group) -> Group:
+    """The part of a group that the innermost dimension holds, the scale-up domain.
+
+    >>> in_domain(Group((8, 4), (1, 1))).sizes
+    (8, 1)
+    """
+    return replace(group, sizes=group.sizes[:1] + (1,) * (len(group.sizes) - 1))
 
 
 def collective(one: Exchange) -> Collective:

@@ -61,7 +61,8 @@ LAWS = {
 
 
 def _trained(model: Transformer) -> TrainedModel:
-    return TrainedModel(model, Strategy(), GPU, Formats(), Habits())
+    habits = Habits(one_copy_per_node=model.n_mtp == 0, experts_on_at_most=1 + model.n_mtp)
+    return TrainedModel(model, Strategy(), GPU, Formats(), habits)
 
 
 def _search(
