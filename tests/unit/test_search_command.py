@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from libra_planner import example, load_plan
 from libra_planner.cli.main import main
+from libra_planner.errors import SpecError
+from libra_planner.optimizer.optimize import optimize
+from libra_planner.studies.search import best_strategy
 
 PAGE = Path(__file__).parents[2] / "docs" / "search.md"
 SMALL = ["search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "16"]
@@ -72,3 +76,19 @@ def test_bad_input(
 ) -> None:
     assert main(arguments) == code
     assert message in capsys.readouterr().err
+
+
+def test_a_plan_has_its_best_strategy_with_the_best_fabric() -> None:
+    """The example's own strategy is one of the space: the best is no worse, and certified."""
+    problem = load_plan(example("0d_llama3_70b"))
+    found = best_strategy(problem)
+    (best,) = found.best
+    assert found.is_certified
+    assert best.objective_per_token * 1024 * 8192 == pytest.approx(best.optimum.objective)
+    assert best.optimum.objective <= optimize(problem).objective * (1 + 1e-6)
+    assert best.optimum.lower_bound >= best.optimum.objective * (1 - 1e-6)
+
+
+def test_a_plan_without_a_whole_step_is_refused() -> None:
+    with pytest.raises(SpecError, match="expected the step of a whole model"):
+        best_strategy(load_plan(example("01_gpt3_4d")))
