@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -110,7 +109,7 @@ class MeasuredStep:
 
 def measured_steps(file: TrainingFile) -> Iterator[MeasuredStep]:
     """The runs of a table that can be told and whose time is published."""
-    at = file.columns.index("source")
+    at = file.columns.index("source") if "source" in file.columns else None
     for cells, run in zip(file.rows, file.runs, strict=True):
         try:
             if isinstance(run, SpecError):
@@ -120,7 +119,7 @@ def measured_steps(file: TrainingFile) -> Iterator[MeasuredStep]:
             continue
         time_s = _published_s(run, planned)
         if time_s:
-            yield MeasuredStep(planned, time_s, re.sub(r"\s+", " ", cells[at]))
+            yield MeasuredStep(planned, time_s, "" if at is None else cells[at])
 
 
 def _published_s(run: TrainingRun, planned: PlannedRun) -> float | None:
