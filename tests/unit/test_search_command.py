@@ -89,6 +89,17 @@ def test_a_plan_has_its_best_strategy_with_the_best_fabric() -> None:
     assert best.optimum.lower_bound >= best.optimum.objective * (1 - 1e-6)
 
 
+def test_search_of_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(example("0d_llama3_70b"))
+    assert main(["search", plan, "--top", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["certified"]
+    assert len(found["best"][0]["bandwidth_GBps"]) == 3
+    assert main(["search", plan, "--set", "constraints=[memory <= 76 GB]"]) != 0
+    assert main(["search", plan, "--npu", "h100-sxm"]) == 2
+    assert "beside a plan" in capsys.readouterr().err
+
+
 def test_a_plan_without_a_whole_step_is_refused() -> None:
     with pytest.raises(SpecError, match="expected the step of a whole model"):
         best_strategy(load_plan(example("01_gpt3_4d")))

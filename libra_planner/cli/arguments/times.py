@@ -168,7 +168,11 @@ def search() -> Arguments:
     """Of ``search``."""
     types = ("bf16", "fp16", "fp8", "fp4")
     nics = "cluster: list clusters; or NICs of a node, such as 8x400Gbps"
+    plan = "plan of a whole model: its strategy and fabric are chosen; instead of --model ..."
+    settings = "override a value of the plan"
     return (
+        text("plan", "PLAN", plan, nargs="?"),
+        text("--set", "KEY=VALUE", settings, dest="settings", action="append", default=[]),
         text("--model", "NAME", "bundled model, or workload file"),
         text("--npu", "NAME", "such as h100-sxm: list npus"),
         number("--gpus --npus", 1, _MOST, "NPUs in all"),

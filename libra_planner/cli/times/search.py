@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from libra_planner.cli.streams import answer, progress_of
 from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
+from libra_planner.files import read_text
 from libra_planner.inputs.training.rows import parse_run
-from libra_planner.studies.search import searched_run
-from libra_planner.views.times.search import search_blocks, search_payload
+from libra_planner.plan.problem import load_plan
+from libra_planner.search.best import Progress, SearchResult
+from libra_planner.studies.search import best_strategy, searched_run
+from libra_planner.views.times.search import (
+    plan_blocks,
+    plan_payload,
+    search_blocks,
+    search_payload,
+)
 
 _COLUMNS = {
     "model": "model",
@@ -24,10 +34,14 @@ _COLUMNS = {
 _FLAGS = {column: f"--{option}" for option, column in _COLUMNS.items()}
 _PLACE = "libra-planner search"
 _MOST_BATCH = 10**7
+_MEMORY_RULE = re.compile(r"^[^#\n]*\bmemory\s*<", re.M)
 
 
 def search(options: argparse.Namespace) -> None:
     """``libra-planner search``."""
+    if options.plan is not None:
+        _search_plan(options)
+        return
     for name in ("model", "npu", "gpus", "global_batch"):
         if getattr(options, name) is None:
             flag = f"--{name.replace('_', '-')}"
@@ -39,14 +53,8 @@ def search(options: argparse.Namespace) -> None:
         if getattr(options, name) is not None
     }
     batches = _batches(options.global_batch)
-    write = progress_of("strategies")
-
-    def progress(what: str, done: int, total: int) -> None:
-        if write and what == "strategies have a bound":
-            write(done, total)
-
     try:
-        found = searched_run(parse_run(texts), batches, n_best=options.top, progress=progress)
+        found = searched_run(parse_run(texts), batches, n_best=options.top, progress=_progress())
     except SpecError as error:
         raise type(error)(*map(_flagged, error.faults)) from None
     if not found.result.n_candidates:
@@ -55,10 +63,41 @@ def search(options: argparse.Namespace) -> None:
     runs = [found.planned(one) for one in found.result.best]
     payload = partial(search_payload, found.base, found.result, runs)
     answer(options, payload, search_blocks(found.base, found.result, runs))
-    if found.result.n_not_fitting == found.result.n_candidates:
+    _judge(found.result)
+
+
+def _judge(found: SearchResult) -> None:
+    """The exit code of what was found."""
+    if found.n_not_fitting == found.n_candidates:
         raise Infeasible(f"{_PLACE}: no strategy fits an NPU's memory; take more NPUs")
-    if not found.result.is_certified:
-        raise SolverFailed(f"{_PLACE}: {found.result.n_unproven:,} strategies are not proven")
+    if not found.is_certified:
+        raise SolverFailed(f"{_PLACE}: {found.n_unproven:,} strategies are not proven")
+
+
+def _progress() -> Progress:
+    write = progress_of("strategies")
+
+    def progress(what: str, done: int, total: int) -> None:
+        if write and what == "strategies have a bound":
+            write(done, total)
+
+    return progress
+
+
+def _search_plan(options: argparse.Namespace) -> None:
+    given = [name for name in _COLUMNS if getattr(options, name) is not None]
+    if given:
+        flags = ", ".join(f"--{name}" for name in given)
+        raise SpecError.at(_PLACE, f"got {flags} beside a plan, which says that", "", "remove it")
+    problem = load_plan(options.plan, options.settings)
+    said = read_text(options.plan) if Path(options.plan).is_file() else ""
+    if _MEMORY_RULE.search("\n".join([said, *options.settings])):
+        expected, fix = "expected none in a search", "write npu: {name: ..., memory: 76 GB}"
+        raise SpecError.at(options.plan, "got a rule over memory", expected, fix)
+    batches = _batches(options.global_batch) if options.global_batch else ()
+    found = best_strategy(problem, batches, n_best=options.top, progress=_progress())
+    answer(options, partial(plan_payload, problem, found), plan_blocks(problem, found))
+    _judge(found)
 
 
 def _batches(text: str) -> tuple[int, ...]:

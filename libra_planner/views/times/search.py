@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from libra_planner.inputs.training.planned import PlannedRun
-from libra_planner.search.best import SearchResult
+from libra_planner.problem import Problem
+from libra_planner.search.best import Candidate, SearchResult
 from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, escape, table
 from libra_planner.workload.strategy import Recompute
@@ -111,3 +112,57 @@ def verdict(found: SearchResult) -> Iterator[str]:
         return
     stopped = " (stopped)" if found.was_stopped else ""
     yield f"[bold]Not proven[/]{stopped}: {found.n_unproven:,} strategies may be better."
+
+
+def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
+    """What ``search PLAN --json`` prints."""
+    best = [_candidate_payload(one) for one in found.best]
+    start = {"workload": problem.workload_name, "topology": str(problem.topology)}
+    return start | {"objective": problem.objective} | search_counts(found) | {"best": best}
+
+
+def _candidate_payload(found: Candidate) -> dict[str, Any]:
+    one, optimum = found.strategy, found.optimum
+    return {name: int(getattr(one, name)) for name in _COUNTS} | {
+        "recompute": Recompute(int(one.recompute)).name.lower(),
+        "sequence_parallel": bool(one.sequence_parallel),
+        "bandwidth_GBps": [gigabytes_per_s(x) for x in optimum.bandwidth_bytes_per_s],
+        "step_time_s": optimum.step_time_s,
+        "cost_usd": optimum.cost_usd,
+        "objective": optimum.objective,
+        "lower_bound": optimum.lower_bound,
+        "objective_per_token": found.objective_per_token,
+        "memory_GB": found.memory_bytes / BYTES_PER_GB,
+    }
+
+
+def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
+    """The best strategies of a plan, each with its best fabric, and how much is proven."""
+    yield (
+        f"[bold]{escape(problem.workload_name)}[/] on {problem.topology}, objective "
+        f"{problem.objective} per token; every strategy with the best bandwidth for it"
+    )
+    yield ""
+    rows = [_candidate_row(i, one) for i, one in enumerate(found.best, 1)]
+    headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
+    figures = ("step", "cost", "GB/s by dimension", "GB")
+    if rows:
+        yield table("", "", (*headings, *figures), rows, left=("recompute",))
+        yield ""
+    yield from verdict(found)
+
+
+def _candidate_row(i: int, found: Candidate) -> list[str]:
+    one, optimum = found.strategy, found.optimum
+    counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
+    batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
+    return [
+        str(i),
+        *counts,
+        *batch,
+        Recompute(int(one.recompute)).name.lower(),
+        format_time(optimum.step_time_s),
+        f"${optimum.cost_usd:,.0f}",
+        " ".join(f"{gigabytes_per_s(x):.1f}" for x in optimum.bandwidth_bytes_per_s),
+        f"{found.memory_bytes / BYTES_PER_GB:.1f}",
+    ]
