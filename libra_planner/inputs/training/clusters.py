@@ -25,7 +25,7 @@ _NO_REDUCTION = "A100"
 """Whose law stands for systems that nobody measured: rings, no sums in switches."""
 
 NIC_GBPS: Mapping[str, float] = MappingProxyType(
-    {"V100": 100.0, "A100": 200.0, "B300": 800.0, "GB300": 800.0}
+    {"V100": 100.0, "A100": 200.0, "A800": 200.0, "B300": 800.0, "GB300": 800.0}
 )
 """Usual line rate of the NIC of one NPU, Gbit/s; 400 of others."""
 
@@ -73,7 +73,8 @@ def nics_of(npu_name: str, remarks: str = "") -> Nics:
     if total:
         rate = int(total[1]) / (_NODE if total[2].casefold() == "node" else 1)
         return Nics(rate * GBIT_PER_S_BPS, network, f"NICs as remarked: {total[0]}")
-    rate = NIC_GBPS.get(_family(npu_name), _USUAL_GBPS)
+    family = _family(npu_name) or npu_name.upper().partition("-")[0]
+    rate = NIC_GBPS.get(family, _USUAL_GBPS)
     return Nics(rate * GBIT_PER_S_BPS, network, f"NICs of {rate:g} Gbit/s per NPU")
 
 

@@ -207,7 +207,8 @@ class WholeStep:
         if training.has_sends:
             found.append("check does not route sends between pipeline stages and rings of cp")
         if self.model.experts is not None:
-            found.append("tokens spread evenly over experts: the best case")
+            more = training.trained.constants.imbalance - 1
+            found.append(f"the busiest rank of experts has {more:.0%} more tokens than the mean")
         return tuple(found)
 
     def words(self) -> tuple[str, ...]:

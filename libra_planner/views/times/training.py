@@ -107,14 +107,15 @@ def training_blocks(run: PlannedRun, attention: AttentionFlops = "full") -> Iter
     yield _overlap_line(run)
     yield ""
     yield f"Step [bold]{format_time(run.step_time_s)}[/] ({_band(run)})"
+    if not run.fits:
+        yield "[red]WARNING: the model does not fit the memory of its NPUs: see below[/]"
     yield (
         f"[bold]{run.tokens_per_s_per_gpu:,.0f}[/] tokens/s per NPU, "
         f"{run.tokens_per_s_per_gpu * int(one.n_npus):,.0f} in all"
     )
     yield (
         f"{run.model_flops_per_gpu(attention) / FLOPS_PER_TFLOPS:,.0f} TFLOP/s of the model per "
-        f"NPU ({run.hardware_flops_per_gpu(attention) / FLOPS_PER_TFLOPS:,.0f} with what is "
-        f"computed again), [bold]MFU {run.mfu_fraction(attention):.1%}[/] of "
+        f"NPU{_again(run, attention)}, [bold]MFU {run.mfu_fraction(attention):.1%}[/] of "
         f"{run.npu.peak_TFLOPps[one.dtype]:,.0f}; {attention} attention is counted"
     )
     yield ""
@@ -124,6 +125,14 @@ def training_blocks(run: PlannedRun, attention: AttentionFlops = "full") -> Iter
     yield _verdict(run)
     if run.notes:
         yield f"Assumed: {escape('; '.join(run.notes))}"
+
+
+def _again(run: PlannedRun, attention: AttentionFlops) -> str:
+    """FLOP/s with what is computed twice, where anything is."""
+    if not int(run.strategy.recompute):
+        return ""
+    flops = run.hardware_flops_per_gpu(attention) / FLOPS_PER_TFLOPS
+    return f" ({flops:,.0f} with what is computed again)"
 
 
 def _band(run: PlannedRun) -> str:
@@ -165,7 +174,7 @@ def _overlap_line(run: PlannedRun) -> str:
 
 def _network(run: PlannedRun) -> str:
     speeds = map(format_bandwidth, run.fabric.bandwidth_bytes_per_s)
-    return f"{', '.join(speeds)} per NPU, one direction"
+    return f"{', '.join(speeds)} per NPU, one direction, no taper; collectives as NCCL runs them"
 
 
 def _split_table(split_s: Mapping[str, float], step_time_s: float) -> Table:
@@ -228,5 +237,7 @@ def run_cells(
         float(run.memory.total_bytes) / BYTES_PER_GB,
     )
     time_s, rate, size_GB = (f"{x:.6g}" for x in figures)
-    message = f"assumed: {'; '.join(run.notes)}" if run.notes else ""
-    return time_s, rate, size_GB, message
+    room_GB = run.npu_memory_bytes / BYTES_PER_GB
+    over = "" if run.fits else f"does not fit the {room_GB:.6g} GB of an NPU"
+    assumed = f"assumed: {'; '.join(run.notes)}" if run.notes else ""
+    return time_s, rate, size_GB, "; ".join(filter(None, (over, assumed)))
