@@ -31,7 +31,7 @@ times, the same for all NPUs:
 """
 MEANING = """
 The clock falls with the peak FLOP/s that an NPU has for each watt, beyond a density that costs nothing; compute beside hidden communication loses a share of
-that communication's time; the busiest rank of experts has more tokens than the mean. Around the minimum exponents from 0.2 to 0.33 fit equally well; 0.22
+that communication's time; the busiest rank of experts has more tokens than the mean. Around the minimum exponents from 0.2 to 0.33 are within 3 % of the least error, and the choice among them was made on these rows; 0.22
 was taken. InternEvo and TPUs take no part in the fit.
 
 Mean absolute error by what constants were fitted to:
@@ -53,7 +53,7 @@ NOTES = """
 - GB200, TPU and the 4-bit types have no measured kernels: a data-sheet roofline with typical constants.
 - Megatron-Bridge balances tokens over experts by force: a best case, which real routers do not reach. Its tables say neither the dispatcher nor what of its
   all-to-all hides; one copy of a token per node and no overlap is the rule for all rows.
-- DeepSeek-V3's own run, which is not in the file: 2,048 H800, all-to-alls hidden, four nodes for a token: {deepseek:,.0f} tokens/s of an NPU are predicted;
+- DeepSeek-V3's own run, which is not in the file: 2,048 H800; that all-to-alls hide, its degrees and its batch are assumed: {deepseek:,.0f} tokens/s of an NPU are predicted;
   14.8e12 tokens in 2.8 million GPU hours are {published:,.0f}.
 - Bands of `step_time_low_s` and `step_time_high_s` (C23) are what nine of ten errors of a class stay below, at least 9 %:
   {bands}.

@@ -117,8 +117,8 @@ LIBRARIES: Mapping[str, LibraryDefaults] = MappingProxyType(
             ),
             LibraryDefaults(
                 "deepseek",
-                "DeepSeek-V3's own (arXiv 2412.19437): tokens go out in fp8, to four nodes, "
-                "and DualPipe hides all-to-alls and sends behind compute",
+                "DeepSeek-V3's own: tokens go out in fp8, to four nodes, and DualPipe hides "
+                "all-to-alls and sends behind compute; how much of them is an assumption",
                 OverlapFractions(tp=1.0, ep=1.0, dp=1.0, p2p=True),
                 zero=1,
                 formats=Formats(dispatch_bytes=1),
