@@ -22,7 +22,7 @@ from libra_planner.step.collectives.algorithms import (
 )
 from libra_planner.step.collectives.balanced import MAX_DIMS
 from libra_planner.step.collectives.calibrated import MEASURED_TABLE, Calibrated
-from libra_planner.step.collectives.measured import INFINIBAND, SCALE_UPS, measured_npu
+from libra_planner.step.collectives.measured import INFINIBAND, PUBLISHED, SCALE_UPS, measured_npu
 from libra_planner.step.collectives.models import Balanced, CollectiveModel, Ideal, Pipelined
 from libra_planner.step.collectives.schedules import Schedule, Schedules
 from libra_planner.units import NS_PER_S
@@ -111,8 +111,8 @@ def build_fidelity(
             "algorithms": None if spec.fidelity == CALIBRATED else spec.algorithms,
         }
         unused = tuple(key for key in keys if keys[key] is not None)
-        named = f"{system.name} ({system.as_of})" if system is not None else ""
-        return Fidelity(network, (model,), unused, named)
+        is_own = system is not None and system.constants != PUBLISHED
+        return Fidelity(network, (model,), unused, system.label if system and is_own else "")
     # Without latency more chunks are always faster.
     n_chunks = AUTO_CHUNKS if any(latency_s) else AUTO_CHUNKS[-1:]
     if spec.chunks not in (None, AUTO):

@@ -130,7 +130,7 @@ class _ProblemBuilder(FaultCollector):
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
         spec, attempt, required = self.spec, self.attempt, self.required
-        builders = training.builders(spec, self, self.beside)
+        builders = training.builders(spec, self, self.beside, self.system)
         paths = [builder.path() for builder in builders]
         attempt((), training.check_group, spec)
         fabric, (book, quotes) = attempt(("fabric", "topology"), self.topology), self._book()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from pydantic import Field
 
 from libra_planner.errors import Fault, SpecError, closest, refuse
 from libra_planner.fits import ErrorRow, Refit, Told
+from libra_planner.plan.npus import CatalogueNpuSpec, catalogue, npu_in_tables
 from libra_planner.plan.quotes import Date
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, read_document
@@ -26,10 +27,13 @@ from libra_planner.step.collectives.measured import (
     Constants,
     measured_npu,
 )
+from libra_planner.workload.clock import RANGES as STEP_RANGES
+from libra_planner.workload.clock import STEP_CONSTANTS, StepConstants
 from libra_planner.workload.kernels import RANGES as KERNEL_RANGES
-from libra_planner.workload.kernels import KernelConstants
+from libra_planner.workload.kernels import KernelConstants, Kernels
 
 Share: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Band: TypeAlias = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 class ErrorSpec(Model):
@@ -67,13 +71,17 @@ class ErrorsSpec(Model):
 
     Parameters
     ----------
-    collectives, kernels : of all runs, and of all kernels.
-    classes : the same by class; a class that is not here keeps its published band.
+    collectives, kernels, steps : of all runs, of all kernels, and of all training runs.
+    classes : of collectives by class; a class that is not here keeps its published band.
+    step_bands : what nine of ten errors of steps stay below, by kind, such as ``dense bf16``; a
+        kind that is not here keeps its published band.
     """
 
     collectives: ErrorSpec | None = None
     kernels: ErrorSpec | None = None
+    steps: ErrorSpec | None = None
     classes: ClassesSpec | None = None
+    step_bands: dict[str, Band] = Field(default={})
 
 
 class MeasuredSpec(Model):
@@ -90,16 +98,17 @@ class MeasuredSpec(Model):
 
 
 class SystemSpec(Model):
-    """A user's cluster: constants of the law of measured collectives, refitted to its runs.
+    """A user's cluster: constants of collectives, kernels and steps, refitted to its runs.
 
     Parameters
     ----------
-    npu : whose collectives were measured, such as h100-sxm.
+    npu : what was measured, such as h100-sxm.
     source : what they were fitted to.
     as_of : when.
     collectives : constants that the runs tell.
     published : constants that they do not tell, as they were when the others were fitted.
     kernels, kernels_published : the same of kernels (C18).
+    steps, steps_published : the same of whole steps (C18).
     error : what to expect of predicted times (C23).
     measured : what the runs cover.
     """
@@ -113,6 +122,8 @@ class SystemSpec(Model):
     published: dict[str, float] = Field({})
     kernels: dict[str, float] = Field({})
     kernels_published: dict[str, float] = Field({})
+    steps: dict[str, float] = Field({})
+    steps_published: dict[str, float] = Field({})
     error: ErrorsSpec = ErrorsSpec()
     measured: MeasuredSpec = MeasuredSpec()
 
@@ -124,9 +135,10 @@ class System:
     Parameters
     ----------
     name, as_of : of the file.
-    npu : as the file writes it; its collectives were measured.
+    npu : as the file writes it; it was measured.
     constants, bands : of the law of measured collectives.
-    kernels : constants of its kernels; ``None`` where nobody measured them.
+    kernels, steps : constants of its kernels and steps; ``None`` where nobody measured them.
+    step_bands : what nine of ten errors of steps stay below, by kind.
     """
 
     name: str
@@ -135,6 +147,46 @@ class System:
     constants: Constants
     bands: Bands
     kernels: KernelConstants | None = None
+    steps: StepConstants | None = None
+    step_bands: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Its name and day, for people."""
+        return f"{self.name} ({self.as_of})"
+
+    @property
+    def holds(self) -> str:
+        """What it has constants for, for people."""
+        own = "" if self.constants == PUBLISHED else "collectives"
+        return " and ".join(filter(None, (own, self.computes))) or "none"
+
+    @property
+    def computes(self) -> str:
+        """What of compute it has constants for, for people; empty for nothing."""
+        held = {"kernels": self.kernels, "steps": self.steps}
+        return " and ".join(name for name, one in held.items() if one is not None)
+
+    @property
+    def step_constants(self) -> StepConstants:
+        """Of steps; the published ones where nobody measured them."""
+        return self.steps or STEP_CONSTANTS
+
+    def is_of(self, npu: str, npus: Mapping[str, CatalogueNpuSpec] | None = None) -> bool:
+        """Whether an NPU is the one that was measured.
+
+        Parameters
+        ----------
+        npu : by any of its names.
+        npus : of the catalogue that has them; ``None`` for the bundled one.
+        """
+        known = catalogue().npus if npus is None else npus
+        own, other = (npu_in_tables(name, known) or name for name in (self.npu, npu))
+        return own == other
+
+    def kernels_with(self, usual: Kernels) -> Kernels:
+        """Kernels of its NPU with its constants, where it has them."""
+        return usual if self.kernels is None else replace(usual, constants=self.kernels)
 
 
 def load_system(name: str, beside: Path | None = None) -> System:
@@ -152,12 +204,13 @@ def load_system(name: str, beside: Path | None = None) -> System:
     document = read_document(Path(beside or "", name))
     spec, faults = validated(SystemSpec, document), list(_constant_faults(document))
     try:
-        if not spec.kernels:  # Of NPUs whose collectives nobody measured, too.
+        if not (spec.kernels or spec.steps):  # Of NPUs whose collectives nobody measured, too.
             measured_npu(spec.npu)
     except SpecError as error:
         faults += (fault.located(document.place(("npu",)), "npu") for fault in error.faults)
     refuse(faults)
     own = {**spec.kernels_published, **spec.kernels}
+    steps = {**spec.steps_published, **spec.steps}
     constants = replace(PUBLISHED, **spec.published, **spec.collectives)
     bands = replace(
         PUBLISHED_BANDS,
@@ -167,7 +220,14 @@ def load_system(name: str, beside: Path | None = None) -> System:
         n_most_ranks=spec.measured.most_ranks,
     )
     return System(
-        spec.name, spec.npu, spec.as_of, constants, bands, KernelConstants(**own) if own else None
+        spec.name,
+        spec.npu,
+        spec.as_of,
+        constants,
+        bands,
+        KernelConstants(**own) if own else None,
+        StepConstants(**steps) if steps else None,
+        spec.error.step_bands,
     )
 
 
@@ -183,6 +243,7 @@ def is_system_file(name: str) -> bool:
 _LAWS: Mapping[str, tuple[str, Mapping[str, tuple[float, float]]]] = {
     "collectives": ("published", RANGES),
     "kernels": ("kernels_published", KERNEL_RANGES),
+    "steps": ("steps_published", STEP_RANGES),
 }
 """Keys of constants that were fitted: the key of the others, and the ranges of both."""
 
@@ -241,23 +302,59 @@ class Origin:
     as_of: str
 
 
-def system_text(origin: Origin, fitted: Calibration | None, kernels: Refit | None) -> str:
+@dataclass(frozen=True)
+class Refits:
+    """What was refitted to a user's measurements; ``None`` for what was not.
+
+    Parameters
+    ----------
+    collectives, kernels, steps : of the law of measured collectives, of kernels, and of steps.
+    """
+
+    collectives: Calibration | None = None
+    kernels: Refit | None = None
+    steps: Refit | None = None
+
+    @property
+    def parts(self) -> Mapping[str, Refit]:
+        """Those there are, by their key in the file."""
+        own = self.collectives.refit if self.collectives else None
+        held = {"collectives": own, "kernels": self.kernels, "steps": self.steps}
+        return {key: part for key, part in held.items() if part is not None}
+
+    def system(self, origin: Origin) -> System:
+        """A system with these constants and published bands."""
+        own = {key: dict(part.told.values) for key, part in self.parts.items()}
+        return System(
+            origin.name,
+            origin.npu,
+            origin.as_of,
+            Constants(**own["collectives"]) if "collectives" in own else PUBLISHED,
+            PUBLISHED_BANDS,
+            KernelConstants(**own["kernels"]) if "kernels" in own else None,
+            StepConstants(**own["steps"]) if "steps" in own else None,
+        )
+
+
+def system_text(origin: Origin, found: Refits) -> str:
     """The file that :func:`load_system` reads."""
-    return "\n".join(_lines(origin, fitted, kernels)) + "\n"
+    return "\n".join(_lines(origin, found)) + "\n"
 
 
-def _lines(origin: Origin, fitted: Calibration | None, kernels: Refit | None) -> Iterator[str]:
+def _lines(origin: Origin, found: Refits) -> Iterator[str]:
     yield "# Constants of one cluster, by libra-planner calibrate."
     yield "kind: system"
     for key in ("name", "npu", "source", "as_of"):
         yield f"{key}: {json.dumps(getattr(origin, key), ensure_ascii=False)}"
-    parts = {"collectives": fitted.refit if fitted else None, "kernels": kernels}
-    for key, part in parts.items():
-        yield from _constant_lines(key, part.told) if part else ()
+    for key, part in found.parts.items():
+        yield from _constant_lines(key, part.told)
     yield "error:"
-    yield from (f"  {key}: {_errors(part.rows[0])}" for key, part in parts.items() if part)
-    if fitted is not None:
-        yield from _coverage_lines(fitted)
+    yield from (f"  {key}: {_errors(part.rows[0])}" for key, part in found.parts.items())
+    if found.steps is not None and found.steps.bands:
+        yield "  step_bands:"
+        yield from (f"    {kind}: {band:.3g}" for kind, band in found.steps.bands.items())
+    if found.collectives is not None:
+        yield from _coverage_lines(found.collectives)
 
 
 def _constant_lines(key: str, told: Told) -> Iterator[str]:

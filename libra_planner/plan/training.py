@@ -15,6 +15,7 @@ from libra_planner.plan.architectures.settings import PlanSettings
 from libra_planner.plan.loops import parse_loop
 from libra_planner.plan.steps import whole
 from libra_planner.plan.steps.strategies import DegreesSpec
+from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_workload
 from libra_planner.problem import Rule, StepTimeLimit
 from libra_planner.reading import bundled
@@ -60,11 +61,13 @@ class TrainingBuilder(FaultCollector):
     entry : the workload and how it is spread over the NPUs.
     plan : what holds for the whole plan, such as its training loop.
     beside : folder of the plan.
+    system : the user's system file that the plan names.
     """
 
     entry: models.TrainingSpec
     plan: models.CommonSpec
     beside: Path
+    system: System | None = None
 
     def path(self) -> Path | None:
         """The workload's file; a name that is none is noted as a fault."""
@@ -103,7 +106,7 @@ class TrainingBuilder(FaultCollector):
         Infeasible
             For one that does not fit its NPUs.
         """
-        step = whole.WholeStep(self.entry, path, self.beside)
+        step = whole.WholeStep(self.entry, path, self.beside, self.system)
         training = step.training(network)
         if self.entry.memory == "refuse":
             place = self.document.place((*self.prefix, "parallelism"))
@@ -131,6 +134,9 @@ class TrainingBuilder(FaultCollector):
         if workload.n_sequences is not None and n_used != n_npus:
             work = f"{n_used:,} NPUs of work on {n_npus:,} NPUs; cost counts them all"
             notes += (f"forward x weight_grad groups make {work}",)
+        if self.system is not None and self.system.computes:
+            held = f"{self.system.computes} of {self.system.label} are not used"
+            notes += (f"{held}: this is not the step of a whole model",)
         if self.entry.npu and self.entry.npu.memory is not None and workload.memory is None:
             lacks = f"{workload.name} does not say what its model needs"
             notes += (f"npu.memory is not used: {lacks}",)
@@ -231,14 +237,17 @@ def plan_spec(document: Document) -> models.AnyPlanSpec:
 
 
 def builders(
-    spec: models.AnyPlanSpec, faults: FaultCollector, beside: Path
+    spec: models.AnyPlanSpec, faults: FaultCollector, beside: Path, system: System | None = None
 ) -> list[TrainingBuilder]:
     """What builds each workload of a plan; their faults join those of the plan."""
     if isinstance(spec, models.PlanSpec):
-        return [TrainingBuilder(faults.document, spec, spec, beside, faults=faults.faults)]
+        found = TrainingBuilder(faults.document, spec, spec, beside, system, faults=faults.faults)
+        return [found]
     parts = [faults.under("workloads", i) for i in range(len(spec.workloads))]
     return [
-        TrainingBuilder(one.document, entry, spec, beside, prefix=one.prefix, faults=one.faults)
+        TrainingBuilder(
+            one.document, entry, spec, beside, system, prefix=one.prefix, faults=one.faults
+        )
         for one, entry in zip(parts, spec.workloads, strict=True)
     ]
 

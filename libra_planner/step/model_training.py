@@ -39,6 +39,8 @@ class ModelTraining(Frozen):
     memory : what it needs on an NPU; ``None`` where nobody asks.
     npu_peak_flops : dense FLOP/s of an NPU by its data sheet; 0 where nobody asks.
     npu_name : of the catalogue; empty where nobody asks.
+    own_errors : what nine of ten errors of the user's own runs stay below, by kind.
+    system : the user's system file that has them; empty for published constants.
     """
 
     workload: work.Workload = field(repr=False)
@@ -48,6 +50,8 @@ class ModelTraining(Frozen):
     memory: MemoryUse | None = None
     npu_peak_flops: float = 0.0
     npu_name: str = ""
+    own_errors: Mapping[str, float] = field(default_factory=dict, repr=False)
+    system: str = ""
 
     @cached_property
     def communications(self) -> tuple[work.Communication, ...]:
@@ -86,8 +90,18 @@ class ModelTraining(Frozen):
 
     @property
     def error_fraction(self) -> float | None:
-        """What nine of ten of their errors stay below; ``None`` without a measured class."""
-        return STEP_BANDS.get(self.step_class)
+        """What nine of ten of their errors stay below; ``None`` without a measured class.
+
+        Errors of the user's own runs come first.
+        """
+        return self.own_errors.get(self.step_class[1], STEP_BANDS.get(self.step_class))
+
+    @property
+    def error_source(self) -> str:
+        """Whose errors these are, for people."""
+        what = " ".join(self.step_class)
+        is_own = self.step_class[1] in self.own_errors
+        return f"runs of {what} of {self.system}" if is_own else f"published runs of {what}"
 
     def model_flops_per_npu(self, step_time_s: float) -> float:
         """FLOP/s of one NPU that the model needs, nothing computed twice, full attention (C18)."""

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from libra_planner.errors import Fault, Place, SpecError, refuse
 from libra_planner.fits import (
     FEWEST,
     Array,
-    ErrorRow,
     Refit,
     Values,
-    mean_absolute,
+    error_row,
     told_constants,
 )
 from libra_planner.inputs.kernel_rows import KernelFile, read_kernel_file
@@ -92,7 +90,7 @@ def kernel_refit(rows: Sequence[MeasuredKernel]) -> Refit:
     halves = [_halves(rows, law, usual, seed) for seed in range(_N_HALVES)] if enough else []
     labels = [[label(row) for row in rows] for label in (_all, _kind, _size)]
     found = tuple(
-        _row(text, np.array([one == text for one in texts]), before, after, halves)
+        error_row(text, np.array([one == text for one in texts]), before, after, halves)
         for texts in labels
         for text in dict.fromkeys(texts)
     )
@@ -122,14 +120,6 @@ def _halves(rows: Sequence[MeasuredKernel], law: KernelLaw, usual: Values, seed:
             values = usual
         errors[inside] = np.expm1(_misses(others, law)(values))
     return errors
-
-
-def _row(
-    text: str, where: NDArray[np.bool_], before: Array, after: Array, halves: Sequence[Array]
-) -> ErrorRow:
-    held_out = mean_absolute([mean_absolute(one[where]) for one in halves]) if halves else None
-    usual, fitted = (mean_absolute(one[where]) for one in (before, after))
-    return ErrorRow(text, int(where.sum()), usual, fitted, held_out)
 
 
 def _all(_: MeasuredKernel) -> str:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from libra_planner.errors import SpecError
+from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.training.bands import step_kind
 from libra_planner.inputs.training.planned import PlannedRun, planned_run
 from libra_planner.inputs.training.rows import TrainingFile, TrainingRun
-from libra_planner.plan.npus import npu_kernels
+from libra_planner.plan.systems import System
 from libra_planner.step.bands import npu_family
 from libra_planner.workload.clock import (
     RANGES,
@@ -70,7 +70,7 @@ class MeasuredStep:
     def predicted_s(self, constants: StepConstants = STEP_CONSTANTS) -> float:
         """Time of one step under constants."""
         one = self.planned
-        kernels = training_kernels(npu_kernels(one.npu_name), one.npu.tdp_W, constants)
+        kernels = training_kernels(one.short_kernels, one.npu.tdp_W, constants)
         return self._with(kernels, constants)
 
     def _with(self, kernels: Kernels, constants: StepConstants) -> float:
@@ -79,7 +79,7 @@ class MeasuredStep:
 
     def error(self, constants: StepConstants = STEP_CONSTANTS) -> float:
         """Relative, above 0 where too much is predicted."""
-        same = constants == STEP_CONSTANTS
+        same = constants == self.planned.trained.constants
         found = self.planned.step_time_s if same else self.predicted_s(constants)
         return found / self.time_s - 1
 
@@ -94,7 +94,7 @@ class MeasuredStep:
         return np.asarray(np.concatenate([logs[:1], logs[1:] - logs[0]]))
 
     def _at(self, log_slowdown: float, stolen: float, imbalance: float) -> float:
-        plain = training_kernels(npu_kernels(self.planned.npu_name), None)
+        plain = training_kernels(self.planned.short_kernels, None)
         factor = float(np.exp(log_slowdown))
         peaks = {name: peak / factor for name, peak in plain.peak_flops.items()}
         constants = StepConstants(stolen_fraction=stolen, imbalance=imbalance)
@@ -112,14 +112,34 @@ def measured_steps(file: TrainingFile) -> Iterator[MeasuredStep]:
     at = file.columns.index("source") if "source" in file.columns else None
     for cells, run in zip(file.rows, file.runs, strict=True):
         try:
-            if isinstance(run, SpecError):
-                continue
-            planned = planned_run(run)
+            yield measured_step(run, "" if at is None else cells[at])
         except SpecError:
             continue
-        time_s = _published_s(run, planned)
-        if time_s:
-            yield MeasuredStep(planned, time_s, "" if at is None else cells[at])
+
+
+def measured_step(
+    run: TrainingRun | SpecError, source: str = "", system: System | None = None
+) -> MeasuredStep:
+    """A run of a table.
+
+    Parameters
+    ----------
+    run : what its row says, or why it cannot be read.
+    source : where it is from.
+    system : whose constants hold; ``None`` for the published ones.
+
+    Raises
+    ------
+    SpecError
+        For a run that cannot be told, and one without a measured time.
+    """
+    if isinstance(run, SpecError):
+        raise run
+    planned = planned_run(run, system=system)
+    time_s = _published_s(run, planned)
+    if not time_s:
+        raise SpecError(Fault("got no measured time", "expected s per step or tokens/s per GPU"))
+    return MeasuredStep(planned, time_s, source)
 
 
 def _published_s(run: TrainingRun, planned: PlannedRun) -> float | None:
@@ -143,7 +163,7 @@ def fitted_constants(steps: Sequence[MeasuredStep]) -> StepConstants:
 
     def error(point: Numbers) -> float:
         inside = np.clip(point, low, high)
-        predicted = _log_times(steps, curves, _constants(inside))
+        predicted = log_times(steps, curves, _constants(inside))
         outside = 10 * float(np.sum(np.abs(point - inside)))
         return float(weights @ np.abs(predicted - measured)) + outside
 
@@ -157,7 +177,8 @@ def _constants(point: Numbers) -> StepConstants:
     return StepConstants(_UNIT * float(point[0]), *map(float, point[1:]))
 
 
-def _log_times(steps: Sequence[MeasuredStep], curves: Numbers, constants: StepConstants) -> Numbers:
+def log_times(steps: Sequence[MeasuredStep], curves: Numbers, constants: StepConstants) -> Numbers:
+    """Logarithms of the times of steps under constants, from their curves, shape (steps,)."""
     found = curves[:, 0].copy()
     slow = np.array([one.log_slowdown(constants) for one in steps])
     axes: Sequence[Numbers | float] = (slow, constants.stolen_fraction, constants.imbalance)

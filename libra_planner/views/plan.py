@@ -143,7 +143,7 @@ def band_lines(problem: Problem, band_s: tuple[float, float] | None) -> Iterator
     low, high = map(format_time, band_s)
     training = problem.step.trainings[0] if problem.step.error_fraction is not None else None
     if isinstance(training, ModelTraining):
-        yield f"{low} to {high}, as published runs of {' '.join(training.step_class)} are off"
+        yield f"{low} to {high}, as {training.error_source} are off"
     else:
         yield (
             f"{low} to {high} by the mean error of measured collectives ({model.bands.source}); "

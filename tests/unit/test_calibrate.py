@@ -429,7 +429,8 @@ def test_a_sweep_names_the_system_file_from_wherever_its_rows_go(tmp_path: Path,
 
 def test_the_schema_knows_every_key(run) -> None:
     schema = run("schema", "system").payload
-    assert {"collectives", "published", "error", "measured"} <= schema["properties"].keys()
+    keys = {"collectives", "published", "kernels", "steps", "steps_published", "error", "measured"}
+    assert keys <= schema["properties"].keys()
     assert "the runs tell" in schema["properties"]["collectives"]["description"]
 
 
@@ -487,12 +488,10 @@ def test_times_of_kernels_that_are_none_are_refused(tmp_path: Path, run) -> None
     assert "no column time_s" in run("calibrate", "--kernels", path, "-o", tmp_path / "s").err
 
 
-def test_what_is_not_there_yet_is_refused(tmp_path: Path, run) -> None:
-    result = run("calibrate", "--nccl", A3, *NICS, "--runs", "x.csv", "-o", tmp_path / "s.yaml")
-    assert result.code == 2
-    assert "not available yet" in result.err
+def test_nothing_to_fit_is_refused(tmp_path: Path, run) -> None:
     result = run("calibrate", "-o", tmp_path / "s.yaml")
-    assert "--nccl" in result.err
+    assert result.code == 2
+    assert "give --nccl LOG, --kernels CSV or --runs CSV" in result.err
 
 
 def test_json_is_one_object_of_plain_numbers(tmp_path: Path, run) -> None:

@@ -59,7 +59,7 @@ def calibrate() -> Arguments:
     return (
         text("--nccl", "LOG", logs, nargs="+", action="extend"),
         text("--kernels", "CSV", "measured kernels"),
-        text("--runs", "CSV", "measured training runs"),
+        text("--runs", "CSV", "measured training runs, as train --csv reads them"),
         text("--npu", "NPU", npu),
         text("--nics", "NxSPEED", "of a node, such as 8x400Gbps"),
         choice("--interconnect", ("infiniband", "ethernet"), network),
@@ -160,6 +160,7 @@ def train() -> Arguments:
     yield text("--fabric", "NAME", "cluster: list clusters; or NICs of a node, such as 8x400Gbps")
     full = "scores counted in model FLOP/s: full (default, as Megatron) or causal (half)"
     yield choice("--attention-flops", ("full", "causal"), full, default="full")
+    yield text("--system", "FILE", "constants of your cluster, by calibrate (YAML)")
     yield text("--csv", "RUNS", "table of runs; adds predictions and a message to every row")
     yield JSON
 

@@ -16,6 +16,7 @@ from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.inputs.training.memory import RunMemory, run_memory
 from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch, planned_run
 from libra_planner.inputs.training.rows import ADDED, TrainingRun, parse_run, read_training_file
+from libra_planner.plan.systems import System, load_system
 from libra_planner.views.times.training import run_cells, training_blocks, training_payload
 
 _COLUMNS = {
@@ -40,15 +41,20 @@ def train(options: argparse.Namespace) -> None:
     if options.csv is not None:
         _answer_file(options)
         return
+    system = _system(options)
     try:
         run = _asked(options)
         plan = fastest_microbatch if options.microbatch == _AUTO else planned_run
-        planned = plan(run, is_row=False)
+        planned = plan(run, is_row=False, system=system)
     except SpecError as error:
         raise type(error)(*map(_flagged, error.faults)) from None
     attention = options.attention_flops
     payload = partial(training_payload, planned, attention)
     answer(options, payload, training_blocks(planned, attention))
+
+
+def _system(options: argparse.Namespace) -> System | None:
+    return None if options.system is None else load_system(options.system)
 
 
 def _asked(options: argparse.Namespace) -> TrainingRun:
@@ -84,16 +90,16 @@ def _answer_file(options: argparse.Namespace) -> None:
         flags = ", ".join(map(flag_of, given))
         got = f"got {flags} beside --csv, whose rows say that"
         raise SpecError.at(_PLACE, got, "", "leave one of them out")
-    file = read_training_file(options.csv)
+    file, system = read_training_file(options.csv), _system(options)
     if options.json:
-        cases = map(partial(_case, options), file.runs)
+        cases = map(partial(_case, options, system), file.runs)
         print_json({"cases": list(cases)})
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([*file.columns, *ADDED])
     n_without = 0
     for row, run in zip(file.rows, file.runs, strict=True):
-        found = _planned(run)
+        found = _planned(run, system)
         n_without += isinstance(found, SpecError)
         writer.writerow([*row, *run_cells(found, _memory(run, found))])
     for line in _summary(n_without, len(file.runs)):
@@ -106,11 +112,11 @@ def _summary(n_without: int, n_runs: int) -> Iterator[str]:
         yield f"{n_without:,} of {n_runs:,} rows have no predicted time; {said}"
 
 
-def _planned(run: TrainingRun | SpecError) -> PlannedRun | SpecError:
+def _planned(run: TrainingRun | SpecError, system: System | None) -> PlannedRun | SpecError:
     if isinstance(run, SpecError):
         return run
     try:
-        found = planned_run(run)
+        found = planned_run(run, system=system)
         _ = found.step_time_s
     except SpecError as error:
         return error
@@ -127,8 +133,10 @@ def _memory(run: TrainingRun | SpecError, found: PlannedRun | SpecError) -> RunM
         return None
 
 
-def _case(options: argparse.Namespace, run: TrainingRun | SpecError) -> dict[str, Any]:
-    found = _planned(run)
+def _case(
+    options: argparse.Namespace, system: System | None, run: TrainingRun | SpecError
+) -> dict[str, Any]:
+    found = _planned(run, system)
     if isinstance(found, SpecError):
         return {"message": str(found)}
     return training_payload(found, options.attention_flops)

@@ -12,11 +12,22 @@ def step_kind(run: PlannedRun) -> str:
 
 
 def step_class(run: PlannedRun) -> str:
-    """What errors of a run are told for, such as ``H100 dense bf16``."""
-    return f"{npu_family(run.npu_name)} {step_kind(run)}"
+    """What errors of a run are told for, such as ``H100 dense bf16``; the user's own are named."""
+    is_own = run.system is not None and own_band_fraction(run) is not None
+    whose = f" of {run.system.label}" if run.system and is_own else ""
+    return f"{npu_family(run.npu_name)} {step_kind(run)}{whose}"
+
+
+def own_band_fraction(run: PlannedRun) -> float | None:
+    """Error of steps of its kind by the user's own runs; ``None`` where these do not tell."""
+    return None if run.system is None else run.system.step_bands.get(step_kind(run))
 
 
 def step_band_s(run: PlannedRun) -> tuple[float, float] | None:
-    """Least and most that a step takes by the errors of its class; ``None`` without a class."""
-    error = STEP_BANDS.get((npu_family(run.npu_name), step_kind(run)))
+    """Least and most that a step takes by the errors of its class; ``None`` without a class.
+
+    Errors are those of the user's own runs, where a system file has them, else of published ones.
+    """
+    own = own_band_fraction(run)
+    error = STEP_BANDS.get((npu_family(run.npu_name), step_kind(run))) if own is None else own
     return None if error is None else (run.step_time_s / (1 + error), run.step_time_s / (1 - error))

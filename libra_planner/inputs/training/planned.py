@@ -22,19 +22,21 @@ from libra_planner.plan.npus import (
     npu_in_tables,
     npu_kernels,
 )
+from libra_planner.plan.systems import System
 from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.step.pipeline import is_schedulable, refuse_unschedulable
 from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS
-from libra_planner.workload.clock import training_kernels
+from libra_planner.workload.clock import STEP_CONSTANTS, training_kernels
 from libra_planner.workload.defaults import (
     LIBRARIES,
     MEGATRON_CORE,
     LibraryDefaults,
     library_named,
 )
+from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import placed_groups
@@ -52,7 +54,9 @@ class PlannedRun:
     fabric : what it stands on.
     npu, npu_name : of the catalogue.
     library : whose defaults fill in what the source leaves open.
+    short_kernels : of runs too short for power to limit the clock.
     notes : what was filled in, for people.
+    system : the user's file whose constants hold; ``None`` for the published ones.
     """
 
     trained: TrainedModel
@@ -60,7 +64,9 @@ class PlannedRun:
     npu: CatalogueNpuSpec
     npu_name: str
     library: LibraryDefaults
+    short_kernels: Kernels
     notes: tuple[str, ...] = ()
+    system: System | None = None
 
     @property
     def strategy(self) -> Strategy:
@@ -145,13 +151,16 @@ class PlannedRun:
         return self.model_flops_per_gpu(attention) / peak
 
 
-def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
+def planned_run(
+    run: TrainingRun, *, is_row: bool = True, system: System | None = None
+) -> PlannedRun:
     """A run as it can be told.
 
     Parameters
     ----------
     is_row : of a table of published runs, which names libraries and fabrics in its own words; else
         what a user asks, whose names must be known.
+    system : a user's file whose constants hold; ``None`` for the published ones.
 
     Raises
     ------
@@ -165,7 +174,10 @@ def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
     refuse_unschedulable(strategy)
     named = npu_in_tables(run.gpu_type, catalogue().npus) or run.gpu_type
     npu = catalogue_npu(named, None, None, path="gpu_type")
-    kernels = training_kernels(npu_kernels(named), npu.tdp_W)
+    _refuse_other(system, named)
+    short = npu_kernels(named) if system is None else system.kernels_with(npu_kernels(named))
+    constants = STEP_CONSTANTS if system is None else system.step_constants
+    kernels = training_kernels(short, npu.tdp_W, constants)
     if strategy.dtype not in kernels.peak_flops and not run.precision:
         strategy = replace(strategy, dtype="fp16")
         of_strategy = tuple("fp16" if note == "bf16" else note for note in of_strategy)
@@ -173,9 +185,12 @@ def planned_run(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
         got, known = f"got {strategy.dtype} on {named}", ", ".join(kernels.peak_flops)
         raise SpecError(Fault(got, f"expected one of {known}", path="precision"))
     fabric = run_fabric(named, npu, int(strategy.n_npus), _nics(run, named, is_row=is_row))
-    trained = TrainedModel(model, strategy, kernels, library.formats, library.habits)
+    if system is not None:
+        law = replace(fabric.model, constants=system.constants, bands=system.bands)
+        fabric = replace(fabric, model=law)
+    trained = TrainedModel(model, strategy, kernels, library.formats, library.habits, constants)
     notes = (*of_model, *of_library, *of_strategy, *_of_experts(trained), *fabric.notes)
-    found = PlannedRun(trained, fabric, npu, named, library, notes)
+    found = PlannedRun(trained, fabric, npu, named, library, short, notes, system)
     _ = found.training  # Refuses groups that cannot stand.
     return found
 
@@ -187,7 +202,15 @@ def _of_experts(trained: TrainedModel) -> Notes:
     return (f"no token is dropped, and the busiest rank of experts has {more} more than the mean",)
 
 
-def fastest_microbatch(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
+def _refuse_other(system: System | None, npu_name: str) -> None:
+    if system is not None and not system.is_of(npu_name):
+        expected = f"expected {system.npu}, whose constants {system.label} holds"
+        raise SpecError(Fault(f"got {npu_name}", expected, path="gpu_type"))
+
+
+def fastest_microbatch(
+    run: TrainingRun, *, is_row: bool = True, system: System | None = None
+) -> PlannedRun:
     """A run with the microbatch that is fastest of those that fit; the smallest if none does.
 
     Raises
@@ -195,7 +218,7 @@ def fastest_microbatch(run: TrainingRun, *, is_row: bool = True) -> PlannedRun:
     SpecError
         As :func:`planned_run`.
     """
-    smallest = planned_run(replace(run, microbatch=1), is_row=is_row)
+    smallest = planned_run(replace(run, microbatch=1), is_row=is_row, system=system)
     found = [one for one in _microbatches(run, smallest, is_row=is_row) if one.fits]
     best = min(found, key=lambda one: one.step_time_s) if found else smallest
     size = int(best.strategy.microbatch)
@@ -208,7 +231,8 @@ def _microbatches(run: TrainingRun, smallest: PlannedRun, *, is_row: bool) -> It
     for size in range(1, per_replica + 1):
         one = replace(smallest.strategy, microbatch=size)
         if per_replica % size == 0 and is_schedulable(one):
-            planned = planned_run(replace(run, microbatch=size), is_row=is_row)
+            one_run = replace(run, microbatch=size)
+            planned = planned_run(one_run, is_row=is_row, system=smallest.system)
             yield planned
             if not planned.fits:
                 return

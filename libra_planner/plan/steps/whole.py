@@ -9,13 +9,20 @@ from pathlib import Path
 
 from libra_planner.errors import Fault, Infeasible, Place, SpecError, unknown_name
 from libra_planner.plan import models, prices
-from libra_planner.plan.npus import CatalogueNpuSpec, canonical_name, catalogue_npu, npu_kernels
+from libra_planner.plan.npus import (
+    CatalogueNpuSpec,
+    canonical_name,
+    catalogue,
+    catalogue_npu,
+    npu_kernels,
+)
 from libra_planner.plan.steps.strategies import (
     DegreesSpec,
     ExchangesSpec,
     plan_strategy,
     strategy_words,
 )
+from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.layers import Training
@@ -25,7 +32,7 @@ from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.step.pipeline import refuse_unschedulable
 from libra_planner.units import BYTES_PER_GB, FLOPS_PER_TFLOPS, format_bytes
-from libra_planner.workload.clock import training_kernels
+from libra_planner.workload.clock import STEP_CONSTANTS, training_kernels
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE, LibraryDefaults
 from libra_planner.workload.kernels import Kernels
 from libra_planner.workload.operations import Covers, Workload
@@ -80,11 +87,13 @@ class WholeStep:
     entry : what the plan says of it.
     path : of the workload's file.
     beside : folder of the plan.
+    system : the user's file that the plan names; ``None`` for published constants.
     """
 
     entry: models.TrainingSpec
     path: Path
     beside: Path
+    system: System | None = None
 
     def training(self, network: Network) -> ModelTraining:
         """The model on the fabric.
@@ -104,7 +113,8 @@ class WholeStep:
         library, kernels = self.library, self.kernels
         said = self.entry.exchanges or ExchangesSpec()
         ways = said.formats(library.formats), said.habits(library.habits)
-        trained = TrainedModel(self.model, strategy, kernels, *ways)
+        constants = self._own.step_constants if self._own else STEP_CONSTANTS
+        trained = TrainedModel(self.model, strategy, kernels, *ways, constants)
         workload = Workload(
             self.path.stem,
             (),
@@ -115,7 +125,10 @@ class WholeStep:
         named = self._npu
         npu_name = canonical_name(named.name, named.catalogue, self.beside)
         about = self.memory, self._npu_peak_flops, npu_name
-        return ModelTraining(workload, trained, groups, network, *about)
+        found = ModelTraining(workload, trained, groups, network, *about)
+        if self._own is None:
+            return found
+        return replace(found, own_errors=self._own.step_bands, system=self._own.label)
 
     def _refuse_part(self) -> None:
         """Refuse models without embedding and logits: kernels are those of a whole step (C21)."""
@@ -165,7 +178,16 @@ class WholeStep:
                 f"data type of {named.name}", named.data_type, found.peak_flops
             ).faults
             raise SpecError(replace(fault, path="npu.data_type"))
-        return training_kernels(found, npu.tdp_W)
+        if self._own is None:
+            return training_kernels(found, npu.tdp_W)
+        return training_kernels(self._own.kernels_with(found), npu.tdp_W, self._own.step_constants)
+
+    @cached_property
+    def _own(self) -> System | None:
+        """The user's file, where it is of this NPU."""
+        npus = catalogue(self._npu.catalogue, self.beside).npus
+        is_own = self.system is not None and self.system.is_of(self._npu.name, npus)
+        return self.system if is_own else None
 
     @cached_property
     def _npu_peak_flops(self) -> float:
@@ -203,7 +225,10 @@ class WholeStep:
 
     def notes(self, training: ModelTraining) -> tuple[str, ...]:
         """What the step takes for granted, for people."""
-        found = []
+        found, other = [], self.system
+        if other is not None and other.computes and self._own is None:
+            held = f"{other.computes} of {other.label} are of {other.npu}"
+            found.append(f"{held}: those of {self._npu.name} stay published")
         if training.has_sends:
             found.append("check does not route sends between pipeline stages and rings of cp")
         if self.model.experts is not None:
@@ -217,6 +242,9 @@ class WholeStep:
         name = canonical_name(named.name, named.catalogue, self.beside)
         is_measured = self.kernels.is_measured(named.data_type)
         how = "as measured" if is_measured else "by its data sheet, not measured"
+        own = self._own
+        if own is not None and own.computes:
+            how = f"{how}, {own.computes} with the constants of {own.label}"
         kernels = f"kernels of {name} in {named.data_type} {how}"
         return (*strategy_words(self.strategy, self.library), kernels)
 

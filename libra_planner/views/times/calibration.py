@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from libra_planner.fits import Refit
-from libra_planner.plan.systems import Origin
+from libra_planner.plan.systems import Origin, Refits
 from libra_planner.step.collectives.fitting import Calibration, n_too_fast
 from libra_planner.units import format_bytes
 from libra_planner.views.cells import Block, Table, count, escape, percent, table_of
@@ -17,18 +17,19 @@ _US = 1e6
 
 def calibration_payload(
     origin: Origin,
-    fitted: Calibration | None,
-    kernels: Refit | None,
+    found: Refits,
     notes: Sequence[str],
     path: str,
 ) -> dict[str, Any]:
     """What ``calibrate --json`` prints; null for what was not fitted."""
+    parts = {key: _part(part) for key, part in found.parts.items()}
     return {
         "system": path,
         **asdict(origin),
-        **(_part(fitted.refit) if fitted else dict.fromkeys(("n_runs", "constants", "errors"))),
-        "kernels": _part(kernels) if kernels else None,
-        "notes": [*notes, *_warnings(fitted, kernels)],
+        **(parts.get("collectives") or dict.fromkeys(("n_runs", "constants", "errors"))),
+        "kernels": parts.get("kernels"),
+        "steps": parts.get("steps"),
+        "notes": [*notes, *_warnings(found)],
     }
 
 
@@ -46,28 +47,31 @@ def _part(part: Refit) -> dict[str, Any]:
         for name in part.published
     }
     errors = [asdict(row) for row in part.rows]
-    return {"n_runs": part.rows[0].n, "constants": constants, "errors": errors}
+    bands = {"bands": dict(part.bands)} if part.bands else {}
+    return {"n_runs": part.rows[0].n, "constants": constants, "errors": errors, **bands}
 
 
 def calibration_blocks(
     origin: Origin,
-    fitted: Calibration | None,
-    kernels: Refit | None,
+    found: Refits,
     notes: Sequence[str],
     path: str,
 ) -> Iterator[Block]:
     """Constants before and after, errors before and after, what to know, and the file."""
     yield f"[bold]{escape(origin.name)}[/], {origin.npu}: {escape(origin.source)}"
-    if fitted is not None:
-        yield _runs(fitted)
-        yield from ("", _constants(fitted.refit), "", _errors(fitted.refit), "")
-    if kernels is not None:
-        yield f"Kernels: {kernels.rows[0].n:,}"
-        yield from ("", _constants(kernels), "", _errors(kernels), "")
-    for note in (*notes, *_warnings(fitted, kernels)):
+    fitted = found.collectives
+    for key, part in found.parts.items():
+        yield _runs(fitted) if fitted and key == "collectives" else _n_of(key, part)
+        yield from ("", _constants(part), "", _errors(part), "")
+    for note in (*notes, *_warnings(found)):
         yield f"Note: {escape(note)}"
-    use = "; 'system: FILE' in a plan with fidelity: calibrated" * (fitted is not None)
-    yield f"Wrote {escape(path)}{use}"
+    yield f"Wrote {escape(path)}; use: 'system: FILE' with fidelity: calibrated, train --system"
+
+
+def _n_of(key: str, part: Refit) -> str:
+    what = f"{key.capitalize()}: {part.rows[0].n:,}"
+    bands = [f"{kind} ± {band:.0%}" for kind, band in part.bands.items()]
+    return f"{what}; nine of ten held out are within: {', '.join(bands)}" if bands else what
 
 
 def _runs(fitted: Calibration) -> str:
@@ -132,14 +136,16 @@ def _errors(part: Refit) -> Table:
     )
 
 
-def _warnings(fitted: Calibration | None, kernels: Refit | None) -> Iterator[str]:
+def _warnings(found: Refits) -> Iterator[str]:
     """What makes a calibration weaker than its errors look."""
-    if fitted is not None:
-        yield from _weak(fitted.refit, "curves" if fitted.by_curve else "sizes")
-        if n_fast := n_too_fast(fitted.runs):
-            yield f"faster than line rates allow: {n_fast:,} of the runs; check --nics"
-    if kernels is not None:
-        yield from _weak(kernels, "kernels")
+    fitted = found.collectives
+    for key, part in found.parts.items():
+        sizes = "curves" if fitted and fitted.by_curve else "sizes"
+        yield from _weak(part, {"collectives": sizes, "steps": "runs"}.get(key, key))
+    if fitted is not None and (n_fast := n_too_fast(fitted.runs)):
+        yield f"faster than line rates allow: {n_fast:,} of the runs; check --nics"
+    if found.steps is not None and len(found.parts) > 1:
+        yield "steps are predicted with the constants above, before and after"
 
 
 def _weak(part: Refit, what: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from libra_planner.errors import SpecError
-from libra_planner.inputs.training.bands import step_band_s, step_class
+from libra_planner.inputs.training.bands import own_band_fraction, step_band_s, step_class
 from libra_planner.inputs.training.memory import RunMemory
 from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.units import (
@@ -38,6 +38,7 @@ def training_payload(run: PlannedRun, attention: AttentionFlops = "full") -> dic
         "npu": run.npu_name,
         "n_npus": int(one.n_npus),
         "library": run.library.name,
+        "system": run.system.label if run.system else None,
         "parallelism": {name: int(getattr(one, name)) for name in degrees}
         | {
             "recompute": Recompute(int(one.recompute)).name.lower(),
@@ -105,6 +106,8 @@ def training_blocks(run: PlannedRun, attention: AttentionFlops = "full") -> Iter
     yield _strategy_line(run)
     yield f"{run.fabric.network.topology}: {_network(run)}"
     yield _overlap_line(run)
+    if run.system is not None:
+        yield f"Constants of {escape(run.system.label)}: {run.system.holds}"
     yield ""
     yield f"Step [bold]{format_time(run.step_time_s)}[/] ({_band(run)})"
     if not run.fits:
@@ -140,7 +143,8 @@ def _band(run: PlannedRun) -> str:
     if band_s is None:
         return NO_CLASS
     low, high = map(format_time, band_s)
-    return f"{low} to {high}, as published runs of {step_class(run)} are off"
+    whose = "published " if own_band_fraction(run) is None else ""
+    return f"{low} to {high}, as {whose}runs of {step_class(run)} are off"
 
 
 def _parameters(run: PlannedRun) -> str:
