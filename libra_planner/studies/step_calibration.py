@@ -19,11 +19,11 @@ from libra_planner.fits import (
     error_row,
     told_constants,
 )
-from libra_planner.inputs.training.bands import FLOOR_FRACTION, LEAST_ROWS
 from libra_planner.inputs.training.rows import TrainingFile, TrainingRun, read_training_file
 from libra_planner.plan.npus import catalogue, npu_in_tables
 from libra_planner.plan.systems import System
 from libra_planner.reading.tables import csv_rows
+from libra_planner.step.bands import FLOOR_FRACTION, LEAST_ROWS
 from libra_planner.studies.step_fits import MeasuredStep, log_times, measured_step
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
 
