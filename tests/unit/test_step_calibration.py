@@ -36,13 +36,13 @@ def predicted_s(run: TrainingRun, system: System) -> float:
 
 
 def made_runs(system: System, n: int) -> Rows:
-    """Every fourth published configuration of H100, timed by a system's law and noise of 2 %."""
+    """Every fourth published configuration of H100, timed by a system's law and noise of 1 %."""
     noise, rows = np.random.default_rng(5), Rows()
     with PUBLISHED_RUNS.open() as file:
         configurations = [row for row in csv.DictReader(file) if row["gpu_type"] == "H100"]
     for row in configurations[:: max(1, len(configurations) // n)]:
         try:
-            time_s = predicted_s(parse_run(row), system) * np.exp(noise.normal(0, 0.02))
+            time_s = predicted_s(parse_run(row), system) * np.exp(noise.normal(0, 0.01))
         except SpecError:
             continue
         rows.append({**row, "seconds_per_iteration": repr(float(time_s))})
