@@ -162,9 +162,18 @@ def _parallelism_kind(value: Any) -> str:
     return Kind.GROUPS if explicit else Kind.DEGREES
 
 
+def _not_auto(value: Any) -> Any:
+    """Degrees are said, or found by search."""
+    if isinstance(value, str):
+        fix = "write degrees that are possible; 'libra-planner search PLAN' finds the best"
+        raise ValueError(f"got {shown(value)}, expected degrees such as {{tp: 8, dp: 64}}; {fix}")
+    return value
+
+
 ParallelismSpec: TypeAlias = Annotated[
     Annotated[DegreesSpec, Tag(Kind.DEGREES)] | Annotated[GroupsSpec, Tag(Kind.GROUPS)],
     Discriminator(_parallelism_kind),
+    BeforeValidator(_not_auto),
 ]
 
 
