@@ -218,6 +218,11 @@ class Step(Frozen):
         return low_s, high_s
 
     @property
+    def has_sends(self) -> bool:
+        """Whether ranks send outside of collectives, which no check routes."""
+        return any(isinstance(one, ModelTraining) and one.has_sends for one in self.trainings)
+
+    @property
     def error_fraction(self) -> float | None:
         """Error of its class of published runs; ``None`` for groups, and without such a class."""
         training = None if self.is_group else self.members[0].training

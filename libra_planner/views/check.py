@@ -190,7 +190,9 @@ def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     """Headline, step times, dimensions, parts, phases, what loses most, notes."""
     report = checked.report
     yield from _headline(checked)
-    yield from ("", step_time_table(_step_times(checked)), _costs(report))
+    has_sends = checked.links.problem.step.has_sends
+    costs = _costs(report, has_sends=has_sends)
+    yield from ("", step_time_table(_step_times(checked)), costs)
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     yield from ("", _dimension_table(checked), "")
@@ -258,13 +260,14 @@ def step_time_table(rows: Iterable[tuple[str, float]]) -> Table:
     return cells.table("", "Step time", headings, shown, left=("step time",))
 
 
-def _costs(report: CheckReport) -> str:
+def _costs(report: CheckReport, *, has_sends: bool) -> str:
     """What the links' shape and the routing add to the step time."""
     links = report.spray_step_time_s / report.ideal_step_time_s - 1
     routing = report.effective_step_time_s / report.spray_step_time_s - 1
     cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
     means = spread.mean_text(routing[: report.n_routings], _signed)
-    return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
+    text = f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
+    return text + "; sends between pipeline stages are not routed" * has_sends
 
 
 def _signed(fraction: float) -> str:

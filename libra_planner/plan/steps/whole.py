@@ -261,17 +261,18 @@ def refuse_too_large(
     """
     if use.fits is not False or use.npu_memory_bytes is None:
         return
-    needs = format_bytes(use.total_bytes)
-    room = limit or f"{format_bytes(use.npu_memory_bytes)}, memory: ignore prints it anyway"
+    needs, room = format_bytes(use.total_bytes), format_bytes(use.npu_memory_bytes)
+    has = f"more than {limit} allows" if limit else f"and has {room}"
     fixes = [
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
         for one in use.fixes()
     ]
-    fix = "; ".join(fixes) or "NPUs with more memory"
+    fix = ", or with ".join(fixes) or "NPUs with more memory"
+    anyway = "" if limit else ". 'memory: ignore' computes it anyway"
     at = "" if place is None else f"{place}: "
     raise Infeasible(
-        f"{at}{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} "
-        f"({room}); it would fit with {fix}"
+        f"{at}{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} {has}; "
+        f"it would fit with {fix}{anyway}"
     )
 
 
