@@ -262,7 +262,7 @@ def refuse_too_large(
     if use.fits is not False or use.npu_memory_bytes is None:
         return
     needs, room = format_bytes(use.total_bytes), format_bytes(use.npu_memory_bytes)
-    has = f"more than {limit} allows" if limit else f"and has {room}"
+    has = f", above {limit}" if limit else f" and has {room}"
     fixes = [
         f"{' and '.join(one.changes)} ({format_bytes(float(one.memory.total_bytes))})"
         for one in use.fixes()
@@ -271,7 +271,7 @@ def refuse_too_large(
     anyway = "" if limit else ". 'memory: ignore' computes it anyway"
     at = "" if place is None else f"{place}: "
     raise Infeasible(
-        f"{at}{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs} {has}; "
+        f"{at}{name} does not fit: an NPU of stage {int(use.parts.stage)} needs {needs}{has}; "
         f"it would fit with {fix}{anyway}"
     )
 
