@@ -11,7 +11,7 @@ from typing import Any
 from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import answer, progress_of
-from libra_planner.errors import Place, SpecError, located
+from libra_planner.errors import Place, SolverFailed, SpecError, located
 from libra_planner.evaluation import evaluated
 from libra_planner.inputs.bills import load_plan
 from libra_planner.problem import Problem, fastest_alternative
@@ -38,6 +38,11 @@ def optimize(options: argparse.Namespace) -> None:
     if options.policy is None and given:
         got = f"got {given} without --routing"
         raise SpecError.at(options.plan, got, "expected a policy", "add --routing ecmp")
+    from libra_planner.studies.automatic import automatic_plan
+
+    searched = automatic_plan(options.plan, options.settings)
+    if searched is not None:
+        options.settings = list(searched.settings)
     problem = load_plan(options.plan, options.settings)
     if options.policy is not None:
         _print_routed(options, problem)
@@ -49,6 +54,7 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.studies.bills import bill_study
         from libra_planner.views.bought.purchase import purchase_blocks, purchase_payload
         from libra_planner.views.design import worth_payload
+        from libra_planner.views.times.search import search_counts, verdict
 
     solution = solve(problem)
     problem, design = solution.problem, solution.design
@@ -58,14 +64,18 @@ def optimize(options: argparse.Namespace) -> None:
 
     def payload() -> dict[str, Any]:
         found = optimize_payload(problem, design, evaluation, fixed_order)
+        found |= {"search": search_counts(searched.result)} if searched is not None else {}
         found |= worth_payload(shadow, price_sensitivity(problem, solution))
         return found | purchase_payload(problem, bought)
 
     def blocks() -> Iterator[Block]:
         yield from design_blocks(problem, evaluation, design, shadow, fixed_order)
+        yield from () if searched is None else verdict(searched.result)
         yield from purchase_blocks(problem, bought)
 
     answer(options, payload, blocks(), with_source=True)
+    if searched is not None and not searched.result.is_certified:
+        raise SolverFailed(f"{searched.result.n_unproven:,} strategies are not proven")
 
 
 def _print_routed(options: argparse.Namespace, problem: Problem) -> None:

@@ -162,10 +162,14 @@ def _parallelism_kind(value: Any) -> str:
     return Kind.GROUPS if explicit else Kind.DEGREES
 
 
+AUTO_PARALLELISM = "auto"
+"""What a plan writes whose strategy ``optimize`` searches."""
+
+
 def _not_auto(value: Any) -> Any:
-    """Degrees are said, or found by search."""
+    """Degrees are said, or searched before a plan is read."""
     if isinstance(value, str):
-        fix = "write degrees that are possible; 'libra-planner search PLAN' finds the best"
+        fix = "'libra-planner optimize PLAN' with parallelism: auto finds them"
         raise ValueError(f"got {shown(value)}, expected degrees such as {{tp: 8, dp: 64}}; {fix}")
     return value
 
