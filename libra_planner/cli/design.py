@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import link_question, policy_of
@@ -20,6 +20,9 @@ from libra_planner.routing.policy import OPTIONS
 from libra_planner.studies.designs import bandwidth_bytes_per_s
 from libra_planner.views.cells import Block
 from libra_planner.views.design import design_blocks, evaluate_payload, optimize_payload
+
+if TYPE_CHECKING:
+    from libra_planner.studies.automatic import AutomaticPlan
 
 _OF_ROUTING = (
     *OPTIONS,
@@ -38,11 +41,7 @@ def optimize(options: argparse.Namespace) -> None:
     if options.policy is None and given:
         got = f"got {given} without --routing"
         raise SpecError.at(options.plan, got, "expected a policy", "add --routing ecmp")
-    from libra_planner.studies.automatic import automatic_plan
-
-    searched = automatic_plan(options.plan, options.settings)
-    if searched is not None:
-        options.settings = list(searched.settings)
+    searched = _searched(options)
     problem = load_plan(options.plan, options.settings)
     if options.policy is not None:
         _print_routed(options, problem)
@@ -76,6 +75,16 @@ def optimize(options: argparse.Namespace) -> None:
     answer(options, payload, blocks(), with_source=True)
     if searched is not None and not searched.result.is_certified:
         raise SolverFailed(f"{searched.result.n_unproven:,} strategies are not proven")
+
+
+def _searched(options: argparse.Namespace) -> AutomaticPlan | None:
+    """The strategy of a plan that leaves its parallelism open; the options then name it."""
+    from libra_planner.studies.automatic import automatic_plan
+
+    found = automatic_plan(options.plan, options.settings)
+    if found is not None:
+        options.settings = list(found.settings)
+    return found
 
 
 def _print_routed(options: argparse.Namespace, problem: Problem) -> None:
