@@ -319,7 +319,10 @@ ENTRY_FAULTS = {
         ("{tp: 1, dp: 4096}", "{tp: 3, dp: 4096}"),
         r":5:18: workloads.1.parallelism: got tp 3 x dp 4096 = 12288",
     ),
-    "pp": (("dp: 4096", "dp: 4096, pp: 2"), r"workloads.1.parallelism.pp: got pp, expected it with an NPU whose kernels are known"),
+    "pp": (
+        ("dp: 4096", "dp: 4096, pp: 2"),
+        r"workloads.1.parallelism.pp: got pp, expected it with an NPU whose kernels are known",
+    ),
     "groups": (
         (
             "{tp: 1, dp: 4096}",
