@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from libra_planner.errors import Fault, Place, SpecError, unknown_name
+from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.plan.npus import catalogue, npu_in_tables, npu_kernels
-from libra_planner.reading.tables import csv_rows, repeated_columns
+from libra_planner.reading.tables import read_carried_table
 from libra_planner.workload.kernel_calls import (
     ATTENTION,
     GEMM,
@@ -123,27 +123,10 @@ def read_kernel_file(path: str | Path, catalogue_name: str | None = None) -> Ker
         For columns that are missing or repeated, and rows of another length. A row that is not
         modelled has a message.
     """
-    (line, header), *lines = csv_rows(path, ends=True)
-    columns, place = tuple(cell.strip() for cell in header), Place(str(path), line)
-    faults = repeated_columns(columns)
-    if missing := [name for name in COLUMNS if name not in columns]:
-        expected = f"expected {', '.join(COLUMNS)}"
-        faults.append(Fault(f"got no column {', '.join(missing)}", expected))
-    faults += [
-        Fault(f"got the column {name!r}, which this command adds", "", "rename it")
-        for name in RESERVED
-        if name in columns
-    ]
-    faults = [fault.located(place) for fault in faults]
-    for at, cells in lines:
-        if len(cells) != len(columns):
-            expected = f"expected {len(columns)}, as the first line has"
-            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
-    if faults:
-        raise SpecError(*faults)
-    rows = tuple(tuple(cells) for _, cells in lines)
-    named = (dict(zip(columns, map(str.strip, row), strict=True)) for row in rows)
-    return KernelFile(columns, rows, tuple(_row(cells, catalogue_name) for cells in named))
+    table = read_carried_table(path, required=COLUMNS, reserved=RESERVED)
+    named = ({name: text.strip() for name, text in cells.items()} for cells in table.cells())
+    kernels = tuple(_row(cells, catalogue_name) for cells in named)
+    return KernelFile(table.columns, table.rows, kernels)
 
 
 def _row(cells: Mapping[str, str], catalogue_name: str | None) -> KernelRow | SpecError:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from libra_planner.errors import Fault, Place, SpecError
-from libra_planner.reading.tables import csv_rows, repeated_columns
+from libra_planner.errors import Fault, SpecError
+from libra_planner.reading.tables import csv_rows, read_carried_table
 from libra_planner.step.collectives.algorithms import collective_kind
 from libra_planner.step.collectives.measured import (
     ETHERNET,
@@ -123,29 +123,9 @@ def read_run_file(path: str | Path, node_nic_Bps: float = 0.0) -> RunFile:
         For columns that are missing or repeated, and rows of another length. What the law cannot
         answer is a message of its row.
     """
-    (line, header), *lines = csv_rows(path, ends=True)
-    columns, place = tuple(cell.strip() for cell in header), Place(str(path), line)
-    faults = repeated_columns(columns)
-    if missing := [name for name in COLUMNS if name not in columns]:
-        faults.append(
-            Fault(f"got no column {', '.join(missing)}", f"expected {', '.join(COLUMNS)}")
-        )
-    faults += [
-        Fault(f"got the column {name!r}, which this command adds", "", "rename it")
-        for name in RESERVED
-        if name in columns
-    ]
-    faults = [fault.located(place) for fault in faults]
-    for at, cells in lines:
-        if len(cells) != len(columns):
-            expected = f"expected {len(columns)}, as the first line has"
-            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
-    if faults:
-        raise SpecError(*faults)
-    rows = tuple(tuple(cells) for _, cells in lines)
-    ends = tuple(at for at, _ in lines)
-    runs = tuple(_run(dict(zip(columns, row, strict=True)), node_nic_Bps) for row in rows)
-    return RunFile(columns, rows, ends, runs)
+    table = read_carried_table(path, required=COLUMNS, reserved=RESERVED)
+    runs = tuple(_run(cells, node_nic_Bps) for cells in table.cells())
+    return RunFile(table.columns, table.rows, table.ends, runs)
 
 
 def _run(cells: Mapping[str, str], node_nic_Bps: float) -> Run | SpecError:

@@ -196,6 +196,64 @@ def csv_rows(
         raise SpecError(Fault("got an empty file", "expected column names", "", "", Place(file)))
 
 
+@dataclass(frozen=True)
+class CarriedTable:
+    """A CSV file of which some columns are read, and all are carried along.
+
+    Parameters
+    ----------
+    columns, rows : its texts.
+    ends : line that each row ends on.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...] = field(repr=False)
+    ends: tuple[int, ...] = field(repr=False)
+
+    def cells(self) -> Iterator[dict[str, str]]:
+        """Every row by the names of its columns."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+def read_carried_table(
+    path: str | Path, *, required: Sequence[str], reserved: Sequence[str]
+) -> CarriedTable:
+    """Read a table to which an answer adds columns.
+
+    Parameters
+    ----------
+    path : the file; its first line names the columns.
+    required : columns that it needs.
+    reserved : columns that the answer adds.
+
+    Raises
+    ------
+    SpecError
+        For columns that are missing, repeated or reserved, and rows of another length.
+    """
+    (line, header), *lines = csv_rows(path, ends=True)
+    columns, place = tuple(cell.strip() for cell in header), Place(str(path), line)
+    faults = repeated_columns(columns)
+    if missing := [name for name in required if name not in columns]:
+        fix = (closest(missing[0], columns) if len(missing) == 1 else "") or "add it"
+        expected = f"expected {', '.join(required)}"
+        faults.append(Fault(f"got no column {', '.join(missing)}", expected, fix))
+    faults += [
+        Fault(f"got the column {name!r}, which this command adds", "", "rename it")
+        for name in reserved
+        if name in columns
+    ]
+    faults = [fault.located(place) for fault in faults]
+    for at, cells in lines:
+        if len(cells) != len(columns):
+            expected = f"expected {len(columns)}, as the first line has"
+            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
+    if faults:
+        raise SpecError(*faults)
+    rows = tuple(tuple(cells) for _, cells in lines)
+    return CarriedTable(columns, rows, tuple(at for at, _ in lines))
+
+
 def repeated_columns(columns: Sequence[str]) -> list[Fault]:
     """A fault for every name that several columns have."""
     repeated = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]

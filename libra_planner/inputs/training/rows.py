@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from libra_planner.errors import Fault, Place, SpecError, closest
-from libra_planner.reading.tables import csv_rows, repeated_columns
+from libra_planner.errors import Fault, SpecError
+from libra_planner.reading.tables import read_carried_table
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _MOST = 10**15
@@ -142,32 +142,8 @@ def read_training_file(path: str | Path) -> TrainingFile:
         For a table without the columns that tell a run, with a column that an answer adds, or
         with rows of another length.
     """
-    (line, header), *lines = csv_rows(path, ends=True)
-    columns, place = tuple(cell.strip() for cell in header), Place(str(path), line)
-    faults = [fault.located(place) for fault in _column_faults(columns)]
-    for at, cells in lines:
-        if len(cells) != len(columns):
-            expected = f"expected {len(columns)}, as the first line has"
-            faults.append(Fault(f"got {len(cells)} cells", expected, place=Place(str(path), at)))
-    if faults:
-        raise SpecError(*faults)
-    rows = tuple(tuple(cells) for _, cells in lines)
-    return TrainingFile(
-        columns, rows, tuple(_run(dict(zip(columns, row, strict=True))) for row in rows)
-    )
-
-
-def _column_faults(columns: tuple[str, ...]) -> list[Fault]:
-    faults = repeated_columns(columns)
-    for name in ("model", "gpu_type"):
-        if name not in columns:
-            fix = closest(name, columns) or "add it"
-            faults.append(Fault(f"got no column {name}", "expected the columns of a run", fix))
-    for name in ADDED:
-        if name in columns:
-            got = f"got the column {name!r}, which this command adds"
-            faults.append(Fault(got, "expected input columns", "rename it"))
-    return faults
+    table = read_carried_table(path, required=("model", "gpu_type"), reserved=ADDED)
+    return TrainingFile(table.columns, table.rows, tuple(map(_run, table.cells())))
 
 
 def _run(cells: Mapping[str, str]) -> TrainingRun | SpecError:
