@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from libra_planner.frozen import Frozen
 from libra_planner.workload.memory.fitting import Suggestion, what_would_fit
 from libra_planner.workload.memory.habits import MEGATRON_MEMORY, MemoryHabits
 from libra_planner.workload.memory.npu import Memory, memory
@@ -12,7 +14,7 @@ from libra_planner.workload.transformer import Transformer
 
 
 @dataclass(frozen=True)
-class MemoryUse:
+class MemoryUse(Frozen):
     """Memory of one NPU of the fullest stage.
 
     Parameters
@@ -26,7 +28,7 @@ class MemoryUse:
     habits: MemoryHabits = MEGATRON_MEMORY
     npu_memory_bytes: float | None = None
 
-    @property
+    @cached_property
     def parts(self) -> Memory:
         """Bytes by what they hold."""
         return memory(self.model, self.strategy, habits=self.habits)

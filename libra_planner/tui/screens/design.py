@@ -222,14 +222,14 @@ def dimension_rows(
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
     """Step time, cost, the comparison with equal bandwidth, the verdict of the rules."""
     from libra_planner.views.training.memory import brief_verdict
-    from libra_planner.views.training.step import step_payload
+    from libra_planner.views.training.step import work_payload
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
     for name, figure, text in _headline(problem, evaluation):
         table.add_row(Text(name, "dim"), Text(figure, "bold").append(text, "not bold"))
-    if found := step_payload(problem, evaluation):
+    if found := work_payload(problem, evaluation):
         tokens = f"{found['tokens_per_s']:,.0f} tokens/s"
         table.add_row(
             Text("Work", "dim"),

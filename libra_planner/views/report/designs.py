@@ -21,7 +21,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Section, Table, Value, finite, number, usd
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
-from libra_planner.views.training.step import step_payload
+from libra_planner.views.training.step import work_payload
 
 Figure = Callable[[Candidate], Value]
 Rows = list[tuple[str, Figure]]
@@ -214,7 +214,7 @@ def _time_rows(model: TimeModel) -> Rows:
 
 def _mfu(one: Candidate) -> Cell:
     """Of the step of a whole model; nothing for others."""
-    found = step_payload(one.proposal.problem, one.evaluation)
+    found = work_payload(one.proposal.problem, one.evaluation)
     return cells.percent(found.get("mfu"), 1)
 
 

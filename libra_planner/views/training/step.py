@@ -31,8 +31,8 @@ def _whole(problem: Problem) -> ModelTraining | None:
     return only if isinstance(only, ModelTraining) else None
 
 
-def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
-    """Keys of JSON results; none for another step than that of a whole model."""
+def work_payload(problem: Problem, evaluation: Evaluation) -> dict[str, float]:
+    """Tokens and FLOP/s by the keys of JSON results; none for another step than a model's."""
     training = _whole(problem)
     if training is None:
         return {}
@@ -43,8 +43,16 @@ def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         "tokens_per_s_per_npu": tokens / problem.topology.n_npus,
         "model_TFLOPps_per_npu": flops / FLOPS_PER_TFLOPS,
         "mfu": flops / training.npu_peak_flops,
-        "time": dict(training.split_s(problem.step.model, evaluation.bandwidth_bytes_per_s)),
     }
+
+
+def step_payload(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """:func:`work_payload`, and what takes the step's time, which builds it once per part."""
+    training = _whole(problem)
+    if training is None:
+        return {}
+    parts = training.split_s(problem.step.model, evaluation.bandwidth_bytes_per_s)
+    return {**work_payload(problem, evaluation), "time": dict(parts)}
 
 
 def step_lines(problem: Problem, evaluation: Evaluation) -> Iterator[str]:
