@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -92,7 +93,7 @@ class Ports(Frozen):
 
 
 @dataclass(frozen=True)
-class _PlanePorts(Ports):
+class _PlanePorts(Ports, ABC):
     """Ports in every plane of every network; a subclass knows one plane.
 
     Parameters
@@ -105,9 +106,9 @@ class _PlanePorts(Ports):
     shape: Shape
 
     @property
+    @abstractmethod
     def in_plane(self) -> tuple[Indices, Indices]:
         """Network of each NPU, (n_npus,), and its ports in one plane of it, (n_npus, n)."""
-        raise NotImplementedError
 
     @cached_property
     def of_npu(self) -> Indices:
