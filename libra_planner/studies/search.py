@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from libra_planner.errors import Fault, SpecError
 from libra_planner.inputs.training.clusters import Nics, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
-from libra_planner.inputs.training.planned import PlannedRun, planned_run
+from libra_planner.inputs.training.planned import PlannedRun, planned_run, tapered
 from libra_planner.inputs.training.rows import TrainingRun
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, Progress, Search, SearchResult
@@ -71,8 +71,10 @@ def searched_run(
     if run.gpus < _FEWEST:
         raise SpecError(Fault(f"got {run.gpus} NPU", "expected two or more", path="gpus"))
     small = replace(run, gpus=_FEWEST, dp=_FEWEST, global_batch=_FEWEST, microbatch=1)
+    small = replace(small, taper=None, nodes_per_leaf=None)
     alone = planned_run(small, is_row=False)
-    fabric = run_fabric(alone.npu_name, alone.npu, run.gpus, _nics(run, alone.npu_name))
+    nics = tapered(_nics(run, alone.npu_name), run)
+    fabric = run_fabric(alone.npu_name, alone.npu, run.gpus, nics)
     base = replace(alone, fabric=fabric, notes=(*run_notes(alone), *fabric.notes))
     common = replace(alone.strategy, overlap=alone.library.overlap)
     choices = Choices(splits_sequence=alone.library.sequence_parallel)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import time
 from pathlib import Path
 
 import pytest
+
+from libra_planner.inputs.training.clusters import Nics, run_fabric
+from libra_planner.plan.npus import catalogue_npu
+from libra_planner.step.collectives import measured
+from libra_planner.step.expression import TimeExpression
+from libra_planner.workload.operations import Collective, CollectiveKind, Group
 
 ONE = (
     *("train", "--model", "llama3-70b", "--npu", "h100-sxm", "--gpus", "64", "--tp", "4"),
@@ -150,6 +157,9 @@ def test_an_fsdp_batch_is_split_for_a_pipeline(run, tmp_path: Path) -> None:
         (("--global-batch", "126"), "multiple of the 4 stages"),
         (("--pp", "1", "--interleave", "2"), None),
         (("--csv", "runs.csv"), "beside --csv"),
+        (("--taper", "0.5"), "--taper: got 0.5, expected a taper from 1"),
+        (("--nodes-per-leaf", "4"), "--nodes-per-leaf: got 4 nodes per leaf, expected them with"),
+        (("--taper", "2", "--nodes-per-leaf", "3"), "write a divisor of 8"),
     ],
 )
 def test_bad_input_names_the_flag(run, more: tuple[str, ...], words: str | None) -> None:
@@ -203,3 +213,60 @@ def test_a_row_without_a_time_may_have_its_memory(run, tmp_path: Path) -> None:
     assert first["predicted_step_time_s"] == second["predicted_memory_GB"] == ""
     assert 50 < float(first["predicted_memory_GB"]) < 60
     assert "for the memory assumed: sequence 2048, the model's" in first["message"]
+
+
+TAPERED = (
+    *("train", "--model", "llama3-70b", "--npu", "h100-sxm", "--gpus", "1024", "--tp", "4"),
+    *("--pp", "8", "--dp", "32", "--global-batch", "256"),
+)
+
+
+def test_a_taper_slows_what_crosses_leaves(run) -> None:
+    """Sends between stages cross the leaves of 32 nodes; the gradients' rings stay inside."""
+    plain, one, two, seven = (
+        _json(run, *TAPERED, *more)
+        for more in ((), ("--taper", "1"), ("--taper", "2"), ("--oversubscription", "7"))
+    )
+    assert one == plain
+    assert two["topology"] == "SW(8)_[SW(32)_SW(4)]"
+    assert two["bandwidth_GBps"] == [450.0, 50.0, 25.0]
+    assert plain["step_time_s"] < two["step_time_s"] < seven["step_time_s"]
+    assert two["split_s"]["exposed_dp_s"] == pytest.approx(plain["split_s"]["exposed_dp_s"])
+    # Leaves without a taper are one switch: the same figures by the formulas of stacks.
+    none = _json(run, *TAPERED, "--taper", "1.000000000001")
+    assert none["topology"] == two["topology"]
+    assert none["step_time_s"] == pytest.approx(plain["step_time_s"], rel=1e-9)
+
+
+def test_a_tapered_all_reduce_by_hand() -> None:
+    """One rank per leaf of four: a rank's 3/2 m bytes cross its share of the uplinks.
+
+    At 25 of 50 GB/s they take longer than on the NIC, 0.06 s of 1 GB: z + 2 sqrt(a z) with a the
+    time of the ring's steps, and the start.
+    """
+    npu = catalogue_npu("h100-sxm", None, None, path="npu")
+    fabric = run_fabric("h100-sxm", npu, 1024, Nics(50e9, taper=2))
+    across = Group((1, 1, 4), (8, 32, 1))
+    reduce = Collective(CollectiveKind.ALL_REDUCE, 1e9, "dp")
+    time = TimeExpression(fabric.model.time(reduce, across, fabric.network), 3)
+    steps_s = measured.steps_s("all-reduce", fabric.model.ranks(across), measured.PUBLISHED)
+    line_s = 1.5e9 / 25e9
+    expected = measured.PUBLISHED.start_s + steps_s + line_s + 2 * math.sqrt(steps_s * line_s)
+    assert float(time.seconds(fabric.bandwidth_bytes_per_s)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_taper_is_a_column_and_a_flag_of_search(run, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    row = "llama3-70b,h100-sxm,1024,4,8,32,1,256,8192"
+    columns = HEADER.strip().removesuffix(",owner")
+    path.write_text(f"{columns},taper\n{row},\n{row},2\n{row},0.5\n", encoding="utf-8")
+    result = run("train", "--csv", path)
+    cells = list(csv.DictReader(io.StringIO(result.out)))
+    times = [float(cell["predicted_step_time_s"]) for cell in cells[:2]]
+    assert times[0] < times[1]
+    assert "expected a taper from 1" in cells[2]["message"]
+    asked = ("search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "512")
+    asked = (*asked, "--global-batch", "512", "--top", "1")
+    found = _json(run, *asked, "--taper", "4", "--nodes-per-leaf", "16")
+    assert found["n_unproven"] == 0
+    assert found["topology"] == "SW(8)_[SW(16)_SW(4)]"

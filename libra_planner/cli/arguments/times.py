@@ -126,6 +126,11 @@ _COUNTS = (
     ("--experts", "routed experts of a layer"),
     ("--topk", "experts of a token"),
 )
+_TAPER = (
+    text("--taper --oversubscription", "T", "links down over links up of a leaf; default 1"),
+    number("--nodes-per-leaf", 1, _MOST, "where there is a taper; default: up to 32 that fit"),
+)
+"""Of the network of the NICs."""
 
 
 def train() -> Arguments:
@@ -158,6 +163,7 @@ def train() -> Arguments:
     )
     yield choice("--schedule", ("1f1b", "zb-h1", "zb-h2"), "of the pipeline; default 1f1b")
     yield text("--fabric", "NAME", "cluster: list clusters; or NICs of a node, such as 8x400Gbps")
+    yield from _TAPER
     full = "scores counted in model FLOP/s: full (default, as Megatron) or causal (half)"
     yield choice("--attention-flops", ("full", "causal"), full, default="full")
     yield text("--system", "FILE", "constants of your cluster, by calibrate (YAML)")
@@ -182,6 +188,7 @@ def search() -> Arguments:
         choice("--dtype", types, "of matrix multiplies; default bf16"),
         text("--library", "NAME", "whose defaults hold; default megatron-core"),
         text("--fabric", "NAME", nics),
+        *_TAPER,
         number("--top", 1, 1000, "strategies to rank; default 5", default=5),
         JSON,
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, progress_of
 from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
 from libra_planner.files import read_text
@@ -30,8 +31,10 @@ _COLUMNS = {
     "dtype": "precision",
     "library": "parallel_style",
     "fabric": "fabric",
+    "taper": "taper",
+    "nodes_per_leaf": "nodes_per_leaf",
 }
-_FLAGS = {column: f"--{option}" for option, column in _COLUMNS.items()}
+_FLAGS = {column: flag_of(option) for option, column in _COLUMNS.items()}
 _PLACE = "libra-planner search"
 _MOST_BATCH = 10**7
 _MEMORY_RULE = re.compile(r"^[^#\n]*\bmemory\s*<", re.M)
@@ -87,7 +90,7 @@ def _progress() -> Progress:
 def _search_plan(options: argparse.Namespace) -> None:
     given = [name for name in _COLUMNS if getattr(options, name) is not None]
     if given:
-        flags = ", ".join(f"--{name}" for name in given)
+        flags = ", ".join(map(flag_of, given))
         raise SpecError.at(_PLACE, f"got {flags} beside a plan, which says that", "", "remove it")
     problem = load_plan(options.plan, options.settings)
     said = read_text(options.plan) if Path(options.plan).is_file() else ""

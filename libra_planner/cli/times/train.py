@@ -24,6 +24,7 @@ _COLUMNS = {
     **{name: name for name in ("ffn", "moe_ffn", "experts", "topk", "seq", "vocab")},
     **{name: name for name in ("tp", "cp", "dp", "pp", "ep", "etp", "microbatch")},
     **{name: name for name in ("global_batch", "recompute", "zero", "schedule", "fabric")},
+    **{name: name for name in ("taper", "nodes_per_leaf")},
     "npu": "gpu_type",
     "interleave": "vp_interleave",
     "dtype": "precision",

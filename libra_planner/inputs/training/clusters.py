@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from libra_planner.errors import Fault, SpecError
+from libra_planner.fabric.cluster import MOST_TAPER
 from libra_planner.fabric.scale_up import TORUS, ScaleUpDomain
 from libra_planner.fabric.topology import parse_topology
 from libra_planner.plan.npus import CatalogueNpuSpec, scale_up_domain
@@ -31,6 +32,8 @@ NIC_GBPS: Mapping[str, float] = MappingProxyType(
 
 _USUAL_GBPS = 400.0
 _NODE = 8
+NODES_PER_LEAF = 32
+"""Nodes of a leaf of 64 ports, one rail of each, without a taper."""
 
 _PER_NODE = re.compile(r"(\d+)\s*x\s*(?:HDR|NDR|EDR)?\s*(\d+)\s*(?:Gb|G\b|\b)", re.I)
 _TOTAL = re.compile(r"(\d+)\s*Gb(?:/s|ps)?(?:\s+\w+)?\s+per\s+(node|GPU|NPU)", re.I)
@@ -46,11 +49,26 @@ class Nics:
     Bps : of one NPU, one direction.
     network : ``infiniband`` or ``ethernet``.
     note : where it is from; empty for what the user said.
+    taper : bandwidth of a leaf's links down over that of its links up (C13).
+    nodes_per_leaf : nodes that one leaf of every rail joins, where there is a taper; ``None`` for
+        as many as divide the nodes, up to :data:`NODES_PER_LEAF`.
+
+    Raises
+    ------
+    SpecError
+        For a taper below 1, or a slip of the keyboard.
     """
 
     Bps: float
     network: str = INFINIBAND
     note: str = ""
+    taper: float = 1.0
+    nodes_per_leaf: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.taper <= MOST_TAPER:
+            expected = f"expected a taper from 1 to {MOST_TAPER:g}: links down over links up"
+            raise SpecError(Fault(f"got {self.taper:g}", expected, "write 2 for 2:1", "taper"))
 
 
 def nics_of(npu_name: str, remarks: str = "") -> Nics:
@@ -117,18 +135,18 @@ def run_fabric(name: str, npu: CatalogueNpuSpec, n_npus: int, nics: Nics) -> Run
     >>> npu = catalogue_npu("h100-sxm", None, None, path="npu")
     >>> str(run_fabric("h100-sxm", npu, 64, Nics(50e9)).network.topology)
     'SW(8)_SW(8)'
+    >>> tapered = run_fabric("h100-sxm", npu, 1024, Nics(50e9, taper=2))
+    >>> str(tapered.network.topology), (tapered.bandwidth_bytes_per_s / 1e9).tolist()
+    ('SW(8)_[SW(32)_SW(4)]', [450.0, 50.0, 25.0])
     """
     if not npu.scale_up:
         got = f"got {name}, whose scale-up links the catalogue does not know"
         raise SpecError(Fault(got, "expected an NPU with scale_up", path="gpu_type"))
     domain = scale_up_domain(npu.scale_up[0])
     size = _domain_size(domain, n_npus)
-    rates = [domain.npu_Bps]
-    if size < n_npus:
-        rates.append(nics.Bps)
-    text = f"SW({size})" if size == n_npus else f"SW({size})_SW({n_npus // size})"
-    if size == 1:
-        text, rates = f"SW({n_npus})", [nics.Bps]
+    outside, rates, of_leaves = _scale_out(n_npus // size, nics)
+    parts = [f"SW({size})"] * (size > 1 or not outside) + [outside] * bool(outside)
+    rates = [domain.npu_Bps] * (size > 1 or not outside) + rates
     family = _family(name)
     law = _LIKE.get(family, family) or _NO_REDUCTION
     has_domain = size > 1
@@ -138,9 +156,35 @@ def run_fabric(name: str, npu: CatalogueNpuSpec, n_npus: int, nics: Nics) -> Run
         0 if has_domain else None,
         None if size == n_npus else int(has_domain),
     )
-    notes = () if (len(rates) == 1 and has_domain) or not nics.note else (nics.note,)
-    topology = parse_topology(text)
+    notes = (*((nics.note,) if outside and nics.note else ()), *of_leaves)
+    topology = parse_topology("_".join(parts))
     return RunFabric(plain_network(topology), np.array(rates), model, bool(family), notes)
+
+
+def _scale_out(n_nodes: int, nics: Nics) -> tuple[str, list[float], tuple[str, ...]]:
+    """Notation, bandwidths and notes of the NICs' network; nothing for one node.
+
+    Without a taper it is as one switch; with one, leaves and what is above them.
+    """
+    if n_nodes == 1:
+        return "", [], ("one scale-up domain: the taper slows nothing",) * (nics.taper > 1)
+    if nics.taper == 1:
+        return f"SW({n_nodes})", [nics.Bps], ()
+    most = nics.nodes_per_leaf or NODES_PER_LEAF
+    if nics.nodes_per_leaf and n_nodes % most and most < n_nodes:
+        got, fix = f"got {most} nodes per leaf", f"write a divisor of {n_nodes:,}"
+        fault = Fault(got, f"expected leaves that share {n_nodes:,} nodes", fix, "nodes_per_leaf")
+        raise SpecError(fault)
+    if n_nodes <= most:
+        said = f"all {n_nodes:,} nodes on one leaf of every rail: the taper slows nothing"
+        return f"SW({n_nodes})", [nics.Bps], (said,)
+    leaf = next(size for size in range(most, 0, -1) if n_nodes % size == 0)
+    if leaf == 1:
+        got, expected = f"got {n_nodes:,} nodes", f"expected a divisor from 2 to {most} for leaves"
+        raise SpecError(Fault(got, expected, "take other NPUs or nodes per leaf", "taper"))
+    said = f"leaves of every rail join {leaf:,} nodes; their uplinks are tapered {nics.taper:g}:1"
+    rates = [nics.Bps, nics.Bps / nics.taper]
+    return f"[SW({leaf})_SW({n_nodes // leaf})]", rates, (said,)
 
 
 def _domain_size(domain: ScaleUpDomain, n_npus: int) -> int:

@@ -184,15 +184,28 @@ def planned_run(
     if strategy.dtype not in kernels.peak_flops:
         got, known = f"got {strategy.dtype} on {named}", ", ".join(kernels.peak_flops)
         raise SpecError(Fault(got, f"expected one of {known}", path="precision"))
-    fabric = run_fabric(named, npu, int(strategy.n_npus), _nics(run, named, is_row=is_row))
+    nics = tapered(_nics(run, named, is_row=is_row), run)
+    fabric = run_fabric(named, npu, int(strategy.n_npus), nics)
     if system is not None:
         law = replace(fabric.model, constants=system.constants, bands=system.bands)
         fabric = replace(fabric, model=law)
     trained = TrainedModel(model, strategy, kernels, library.formats, library.habits, constants)
     notes = (*of_model, *of_library, *of_strategy, *_of_experts(trained), *fabric.notes)
     found = PlannedRun(trained, fabric, npu, named, library, short, notes, system)
-    _ = found.training  # Refuses groups that cannot stand.
+    _refuse_unplaced(found)
     return found
+
+
+def _refuse_unplaced(run: PlannedRun) -> None:
+    """Refuse groups that cannot stand, on leaves by the name of the fabric."""
+    topology = run.fabric.network.topology
+    try:
+        _ = run.training
+    except SpecError as error:
+        if not topology.stacks:
+            raise
+        fix = f"choose degrees that fit {topology}, or other nodes per leaf"
+        raise type(error)(*(replace(fault, fix=fix) for fault in error.faults)) from None
 
 
 def _of_experts(trained: TrainedModel) -> Notes:
@@ -247,6 +260,22 @@ def _library(run: TrainingRun, *, is_row: bool) -> tuple[LibraryDefaults, Notes]
             raise type(error)(*faults) from None
     note = f"{run.parallel_style!r} is no known library: defaults of {MEGATRON_CORE}"
     return LIBRARIES[MEGATRON_CORE], (note,)
+
+
+def tapered(nics: Nics, run: TrainingRun) -> Nics:
+    """NICs with the taper that a run names.
+
+    Raises
+    ------
+    SpecError
+        For leaves without a taper, which change nothing.
+    """
+    if run.taper is None:
+        if run.nodes_per_leaf is None:
+            return nics
+        got, expected = f"got {run.nodes_per_leaf} nodes per leaf", "expected them with a taper"
+        raise SpecError(Fault(got, expected, "add a taper, such as 2", "nodes_per_leaf"))
+    return replace(nics, taper=run.taper, nodes_per_leaf=run.nodes_per_leaf)
 
 
 def _nics(run: TrainingRun, npu_name: str, *, is_row: bool) -> Nics:

@@ -55,6 +55,8 @@ class TrainingRun:
     parallel_style: str = ""
     schedule: str = ""
     fabric: str = ""
+    taper: float | None = None
+    nodes_per_leaf: int | None = None
     sequence_parallel: str = ""
     notes: str = ""
     seconds_per_iteration: float | None = None

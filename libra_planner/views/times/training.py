@@ -18,7 +18,7 @@ from libra_planner.units import (
     gigabytes_per_s,
 )
 from libra_planner.views.cells import Block, Cell, Table, escape, number, percent, table
-from libra_planner.views.plan import band_keys
+from libra_planner.views.plan import band_keys, taper_texts
 from libra_planner.views.training.step import PARTS
 from libra_planner.workload.memory.npu import Memory
 from libra_planner.workload.strategy import Recompute
@@ -178,7 +178,9 @@ def _overlap_line(run: PlannedRun) -> str:
 
 def _network(run: PlannedRun) -> str:
     speeds = map(format_bandwidth, run.fabric.bandwidth_bytes_per_s)
-    return f"{', '.join(speeds)} per NPU, one direction, no taper; collectives as NCCL runs them"
+    texts = taper_texts(run.fabric.network.topology, run.fabric.bandwidth_bytes_per_s)
+    taper = next((f"taper {text}" for text in texts if text), "no taper")
+    return f"{', '.join(speeds)} per NPU, one direction, {taper}; collectives as NCCL runs them"
 
 
 def _split_table(split_s: Mapping[str, float], step_time_s: float) -> Table:
