@@ -197,15 +197,22 @@ def closest(name: str, known: Iterable[str]) -> str:
     'known: ring, switch'
     """
     names = list(known)
-    folded = {candidate.casefold(): candidate for candidate in names}
+    close = close_names(name, names)
+    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names)}"
+
+
+def close_names(name: str, known: Iterable[str]) -> list[str]:
+    """Those of the known names that a wrong one may have meant; all that are as close.
+
+    >>> close_names("gtp3", ["gpt3", "msft-1t"]), close_names("x", ["ring"])
+    (['gpt3'], [])
+    """
+    folded = {candidate.casefold(): candidate for candidate in known}
     key = name.casefold()
     matches = difflib.get_close_matches(key, folded, n=4)
-    if not matches:
-        return f"known: {', '.join(names)}"
     score = {match: difflib.SequenceMatcher(None, match, key).ratio() for match in matches}
     # compute_s, compute_ns and compute_us are all as close to "compute": name them all.
-    close = [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
-    return f"did you mean {' or '.join(close)}?"
+    return [folded[match] for match in matches if score[match] > score[matches[0]] - _AS_CLOSE]
 
 
 def closest_dimension(name: str, known: Iterable[str]) -> str:

@@ -60,10 +60,9 @@ def _list_workloads(options: argparse.Namespace) -> None:
 
 
 def _files(kind: str) -> tuple[Mapping[str, object], Mapping[str, str]]:
-    folder = bundled.folder(kind)
-    paths = {name: folder / f"{name}.yaml" for name in bundled.names(kind)}
+    paths = {name: bundled.resolve(kind, name, None) for name in bundled.names(kind)}
     named = {name: str(path) for name, path in paths.items()}
-    if kind in ("examples", "sweeps"):
+    if kind in (*bundled.PLANS, *bundled.SWEEPS, *bundled.FLOW_LISTS):
         return named, named
     texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
     about = {name: text.splitlines()[0].lstrip("# ") for name, text in texts.items()}

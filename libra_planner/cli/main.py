@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from libra_planner import __version__
 from libra_planner.cli.arguments.commands import COMMANDS, add_commands
+from libra_planner.cli.arguments.making import find_files
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
 from libra_planner.plain_text import short_text, visible
 from libra_planner.processes import kept_interrupts, uncollected
@@ -60,6 +61,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> None:
     except SystemExit:
         sys.stdout.flush()  # Of --help and --version.
         raise
+    find_files(options)
     with uncollected():
         run = resolve_name(f"libra_planner.cli.{options.call}")
     run(options)

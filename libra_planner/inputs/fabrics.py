@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field, SkipValidation
 
-from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest, shown
+from libra_planner.errors import Fault, Place, SpecError, UnknownName, closest, shown, unknown_name
 from libra_planner.fabric.clos import Clos, Indices, Layer
-from libra_planner.fabric.realization import preset_fabric
+from libra_planner.fabric.realization import PRESETS, preset_fabric
 from libra_planner.plan.options import speed_bytes_per_s
-from libra_planner.reading.bundled import is_path
+from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, is_whole, read_document
 from libra_planner.reading.models import FaultCollector, Model, core_fields, validated
 
@@ -98,13 +98,14 @@ def load_fabric(name: str) -> Clos:
     SpecError
         With every fault of the file, each at its line and column.
     """
-    if is_path(name) or Path(name).exists():
-        return _fabric(read_document(name))
-    try:
+    known = bundled.names("flow-fabrics")
+    if bundled.is_path(name) or name in known or Path(name).exists():
+        return _fabric(read_document(bundled.given_file(name, bundled.FLOW_FABRICS)))
+    if name in PRESETS:
         return preset_fabric(name)
-    except UnknownName as error:
-        fix = f"{error.faults[0].fix} (or give a path ending in .yaml)"
-        raise UnknownName(replace(error.faults[0], fix=fix, place=Place(name))) from None
+    fault = unknown_name("fabric preset", name, [*PRESETS, *known]).faults[0]
+    fix = f"{fault.fix} (or give a path ending in .yaml)"
+    raise UnknownName(replace(fault, fix=fix, place=Place(name)))
 
 
 def _fabric(document: Document) -> Clos:

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from libra_planner.errors import DataNotFound, Fault, UnknownName, closest
+from libra_planner.errors import DataNotFound, Fault, Place, UnknownName, close_names, closest
+
+
+class _Kind(NamedTuple):
+    what: str
+    folder: str
+    line: str = ""
+    """Tells its files from others in the folder."""
+    ending: str = ".yaml"
+
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _KINDS = {
-    "workloads": ("workload", "workloads", ""),
-    "cost-models": ("price book", "cost_models", "kind: price_book"),
-    "npu-catalogues": ("NPU catalogue", "cost_models", "kind: npu_catalogue"),
-    "parts": ("parts catalogue", "cost_models", "kind: parts"),
-    "clusters": ("list of clusters", "cost_models", "kind: clusters"),
-    "examples": ("example", "examples", ""),
-    "sweeps": ("example of a sweep", "examples", "axes:"),
+    "workloads": _Kind("workload", "workloads"),
+    "cost-models": _Kind("price book", "cost_models", "kind: price_book"),
+    "npu-catalogues": _Kind("NPU catalogue", "cost_models", "kind: npu_catalogue"),
+    "parts": _Kind("parts catalogue", "cost_models", "kind: parts"),
+    "clusters": _Kind("list of clusters", "cost_models", "kind: clusters"),
+    "examples": _Kind("plan", "examples"),
+    "reports": _Kind("plan of a report", "examples/reports"),
+    "sweeps": _Kind("sweep", "examples", "axes:"),
+    "flow-fabrics": _Kind("fabric for flows", "examples/flows"),
+    "flow-lists": _Kind("list of flows", "examples/flows", ending=".csv"),
 }
-"""What a file of each kind is called, its folder, and the line that tells it from others there."""
+
+PLANS = ("examples", "reports")
+"""Kinds of bundled plans."""
+SWEEPS = ("sweeps",)
+"""Kinds of bundled sweeps."""
+FLOW_FABRICS, FLOW_LISTS = ("flow-fabrics",), ("flow-lists",)
+"""Kinds of what ``flows`` takes."""
 
 
 @lru_cache
@@ -30,7 +50,7 @@ def folder(kind: str) -> Path:
     DataNotFound
         When the installation lacks its data.
     """
-    name = _KINDS[kind][1]
+    name = _KINDS[kind].folder
     for candidate in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
         if candidate.is_dir():
             return candidate
@@ -39,14 +59,15 @@ def folder(kind: str) -> Path:
 
 def names(kind: str) -> list[str]:
     """Names of the bundled files of a kind, sorted."""
-    return sorted(path.stem for path in folder(kind).glob("*.yaml") if _is_of(kind, path))
+    paths = folder(kind).glob(f"*{_KINDS[kind].ending}")
+    return sorted(path.stem for path in paths if _is_of(kind, path))
 
 
 def _is_of(kind: str, path: Path) -> bool:
     lines = path.read_text(encoding="utf-8").splitlines()
     if kind == "examples":  # Of plans: what is no sweep.
-        return _KINDS["sweeps"][2] not in lines
-    return not _KINDS[kind][2] or _KINDS[kind][2] in lines
+        return _KINDS["sweeps"].line not in lines
+    return not _KINDS[kind].line or _KINDS[kind].line in lines
 
 
 def is_path(name: str) -> bool:
@@ -66,11 +87,67 @@ def resolve(kind: str, name: str, beside: Path | None) -> Path:
     """
     if is_path(name):
         return (beside / name) if beside else Path(name)
-    path = folder(kind) / f"{name}.yaml"
-    if path.name in os.listdir(path.parent) and _is_of(kind, path):
+    if path := _found(kind, name):
         return path
     fix = f"{closest(name, names(kind))} (or give a path ending in .yaml)"
-    raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {_KINDS[kind][0]}", fix))
+    raise UnknownName(Fault(f"got {name!r}", f"expected a bundled {_KINDS[kind].what}", fix))
+
+
+def _found(kind: str, name: str) -> Path | None:
+    """The bundled file of a name; letters count, whatever the file system says."""
+    path = folder(kind) / f"{name}{_KINDS[kind].ending}"
+    return path if path.name in os.listdir(path.parent) and _is_of(kind, path) else None
+
+
+def given_file(name: str | Path, kinds: Sequence[str] = PLANS) -> str:
+    """The file that a user's argument means: a path, or a bundled file by its name.
+
+    A file of that name in the working directory comes first. A name with a slash or a dot is a
+    path; whether it is there is for its reader to say.
+
+    Parameters
+    ----------
+    name : the argument.
+    kinds : of the bundled files that it may mean.
+
+    Raises
+    ------
+    UnknownName
+        For a name that is neither, with what it may have meant; for a path to nothing where a
+        bundled file has its name.
+
+    Examples
+    --------
+    >>> given_file("08_rails") == str(example("08_rails")), given_file("./plan.yaml")
+    (True, './plan.yaml')
+    """
+    path, text = Path(name), str(name)
+    if os.path.lexists(path):
+        return text
+    if not is_path(text) and "." not in text:
+        for kind in kinds:
+            if found := _found(kind, text):
+                return str(found)
+        raise UnknownName(_unknown(text, kinds))
+    bundled = [path.stem for kind in kinds if not path.is_absolute() and _found(kind, path.stem)]
+    if not bundled:
+        return text
+    expected, fix = "expected one", f"the bundled one needs no path: write {path.stem}"
+    raise DataNotFound(Fault("got no such file", expected, fix, "", Place(text)))
+
+
+def _unknown(name: str, kinds: Sequence[str]) -> Fault:
+    """What is wrong with a name that is neither a file nor bundled."""
+    what = _KINDS[kinds[0]].what
+    wrong = [kind for kind in _KINDS if kind not in kinds and _found(kind, name)]
+    if wrong:
+        got = f"got the name of a bundled {_KINDS[wrong[0]].what}"
+        return Fault(got, f"expected a {what}", "", "", Place(name))
+    files = [file for file in os.listdir() if file.endswith(_KINDS[kinds[0]].ending)]
+    known = [*(one for kind in kinds for one in names(kind)), *sorted(files)]
+    near = close_names(name, known)
+    fix = f"did you mean {' or '.join(near)}?" if near else f"see libra-planner list {kinds[0]}"
+    return Fault(f"got no such file, and no bundled {what} of that name", "", fix, "", Place(name))
 
 
 def example(name: str) -> Path:

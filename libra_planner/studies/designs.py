@@ -16,6 +16,7 @@ from libra_planner.errors import DataNotFound, Fault, Place, SpecError, located,
 from libra_planner.files import read_json
 from libra_planner.inputs.bills import load_plan
 from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.reading.bundled import given_file
 from libra_planner.reading.document import is_number, scalar
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
@@ -102,8 +103,8 @@ def given_design(
 ) -> GivenDesign:
     """The design that an argument means.
 
-    ``PLAN`` is the plan's optimum, ``PLAN@300,100,75,25`` that vector in GB/s,
-    ``PLAN@RESULT.json`` the vector of a result of ``optimize --json`` or ``evaluate
+    ``PLAN``, a path or a bundled plan's name, is the plan's optimum, ``PLAN@300,100,75,25`` that
+    vector in GB/s, ``PLAN@RESULT.json`` the vector of a result of ``optimize --json`` or ``evaluate
     --json``, and ``RESULT.json`` the same of a result with a key ``plan``, a path beside it.
     The ``set`` of a result is applied to its plan in both, before ``settings``.
     ``DIR:ROW`` is a row of a sweep, whose plan is written into ``scratch``, an empty folder.
@@ -119,9 +120,10 @@ def given_design(
         plan, suffix, shown = _row_plan(row["directory"], int(row["row"]), scratch), "", text
         name = f"{_clean(Path(row['directory']).resolve().name)} row {int(row['row'])}"
     else:
-        plan, suffix = _parts(text)
+        shown, suffix = _parts(text)
+        plan = given_file(shown)
         if plan.endswith(_RESULT):
-            plan, suffix = _plan_of(plan), plan
+            plan, suffix, shown = _plan_of(plan), plan, None
         name = _clean(Path(plan).stem)
     if suffix.endswith(_RESULT):
         result = _read(suffix)

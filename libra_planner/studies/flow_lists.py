@@ -14,6 +14,7 @@ from libra_planner.errors import Disconnected, Place, SpecError, located
 from libra_planner.fabric.clos import Clos, fail
 from libra_planner.inputs.fabrics import load_fabric
 from libra_planner.inputs.flow_tables import read_flows
+from libra_planner.reading.bundled import FLOW_LISTS, given_file
 from libra_planner.routing.policy import Policy
 
 Progress = Callable[[int, int], None]
@@ -51,8 +52,9 @@ def flows(
 
     Parameters
     ----------
-    fabric : file, or name of a published setting.
-    flow_list : CSV file ``flow_id,src,dst,bytes[,via][,src_port][,collective]``.
+    fabric : file, or name of a published setting or of a bundled file.
+    flow_list : CSV file ``flow_id,src,dst,bytes[,via][,src_port][,collective]``, or the name of a
+        bundled one.
     policy : how flows find their paths; by default ECMP.
     seeds, seed : number of routings, and seed of the first. Without both as many routings as the
         number of flows says, with ``seed`` alone one.
@@ -75,8 +77,9 @@ def flows(
     """
     chosen = policy or Policy("ecmp")
     built = load_fabric(str(fabric))
-    listed = read_flows(flow_list, built, pinned=not chosen.kind.finds_paths)
-    failures, files = (fail_links, fail_spines), (str(fabric), str(flow_list))
+    flow_file = given_file(flow_list, FLOW_LISTS)
+    listed = read_flows(flow_file, built, pinned=not chosen.kind.finds_paths)
+    failures, files = (fail_links, fail_spines), (str(fabric), flow_file)
     told = watchers or Watchers()
     return ListRuns(built, listed, chosen, failures, with_rates, files, told).routed(seeds, seed)
 

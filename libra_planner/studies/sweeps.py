@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from libra_planner.reading.bundled import SWEEPS, given_file
 from libra_planner.sweeps.results import Results
 from libra_planner.sweeps.runner import Watch, run_sweep
 from libra_planner.sweeps.spec import load_sweep
@@ -21,7 +22,7 @@ def sweep(
 
     Parameters
     ----------
-    file : the sweep (YAML).
+    file : the sweep (YAML), or the name of a bundled one.
     directory : run directory; one of the same sweep is finished.
     n_workers : processes on this machine; 0 works in this one.
     scheduler : address of a dask scheduler to use instead.
@@ -35,13 +36,12 @@ def sweep(
     Examples
     --------
     >>> import tempfile
-    >>> from libra_planner.reading.bundled import folder
     >>> with tempfile.TemporaryDirectory() as there:
-    ...     results = sweep(folder("sweeps") / "10_budgets.yaml", f"{there}/run")
+    ...     results = sweep("10_budgets", f"{there}/run")
     ...     best = results.top(1).dicts()
     >>> [(row["objective"], row["budget"]) for row in best]
     [('performance', 1000), ('performance_per_cost', 100)]
     """
-    planned = load_sweep(file)
+    planned = load_sweep(given_file(file, SWEEPS))
     run_sweep(planned, directory, n_workers=n_workers, scheduler=scheduler, watch=watch)
     return Results.at(directory)

@@ -21,10 +21,12 @@ from libra_planner.cli.arguments.making import (
     Commands,
     choice,
     flag_of,
+    given,
     number,
     switch,
     text,
 )
+from libra_planner.reading.bundled import FLOW_FABRICS, FLOW_LISTS, PLANS, SWEEPS
 
 
 def _settings(subject: str = "the plan") -> tuple[Argument, ...]:
@@ -47,8 +49,9 @@ def _quotes() -> tuple[Argument, ...]:
     )
 
 
-_PLAN = (text("plan", "PLAN", "plan file (YAML)"), *_settings(), *_quotes())
-_SWEEP = text("plan", "SWEEP", "sweep file (YAML)")
+_PLAN_FILE = "plan file (YAML), or a bundled plan's name: list examples"
+_PLAN = (given("plan", "PLAN", _PLAN_FILE, PLANS), *_settings(), *_quotes())
+_SWEEP = given("plan", "SWEEP", "sweep file (YAML), or a bundled one's name: list sweeps", SWEEPS)
 _DIRECTORY = text("directory", "DIR", "run directory")
 _GROUPS = switch("--groups", "FIM of every ECMP group too")
 _SEEDS = (
@@ -106,14 +109,14 @@ def _evaluate() -> Arguments:
 
 
 def _check() -> Arguments:
-    what = "plan file (YAML); several are jobs that share the outermost dimension"
+    what = f"{_PLAN_FILE}; several are jobs that share the outermost dimension"
     once = "also every single cable and spine failed, worst first"
     algorithms = (
         "where the plan names none: what NCCL runs (default), the faster of ring and "
         "halving-doubling, or what NCCL runs beside the times of all others"
     )
     return (
-        text("plans", "PLAN", what, nargs="+"),
+        given("plans", "PLAN", what, PLANS, nargs="+"),
         *_settings(),
         *_quotes(),
         text("--bandwidth", "B1,B2,...", f"{BANDWIDTH}; without it the plan's optimum"),
@@ -187,8 +190,8 @@ _SWEEPS: Commands = {
 def _flows() -> Arguments:
     table = "CSV file flow_id,src,dst,bytes[,via][,src_port][,collective]"
     return (
-        text("fabric", "FABRIC", "fabric file (YAML) or preset", nargs="?"),
-        text("flows", "FLOWS", table, nargs="?"),
+        text("fabric", "FABRIC", "fabric file (YAML) or preset: list fabrics", nargs="?"),
+        given("flows", "FLOWS", table, FLOW_LISTS, nargs="?"),
         *_DRAWS,
         # Without defaults, so that what is given can be told from what is not.
         *_failures("drawn per seed", 1000, None),
@@ -236,8 +239,9 @@ def _fabric() -> Arguments:
 
 
 def _list() -> Arguments:
-    files = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", "examples", "sweeps")
-    return choice("kind", (*files, "npus", "scale-ups", "clusters")), JSON
+    files = ("workloads", "cost-models", "npu-catalogues", "parts", "fabrics", *PLANS, *SWEEPS)
+    flows = (*FLOW_FABRICS, *FLOW_LISTS)
+    return choice("kind", (*files, *flows, "npus", "scale-ups", "clusters")), JSON
 
 
 def _schema() -> Arguments:
@@ -283,7 +287,7 @@ _IMPORTS: Commands = {"libra": ("bundled:import_libra", _LIBRA, _import_libra)}
 
 def _tui() -> Arguments:
     return (
-        text("plan", "PLAN", "plan file (YAML); the first example without it", nargs="?"),
+        given("plan", "PLAN", f"{_PLAN_FILE}; the first example without it", PLANS, nargs="?"),
         switch("--web", "serve it to browsers on this machine (extra [web])"),
         number("--port", 1, 65535, "of --web; default 8000", default=8000, metavar=None),
     )

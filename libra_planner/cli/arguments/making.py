@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from libra_planner.reading import bundled
+
 Argument = tuple[Sequence[str], Mapping[str, Any]]
 """Names of an argument, and the rest of what ``add_argument`` takes."""
 Arguments = Iterable[Argument | list[Argument]]
@@ -33,6 +35,37 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 def text(names: str, metavar: str, what: str, **more: Any) -> Argument:
     """An option of any text; a name without dashes is an argument."""
     return names.split(), {"metavar": metavar, "help": what} | more
+
+
+class GivenFile(str):
+    """What was written for a file; the file is looked for when all arguments are read."""
+
+    kinds: Sequence[str] = ()
+
+    def path(self) -> str:
+        """The file itself, as :func:`~libra_planner.reading.bundled.given_file` finds it."""
+        return bundled.given_file(str(self), self.kinds)
+
+
+def given(name: str, metavar: str, what: str, kinds: Sequence[str], **more: Any) -> Argument:
+    """An argument that is a path, or the name of a bundled file of some kinds."""
+    return text(name, metavar, what, type=type("GivenFile", (GivenFile,), {"kinds": kinds}), **more)
+
+
+def find_files(options: argparse.Namespace) -> None:
+    """Put the files in the place of what was written for them.
+
+    Raises
+    ------
+    SpecError
+        For a name that is no file and not bundled.
+    """
+    for name, value in vars(options).items():
+        if isinstance(value, GivenFile):
+            setattr(options, name, value.path())
+        elif isinstance(value, list):
+            paths = [one.path() if isinstance(one, GivenFile) else one for one in value]
+            setattr(options, name, paths)
 
 
 def number(names: str, least: int, most: int, what: str, **more: Any) -> Argument:

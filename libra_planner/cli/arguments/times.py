@@ -8,10 +8,12 @@ from libra_planner.cli.arguments.making import (
     MANY,
     Arguments,
     choice,
+    given,
     number,
     switch,
     text,
 )
+from libra_planner.reading.bundled import PLANS
 
 
 def collective() -> Arguments:
@@ -178,7 +180,7 @@ def search() -> Arguments:
     plan = "plan of a whole model: its strategy and fabric are chosen; instead of --model ..."
     settings = "override a value of the plan"
     return (
-        text("plan", "PLAN", plan, nargs="?"),
+        given("plan", "PLAN", plan, PLANS, nargs="?"),
         text("--set", "KEY=VALUE", settings, dest="settings", action="append", default=[]),
         text("--model", "NAME", "bundled model, or workload file"),
         text("--npu", "NAME", "such as h100-sxm: list npus"),

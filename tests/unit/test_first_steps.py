@@ -1,0 +1,61 @@
+"""First steps: bundled names in the place of files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from libra_planner.errors import DataNotFound
+from libra_planner.reading.bundled import example, given_file
+
+
+def test_bundled_names_stand_for_files(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    vector = ("--bandwidth", "300,100,75,25", "--json")
+    named = json.loads(run("evaluate", "01_gpt3_4d", *vector).out)
+    assert named == json.loads(run("evaluate", example("01_gpt3_4d"), *vector).out)
+    assert run("sweep", "plan", "10_budgets").out.startswith("74 designs")
+    assert "FIM" in run("flows", "flowtracer_fabric", "flowtracer_flows", "--fim-only").out
+    written = run("report", "one_nic@450,50", "two_nics@450,100", "-o", "r", "--formats", "md")
+    assert written.code == 0, written.err
+    assert r"A = one\_nic @ 450,50; B = two" in Path("r/report.md").read_text()
+
+
+def test_a_file_in_the_working_directory_comes_before_a_bundled_one(plan, monkeypatch) -> None:
+    own = plan(name="01_gpt3_4d")
+    monkeypatch.chdir(own.parent)
+    assert given_file("01_gpt3_4d") == "01_gpt3_4d"
+    own.unlink()
+    assert given_file("01_gpt3_4d") == str(example("01_gpt3_4d"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("optimize 08_rail", "08_rail: got no such file, .*; did you mean 08_rails?"),
+        ("optimize mine", "mine: got no such file, .*; did you mean mine.yaml?"),
+        ("optimize zzz", "; see libra-planner list examples"),
+        ("optimize 10_budgets", "got the name of a bundled sweep, expected a plan"),
+        ("sweep plan 01_gpt3_4d", "got the name of a bundled plan, expected a sweep"),
+        ("report one_nik -o r", "did you mean one_nic?"),
+        ("check examples/08_rails.yaml", "the bundled one needs no path: write 08_rails"),
+        ("flows flowtracer_fabrik f.csv", "did you mean flowtracer_fabric?"),
+        ("flows flowtracer_fabric flow_lists", "and no bundled list of flows of that name"),
+    ],
+)
+def test_wrong_names_get_a_suggestion(arguments, message, run, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").touch()
+    result = run(*arguments.split())
+    assert (result.code, result.out) == (2, "")
+    before, _, after = message.rpartition(".*")
+    assert result.err.startswith(before)
+    assert after in result.err
+
+
+def test_a_path_to_nothing_names_the_bundled_file() -> None:
+    assert given_file("/no/such/08_rails.yaml") == "/no/such/08_rails.yaml"
+    with pytest.raises(DataNotFound, match="write 08_rails"):
+        given_file("plans/08_rails.yaml")
