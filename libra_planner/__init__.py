@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from libra_planner.evaluation import Evaluation as Evaluation
     from libra_planner.evaluation import evaluate as evaluate
-    from libra_planner.inputs.bills import load_plan as load_plan
+    from libra_planner.inputs.plans import load_plan as load_plan
     from libra_planner.optimizer.design import Design as Design
     from libra_planner.optimizer.optimize import batch_optimize as batch_optimize
     from libra_planner.optimizer.optimize import optimize as optimize
@@ -57,7 +57,7 @@ _HOMES = {
     "evaluation": "Evaluation evaluate",
     "optimizer.design": "Design",
     "optimizer.optimize": "batch_optimize optimize pareto",
-    "inputs.bills": "load_plan",
+    "inputs.plans": "load_plan",
     "problem": "Problem",
     "reading.bundled": "example",
     "routing.policy": "Policy",

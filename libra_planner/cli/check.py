@@ -7,12 +7,20 @@ from functools import partial
 
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.policies import link_question, policy_of
-from libra_planner.cli.streams import answer, print_json, progress_of, show
+from libra_planner.cli.streams import (
+    answer,
+    judge_search,
+    print_json,
+    progress_of,
+    search_progress,
+    show,
+)
 from libra_planner.errors import SpecError
 from libra_planner.processes import uncollected
 from libra_planner.studies.checks import checked_jobs, checked_plan
 from libra_planner.views import check as view
 from libra_planner.views.phases import hotspot_blocks, hotspot_payload
+from libra_planner.views.training.found import found_blocks, found_payload
 
 
 def check(options: argparse.Namespace) -> None:
@@ -24,25 +32,29 @@ def check(options: argparse.Namespace) -> None:
     question = link_question(options, policy_of(options, file=options.plan))
     if len(options.plans) > 1:
         _refuse_for_jobs(options)
-        jobs = (*checked_jobs(options.plans, question), options.plans)
+        jobs = (*checked_jobs(options.plans, question, search_progress()), options.plans)
         answer(
             options,
             partial(view.jobs_payload, *jobs, statistics=question.statistics),
             view.jobs_blocks(*jobs),
         )
         return
-    found = checked_plan(options.plan, question, progress_of)
+    found = checked_plan(options.plan, question, progress_of, search_progress())
     wanted = {"n_busiest": options.busiest, "groups": options.groups, "traced": found.traced}
     if options.json:
         worst = None if found.hot is None else hotspot_payload(found.hot, **wanted)
         studies = {name: view.study_payload(study) for name, study in found.failures.items()}
-        print_json(view.check_payload(found.checked, worst) | studies)
+        told = view.check_payload(found.checked, worst) | studies
+        print_json(told | found_payload(found.found))
+        judge_search(found.found)
         return
     hot = [] if found.hot is None else hotspot_blocks(found.checked.report, found.hot, **wanted)
     show(view.check_blocks(found.checked, hot))
     counts = {"cable": options.fail_links, "spine": options.fail_spines}
     failed = [f"{n:,} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n]
     show(view.failures_blocks(found.failures, " and ".join(failed), n_worst=options.busiest))
+    show(found_blocks(found.found))
+    judge_search(found.found)
 
 
 def _refuse_for_jobs(options: argparse.Namespace) -> None:

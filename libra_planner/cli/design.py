@@ -6,23 +6,20 @@ import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import link_question, policy_of
-from libra_planner.cli.streams import answer, progress_of
-from libra_planner.errors import Place, SolverFailed, SpecError, located
+from libra_planner.cli.streams import answer, judge_search, progress_of, search_progress
+from libra_planner.errors import Fault, Place, SpecError, located
 from libra_planner.evaluation import evaluated
-from libra_planner.inputs.bills import load_plan
-from libra_planner.problem import Problem, fastest_alternative
+from libra_planner.inputs.plans import SearchedPlan, open_plan
 from libra_planner.processes import uncollected
 from libra_planner.routing.policy import OPTIONS
-from libra_planner.studies.designs import bandwidth_bytes_per_s
+from libra_planner.studies.designs import chosen_design
 from libra_planner.views.cells import Block
 from libra_planner.views.design import design_blocks, evaluate_payload, optimize_payload
-
-if TYPE_CHECKING:
-    from libra_planner.studies.automatic import AutomaticPlan
+from libra_planner.views.training.found import found_blocks, found_payload
 
 _OF_ROUTING = (
     *OPTIONS,
@@ -42,9 +39,9 @@ def optimize(options: argparse.Namespace) -> None:
         got = f"got {given} without --routing"
         raise SpecError.at(options.plan, got, "expected a policy", "add --routing ecmp")
     searched = _searched(options)
-    problem = load_plan(options.plan, options.settings)
+    problem = searched.problem
     if options.policy is not None:
-        _print_routed(options, problem)
+        _print_routed(options, searched)
         return
     with uncollected():
         from libra_planner.optimizer.fixed_order import fixed_order_optimum
@@ -53,7 +50,6 @@ def optimize(options: argparse.Namespace) -> None:
         from libra_planner.studies.bills import bill_study
         from libra_planner.views.bought.purchase import purchase_blocks, purchase_payload
         from libra_planner.views.design import worth_payload
-        from libra_planner.views.times.search import search_counts, verdict
 
     solution = solve(problem)
     problem, design = solution.problem, solution.design
@@ -63,31 +59,27 @@ def optimize(options: argparse.Namespace) -> None:
 
     def payload() -> dict[str, Any]:
         found = optimize_payload(problem, design, evaluation, fixed_order)
-        found |= {"search": search_counts(searched.result)} if searched is not None else {}
+        found |= found_payload(searched.found)
         found |= worth_payload(shadow, price_sensitivity(problem, solution))
         return found | purchase_payload(problem, bought)
 
     def blocks() -> Iterator[Block]:
         yield from design_blocks(problem, evaluation, design, shadow, fixed_order)
-        yield from () if searched is None else verdict(searched.result)
+        yield from found_blocks(searched.found)
         yield from purchase_blocks(problem, bought)
 
     answer(options, payload, blocks(), with_source=True)
-    if searched is not None and not searched.result.is_certified:
-        raise SolverFailed(f"{searched.result.n_unproven:,} strategies are not proven")
+    judge_search(searched.found)
 
 
-def _searched(options: argparse.Namespace) -> AutomaticPlan | None:
-    """The strategy of a plan that leaves its parallelism open; the options then name it."""
-    from libra_planner.studies.automatic import automatic_plan
-
-    found = automatic_plan(options.plan, options.settings)
-    if found is not None:
-        options.settings = list(found.settings)
+def _searched(options: argparse.Namespace) -> SearchedPlan:
+    """The plan, with its best strategy where it leaves that open; the options then name it."""
+    found = open_plan(options.plan, options.settings).searched(progress=search_progress())
+    options.settings = list(found.settings)
     return found
 
 
-def _print_routed(options: argparse.Namespace, problem: Problem) -> None:
+def _print_routed(options: argparse.Namespace, searched: SearchedPlan) -> None:
     """Print the best design that was checked."""
     with uncollected():
         from libra_planner.studies.checks import routed_plan
@@ -98,21 +90,40 @@ def _print_routed(options: argparse.Namespace, problem: Problem) -> None:
 
     question = link_question(options, policy_of(options, flag="--routing", file=options.plan))
     progress = tell if sys.stderr.isatty() else None
+    problem = searched.problem
     chosen, routed, evaluation = routed_plan(options.plan, problem, question, progress)
     found, traffic = (chosen, routed, evaluation), question.traffic(problem)
-    payload = partial(routed_payload, *found, traffic, statistics=question.statistics)
-    answer(options, payload, routed_blocks(chosen, evaluation, routed), with_source=True)
+
+    def payload() -> dict[str, Any]:
+        told = routed_payload(*found, traffic, statistics=question.statistics)
+        return told | found_payload(searched.found)
+
+    def blocks() -> Iterator[Block]:
+        yield from routed_blocks(chosen, evaluation, routed)
+        yield from found_blocks(searched.found)
+
+    answer(options, payload, blocks(), with_source=True)
+    judge_search(searched.found)
 
 
 def evaluate(options: argparse.Namespace) -> None:
     """``libra-planner evaluate``."""
-    problem = load_plan(options.plan, options.settings)
-    place = Place(f"{options.plan}: --bandwidth")
-    bandwidth = bandwidth_bytes_per_s(options.bandwidth, problem, place)
+    place, opened = Place(f"{options.plan}: --bandwidth"), open_plan(options.plan, options.settings)
+    chosen = chosen_design(opened, options.bandwidth, place, progress=search_progress())
+    searched, problem = chosen.searched, chosen.problem
+    options.settings = list(searched.settings)
     with located(place):
-        problem = fastest_alternative(problem, bandwidth)
-        found = problem, evaluated(problem, bandwidth)
-    answer(options, partial(evaluate_payload, *found), design_blocks(*found), with_source=True)
+        found = problem, evaluated(problem, chosen.bandwidth_Bps)
+
+    def blocks() -> Iterator[Block]:
+        yield from design_blocks(*found)
+        yield from found_blocks(searched.found)
+
+    def payload() -> dict[str, Any]:
+        return evaluate_payload(*found) | found_payload(searched.found)
+
+    answer(options, payload, blocks(), with_source=True)
+    judge_search(searched.found)
 
 
 def pareto(options: argparse.Namespace) -> None:
@@ -124,7 +135,12 @@ def pareto(options: argparse.Namespace) -> None:
     if options.csv and options.json:
         place = f"{options.plan}: --csv"
         raise SpecError.at(place, "got --json too", "expected one of them", "leave one out")
-    problem = load_plan(options.plan, options.settings)
+    opened = open_plan(options.plan, options.settings)
+    if opened.is_open:
+        fix = "optimize finds the degrees, and says in 'set' how a plan writes them"
+        fault = Fault("got auto", "expected degrees: a frontier is that of one strategy", fix)
+        raise SpecError(fault).located(opened.document.place(("parallelism",)), "parallelism")
+    problem = opened.problem
     progress = progress_of("points", n_unsaid=1)
     found = problem, frontier(problem, options.points, progress)
     if options.csv:

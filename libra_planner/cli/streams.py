@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError
+from libra_planner.errors import INTERRUPTED, Fault, Place, PlannerError, SolverFailed
 from libra_planner.plain_text import visible, visible_lines
 
 if TYPE_CHECKING:
+    from libra_planner.search.best import Progress, SearchResult
     from libra_planner.views.cells import Block
 
 PROGRAM = "libra-planner"
@@ -105,6 +106,29 @@ def progress_of(
             print(f"\r{done:,} of {n:,} {what}", end=end, file=sys.stderr, flush=True)
 
     return write
+
+
+def search_progress() -> Progress:
+    """What writes the progress of a search for a strategy to stderr, where that is a terminal."""
+    write = progress_of("strategies")
+
+    def progress(what: str, done: int, total: int) -> None:
+        if write and what == "strategies have a bound":
+            write(done, total)
+
+    return progress
+
+
+def judge_search(found: SearchResult | None) -> None:
+    """Exit with 4 after a search that leaves strategies unproven.
+
+    Raises
+    ------
+    SolverFailed
+        With how many.
+    """
+    if found is not None and not found.is_certified:
+        raise SolverFailed(f"{found.n_unproven:,} strategies are not proven")
 
 
 def tell_kept(paths: Sequence[Path]) -> None:

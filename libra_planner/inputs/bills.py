@@ -27,7 +27,7 @@ from libra_planner.procurement.bill import ZERO, Bill, Line, Part
 from libra_planner.procurement.lines import Book, FabricShop, Purchase
 from libra_planner.procurement.options import fabric_options, option_fault
 from libra_planner.procurement.scale_up import server_with
-from libra_planner.reading.document import Document, apply_settings, read_document
+from libra_planner.reading.document import Document
 
 
 @dataclass
@@ -76,45 +76,23 @@ class Bills:
         return plan_npu(plan_spec(document), beside, spare_fraction)
 
 
-def load_plan(
-    path: str | Path, settings: str | Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+def build_plan(
+    document: Document, beside: Path, bills: Bills, *, holds_memory: bool = True
 ) -> Problem:
-    """Read a plan file; one that says ``prices: bill`` has the bill of each of its options.
+    """The problem of a plan; one that says ``prices: bill`` has the bill of each of its options.
 
     Parameters
     ----------
-    path, settings : as :func:`libra_planner.plan.problem.load_plan` takes them.
-    parts : parts catalogue that is bought from.
-
-    Raises
-    ------
-    SpecError
-        With every fault found, each with file, line, column and the fix.
-
-    Examples
-    --------
-    >>> from libra_planner.reading.bundled import example
-    >>> load_plan(example("01_gpt3_4d")).prices.bills is None
-    True
-    """
-    document = read_document(path)
-    apply_settings(document, [settings] if isinstance(settings, str) else settings)
-    return build_plan(document, Path(path).parent, Bills(parts))
-
-
-def build_plan(document: Document, beside: Path, bills: Bills) -> Problem:
-    """:func:`load_plan` of a document; ``beside`` is the folder its paths are relative to.
-
-    Parameters
-    ----------
+    document, beside : the plan, and the folder that its paths are relative to.
     bills : of the catalogue that is bought from; several plans may share it.
+    holds_memory : as :func:`libra_planner.plan.problem.build_plan` has it.
 
     Raises
     ------
     SpecError
         With every fault found.
     """
-    problem = plans.build_plan(document, beside, bills.parts)
+    problem = plans.build_plan(document, beside, bills.parts, holds_memory=holds_memory)
     if problem.prices.choice is None:
         return problem
     return billed(problem, bills, bills.npu(document, beside))

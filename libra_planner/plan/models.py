@@ -163,13 +163,13 @@ def _parallelism_kind(value: Any) -> str:
 
 
 AUTO_PARALLELISM = "auto"
-"""What a plan writes whose strategy ``optimize`` searches."""
+"""What a plan writes whose strategy is searched."""
 
 
 def _not_auto(value: Any) -> Any:
-    """Degrees are said, or searched before a plan is read."""
+    """Degrees are said, or searched before a plan of one workload is built."""
     if isinstance(value, str):
-        fix = "'libra-planner optimize PLAN' with parallelism: auto finds them"
+        fix = "auto is for plans of one workload, not for those of a group"
         raise ValueError(f"got {shown(value)}, expected degrees such as {{tp: 8, dp: 64}}; {fix}")
     return value
 

@@ -65,8 +65,12 @@ def load_plan(
     return build_plan(document, Path(path).parent, parts)
 
 
-def build_plan(document: Document, beside: Path, parts: str = "parts") -> Problem:
+def build_plan(
+    document: Document, beside: Path, parts: str = "parts", *, holds_memory: bool = True
+) -> Problem:
     """:func:`load_plan` of a document; ``beside`` is the folder its paths are relative to.
+
+    Without ``holds_memory`` a model need not fit its NPUs, nor meet the rules on memory.
 
     Raises
     ------
@@ -77,7 +81,7 @@ def build_plan(document: Document, beside: Path, parts: str = "parts") -> Proble
         spec = training.plan_spec(document)
     except SpecError as error:
         raise SpecError(*error.faults, *_further_faults(document, error, beside)) from None
-    builder = _ProblemBuilder(document, spec, beside, parts)
+    builder = _ProblemBuilder(document, spec, beside, parts, holds_memory)
     builder.read_system()
     return builder.problem()
 
@@ -117,6 +121,7 @@ class _ProblemBuilder(FaultCollector):
     spec: AnyPlanSpec
     beside: Path
     parts: str = "parts"
+    holds_memory: bool = True
     system: System | None = None
 
     def read_system(self) -> None:
@@ -130,7 +135,8 @@ class _ProblemBuilder(FaultCollector):
     def problem(self) -> Problem:
         """The problem; raises all faults at once."""
         spec, attempt, required = self.spec, self.attempt, self.required
-        builders = training.builders(spec, self, self.beside, self.system)
+        about = self.beside, self.system, self.holds_memory
+        builders = training.builders(spec, self, *about)
         paths = [builder.path() for builder in builders]
         attempt((), training.check_group, spec)
         fabric, (book, quotes) = attempt(("fabric", "topology"), self.topology), self._book()
@@ -177,7 +183,7 @@ class _ProblemBuilder(FaultCollector):
         Infeasible
             With the rule.
         """
-        for i, text in enumerate(self.spec.constraints):
+        for i, text in enumerate(self.spec.constraints if self.holds_memory else ()):
             limit_bytes = self.attempt(("constraints", i), memory_limit_bytes, text)
             if limit_bytes is not None:
                 trainings = [one.training for one in planned]

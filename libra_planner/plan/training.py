@@ -62,12 +62,14 @@ class TrainingBuilder(FaultCollector):
     plan : what holds for the whole plan, such as its training loop.
     beside : folder of the plan.
     system : the user's system file that the plan names.
+    holds_memory : whether a model has to fit its NPUs, if the plan says so.
     """
 
     entry: models.TrainingSpec
     plan: models.CommonSpec
     beside: Path
     system: System | None = None
+    holds_memory: bool = True
 
     def path(self) -> Path | None:
         """The workload's file; a name that is none is noted as a fault."""
@@ -108,7 +110,7 @@ class TrainingBuilder(FaultCollector):
         """
         step = whole.WholeStep(self.entry, path, self.beside, self.system)
         training = step.training(network)
-        if self.entry.memory == "refuse":
+        if self.holds_memory and self.entry.memory == "refuse":
             place = self.document.place((*self.prefix, "parallelism"))
             whole.refuse_too_large(step.memory, path.stem, place=place)
         return PlannedTraining(training, step.notes(training), step.words())
@@ -237,16 +239,23 @@ def plan_spec(document: Document) -> models.AnyPlanSpec:
 
 
 def builders(
-    spec: models.AnyPlanSpec, faults: FaultCollector, beside: Path, system: System | None = None
+    spec: models.AnyPlanSpec,
+    faults: FaultCollector,
+    beside: Path,
+    system: System | None = None,
+    holds_memory: bool = True,
 ) -> list[TrainingBuilder]:
     """What builds each workload of a plan; their faults join those of the plan."""
     if isinstance(spec, models.PlanSpec):
-        found = TrainingBuilder(faults.document, spec, spec, beside, system, faults=faults.faults)
-        return [found]
+        about = spec, spec, beside, system, holds_memory
+        return [TrainingBuilder(faults.document, *about, faults=faults.faults)]
     parts = [faults.under("workloads", i) for i in range(len(spec.workloads))]
     return [
         TrainingBuilder(
-            one.document, entry, spec, beside, system, prefix=one.prefix, faults=one.faults
+            one.document,
+            *(entry, spec, beside, system, holds_memory),
+            prefix=one.prefix,
+            faults=one.faults,
         )
         for one, entry in zip(parts, spec.workloads, strict=True)
     ]

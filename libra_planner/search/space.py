@@ -32,6 +32,7 @@ class Choices:
     etp : tensor parallelism of experts.
     recompute, zero : memory savings.
     splits_sequence : whether tensor parallelism splits norms, too, wherever tp is above 1.
+    hides_sends : whether sends hide without chunks, too, where the common overlap says p2p.
     """
 
     tp: tuple[int, ...] = ()
@@ -44,6 +45,7 @@ class Choices:
     recompute: tuple[int, ...] = tuple(Recompute)
     zero: tuple[int, ...] = (0, 1, 2, 3)
     splits_sequence: bool = True
+    hides_sends: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Space:
     shapes : degrees of every placement, shape (n_shapes,) each.
     shape : index of each strategy's placement, (n,).
     columns : global batch, microbatch, interleave, recomputation and ZeRO of each strategy, (n,).
-    splits_sequence : whether norms are split where tp is above 1.
+    splits_sequence, hides_sends : as :class:`Choices` has them.
     """
 
     model: Transformer
@@ -66,6 +68,7 @@ class Space:
     shape: _Small
     columns: dict[str, _Small] = field(repr=False)
     splits_sequence: bool = True
+    hides_sends: bool = False
 
     @property
     def n(self) -> int:
@@ -79,7 +82,7 @@ class Space:
         chosen |= {name: self.columns[name][which].astype(np.int64) for name in _CHOICE}
         split = (chosen["tp"] > 1) & self.splits_sequence
         overlap = self.common.overlap
-        if overlap.p2p:
+        if overlap.p2p and not self.hides_sends:
             overlap = replace(overlap, p2p=bool(np.all(chosen["interleave"] > 1)))
         return replace(self.common, **chosen, sequence_parallel=split, overlap=overlap)
 
@@ -132,7 +135,8 @@ def strategy_space(
     shape, columns = _microbatched(shapes, global_batches, choices)
     shape, columns = _chunked(model, shapes, shape, columns, choices)
     shape, columns = _saving(shapes, shape, columns, choices)
-    return Space(model, common, shapes, shape, columns, choices.splits_sequence)
+    habits = choices.splits_sequence, choices.hides_sends
+    return Space(model, common, shapes, shape, columns, *habits)
 
 
 def divisors(n: int) -> NDArray[np.int64]:
@@ -164,6 +168,7 @@ def _shapes(model: Transformer, topology: Topology, common: Strategy, choices: C
     fits = (n_npus % (tp * cp * pp) == 0) & (model.attention.n_heads % tp == 0) & (width % tp == 0)
     fits &= (cp == 1) | (model.sequence_tokens % (2 * cp) == 0)
     fits &= pp <= model.n_layers
+    fits &= (tp == 1) | (model.experts is None) | choices.splits_sequence
     tp, cp, pp, ep, etp = (column[fits] for column in (tp, cp, pp, ep, etp))
     found = replace(common, tp=tp, cp=cp, dp=n_npus // (tp * cp * pp), pp=pp, ep=ep, etp=etp)
     stands = is_placeable(topology, found)

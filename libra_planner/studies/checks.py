@@ -12,21 +12,22 @@ from libra_planner.check.hotspots import Hotspot, TracedFlow, hotspot, traced_fl
 from libra_planner.check.links import link_check
 from libra_planner.check.report import asked_seeds
 from libra_planner.check.traffic import Selection
-from libra_planner.errors import Fault, Place, SpecError, located, unknown_name
+from libra_planner.errors import Fault, Place, SolverFailed, SpecError, located, unknown_name
 from libra_planner.evaluation import Evaluation, evaluated
 from libra_planner.fabric.topology import TrafficSettings
-from libra_planner.inputs.bills import load_plan
+from libra_planner.inputs.plans import open_plan
 from libra_planner.plan.realization import KEY
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.reading.document import Document, Key, read_document
 from libra_planner.routing.policy import Policy
-from libra_planner.step.expression import Array
-from libra_planner.studies.designs import chosen_design
+from libra_planner.studies.designs import ChosenDesign, chosen_design
 from libra_planner.views.check import CheckedPlan
 from libra_planner.views.plan import as_checked
 
 if TYPE_CHECKING:
     from libra_planner.check.rerouted import RoutedOptimum
+    from libra_planner.search.best import Progress as SearchProgress
+    from libra_planner.search.best import SearchResult
 
 Progress = Callable[[int, int], None]
 
@@ -102,10 +103,10 @@ class LinkQuestion:
             raise unknown_name("algorithms", self.algorithms, list(Selection))
         return Selection(self.algorithms)
 
-    def design(self, plan: str) -> tuple[Problem, Array]:
-        """A plan with its chunks chosen, and the design: as given, or the plan's optimum."""
-        problem = load_plan(plan, self.settings)
-        return chosen_design(problem, self.bandwidth, Place(f"{plan}: --bandwidth"))
+    def design(self, plan: str, progress: SearchProgress | None = None) -> ChosenDesign:
+        """The design of a plan: as given, or the plan's optimum."""
+        opened, place = open_plan(plan, self.settings), Place(f"{plan}: --bandwidth")
+        return chosen_design(opened, self.bandwidth, place, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -115,12 +116,14 @@ class LinkAnswer:
     Parameters
     ----------
     checked : the design and its routings.
+    found : by the search for the plan's strategy, where that is left open.
     hot : the round that loses most; ``None`` where nothing is lost.
     failures : studies of failures by their key.
     traced : the flow that was to be followed.
     """
 
     checked: CheckedPlan
+    found: SearchResult | None
     hot: Hotspot | None = field(repr=False)
     failures: dict[str, degraded.FailureStudy] = field(repr=False)
     traced: TracedFlow | None = field(repr=False)
@@ -156,7 +159,10 @@ def _placed(fault: Fault, document: Document, problem: Problem) -> Fault:
 
 
 def checked_plan(
-    plan: str, question: LinkQuestion, progress: Callable[[str], Progress | None]
+    plan: str,
+    question: LinkQuestion,
+    progress: Callable[[str], Progress | None],
+    search_progress: SearchProgress | None = None,
 ) -> LinkAnswer:
     """Route a design of a plan over its links.
 
@@ -165,13 +171,15 @@ def checked_plan(
     plan : the file.
     question : what is asked.
     progress : makes what is told how many of something, such as seeds, are done.
+    search_progress : is told of the search for a strategy.
 
     Raises
     ------
     PlannerError
         For a plan that is wrong or has no optimum, or links that cannot be built or routed.
     """
-    problem, bandwidth_Bps = question.design(plan)
+    chosen = question.design(plan, search_progress)
+    problem, bandwidth_Bps = chosen.problem, chosen.bandwidth_Bps
     policy, seeds = question.policy, question.asked_seeds
     with placed(plan, problem):
         with located(f"{plan}: --bandwidth"):
@@ -199,7 +207,8 @@ def checked_plan(
     is_optimum = question.bandwidth is None
     checked = CheckedPlan(links, report, is_optimum, violated, question.statistics)
     with located(f"{plan}: --trace"):
-        return LinkAnswer(checked, hot, failures, _traced(question.trace, checked, hot))
+        traced = _traced(question.trace, checked, hot)
+        return LinkAnswer(checked, chosen.searched.found, hot, failures, traced)
 
 
 def _traced(asked: str | None, checked: CheckedPlan, hot: Hotspot | None) -> TracedFlow | None:
@@ -218,7 +227,7 @@ def _traced(asked: str | None, checked: CheckedPlan, hot: Hotspot | None) -> Tra
 
 
 def checked_jobs(
-    plans: Sequence[str], question: LinkQuestion
+    plans: Sequence[str], question: LinkQuestion, search_progress: SearchProgress | None = None
 ) -> tuple[degraded.SharedFabric, tuple[degraded.JobReport, ...]]:
     """Several plans as jobs that share a fabric.
 
@@ -227,8 +236,11 @@ def checked_jobs(
     PlannerError
         For plans that are wrong or have no optimum, or do not agree on the fabric.
     """
-    pairs = [question.design(plan) for plan in plans]
-    problems, bandwidths_Bps = [one for one, _ in pairs], [vector for _, vector in pairs]
+    designs = [question.design(plan, search_progress) for plan in plans]
+    for plan, one in zip(plans, designs, strict=True):
+        if one.searched.found is not None and not one.searched.found.is_certified:
+            raise SolverFailed(f"{plan}: the strategy is not proven")
+    problems, bandwidths_Bps = [x.problem for x in designs], [x.bandwidth_Bps for x in designs]
     with placed(plans[0], problems[0]):
         shared = degraded.shared_fabric(
             problems,

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,15 @@ import numpy as np
 
 from libra_planner.errors import DataNotFound, Fault, Place, SpecError, located, refuse
 from libra_planner.files import read_json
-from libra_planner.inputs.bills import load_plan
+from libra_planner.inputs.plans import OpenedPlan, SearchedPlan, open_plan
 from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.reading.bundled import given_file
 from libra_planner.reading.document import is_number, scalar
 from libra_planner.units import BYTES_PER_S_PER_GBPS
 
 if TYPE_CHECKING:
+    from libra_planner.search.best import Progress as SearchProgress
+    from libra_planner.search.best import SearchResult
     from libra_planner.step.expression import Array
 
 _LEAST_GBPS, _MOST_GBPS = 1e-12, 1e9
@@ -54,15 +57,53 @@ def _gigabytes_per_s(text: str, place: Place) -> float:
     return abs(float(value))
 
 
-def chosen_design(problem: Problem, bandwidth: str | None, place: Place) -> tuple[Problem, Array]:
-    """A plan with its chunks chosen, and its vector: GB/s in text, or without it the optimum."""
+@dataclass(frozen=True)
+class ChosenDesign:
+    """A design of a plan.
+
+    Parameters
+    ----------
+    searched : the plan, with the strategy that is the best for the design where it left that open.
+    problem : the same with its chunks chosen.
+    bandwidth_Bps : the vector, byte/s, shape (n_dims,).
+    """
+
+    searched: SearchedPlan
+    problem: Problem
+    bandwidth_Bps: Array
+
+
+def chosen_design(
+    plan: OpenedPlan,
+    bandwidth: str | None,
+    place: Place,
+    *,
+    n_best: int = 1,
+    progress: SearchProgress | None = None,
+) -> ChosenDesign:
+    """A plan's design: GB/s in text, or without it the optimum.
+
+    Parameters
+    ----------
+    plan, bandwidth, place : the plan, the text, and where that stands.
+    n_best, progress : of a search for the plan's strategy.
+
+    Raises
+    ------
+    PlannerError
+        For a plan that is wrong or has no optimum, or text that is no vector of it.
+    """
     if bandwidth is None:
         from libra_planner.optimizer.optimize import solve
 
-        solution = solve(problem)
-        return solution.problem, np.asarray(solution.design.bandwidth_bytes_per_s)
-    bandwidth_Bps = bandwidth_bytes_per_s(bandwidth, problem, place)
-    return fastest_alternative(problem, bandwidth_Bps), bandwidth_Bps
+        searched = plan.searched(n_best=n_best, progress=progress)
+        solution = solve(searched.problem)
+        best_Bps = np.asarray(solution.design.bandwidth_bytes_per_s)
+        return ChosenDesign(searched, solution.problem, best_Bps)
+    bandwidth_Bps = bandwidth_bytes_per_s(bandwidth, plan.problem, place)
+    searched = plan.searched(bandwidth_bytes_per_s=bandwidth_Bps, n_best=n_best, progress=progress)
+    problem = fastest_alternative(searched.problem, bandwidth_Bps)
+    return ChosenDesign(searched, problem, bandwidth_Bps)
 
 
 _RESULT = ".json"
@@ -85,6 +126,7 @@ class GivenDesign:
     settings : ``--set`` of the plan, those of its result included.
     shown_plan : what reports call the plan.
     result : path of the result it was read from, if any.
+    found : by the search for the plan's strategy, where that is left open.
     """
 
     text: str
@@ -96,10 +138,17 @@ class GivenDesign:
     settings: tuple[str, ...]
     shown_plan: str
     result: str | None = None
+    found: SearchResult | None = None
 
 
 def given_design(
-    text: str, settings: Sequence[str], scratch: Path, parts: str = "parts"
+    text: str,
+    settings: Sequence[str],
+    scratch: Path,
+    parts: str = "parts",
+    *,
+    n_best: int = 1,
+    progress: SearchProgress | None = None,
 ) -> GivenDesign:
     """The design that an argument means.
 
@@ -108,7 +157,8 @@ def given_design(
     --json``, and ``RESULT.json`` the same of a result with a key ``plan``, a path beside it.
     The ``set`` of a result is applied to its plan in both, before ``settings``.
     ``DIR:ROW`` is a row of a sweep, whose plan is written into ``scratch``, an empty folder.
-    Quotes of a plan may name the parts of the catalogue ``parts``.
+    Quotes of a plan may name the parts of the catalogue ``parts``. Where a plan leaves its strategy
+    open, ``n_best`` are proven, and ``progress`` is told what is done.
 
     Raises
     ------
@@ -129,20 +179,20 @@ def given_design(
         result = _read(suffix)
         with located(suffix):
             own = (*_settings_of(result, plan), *own)
-    problem = load_plan(plan, own, parts=parts)
+    opened = open_plan(plan, own, parts=parts)
+    choose = partial(chosen_design, opened, n_best=n_best, progress=progress)
     if result is None:
-        problem, bandwidth_Bps = chosen_design(problem, suffix or None, Place(text))
+        chosen = choose(suffix or None, Place(text))
     else:
         with located(suffix):
-            problem, bandwidth_Bps = chosen_design(problem, _vector(result, problem), Place(suffix))
+            chosen = choose(_vector(result, opened.problem), Place(suffix))
             if not settings:  # Other settings make other figures.
-                _check_unchanged(result, problem, bandwidth_Bps)
+                _check_unchanged(result, chosen.problem, chosen.bandwidth_Bps)
     if suffix:
         name = f"{name} @ {_clean(suffix if result is None else Path(suffix).stem)}"
-    found = None if result is None else suffix
-    return GivenDesign(
-        text, plan, name, problem, bandwidth_Bps, not suffix, own, shown or plan, found
-    )
+    searched, found = chosen.searched, None if result is None else suffix
+    design = chosen.problem, chosen.bandwidth_Bps, not suffix, searched.settings
+    return GivenDesign(text, plan, name, *design, shown or plan, found, searched.found)
 
 
 def _parts(text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Searches for the best strategy: of a model on a named fabric, or of a plan."""
+"""Searches for the best strategy of a model on a named fabric."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from libra_planner.inputs.training.clusters import Nics, nics_of, run_fabric
 from libra_planner.inputs.training.named_clusters import named_nics
 from libra_planner.inputs.training.planned import PlannedRun, planned_run, tapered
 from libra_planner.inputs.training.rows import TrainingRun
-from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, Progress, Search, SearchResult
-from libra_planner.search.fabrics import GivenFabric, PlannedFabrics
+from libra_planner.search.fabrics import GivenFabric
 from libra_planner.search.figures import Figures
+from libra_planner.search.plans import best_strategy
 from libra_planner.search.pricing import Lines
 from libra_planner.search.space import Choices, strategy_space
-from libra_planner.step.model_training import ModelTraining
-from libra_planner.workload.placement import placed_groups
-from libra_planner.workload.strategy import PipelineSchedule
+
+__all__ = ["RunSearch", "best_strategy", "run_notes", "searched_run"]
 
 _FEWEST = 2
 """NPUs that exchange anything."""
@@ -94,60 +93,3 @@ def run_notes(run: PlannedRun) -> tuple[str, ...]:
 
 def _nics(run: TrainingRun, npu_name: str) -> Nics:
     return named_nics(run.fabric) if run.fabric else nics_of(npu_name)
-
-
-def best_strategy(
-    problem: Problem,
-    global_batches: Sequence[int] = (),
-    *,
-    choices: Choices | None = None,
-    n_best: int = 1,
-    progress: Progress | None = None,
-) -> SearchResult:
-    """The best ways to train a plan's model, each with the best fabric that its rules allow.
-
-    Overlap, schedule and data type are those of the plan's own strategy.
-
-    Parameters
-    ----------
-    problem : a plan of the step of a whole model; its own strategy does not matter.
-    global_batches : sequences of a step; the plan's by default.
-    choices : fewer strategies.
-    n_best : strategies that are proven.
-    progress : is told what is done.
-
-    Raises
-    ------
-    SpecError
-        For a plan without the step of a whole model, and for an order of axes of its own.
-    """
-    fabrics, training = PlannedFabrics(problem), _whole_step(problem)
-    own = training.trained.strategy
-    batches = global_batches or (int(own.global_batch),)
-    common = replace(own, interleave=1)
-    if own.schedule is not PipelineSchedule.ONE_F_ONE_B:
-        choices = replace(choices or Choices(), interleave=(1,))
-    topology, model = problem.topology, training.trained.model
-    space = strategy_space(model, topology, batches, common, choices)
-    lines, use = Lines(problem.network, problem.step.model), training.memory
-    habits = {} if use is None else {"habits": use.habits}
-    room = None if use is None else use.npu_memory_bytes
-    figures = Figures(space, training.trained, lines, **habits)
-    most = float("inf") if room is None else room
-    return Search(space, figures, fabrics, most, n_best).run(progress)
-
-
-def _whole_step(problem: Problem) -> ModelTraining:
-    """The plan's training."""
-    trainings = problem.step.trainings
-    if len(trainings) != 1 or not isinstance(trainings[0], ModelTraining):
-        got, expected = "got a plan without it", "expected the step of a whole model"
-        fix = "write npu: {name: h100-sxm} without efficiency_fraction"
-        raise SpecError(Fault(got, expected, fix, "npu"))
-    training = trainings[0]
-    one = training.trained.strategy
-    degrees = {axis: int(getattr(one, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
-    if placed_groups(problem.topology, degrees) != training.groups:
-        expected = "expected tp, cp, dp, pp: a search places groups in this order"
-        raise SpecError(Fault("got an order of its own", expected, path="parallelism.order"))
-    return training

@@ -124,7 +124,7 @@ def _values(document: Document | None) -> dict[str, Any]:
 
 def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
     """Read a plan as every command does, and keep its faults instead of raising them."""
-    from libra_planner.inputs.bills import load_plan
+    from libra_planner.inputs.plans import load_plan
 
     try:
         problem, document = load_plan(path, settings), plan_document(path, settings)

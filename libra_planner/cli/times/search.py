@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from libra_planner.cli.arguments.making import flag_of
-from libra_planner.cli.streams import answer, progress_of
-from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
-from libra_planner.files import read_text
+from libra_planner.cli.streams import answer, judge_search, search_progress
+from libra_planner.errors import Fault, Infeasible, Place, SpecError
+from libra_planner.inputs.plans import open_plan
 from libra_planner.inputs.training.rows import parse_run
-from libra_planner.plan.problem import load_plan
-from libra_planner.search.best import Progress, SearchResult
-from libra_planner.studies.search import best_strategy, searched_run
+from libra_planner.search.best import SearchResult
+from libra_planner.studies.search import searched_run
 from libra_planner.views.times.search import (
     plan_blocks,
     plan_payload,
@@ -37,7 +34,6 @@ _COLUMNS = {
 _FLAGS = {column: flag_of(option) for option, column in _COLUMNS.items()}
 _PLACE = "libra-planner search"
 _MOST_BATCH = 10**7
-_MEMORY_RULE = re.compile(r"^[^#\n]*\bmemory\s*<", re.M)
 
 
 def search(options: argparse.Namespace) -> None:
@@ -57,7 +53,9 @@ def search(options: argparse.Namespace) -> None:
     }
     batches = _batches(options.global_batch)
     try:
-        found = searched_run(parse_run(texts), batches, n_best=options.top, progress=_progress())
+        found = searched_run(
+            parse_run(texts), batches, n_best=options.top, progress=search_progress()
+        )
     except SpecError as error:
         raise type(error)(*map(_flagged, error.faults)) from None
     if not found.result.n_candidates:
@@ -73,18 +71,7 @@ def _judge(found: SearchResult) -> None:
     """The exit code of what was found."""
     if found.n_not_fitting == found.n_candidates:
         raise Infeasible(f"{_PLACE}: no strategy fits an NPU's memory; take more NPUs")
-    if not found.is_certified:
-        raise SolverFailed(f"{_PLACE}: {found.n_unproven:,} strategies are not proven")
-
-
-def _progress() -> Progress:
-    write = progress_of("strategies")
-
-    def progress(what: str, done: int, total: int) -> None:
-        if write and what == "strategies have a bound":
-            write(done, total)
-
-    return progress
+    judge_search(found)
 
 
 def _search_plan(options: argparse.Namespace) -> None:
@@ -92,13 +79,10 @@ def _search_plan(options: argparse.Namespace) -> None:
     if given:
         flags = ", ".join(map(flag_of, given))
         raise SpecError.at(_PLACE, f"got {flags} beside a plan, which says that", "", "remove it")
-    problem = load_plan(options.plan, options.settings)
-    said = read_text(options.plan) if Path(options.plan).is_file() else ""
-    if _MEMORY_RULE.search("\n".join([said, *options.settings])):
-        expected, fix = "expected none in a search", "write npu: {name: ..., memory: 76 GB}"
-        raise SpecError.at(options.plan, "got a rule over memory", expected, fix)
+    opened = open_plan(options.plan, options.settings)
     batches = _batches(options.global_batch) if options.global_batch else ()
-    found = best_strategy(problem, batches, n_best=options.top, progress=_progress())
+    found = opened.search(batches, n_best=options.top, progress=search_progress())
+    problem = opened.base
     answer(options, partial(plan_payload, problem, found), plan_blocks(problem, found))
     _judge(found)
 

@@ -1,0 +1,289 @@
+"""Plan files of any kind into problems: where parallelism is left open, it is searched first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.errors import Fault, Infeasible, PlannerError, SolverFailed, SpecError
+from libra_planner.fabric.topology import parse_topology
+from libra_planner.frozen import Frozen
+from libra_planner.inputs.bills import Bills, build_plan
+from libra_planner.inputs.parts import BUNDLED_PARTS
+from libra_planner.plan import problem as plans
+from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec
+from libra_planner.plan.training import plan_spec
+from libra_planner.problem import Problem, with_bills
+from libra_planner.reading.document import Document, apply_settings, dotted_key, read_document
+from libra_planner.reading.rules import memory_limit_bytes
+from libra_planner.step.expression import Array
+from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
+from libra_planner.workload.strategy import Recompute, Strategy
+
+if TYPE_CHECKING:
+    from libra_planner.search.best import Progress, SearchResult
+
+KEY = "parallelism"
+
+
+def load_plan(
+    path: str | Path, settings: str | Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+) -> Problem:
+    """Read a plan file: with its best strategy, searched, where it says ``parallelism: auto``.
+
+    One that says ``prices: bill`` has the bill of each of its options.
+
+    Parameters
+    ----------
+    path, settings : as :func:`libra_planner.plan.problem.load_plan` takes them.
+    parts : parts catalogue that is bought from.
+
+    Raises
+    ------
+    SpecError
+        With every fault found, each with file, line, column and the fix.
+    PlannerError
+        Of a search that finds nothing.
+
+    Examples
+    --------
+    >>> from libra_planner.reading.bundled import example
+    >>> load_plan(example("01_gpt3_4d")).prices.bills is None
+    True
+    """
+    given = [settings] if isinstance(settings, str) else settings
+    searched = open_plan(path, given, parts=parts).searched()
+    if searched.found is not None and searched.found.was_stopped:
+        raise KeyboardInterrupt
+    return searched.problem
+
+
+def open_plan(
+    path: str | Path, settings: Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+) -> OpenedPlan:
+    """A plan file that is read, but not built; arguments as :func:`load_plan` has them.
+
+    Raises
+    ------
+    SpecError
+        For a file or a setting that cannot be read.
+    """
+    document = read_document(path)
+    apply_settings(document, settings)
+    return OpenedPlan(document, Path(path).parent, Bills(parts), tuple(settings))
+
+
+@dataclass(frozen=True)
+class SearchedPlan:
+    """A plan whose strategy is known.
+
+    Parameters
+    ----------
+    problem : the plan in numbers.
+    settings : overrides that make it, those of the caller first.
+    found : by the search; ``None`` where the plan says its degrees.
+    """
+
+    problem: Problem
+    settings: tuple[str, ...] = ()
+    found: SearchResult | None = None
+
+
+@dataclass(frozen=True)
+class OpenedPlan(Frozen):
+    """A plan that is read, and may leave its parallelism open.
+
+    Parameters
+    ----------
+    document : the plan, settings applied.
+    beside : folder that its paths are relative to.
+    bills : of the catalogue that is bought from; several plans may share it.
+    settings : overrides in the document.
+    """
+
+    document: Document = field(repr=False)
+    beside: Path
+    bills: Bills = field(default_factory=Bills, repr=False)
+    settings: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it says ``parallelism: auto``."""
+        value = self.document.value
+        return isinstance(value, dict) and value.get(KEY) == AUTO_PARALLELISM
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The plan in numbers; of an open one the degrees only stand for those of a search.
+
+        Raises
+        ------
+        SpecError
+            With every fault found.
+        """
+        if self.is_open:
+            return self.base
+        return build_plan(self.document, self.beside, self.bills)
+
+    def searched(
+        self,
+        *,
+        bandwidth_bytes_per_s: Array | None = None,
+        n_best: int = 1,
+        progress: Progress | None = None,
+    ) -> SearchedPlan:
+        """The plan with its best strategy, or as it is where it says one.
+
+        Parameters
+        ----------
+        bandwidth_bytes_per_s, n_best, progress : of :meth:`search`.
+
+        Raises
+        ------
+        PlannerError
+            For a plan that is wrong, or of which no strategy fits, meets the rules or is proven.
+        """
+        if not self.is_open:
+            return SearchedPlan(self.problem, self.settings)
+        given = bandwidth_bytes_per_s
+        found = self.search(bandwidth_bytes_per_s=given, n_best=n_best, progress=progress)
+        if not found.best:
+            raise self._nothing_found(found)
+        degrees = strategy_degrees(found.best[0].strategy)
+        problem = plans.build_plan(self._with(**{KEY: degrees}), self.beside, self.bills.parts)
+        problem = with_bills(problem, self.base.prices.bills)
+        words = f"the best {'' if given is None else 'at this bandwidth '}of {search_words(found)}"
+        text = replace(problem.text, settings=(*problem.text.settings, words))
+        written = ", ".join(f"{key}: {str(value).lower()}" for key, value in degrees.items())
+        settings = (*self.settings, f"{KEY}={{{written}}}")
+        return SearchedPlan(replace(problem, text=text), settings, found)
+
+    def search(
+        self,
+        global_batches: Sequence[int] = (),
+        *,
+        bandwidth_bytes_per_s: Array | None = None,
+        n_best: int = 1,
+        progress: Progress | None = None,
+    ) -> SearchResult:
+        """The best strategies for the plan, whatever degrees it says; its rules on memory hold.
+
+        Parameters
+        ----------
+        global_batches : sequences of a step; the plan's by default.
+        bandwidth_bytes_per_s : shape (n_dims,), of the only design that is asked about.
+        n_best : strategies that are proven.
+        progress : is told what is done.
+
+        Raises
+        ------
+        SpecError
+            For a plan that is wrong, or cannot be searched.
+        """
+        from libra_planner.search.plans import best_strategy
+        from libra_planner.search.space import Choices
+
+        with self._placed():
+            spec, base = self._spec, self.base
+            library = LIBRARIES[spec.library or MEGATRON_CORE]
+            said = spec.overlap.model_dump(exclude_none=True) if spec.overlap else {}
+            own = None if self.is_open else getattr(spec.parallelism, "sequence_parallel", None)
+            splits = library.sequence_parallel if own is None else own
+            return best_strategy(
+                base,
+                global_batches or (spec.global_batch or 1,),
+                choices=Choices(splits_sequence=splits, hides_sends="p2p" in said),
+                overlap=replace(library.overlap, **said),
+                most_bytes=self._most_bytes,
+                bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+                n_best=n_best,
+                progress=progress,
+            )
+
+    @cached_property
+    def base(self) -> Problem:
+        """The plan with degrees that suit any model, or its own, whatever memory they need."""
+        value, document = self.document.value, self.document
+        if self.is_open:
+            n_npus, batch = self._n_npus, value.get("global_batch")
+            changed: dict[str, Any] = {KEY: {"dp": n_npus}}
+            if type(batch) is int and batch >= 1:
+                changed["global_batch"] = n_npus
+            document = self._with(**changed)
+        return build_plan(document, self.beside, self.bills, holds_memory=False)
+
+    @cached_property
+    def _spec(self) -> PlanSpec:
+        """What the plan says beside its degrees."""
+        value = {KEY: {"dp": self._n_npus}} if self.is_open else {}
+        spec = plan_spec(self._with(**value))
+        if not isinstance(spec, PlanSpec):
+            got, expected = "got a group of workloads", "expected one workload in a search"
+            raise SpecError(Fault(got, expected, "search each in a plan of its own", "workloads"))
+        if self.is_open and spec.memory == "ignore":
+            got, expected = "got ignore", "expected nothing: a search takes what fits"
+            fix = "remove it, or raise npu: {memory: ...}"
+            raise SpecError(Fault(got, expected, fix, "memory"))
+        return spec
+
+    @property
+    def _n_npus(self) -> int:
+        fabric = self.document.value.get("fabric")
+        try:
+            return parse_topology(str(fabric.get("topology"))).n_npus
+        except (SpecError, AttributeError):  # Whatever builds the plan says what is wrong.
+            return 1
+
+    @property
+    def _most_bytes(self) -> float:
+        """The tightest rule on memory."""
+        limits = map(memory_limit_bytes, self._spec.constraints)
+        return min((one for one in limits if one is not None), default=float("inf"))
+
+    def _with(self, **changed: Any) -> Document:
+        """The document with other values of some keys, which stand where they stood."""
+        value = self.document.value
+        return replace(self.document, value=value | changed if changed else value)
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Give faults of keys of the plan their place in it."""
+        try:
+            yield
+        except SpecError as error:
+            keys = [dotted_key(fault.path) if fault.path else () for fault in error.faults]
+            places = [self.document.key_place(key) for key in keys]
+            pairs = zip(error.faults, places, strict=True)
+            raise type(error)(*(fault.located(place) for fault, place in pairs)) from None
+
+    def _nothing_found(self, found: SearchResult) -> PlannerError:
+        """Why there is no strategy."""
+        place, n = self.document.place((KEY,)), found.n_candidates
+        if not n:
+            got, expected = "got auto", f"expected a batch that degrees of {self._n_npus:,} NPUs"
+            fault = Fault(got, f"{expected} divide", "change global_batch", KEY)
+            return SpecError(fault.located(place))
+        if found.n_not_fitting == n:
+            why = "fits an NPU's memory; take more NPUs, or larger ones"
+            return Infeasible(f"{place}: none of {n:,} strategies {why}")
+        if found.n_unproven:
+            return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")
+        return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
+
+
+def strategy_degrees(one: Strategy) -> dict[str, Any]:
+    """A strategy as ``parallelism`` of a plan."""
+    names = ("tp", "cp", "dp", "pp", "ep", "etp", "interleave", "microbatch", "zero")
+    degrees: dict[str, Any] = {name: int(getattr(one, name)) for name in names}
+    degrees["recompute"] = Recompute(int(one.recompute)).name.lower()
+    return degrees | {"sequence_parallel": bool(one.sequence_parallel)}
+
+
+def search_words(found: SearchResult) -> str:
+    """How many strategies were compared, and whether the best is proven."""
+    proven = "proven" if found.is_certified else f"{found.n_unproven:,} of them not proven"
+    return f"{found.n_candidates:,} strategies, {proven}"
