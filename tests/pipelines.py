@@ -116,3 +116,17 @@ def makespan_s(orders: list[list[Pass]], chunks: list[list[Chunk]]) -> float:
 def longest_span_s(orders: list[list[Pass]], chunks: list[list[Chunk]]) -> float:
     """The longest time from a stage's first to its last pass."""
     return max(end - begin for begin, end in spans(orders, chunks))
+
+
+def chunk_layers(n_layers: int, n_stages: int, interleave: int = 1) -> tuple[tuple[int, ...], ...]:
+    """Layers of every chunk of every stage, [stage][chunk], as equal as can be.
+
+    Chunk c of stage s is the (c p + s)-th part of the model. Where parts cannot be equal, the last
+    one, which has the logits, and then the first one have a layer less before others do.
+    """
+    n_parts = n_stages * interleave
+    least, n_more = divmod(n_layers, n_parts)
+    parts = [least + (0 < i <= n_more) for i in range(n_parts)]
+    if n_more == n_parts - 1:
+        parts[0], parts[-1] = least + 1, least
+    return tuple(tuple(parts[stage::n_stages]) for stage in range(n_stages))

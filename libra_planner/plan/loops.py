@@ -7,11 +7,12 @@ Grammar (docs/loops.md)::
     factor  = number | number unit | name | "max" "(" sum ("," sum)* ")" | "(" sum ")"
     name    = phase | phase "." part
     phase   = "forward" | "backward" | "input_grad" | "weight_grad"
-    part    = "compute" | "tp" | "dp"
+    part    = "compute" | "tp" | "cp" | "ep" | "dp" | "linear" | "attention" | "experts" | "other"
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
@@ -231,6 +232,20 @@ LoopSpec: TypeAlias = Annotated[
         lambda one: Kind.LOOP_TEXT if isinstance(one, dict | WrittenLoopSpec) else Kind.LOOP_NAME
     ),
 ]
+
+
+_ABSENT = re.compile(r"\.(?:cp|ep)\b")
+
+
+def loop_notes(spec: str | WrittenLoopSpec) -> tuple[str, ...]:
+    """What a step of tp and dp alone makes of a loop's names, for people.
+
+    >>> loop_notes(WrittenLoopSpec(layer="forward + backward + forward.cp"))
+    ('cp and ep of the training loop are 0: this plan has tp and dp alone',)
+    """
+    written = "" if isinstance(spec, str) else f"{spec.layer or spec.step}"
+    said = "cp and ep of the training loop are 0: this plan has tp and dp alone"
+    return (said,) if _ABSENT.search(written) else ()
 
 
 def loop_settings(spec: str | WrittenLoopSpec, loop: layers.TrainingLoop) -> list[str]:

@@ -31,7 +31,6 @@ from libra_planner.reading.models import FaultCollector
 from libra_planner.reading.rules import memory_limit_bytes, parse_rule, rule_names
 from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.expression import Array
-from libra_planner.step.layers import Training
 from libra_planner.step.training import Step
 from libra_planner.units import format_usd
 
@@ -281,7 +280,7 @@ class _ProblemBuilder(FaultCollector):
         more, words = scale_up.domain_words(base, npus)
         notes, settings = [*notes, *name_notes(npus), *more], [*settings, *words]
         settings += fidelity.settings(step.model.n_chunks)
-        if any(isinstance(one.training, Training) for one in planned):
+        if any(one.training.loop is not None for one in planned):
             settings += loop_settings(self.spec.training_loop, training.plan_loop(self.spec))
         tiers = [x for i, x in enumerate(base.topology.tiers) if i not in base.included_dims]
         sure = f", {book.confidence(tiers)}" if tiers else ""

@@ -12,7 +12,7 @@ from libra_planner.errors import Fault, SpecError, refuse
 from libra_planner.fabric.topology import Topology
 from libra_planner.plan import models, prices
 from libra_planner.plan.architectures.settings import PlanSettings
-from libra_planner.plan.loops import parse_loop
+from libra_planner.plan.loops import loop_notes, parse_loop
 from libra_planner.plan.steps import whole
 from libra_planner.plan.steps.strategies import DegreesSpec
 from libra_planner.plan.systems import System
@@ -81,7 +81,7 @@ class TrainingBuilder(FaultCollector):
         attempt, named, npu = self.attempt, self.entry.npu, None
         faults = list(whole.misplaced_faults(self.entry))
         if whole.is_whole(self.entry):
-            faults += whole.loop_faults(self.plan)
+            faults += whole.loop_faults(self.entry, self.plan)
         for fault in faults:
             self.note(fault, dotted_key(fault.path))
         if faults:
@@ -108,8 +108,12 @@ class TrainingBuilder(FaultCollector):
         Infeasible
             For one that does not fit its NPUs.
         """
-        step = whole.WholeStep(self.entry, path, self.beside, self.system)
-        training = step.training(network)
+        loop = plan_loop(self.plan) if "training_loop" in self.plan.model_fields_set else None
+        step = whole.WholeStep(self.entry, path, self.beside, self.system, loop)
+        try:
+            training = step.training(network)
+        except SpecError as error:
+            raise type(error)(*map(self._of_the_plan, error.faults)) from None
         if self.holds_memory and self.entry.memory == "refuse":
             place = self.document.place((*self.prefix, "parallelism"))
             whole.refuse_too_large(step.memory, path.stem, place=place)
@@ -136,6 +140,7 @@ class TrainingBuilder(FaultCollector):
         if workload.n_sequences is not None and n_used != n_npus:
             work = f"{n_used:,} NPUs of work on {n_npus:,} NPUs; cost counts them all"
             notes += (f"forward x weight_grad groups make {work}",)
+        notes += loop_notes(self.plan.training_loop)
         if self.system is not None and self.system.computes:
             held = f"{self.system.computes} of {self.system.label} are not used"
             notes += (f"{held}: this is not the step of a whole model",)

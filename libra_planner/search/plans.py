@@ -83,6 +83,9 @@ def _whole_step(problem: Problem) -> ModelTraining:
         fix = "write npu: {name: h100-sxm} without efficiency_fraction"
         raise SpecError(Fault(got, expected, fix, "npu"))
     training = trainings[0]
+    if training.loop is not None:
+        got, expected = "got a training_loop", "expected none: a search hides what overlap says"
+        raise SpecError(Fault(got, expected, "remove it, or write degrees", "training_loop"))
     one = training.trained.strategy
     degrees = {axis: int(getattr(one, axis)) for axis in ("tp", "cp", "dp", "pp", "ep", "etp")}
     if placed_groups(problem.topology, degrees) != training.groups:

@@ -1,7 +1,7 @@
 """Training loops: their language, and a workload's step time from its layers and a loop (C5).
 
-A loop speaks of nine quantities, a phase's compute, tensor-parallel (TP) and data-parallel
-(DP) communication each, in sums, overlaps (the longest counts) and non-negative multiples. So
+A loop speaks of quantities, a phase's compute and its communication by axis of parallelism, in
+sums, overlaps (the longest counts) and non-negative multiples. So
 a step time made from one is convex and non-increasing in bandwidth by construction.
 """
 
@@ -27,11 +27,25 @@ from libra_planner.workload import operations as work
 
 
 class Activity(StrEnum):
-    """What a phase does: compute, or communicate in one of the parallel groups."""
+    """What a phase does: compute, or communicate in one of the parallel groups.
+
+    Compute of a whole model has four parts: a loop names them, or all of it.
+    """
 
     COMPUTE = "compute"
     TP = "tp"
+    CP = "cp"
+    EP = "ep"
     DP = "dp"
+    LINEAR = "linear"
+    ATTENTION = "attention"
+    EXPERTS = "experts"
+    OTHER = "other"
+
+
+COMPUTE_PARTS = (Activity.LINEAR, Activity.ATTENTION, Activity.EXPERTS, Activity.OTHER)
+"""Multiplies of dense weights, attention itself, multiplies of experts, and all that moves data."""
+_WHOLE = tuple(part for part in Activity if part not in COMPUTE_PARTS)
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,7 @@ def _names() -> dict[str, LoopTerm]:
     phases["backward"] = (work.Phase.INPUT_GRAD, work.Phase.WEIGHT_GRAD)
     names: dict[str, LoopTerm] = {}
     for name, members in phases.items():
-        names[name] = Serial(tuple(Quantity(phase, part) for phase in members for part in Activity))
+        names[name] = Serial(tuple(Quantity(phase, part) for phase in members for part in _WHOLE))
         for part in Activity:
             own = tuple(Quantity(phase, part) for phase in members)
             names[f"{name}.{part}"] = own[0] if len(own) == 1 else Serial(own)
@@ -97,11 +111,13 @@ NAMES: Mapping[str, LoopTerm] = MappingProxyType(_names())
 """What a loop can name: ``phase.part``, or a whole ``phase``; ``backward`` is both gradients."""
 
 _TP_DP = (NAMES["backward.tp"], Serial((NAMES["weight_grad.compute"], NAMES["backward.dp"])))
-_DP = (Serial((NAMES["backward.compute"], NAMES["backward.tp"])), NAMES["backward.dp"])
+_EXPOSED = (NAMES["input_grad.compute"], NAMES["backward.cp"], NAMES["backward.ep"])
+_BEFORE_DP = tuple(NAMES[f"backward.{part}"] for part in ("compute", "tp", "cp", "ep"))
+_DP = (Serial(_BEFORE_DP), NAMES["backward.dp"])
 LOOPS: Mapping[str, LoopTerm] = MappingProxyType(
     {
         "no_overlap": Serial((NAMES["forward"], NAMES["backward"])),
-        "tp_dp_overlap": Serial((NAMES["forward"], NAMES["input_grad.compute"], Overlap(_TP_DP))),
+        "tp_dp_overlap": Serial((NAMES["forward"], *_EXPOSED, Overlap(_TP_DP))),
         "async_dp": Serial((NAMES["forward"], Overlap(_DP))),
     }
 )
@@ -466,7 +482,7 @@ def _step_time(
     operators = workload.operators if loop.per_layer else (workload.operations,)
     alike = workload.alike if loop.per_layer else (0,)
     layers = {i: builder.layer(operators[i]) for i in dict.fromkeys(alike)}
-    _check_complete(loop, layers.values(), workload.name)
+    refuse_incomplete(loop, layers.values(), workload.name)
     if loop.per_layer:
         _check_together(loop, operators)
     stretch = 1.0 + loop.bubble_fraction
@@ -530,8 +546,14 @@ def _one_after_the_other(loads: Sequence[Load]) -> Load:
     return replace(whole, competing=tree.add(load.while_competing.time for load in loads))
 
 
-def _check_complete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) -> None:
-    """Refuse a loop that forgets something: a silent wrong answer otherwise."""
+def refuse_incomplete(loop: TrainingLoop, layers: Iterable[LoopLayer], name: str) -> None:
+    """Refuse a loop that forgets something: a silent wrong answer otherwise.
+
+    Raises
+    ------
+    SpecError
+        With what it forgets.
+    """
     forgotten = {key for layer in layers for key in layer.loads} - loop.quantities
     if forgotten:
         shown = [str(key) for key in NAMES.values() if key in forgotten]

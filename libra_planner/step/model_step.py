@@ -14,8 +14,15 @@ from typing import Any, Generic, Protocol
 import numpy as np
 
 from libra_planner.step.algebra import Algebra, Time
-from libra_planner.step.pipeline import ZERO_BUBBLE_FILL, Stage, in_order_time, pipeline_time
-from libra_planner.step.stages import StageLayers, second_stage, stage_layers
+from libra_planner.step.pipeline import (
+    ZERO_BUBBLE_FILL,
+    Stage,
+    StageLayers,
+    in_order_time,
+    pipeline_time,
+    second_stage,
+    stage_layers,
+)
 from libra_planner.workload import volumes
 from libra_planner.workload.clock import STEP_CONSTANTS, StepConstants
 from libra_planner.workload.kernels import Kernels
@@ -171,7 +178,7 @@ class LayerPasses(Generic[Time]):
 
 def layer_passes(trained: TrainedModel, pricing: Pricing[Time]) -> LayerPasses[Time]:
     """What :func:`step_time` puts a step together from."""
-    builder = _Builder(trained, pricing)
+    builder = StepBuilder(trained, pricing)
     experts = builder.experts if trained.model.experts else builder.dense
     return LayerPasses(builder.dense, experts, builder.embedding, builder.logits)
 
@@ -189,36 +196,47 @@ def step_time(
     trained, pricing : as they say.
     passes : of its layers, where they are known.
     """
-    return _Builder(trained, pricing, passes).step()
+    return StepBuilder(trained, pricing, passes).step()
 
 
 def step_parts(trained: TrainedModel, pricing: Pricing[Time]) -> StepParts[Time]:
     """:func:`step_time` and its parts."""
-    return _Builder(trained, pricing).parts()
+    return StepBuilder(trained, pricing).parts()
 
 
 @dataclass(frozen=True)
-class _Builder(Generic[Time]):
+class StepBuilder(Generic[Time]):
+    """A step from its layers, stages, pipeline, gradients and optimizer (C17).
+
+    Parameters
+    ----------
+    trained, pricing : as they say.
+    known : passes of its layers, where they are known.
+    """
+
     trained: TrainedModel
     pricing: Pricing[Time]
     known: LayerPasses[Time] | None = None
 
     @property
     def algebra(self) -> Algebra[Time]:
+        """Of its times."""
         return self.pricing.algebra
 
     def parts(self) -> StepParts[Time]:
+        """The step and its parts."""
         one = self.trained.strategy
         mean = self.algebra.times(1 / np.asarray(one.pp), self._once)
         pipeline = self._pipeline(np.asarray(one.n_microbatches))
         return StepParts(self.step(), pipeline, self._busiest, mean, self._optimizer_s())
 
     def step(self) -> Time:
+        """The whole step."""
         one, algebra = self.trained.strategy, self.algebra
-        left, gradients = self._left_microbatches(), self._gradients()
+        left, gradients = self._left_microbatches(), self.gradient_exchanges()
         hidden = np.asarray(one.n_microbatches) - left
         rest = self._pipeline(left)
-        beside = self._beside(algebra.times(hidden, self._busiest), gradients, hidden)
+        beside = self.beside(algebra.times(hidden, self._busiest), gradients, hidden)
         tied = volumes.tied_gradient_exchange(self.trained.model, one, self.trained.formats)
         ends = [self.pricing.seconds(self._optimizer_s()), *map(self.pricing.exchange, tied)]
         return algebra.total([rest, beside, *ends])
@@ -247,11 +265,16 @@ class _Builder(Generic[Time]):
             here = np.minimum(np.asarray(kind.n), 1)
             n_dense, n_experts = kind.n_dense - common.n_dense, kind.n_experts - common.n_experts
             beyond = replace(kind, n_dense=n_dense * here, n_experts=n_experts * here)
-            more.append(algebra.times(here, self._one_microbatch(beyond)))
-        work = algebra.total([self._one_microbatch(common), algebra.longest(more)])
+            more.append(algebra.times(here, self.one_microbatch(beyond)))
+        return self.with_all_sends(
+            algebra.total([self.one_microbatch(common), algebra.longest(more)])
+        )
+
+    def with_all_sends(self, work: Time) -> Time:
+        """Work of one microbatch, and what a stage sends for it."""
         if self.trained.strategy.overlap.p2p:
-            return algebra.longest([work, self._sent])
-        return algebra.total([work, self._sent])
+            return self.algebra.longest([work, self._sent])
+        return self.algebra.total([work, self._sent])
 
     def _least(self, counts: Iterable[Any]) -> Any:
         """The fewest layers of any stage that a strategy has."""
@@ -271,7 +294,7 @@ class _Builder(Generic[Time]):
             sum(x.n * np.asarray(x.has_logits) for x in kinds),
         )
         sends = self.algebra.times(np.asarray(one.pp), self._sent)
-        return self.algebra.total([self._one_microbatch(whole), sends])
+        return self.algebra.total([self.one_microbatch(whole), sends])
 
     @cached_property
     def _sent(self) -> Time:
@@ -279,7 +302,7 @@ class _Builder(Generic[Time]):
         several = (*self._sends.forward, *self._sends.backward)
         return self.algebra.total(map(self.pricing.exchange, several))
 
-    def _one_microbatch(self, layers: StageLayers) -> Time:
+    def one_microbatch(self, layers: StageLayers) -> Time:
         """Forward and backward of some layers."""
         found = []
         for n, (forward, backward, weights_s) in self._layers(layers):
@@ -302,7 +325,8 @@ class _Builder(Generic[Time]):
             needed = np.minimum(ZERO_BUBBLE_FILL[one.schedule] * (p - 1) + 1, m)
         return np.maximum(m - wanted, needed)
 
-    def _gradients(self) -> tuple[Exchange, ...]:
+    def gradient_exchanges(self) -> tuple[Exchange, ...]:
+        """Gradients and weights of a step, of the fullest rank."""
         trained = self.trained
         return volumes.gradient_exchanges(
             trained.strategy,
@@ -312,8 +336,13 @@ class _Builder(Generic[Time]):
             trained.habits,
         )
 
-    def _beside(self, window: Time, gradients: Sequence[Exchange], hidden: Any) -> Time:
-        """The window and the exchange of gradients, which share the fabric."""
+    def beside(self, window: Time, gradients: Sequence[Exchange], hidden: Any) -> Time:
+        """The window and the exchange of gradients, which share the fabric.
+
+        Parameters
+        ----------
+        window : so many microbatches of the busiest stage, ``hidden`` of them.
+        """
         algebra, fraction = self.algebra, self.trained.strategy.overlap.dp
         sent = algebra.total(map(self.pricing.exchange, gradients))
         exposed = algebra.times(self._felt(fraction), sent)
@@ -334,7 +363,7 @@ class _Builder(Generic[Time]):
         for has_experts, n_layers in ((False, n_dense), (True, n_experts)):
             if not np.any(n_layers):
                 continue
-            found = self._layer_exchanges(has_experts=has_experts)
+            found = self.layer_exchanges(has_experts=has_experts)
             for one in (*found.forward, *found.backward):
                 yield one, n * n_layers
         for one in (*self._sends.forward, *self._sends.backward):
@@ -347,7 +376,8 @@ class _Builder(Generic[Time]):
             trained.model, trained.strategy, None, trained.formats, trained.habits
         )
 
-    def _layer_exchanges(self, *, has_experts: bool) -> Exchanges:
+    def layer_exchanges(self, *, has_experts: bool) -> Exchanges:
+        """Of one layer and one microbatch."""
         trained = self.trained
         return volumes.layer_exchanges(
             trained.model, trained.strategy, has_experts, trained.formats, trained.habits
@@ -391,28 +421,43 @@ class _Builder(Generic[Time]):
 
     @cached_property
     def dense(self) -> tuple[Time, Time, Any]:
-        exchanges = self._layer_exchanges(has_experts=False)
-        return self._passes(self.trained.operators.layer(has_experts=False), exchanges)
+        """Forward, backward and weight gradients of a layer without experts."""
+        return self._layer(has_experts=False)
 
     @cached_property
     def experts(self) -> tuple[Time, Time, Any]:
-        exchanges = self._layer_exchanges(has_experts=True)
-        return self._passes(self.trained.operators.layer(has_experts=True), exchanges)
+        """The same of a layer with experts."""
+        return self._layer(has_experts=True)
+
+    def _layer(self, *, has_experts: bool) -> tuple[Time, Time, Any]:
+        work = self.trained.operators.layer(has_experts=has_experts)
+        exchanges = self.layer_exchanges(has_experts=has_experts)
+        return self.passes(work, exchanges, is_layer=True)
 
     @cached_property
     def embedding(self) -> tuple[Time, Time, Any]:
+        """The same of the embedding."""
         trained = self.trained
         found = volumes.embedding_exchanges(trained.model, trained.strategy, trained.formats)
-        return self._passes(trained.operators.embedding(), found)
+        return self.passes(trained.operators.embedding(), found)
 
     @cached_property
     def logits(self) -> tuple[Time, Time, Any]:
+        """The same of logits and loss."""
         trained = self.trained
         found = volumes.logits_exchanges(trained.model, trained.strategy, trained.formats)
-        return self._passes(trained.operators.logits(), found)
+        return self.passes(trained.operators.logits(), found)
 
-    def _passes(self, work: LayerWork, exchanges: Exchanges) -> tuple[Time, Time, Any]:
-        """Forward and backward; weight gradients apart where the pipeline moves them (C17)."""
+    def passes(
+        self, work: LayerWork, exchanges: Exchanges, *, is_layer: bool = False
+    ) -> tuple[Time, Time, Any]:
+        """Forward and backward; weight gradients apart where the pipeline moves them (C17).
+
+        Parameters
+        ----------
+        is_layer : and not embedding or logits.
+        """
+        del is_layer
         in_order = self.trained.strategy.schedule is PipelineSchedule.ONE_F_ONE_B
         weights = NO_WORK if in_order else work.weight_grad
         return (

@@ -12,15 +12,16 @@ from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.bands import STEP_BANDS, kind_of_step, npu_family
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
-from libra_planner.step.collectives.models import CollectiveModel
+from libra_planner.step.collectives.models import CollectiveModel, Ideal
+from libra_planner.step.layers import TrainingLoop
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import (
+    StepBuilder,
     StepParts,
     TrainedModel,
     step_exchanges,
-    step_parts,
-    step_time,
 )
+from libra_planner.step.own_loops import LoopedStep, step_builder
 from libra_planner.step.pricing import NodePricing, collective
 from libra_planner.workload import operations as work
 from libra_planner.workload.volumes import SEND_RECV, Exchange
@@ -39,6 +40,7 @@ class ModelTraining(Frozen):
     memory : what it needs on an NPU; ``None`` where nobody asks.
     npu_peak_flops : dense FLOP/s of an NPU by its data sheet; 0 where nobody asks.
     npu_name : of the catalogue; empty where nobody asks.
+    loop : of a layer, in place of the overlap of each axis; ``None`` without one.
     own_errors : what nine of ten errors of the user's own runs stay below, by kind.
     system : the user's system file that has them; empty for published constants.
     """
@@ -50,6 +52,7 @@ class ModelTraining(Frozen):
     memory: MemoryUse | None = None
     npu_peak_flops: float = 0.0
     npu_name: str = ""
+    loop: TrainingLoop | None = None
     own_errors: Mapping[str, float] = field(default_factory=dict, repr=False)
     system: str = ""
 
@@ -92,8 +95,10 @@ class ModelTraining(Frozen):
     def error_fraction(self) -> float | None:
         """What nine of ten of their errors stay below; ``None`` without a measured class.
 
-        Errors of the user's own runs come first.
+        Errors of the user's own runs come first. A loop of one's own has no published runs.
         """
+        if self.loop is not None:
+            return None
         return self.own_errors.get(self.step_class[1], STEP_BANDS.get(self.step_class))
 
     @property
@@ -120,15 +125,32 @@ class ModelTraining(Frozen):
 
     def step_time(self, model: CollectiveModel) -> tree.TimeExpression:
         """T(B) under a model of collectives, seconds (C17)."""
-        pricing = NodePricing(self.network, self.groups, model)
-        return tree.TimeExpression(step_time(self.trained, pricing), self.network.topology.n_dims)
+        builder = self._builder(NodePricing(self.network, self.groups, model))
+        return tree.TimeExpression(builder.step(), self.network.topology.n_dims)
+
+    def _builder(self, prices: NodePricing) -> StepBuilder[tree.Node]:
+        return step_builder(self.trained, prices, self.loop)
+
+    def refuse_unreadable_loop(self) -> None:
+        """Refuse a loop that cannot be that of a layer.
+
+        Raises
+        ------
+        SpecError
+            With the reason.
+        """
+        if self.loop is not None:
+            prices = NodePricing(self.network, self.groups, Ideal())
+            LoopedStep(self.trained, prices, loop=self.loop, prices=prices).refuse_unreadable(
+                self.workload.name
+            )
 
     def parts(
         self, model: CollectiveModel, without: frozenset[str] = frozenset()
     ) -> StepParts[tree.Node]:
         """The step and its parts, exchanges of some axes left out."""
         pricing = NodePricing(self.network, self.groups, model, without)
-        return step_parts(self.trained, pricing)
+        return self._builder(pricing).parts()
 
     def split_s(
         self, model: CollectiveModel, bandwidth_bytes_per_s: tree.Array

@@ -81,11 +81,17 @@ class NodePricing:
         for one, share in exchanges:
             if one.axis in self.without or not float(one.count):
                 continue
-            sent = float(share) * float(one.count) * self._bytes(one)
+            sent = float(share) * self.traffic_bytes(one)
             total, alone = total + sent, np.maximum(alone, sent)
         shared = np.where(total > alone, total, 0.0)
         time = tree.transfers(shared)
         return time if time == tree.ZERO else tree.Labelled("contention of overlapped axes", time)
+
+    def traffic_bytes(self, one: Exchange) -> Array:
+        """What all executions occupy the dimensions with, shape (n_dims,)."""
+        if one.axis in self.without or not float(one.count):
+            return np.zeros(self.network.topology.n_dims)
+        return float(one.count) * self._bytes(one)
 
     def _bytes(self, one: Exchange) -> Array:
         group = self.groups[one.axis]

@@ -13,7 +13,7 @@ from libra_planner.step.collectives.algorithms import plain_network
 from libra_planner.step.collectives.models import Ideal
 from libra_planner.step.model_step import TrainedModel
 from libra_planner.step.model_training import ModelTraining
-from libra_planner.step.stages import StageLayers, stage_layers
+from libra_planner.step.pipeline import StageLayers, stage_layers
 from libra_planner.workload.clock import STEP_CONSTANTS
 from libra_planner.workload.kernels import KernelConstants, Kernels
 from libra_planner.workload.operations import Workload

@@ -16,6 +16,8 @@ from libra_planner.step.pipeline import (
     stage_layers,
 )
 from libra_planner.workload.strategy import PipelineSchedule, Strategy
+from libra_planner.workload.transformer import Attention, FeedForward, Transformer
+from tests.pipelines import chunk_layers
 
 H1, H2 = PipelineSchedule.ZERO_BUBBLE_H1, PipelineSchedule.ZERO_BUBBLE_H2
 
@@ -87,14 +89,18 @@ def test_overlap_never_hides_more_than_there_is_compute() -> None:
 
 
 def test_layers_of_stages() -> None:
-    assert stage_layers(96, 8) == ((12,),) * 8
-    assert stage_layers(96, 8, 2) == ((6, 6),) * 8
-    assert stage_layers(61, 4) == ((15,), (16,), (15,), (15,))
-    assert stage_layers(63, 4) == ((16,), (16,), (16,), (15,))
+    assert chunk_layers(96, 8) == ((12,),) * 8
+    assert chunk_layers(96, 8, 2) == ((6, 6),) * 8
+    assert chunk_layers(61, 4) == ((15,), (16,), (15,), (15,))
+    assert chunk_layers(63, 4) == ((16,), (16,), (16,), (15,))
     for n_layers, p, v in ((61, 16, 1), (126, 16, 7), (95, 5, 3)):
-        layout = stage_layers(n_layers, p, v)
+        layout = chunk_layers(n_layers, p, v)
         assert sum(map(sum, layout)) == n_layers
         assert max(map(sum, layout)) - min(map(sum, layout)) <= 1
+        model = Transformer("m", n_layers, 64, Attention(1, 1, 64, 64), FeedForward(256), 1024)
+        kinds = stage_layers(model, Strategy(pp=p))
+        shared = sorted(int(kind.n_dense) for kind in kinds for _ in range(int(kind.n)))
+        assert shared == sorted(map(sum, chunk_layers(n_layers, p)))
 
 
 @pytest.mark.parametrize(

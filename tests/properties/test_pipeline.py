@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libra_planner.step.algebra import Numbers
-from libra_planner.step.pipeline import Stage, pipeline_time, stage_layers
+from libra_planner.step.pipeline import Stage, pipeline_time
 from libra_planner.workload.strategy import PipelineSchedule
 from tests.pipelines import (
     Chunk,
+    chunk_layers,
     interleaved,
     longest_span_s,
     makespan_s,
@@ -155,7 +156,7 @@ def _cases(name: str, n: int) -> Iterator[tuple[list[list[Chunk]], int, Pipeline
         p, v, rounds = random.choice((2, 4, 8)), 1, random.randint(1, 6)
         if name.startswith("interleaved"):
             v = random.randint(2, 6)
-        layout = stage_layers(random.randint(p * v, 5 * p * v), p, v)
+        layout = chunk_layers(random.randint(p * v, 5 * p * v), p, v)
         sizes = [[float(n_layers) for n_layers in row] for row in layout]
         sizes[-1][-1] += random.uniform(0.0, 1.5)
         if "own shares" in name:

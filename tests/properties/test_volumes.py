@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from libra_planner.errors import SpecError
 from libra_planner.fabric.topology import Topology, parse_topology
 from libra_planner.step.collectives.algorithms import plain_network
-from libra_planner.step.pipeline import stage_layers
 from libra_planner.workload.operations import Collective, CollectiveKind, Group
 from libra_planner.workload.placement import placed_groups
 from libra_planner.workload.strategy import Recompute, Strategy
@@ -32,6 +31,7 @@ from libra_planner.workload.volumes import (
     pipeline_exchanges,
     tied_gradient_exchange,
 )
+from tests.pipelines import chunk_layers
 from tests.ranks import members, places, trained
 
 N_PARAMETERS = 840, 5040
@@ -107,7 +107,7 @@ HABITS = st.builds(
 
 def _layers(model: Transformer, strategy: Strategy) -> list[list[list[bool]]]:
     """Whether a layer has experts, [stage][chunk][layer]."""
-    layout = stage_layers(model.n_layers, strategy.pp, strategy.interleave)
+    layout = chunk_layers(model.n_layers, strategy.pp, strategy.interleave)
     kinds: list[list[list[bool]]] = [[] for _ in layout]
     first = 0
     for chunk, stage in product(range(strategy.interleave), range(strategy.pp)):

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from libra_planner.step import pipeline
 from libra_planner.workload.defaults import LIBRARIES, library_named
 from libra_planner.workload.memory import npu as memory_module
 from libra_planner.workload.memory.habits import (
@@ -26,6 +25,7 @@ from libra_planner.workload.memory.stages import (
 from libra_planner.workload.operations import ModelStates
 from libra_planner.workload.strategy import PipelineSchedule, Recompute, Strategy
 from libra_planner.workload.transformer import Attention, Experts, FeedForward, Transformer
+from tests.pipelines import chunk_layers
 
 
 def _gpt(n_layers: int, hidden: int, n_heads: int, vocabulary: int = 0) -> Transformer:
@@ -244,7 +244,7 @@ def test_stages_have_as_many_layers_as_any_of_the_pipelines_time(
     n_layers: int, pp: int, interleave: int
 ) -> None:
     """No stage has more; where layers do not divide, it may be one more than any has."""
-    most = max(sum(chunks) for chunks in pipeline.stage_layers(n_layers, pp, interleave))
+    most = max(sum(chunks) for chunks in chunk_layers(n_layers, pp, interleave))
     assert most == most_layers(n_layers, Strategy(pp=pp, interleave=interleave))
 
 

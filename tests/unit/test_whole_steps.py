@@ -12,9 +12,11 @@ from libra_planner.cli.main import main
 from libra_planner.errors import Infeasible, SpecError
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.inputs.training.rows import parse_run
-from libra_planner.optimizer.optimize import solve
+from libra_planner.optimizer.optimize import optimize, solve
 from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
+from libra_planner.reading.bundled import example
+from libra_planner.search.plans import best_strategy
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.strategy import PipelineSchedule, Recompute
 
@@ -123,7 +125,18 @@ def test_a_rule_on_memory(tmp_path: Path) -> None:
         (["library=megatron"], r"library: got 'megatron'"),
         (["npu={name: h100-sxm, data_type: fp3}"], r"npu.data_type"),
         (["npu={name: h100-sxm, efficiency_fraction: 0.5}"], r"parallelism.pp: got pp"),
-        (["training_loop=async_dp"], r"training_loop: got training_loop .* overlap"),
+        (["training_loop={step: forward}"], r"training_loop.step: .* expected layer"),
+        (["training_loop={layer: forward}"], r"training_loop.layer: .* without input_grad.comp"),
+        (
+            ["training_loop={layer: forward.linear + forward}"],
+            r"got forward.compute beside a part of it",
+        ),
+        (
+            ["training_loop=async_dp", "parallelism.schedule=zb-h1", "parallelism.interleave=1"],
+            r"got a loop with the schedule zb-h1, expected 1f1b",
+        ),
+        (["training_loop=async_dp", "overlap={dp: 1}"], r"overlap: got dp beside training_loop"),
+        (["contention=false"], r"contention: .* expected it with a training_loop"),
         (["bubble_fraction=0.1"], r"bubble_fraction"),
         (["workload=resnet50-libra"], r"transformer"),
         (["overlap={dp: 2}"], r"overlap.dp"),
@@ -248,3 +261,128 @@ def test_what_no_model_can_be_split_into_is_refused(
 ) -> None:
     with pytest.raises(SpecError, match=said):
         _plan(tmp_path, *settings, "global_batch=2048")
+
+
+def test_automatic_parallelism_is_the_best_strategy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The optimum of the plan with the strategy that search ranks first, and no worse than ours."""
+    small = PLAN.replace("SW(8)_[SW(32)_SW(8)]", "SW(8)_[SW(2)_SW(2)]").replace("1024", "32")
+    ours = small.replace("llama3-70b", "llama3-8b").replace(
+        "{tp: 4, cp: 2, pp: 4, dp: 64, interleave: 5}", "{tp: 2, pp: 2, dp: 8}"
+    )
+    figures = {}
+    for name, degrees in (("ours", "{tp: 2, pp: 2, dp: 8}"), ("auto", "auto")):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(ours.replace("{tp: 2, pp: 2, dp: 8}", degrees))
+        assert main(["optimize", str(path), "--json"]) == 0
+        figures[name] = json.loads(capsys.readouterr().out)
+    found = figures["auto"]["search"]
+    assert found["n_unproven"] == 0
+    assert found["n_candidates"] == sum(
+        found[name] for name in ("n_not_fitting", "n_cut", "n_solved", "n_unproven")
+    )
+    assert figures["auto"]["step_time_s"] <= figures["ours"]["step_time_s"]
+    assert main(["search", str(tmp_path / "ours.yaml"), "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)
+    ranked = best.get("best") or best.get("strategies")
+    assert figures["auto"]["step_time_s"] <= ranked[0]["step_time_s"] * (1 + 1e-9)
+
+
+def test_automatic_parallelism_elsewhere_says_where_to_go(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"got 'auto'.*optimize PLAN"):
+        _plan(tmp_path, "parallelism=auto")
+
+
+def _as_a_loop(training: ModelTraining) -> str:
+    """The overlap of each axis in the language of loops."""
+    stolen, shares = training.trained.constants.stolen_fraction, training.trained.strategy.overlap
+    tp, cp, ep = (1 - f + stolen * f for f in (shares.tp, shares.cp, shares.ep))
+    inputs = f" + {stolen} * weight_grad.tp"
+    passes = [
+        f"max({way}.linear + {tp} * {inner}.tp{more}, {way}.tp)"
+        f" + max({way}.attention + {cp} * {way}.cp, {way}.cp)"
+        f" + max({way}.experts + {ep} * {way}.ep, {way}.ep) + {way}.other"
+        for way, inner, more in (("forward", "forward", ""), ("backward", "input_grad", inputs))
+    ]
+    return " + ".join([*passes, "weight_grad.dp"])
+
+
+@pytest.mark.parametrize(
+    ("workload", "parallelism", "shares"),
+    [
+        ("llama3-70b", "{tp: 4, cp: 2, pp: 4, dp: 64, interleave: 5}", (0.8, 1, 0)),
+        ("llama3-70b", "{tp: 8, cp: 4, pp: 2, dp: 32, recompute: full}", (0, 0.5, 0)),
+        ("mixtral-8x7b", "{tp: 2, ep: 8, etp: 2, pp: 4, dp: 256, zero: 3}", (0.3, 1, 0.7)),
+        ("deepseek-v3", "{ep: 32, pp: 8, dp: 256}", (0, 1, 1)),
+    ],
+)
+def test_overlap_in_the_language_of_loops_takes_the_same_time(
+    tmp_path: Path, workload: str, parallelism: str, shares: tuple[float, float, float]
+) -> None:
+    """By the loop of a layer and C17, to 1e-12, at any bandwidth."""
+    tp, cp, ep = shares
+    settings = [f"workload={workload}", f"parallelism={parallelism}", "memory=ignore"]
+    p2p = f"p2p: {'true' if cp == 1 else 'false'}"
+    hidden = f"overlap={{tp: {tp}, cp: {cp}, ep: {ep}, dp: 0, {p2p}}}"
+    plain = _plan(tmp_path, *settings, hidden)
+    loop = f"training_loop={{layer: '{_as_a_loop(_training(plain))}'}}"
+    own = _plan(tmp_path, *settings, f"overlap={{{p2p}}}", loop, "contention=false")
+    for vector in 10 ** np.random.default_rng(7).uniform(8, 12, (20, 3)):
+        found, expected = (float(one.step_time.seconds(vector)) for one in (own, plain))
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_loop_of_ones_own_by_hand(tmp_path: Path) -> None:
+    """Layers of 2 ms: 20 of every stage, the embedding on the first and logits on the last.
+
+    (m - 1/v) 21 layers and 1/v of all 82, m = 16 and v = 5. Gradients hide beside the last
+    1 + p (v - 1)/v = 4.2 microbatches: 84 layers share 6 bytes of every parameter, of which
+    1/2 - 1/128 cross the NICs of 64 nodes. A stage sends v times M/tp both ways; beside the
+    gradients these do not hide.
+    """
+    loop = "training_loop={layer: 'max(2 ms, weight_grad.dp) + 0 * (forward + backward)'}"
+    problem = _plan(tmp_path, loop)
+    training = _training(problem)
+    n_parameters = float(training.trained.n_dense_parameters)
+    slow = 5e9
+    sent_s = n_parameters * 6 * (1 / 2 - 1 / 128) / slow
+    sends_s = 2 * 5 * (4096 * 8192 * 2 / 4) / slow
+    stage_s, all_s = 0.042, 82 * 0.002
+    assert sent_s / 84 > 0.002
+    assert sends_s < stage_s
+    expected = (16 - 4.2 - 0.2) * stage_s + 0.2 * (all_s + 4 * sends_s)
+    vector = np.array([1e18, slow, slow])
+    expected += sent_s + 4.2 * sends_s
+    expected += training.split_s(problem.step.model, vector)["optimizer_s"]
+    found = float(problem.step_time.seconds(vector))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("loop", ["no_overlap", "tp_dp_overlap", "async_dp"])
+def test_the_optimum_under_a_loop_is_proven(tmp_path: Path, loop: str) -> None:
+    rules = "constraints=[leaf + spine <= 60 GB/s, node == 450 GB/s, spine >= 1 GB/s]"
+    problem = _plan(tmp_path, f"training_loop={loop}", rules, "objective=performance")
+    found = optimize(problem)
+    assert found.optimality_gap <= 1e-6
+    split = _training(problem).split_s(problem.step.model, found.bandwidth_bytes_per_s)
+    step_s = float(problem.step_time.seconds(found.bandwidth_bytes_per_s))
+    assert sum(split.values()) == pytest.approx(step_s)
+    assert problem.step.error_fraction is None
+    serial = _plan(tmp_path, "training_loop=no_overlap", rules)
+    least = float(serial.step_time.seconds(found.bandwidth_bytes_per_s))
+    assert step_s <= least * (1 + 1e-12)
+
+
+def test_a_search_and_a_loop_do_not_mix(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="training_loop: got a training_loop"):
+        best_strategy(_plan(tmp_path, "training_loop=async_dp"))
+
+
+def test_a_step_of_tp_and_dp_has_no_cp_and_ep() -> None:
+    path = example("01_gpt3_4d")
+    loop = "training_loop={layer: 'forward + backward%s'}"
+    plain, more = (load_plan(path, loop % text) for text in ("", " + 3 * forward.cp"))
+    assert more.step_time.root == plain.step_time.root
+    assert plain.text.notes == more.text.notes[:-1]
+    assert more.text.notes[-1].startswith("cp and ep of the training loop are 0")

@@ -165,8 +165,15 @@ def _check_batch(global_batch: int, dp: int, microbatch: int) -> None:
     raise SpecError(Fault(got, expected, fix, "global_batch"))
 
 
-def strategy_words(strategy: Strategy, library: LibraryDefaults) -> list[str]:
+def strategy_words(
+    strategy: Strategy, library: LibraryDefaults, *, has_loop: bool = False
+) -> list[str]:
     """Degrees, batch, memory savings and overlap, for people to read.
+
+    Parameters
+    ----------
+    strategy, library : as they say.
+    has_loop : whether a loop says what hides, but for sends.
 
     Examples
     --------
@@ -196,5 +203,8 @@ def strategy_words(strategy: Strategy, library: LibraryDefaults) -> list[str]:
     shares = strategy.overlap
     hidden = [f"{x} {getattr(shares, x):.0%}" for x in ("tp", "cp", "ep", "dp")]
     sends = "p2p" if shares.p2p else "no p2p"
+    if has_loop:
+        sends = "sends hide" if shares.p2p else "sends do not hide"
+        return [*words, sends] if strategy.pp > 1 else words
     words.append(f"overlap as {library.name}: {', '.join(hidden)}, {sends}")
     return words

@@ -25,7 +25,7 @@ from libra_planner.plan.steps.strategies import (
 from libra_planner.plan.systems import System
 from libra_planner.plan.workloads import load_transformer
 from libra_planner.step.collectives.algorithms import Network
-from libra_planner.step.layers import Training
+from libra_planner.step.layers import Training, TrainingLoop
 from libra_planner.step.limits import refuse_impossible
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.step.model_step import TrainedModel
@@ -63,19 +63,23 @@ def misplaced_faults(entry: models.TrainingSpec) -> Iterator[Fault]:
         yield Fault(f"got {name}", expected, fix, name)
 
 
-_NOT_OF_STEPS = {
-    "training_loop": "write overlap: {dp: 1} to hide the exchange of gradients",
-    "bubble_fraction": "write pp and interleave: the bubble follows from them (C17)",
-    "contention": "remove it: what overlaps shares the fabric",
-}
-
-
-def loop_faults(plan: models.CommonSpec) -> Iterator[Fault]:
-    """Keys of training loops, which the step of a whole model does not read."""
-    for name, fix in _NOT_OF_STEPS.items():
-        if name in plan.model_fields_set:
-            got = f"got {name} with the step of a whole model"
-            yield Fault(got, "expected the pipeline's own order (C17)", fix, name)
+def loop_faults(entry: models.TrainingSpec, plan: models.CommonSpec) -> Iterator[Fault]:
+    """Keys of training loops that the step of a whole model does not read."""
+    has_loop = "training_loop" in plan.model_fields_set
+    step = "with the step of a whole model"
+    if "bubble_fraction" in plan.model_fields_set:
+        fix = "write pp and interleave: the bubble follows from them (C17)"
+        expected = "expected the pipeline's own order (C17)"
+        yield Fault(f"got bubble_fraction {step}", expected, fix, "bubble_fraction")
+    if "contention" in plan.model_fields_set and not has_loop:
+        fix = "remove it: what overlaps shares the fabric"
+        expected = "expected it with a training_loop"
+        yield Fault(f"got contention {step}", expected, fix, "contention")
+    hidden = [] if entry.overlap is None else sorted(entry.overlap.model_fields_set - {"p2p"})
+    if has_loop and hidden:
+        expected = "expected p2p alone: a training_loop says what hides"
+        got = f"got {', '.join(hidden)} beside training_loop"
+        yield Fault(got, expected, f"remove {', '.join(hidden)}, or training_loop", "overlap")
 
 
 @dataclass(frozen=True)
@@ -88,12 +92,14 @@ class WholeStep:
     path : of the workload's file.
     beside : folder of the plan.
     system : the user's file that the plan names; ``None`` for published constants.
+    loop : of the plan, of a layer; ``None`` where overlap says what hides.
     """
 
     entry: models.TrainingSpec
     path: Path
     beside: Path
     system: System | None = None
+    loop: TrainingLoop | None = None
 
     def training(self, network: Network) -> ModelTraining:
         """The model on the fabric.
@@ -125,7 +131,8 @@ class WholeStep:
         named = self._npu
         npu_name = canonical_name(named.name, named.catalogue, self.beside)
         about = self.memory, self._npu_peak_flops, npu_name
-        found = ModelTraining(workload, trained, groups, network, *about)
+        found = ModelTraining(workload, trained, groups, network, *about, self.loop)
+        found.refuse_unreadable_loop()
         if self._own is None:
             return found
         return replace(found, own_errors=self._own.step_bands, system=self._own.label)
@@ -246,7 +253,8 @@ class WholeStep:
         if own is not None and own.computes:
             how = f"{how}, {own.computes} with the constants of {own.label}"
         kernels = f"kernels of {name} in {named.data_type} {how}"
-        return (*strategy_words(self.strategy, self.library), kernels)
+        has_loop = self.loop is not None
+        return (*strategy_words(self.strategy, self.library, has_loop=has_loop), kernels)
 
 
 def refuse_too_large(
