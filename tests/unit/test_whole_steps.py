@@ -263,37 +263,6 @@ def test_what_no_model_can_be_split_into_is_refused(
         _plan(tmp_path, *settings, "global_batch=2048")
 
 
-def test_automatic_parallelism_is_the_best_strategy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The optimum of the plan with the strategy that search ranks first, and no worse than ours."""
-    small = PLAN.replace("SW(8)_[SW(32)_SW(8)]", "SW(8)_[SW(2)_SW(2)]").replace("1024", "32")
-    ours = small.replace("llama3-70b", "llama3-8b").replace(
-        "{tp: 4, cp: 2, pp: 4, dp: 64, interleave: 5}", "{tp: 2, pp: 2, dp: 8}"
-    )
-    figures = {}
-    for name, degrees in (("ours", "{tp: 2, pp: 2, dp: 8}"), ("auto", "auto")):
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(ours.replace("{tp: 2, pp: 2, dp: 8}", degrees))
-        assert main(["optimize", str(path), "--json"]) == 0
-        figures[name] = json.loads(capsys.readouterr().out)
-    found = figures["auto"]["search"]
-    assert found["n_unproven"] == 0
-    assert found["n_candidates"] == sum(
-        found[name] for name in ("n_not_fitting", "n_cut", "n_solved", "n_unproven")
-    )
-    assert figures["auto"]["step_time_s"] <= figures["ours"]["step_time_s"]
-    assert main(["search", str(tmp_path / "ours.yaml"), "--json"]) == 0
-    best = json.loads(capsys.readouterr().out)
-    ranked = best.get("best") or best.get("strategies")
-    assert figures["auto"]["step_time_s"] <= ranked[0]["step_time_s"] * (1 + 1e-9)
-
-
-def test_automatic_parallelism_elsewhere_says_where_to_go(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"got 'auto'.*optimize PLAN"):
-        _plan(tmp_path, "parallelism=auto")
-
-
 def _as_a_loop(training: ModelTraining) -> str:
     """The overlap of each axis in the language of loops."""
     stolen, shares = training.trained.constants.stolen_fraction, training.trained.strategy.overlap
