@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -17,6 +18,8 @@ from libra_planner.procurement import lines
 from libra_planner.procurement.bill import ZERO, Assumptions, Bill, Part
 from libra_planner.procurement.run import Run, training_run
 from libra_planner.routing.policy import Policy
+from libra_planner.step.bands import is_tie
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.operations import Covers
 
 
@@ -101,6 +104,54 @@ class Candidate:
         return self.step_time_by(TimeModel.CHECKED)
 
     @property
+    def band_s(self) -> tuple[float, float] | None:
+        """Ends of :attr:`step_time_s` by the band of the model (C23); ``None`` without a class."""
+        band_s, model_s = self.evaluation.band_s, self.evaluation.step_time_s
+        if band_s is None or not model_s:
+            return None
+        low, high = (end_s / model_s * self.step_time_s for end_s in band_s)
+        return low, high
+
+    def is_tied_with(self, other: Candidate, *, weights: tuple[float, float]) -> bool:
+        """Whether the errors of two step times leave open which is less (C23).
+
+        Parameters
+        ----------
+        other : a design of the same work.
+        weights : that the two times are multiplied with, such as prices.
+        """
+        error, its = self.error_fraction, other.error_fraction
+        if error is None or its is None:
+            return False
+        alike_s = min(self.evaluation.compute_s, other.evaluation.compute_s)
+        ours, theirs = weights
+        return is_tie(
+            self.step_time_s * ours,
+            other.step_time_s * theirs,
+            shared=(alike_s * ours, alike_s * theirs),
+            error_fraction=max(error, its),
+        )
+
+    @property
+    def error_source(self) -> str:
+        """Whose errors its band is of, for people."""
+        step = self.proposal.problem.step
+        training = step.trainings[0]
+        if step.error_fraction is not None and isinstance(training, ModelTraining):
+            return training.error_source
+        return "measured collectives of its classes"
+
+    @property
+    def error_fraction(self) -> float | None:
+        """Error of what its step does not share with another's; ``None`` without a class (C23)."""
+        found, band_s = self.evaluation, self.band_s
+        if band_s is None:
+            return None
+        own = self.proposal.problem.step.error_fraction
+        rest_s = self.step_time_s - found.compute_s
+        return own if own is not None else (band_s[1] - self.step_time_s) / (rest_s or math.inf)
+
+    @property
     def token_time_s(self) -> float | None:
         """Seconds per token, which designs of different steps are ranked by (C6)."""
         tokens = self.proposal.tokens_per_step
@@ -153,8 +204,17 @@ class Candidate:
         """A training run, by the design's assumptions."""
         return self.run_under(self.proposal.shop.assumptions)
 
-    def run_under(self, assumed: Assumptions) -> Run | None:
-        """A training run by some assumptions.
+    @cached_property
+    def run_ends(self) -> tuple[Run, Run] | None:
+        """The run at either end of the band of its step; ``None`` without a run or a band."""
+        assumed = self.proposal.shop.assumptions
+        if self.band_s is None or self.run is None:
+            return None
+        low, high = (self.run_under(assumed, step_time_s=end_s) for end_s in self.band_s)
+        return (low, high) if low and high else None
+
+    def run_under(self, assumed: Assumptions, *, step_time_s: float | None = None) -> Run | None:
+        """A training run by some assumptions, and by its own step time where none is given.
 
         ``None`` where the tokens of a whole step are not known.
         """
@@ -164,7 +224,7 @@ class Candidate:
         return training_run(
             self.bill,
             assumed,
-            step_time_s=self.step_time_s,
+            step_time_s=self.step_time_s if step_time_s is None else step_time_s,
             tokens_per_step=tokens,
             n_tokens=self.n_tokens,
         )

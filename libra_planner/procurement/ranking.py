@@ -153,8 +153,13 @@ class Swing:
     @property
     def break_even(self) -> tuple[float | None, str]:
         """The factor above 0, nearest to 1, at which the best of a ranking changes, and to whom."""
+        return self.break_even_of(*self.weights)
+
+    def break_even_of(self, *names: str) -> tuple[float | None, str]:
+        """The same of some rankings alone."""
         found = []
-        for name, weights in self.weights.items():
+        for name in names:
+            weights = self.weights[name]
             now, totals = self.best(name, 1.0), weights * self.totals_usd
             parts = weights * np.array(self.usd_by_design, dtype=float)
             leads, slopes = totals - totals[now], parts[now] - parts
@@ -375,7 +380,36 @@ class Comparison:
         return any(one.run for one in self.candidates)
 
     @property
+    def worth(self) -> list[float]:
+        """What the designs are bought by: price times time for the same work, else the price."""
+        times = self.times_s or [1.0] * len(self.candidates)
+        return [
+            float(one.bill.total_usd) * time
+            for one, time in zip(self.candidates, times, strict=True)
+        ]
+
+    @property
+    def order(self) -> list[int]:
+        """The designs, the one to buy first; those that break rules of their plan come last."""
+        broken = [bool(one.evaluation.violated) for one in self.candidates]
+        return sorted(
+            range(len(broken)), key=list(zip(broken, self.worth, strict=True)).__getitem__
+        )
+
+    @property
     def chosen(self) -> int:
-        """The design that the charts show in detail: the best per dollar, else the cheapest."""
-        best = self.ranking.best_per_usd
-        return self.ranking.cheapest if best is None else best
+        """The design to buy: the first of :attr:`order`."""
+        return self.order[0]
+
+    @property
+    def reference(self) -> int | None:
+        """What the one to buy is held against: the baseline, else the next best."""
+        others = [i for i in self.order if i != self.chosen]
+        if self.baseline in others:
+            return self.baseline
+        return others[0] if others else None
+
+    @property
+    def criterion(self) -> str:
+        """The ranking that says what to buy."""
+        return "cheapest" if self.times_s is None else "best per dollar"

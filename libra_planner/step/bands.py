@@ -44,3 +44,26 @@ def kind_of_step(dtype: str, *, has_experts: bool) -> str:
     'dense bf16'
     """
     return f"{'experts' if has_experts else 'dense'} {dtype.replace('fp16', 'bf16')}"
+
+
+def is_tie(one: float, other: float, *, shared: tuple[float, float], error_fraction: float) -> bool:
+    """Whether two steps may come in either order, as far as measured errors tell (C23).
+
+    What two steps do alike is off alike and cancels: only the rest of each may be off by the
+    error of its class, one up and the other down.
+
+    Parameters
+    ----------
+    one, other : their times, or times of prices.
+    shared : what of each both do alike, in the same unit.
+    error_fraction : of the class.
+
+    Examples
+    --------
+    Steps of 3.5 s of the same compute, and 0.1 s and 0.2 s of communication:
+
+    >>> [is_tie(3.6, 3.7, shared=(3.5, 3.5), error_fraction=error) for error in (0.2, 0.4)]
+    [False, True]
+    """
+    left = error_fraction * (one + other - sum(shared))
+    return abs(one - other) <= left

@@ -62,8 +62,8 @@ class Cell:
 
         >>> usd(Decimal("1234.5")).shown, delta(-0.032).shown, count(None).shown
         ('$1,234.50', '-3.2%', 'n/a')
-        >>> points(-1.44).shown
-        '-1.4 pp'
+        >>> points(-1.44).shown, round_usd(42_919_249).shown, round_delta_usd(-999_600.0).shown
+        ('-1.4 pp', '$42.9M', '-$1.00M')
         """
         value = self.value
         if value is None:
@@ -78,6 +78,22 @@ class Cell:
 def _money(value: int | float | Decimal, sign: str) -> str:
     text = f"{value:{sign},.2f}"
     return f"{text[0]}${text[1:]}" if text[0] in "+-" else f"${text}"
+
+
+def _rounded(value: int | float | Decimal, sign: str) -> str:
+    """An amount in three digits, from a thousand on: what is assumed is not known to the cent."""
+    size = abs(float(value))
+    if size < _THOUSAND:
+        return _money(value, sign)
+    amount = float(f"{size:.2e}")
+    unit, name = next(one for one in _MONEY_STEPS if amount >= one[0])
+    digits = 2 - int(math.log10(amount / unit))
+    head = "-" if value < 0 else sign
+    return f"{head}${amount / unit:.{max(0, digits)}f}{name}"
+
+
+_THOUSAND = 1e3
+_MONEY_STEPS = ((1e9, "B"), (1e6, "M"), (_THOUSAND, "k"))
 
 
 def _signed(value: float | Decimal, digits: int) -> str:
@@ -103,11 +119,15 @@ KINDS = {
     TEXT: Kind(lambda value, _: str(value), ""),
     "count": Kind(lambda value, _: f"{value:,d}", "#,##0"),
     "usd": Kind(lambda value, _: _money(value, ""), "$#,##0.00;-$#,##0.00"),
+    "round_usd": Kind(lambda value, _: _rounded(value, ""), "$#,##0.00;-$#,##0.00"),
     NUMBER: Kind(lambda value, digits: f"{value:,.{digits}f}", "#,##0{}"),
     PERCENT: Kind(lambda value, digits: f"{100 * value:,.{digits}f}%", "0{}%"),
     "delta": Kind(_signed, "+0{0}%;-0{0}%;0{0}%"),
     "delta_usd": Kind(
         lambda value, _: _money(value, "+") if value else "$0.00", "+$#,##0.00;-$#,##0.00;$0.00"
+    ),
+    "round_delta_usd": Kind(
+        lambda value, _: _rounded(value, "+") if value else "$0", "+$#,##0.00;-$#,##0.00;$0.00"
     ),
     "points": Kind(
         lambda value, digits: f"{_signed(value / 100, digits)[:-1]} pp",
@@ -121,6 +141,10 @@ usd = partial(Cell, kind="usd")
 """An amount of money, to the cent."""
 delta_usd = partial(Cell, kind="delta_usd")
 """A difference of money."""
+round_usd = partial(Cell, kind="round_usd")
+"""An amount that people see in three digits; spreadsheets hold it to the cent."""
+round_delta_usd = partial(Cell, kind="round_delta_usd")
+"""A difference of such amounts."""
 count = partial(Cell, kind="count")
 """A whole number."""
 delta = partial(Cell, kind="delta")
@@ -197,6 +221,7 @@ class Table:
     dispensable : headings that a narrow terminal loses, in this order.
     is_wrapped : whether a terminal wraps what is too long on the left.
     bar : heading of a column of fractions that a terminal draws as bars, if it has room.
+    is_folded : whether a page shows it only to those who open it.
     """
 
     key: str
@@ -210,6 +235,7 @@ class Table:
     dispensable: tuple[str, ...] = ()
     is_wrapped: bool = False
     bar: str | None = None
+    is_folded: bool = False
 
     @property
     def all_rows(self) -> tuple[tuple[Cell, ...], ...]:
@@ -359,6 +385,43 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Series:
+    """Cells that a workbook's own chart draws.
+
+    Parameters
+    ----------
+    name : in the legend.
+    x, y : cells, as expressions name them: ``[key/r1]`` is column 1 of a table.
+    colour : such as ``#0072b2``; empty for what holds up other bars and is not seen.
+    """
+
+    name: str
+    x: str
+    y: str
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class BookChart:
+    """A chart that a workbook draws from its cells.
+
+    Parameters
+    ----------
+    kind : ``column``, ``bar`` or ``scatter``; bars and columns are stacked.
+    title, x_title, y_title : of it and its axes.
+    series : what it draws.
+    has_legend : whether it names them.
+    """
+
+    kind: str
+    title: str
+    x_title: str
+    y_title: str
+    series: tuple[Series, ...]
+    has_legend: bool = True
+
+
+@dataclass(frozen=True)
 class Section:
     """A part of a document.
 
@@ -366,11 +429,14 @@ class Section:
     ----------
     key, title : its anchor and heading.
     sheet : of the workbook.
-    paragraphs : in front of the charts and tables.
+    lead : what somebody who reads nothing else has to read.
+    paragraphs : in front of the charts and tables; behind them where the section has a lead.
     warnings : paragraphs that must not be missed.
     cards, charts, tables : in this order.
     live : texts that a workbook computes anew; other formats do not show them.
     is_static : whether it has figures or words that no formula keeps in step with prices.
+    is_folded : whether a page shows it only to those who open it.
+    drawn : charts that a workbook draws itself.
     """
 
     key: str
@@ -383,6 +449,9 @@ class Section:
     tables: tuple[Table, ...] = ()
     live: tuple[Cell, ...] = ()
     is_static: bool = False
+    lead: tuple[str, ...] = ()
+    is_folded: bool = False
+    drawn: tuple[BookChart, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -394,12 +463,14 @@ class Report:
     title, subtitle : its head.
     sections : in order.
     prices_moved : whether a reader of the workbook has changed a price.
+    sheets : sections that only a workbook has, behind the others.
     """
 
     title: str
     subtitle: str
     sections: tuple[Section, ...]
     prices_moved: str = ""
+    sheets: tuple[Section, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:

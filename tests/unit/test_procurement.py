@@ -172,7 +172,7 @@ def test_the_page_needs_nothing_else_and_can_be_read_aloud(files) -> None:
     assert parsed.scopes == n_heads
     assert "prefers-color-scheme: dark" in files["report.html"]
     assert "@media print" in files["report.html"]
-    assert parsed.tags["svg"] == 3
+    assert parsed.tags["svg"] == 4
     ids = re.findall(r'\bid="([^"]+)"', files["report.html"])
     assert len(ids) == len(set(ids))
 

@@ -67,7 +67,7 @@ def _field(cell: Cell) -> str:
         return ""
     if isinstance(cell.value, str):
         return spreadsheet_text(cell.value)
-    if cell.kind in ("usd", "delta_usd"):
+    if cell.kind.endswith("usd"):
         return f"{cell.value:.2f}"
     if cell.kind == "points":
         return repr(float(cell.value) / 100)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from libra_planner.check.links import DimensionReport
 from libra_planner.costs.prices import ASSUMED
 from libra_planner.procurement.bill import NIC, NPU, OPTIC, SERVER, SWITCH, SideNetwork
+from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import cells
@@ -62,23 +63,18 @@ def risk_section(comparison: Comparison) -> Section:
 
 
 def _risks(comparison: Comparison) -> Iterator[str]:
-    for one in comparison.candidates:
-        share = one.bill.fraction_of(one.bill.assumed_usd) or 0.0
-        yield f"{one.letter}: {share:.1%} of the price rests on assumed prices."
     parts = comparison.shop.parts
     yield f"Parts catalogue of {parts.as_of}: {parts.source}."
     drawing = (x.part for x in comparison.bill.lines if x.part.kind in _DRAWING_POWER)
     names = ", ".join(dict.fromkeys(part.name for part in drawing if not part.power_w))
     if names:
         yield f"No power is known for {names}: totals of power are without it."
+    letters: dict[str, list[str]] = {}
     for one in comparison.candidates:
-        problem = one.proposal.problem
-        for note in plan_notes(problem if one.check is None else as_checked(problem)):
-            yield f"{one.letter}: {note}."
-        for note in whole_link_notes(one.bought.design):
-            yield f"{one.letter}: {note}."
-        for note in one.bought.design.realization.notes:
-            yield f"{one.letter}: preset, where the plan says nothing else: {note}."
+        for note in _notes(one):
+            letters.setdefault(note, []).append(one.letter)
+    for note, whose in letters.items():
+        yield f"{', '.join(dict.fromkeys(whose))}: {note}."
     if all(one.check is None for one in comparison.candidates):
         yield (
             "Step times are not checked: links deliver all they have. Routing by hash takes "
@@ -88,6 +84,17 @@ def _risks(comparison: Comparison) -> Iterator[str]:
         "Not in the bill: storage systems, head nodes, out-of-band network, software, taxes, "
         "freight, building, cooling, staff."
     )
+
+
+def _notes(one: Candidate) -> Iterator[str]:
+    """What could make the figures of one design wrong."""
+    share = one.bill.fraction_of(one.bill.assumed_usd) or 0.0
+    yield f"{share:.1%} of the price rests on assumed prices"
+    problem = one.proposal.problem
+    yield from plan_notes(problem if one.check is None else as_checked(problem))
+    yield from whole_link_notes(one.bought.design, is_checked=one.check is not None)
+    for note in one.bought.design.realization.notes:
+        yield f"preset, where the plan says nothing else: {note}"
 
 
 _DRAWING_POWER = (NPU, SERVER, NIC, SWITCH, OPTIC)
@@ -135,4 +142,5 @@ def origin_section(comparison: Comparison) -> Section:
     text = "The same files, versions and command give the same bytes."
     headings = ["What", "Name", "Version or SHA-256"]
     one = table("origin", "Inputs and versions", headings, rows)
-    return Section("origin", "How to make this report again", "Origin", (text,), tables=(one,))
+    title = "How to make this report again"
+    return Section("origin", title, "Origin", (text,), tables=(one,), is_folded=True)

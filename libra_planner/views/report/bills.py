@@ -144,7 +144,9 @@ def linear_table(one: Candidate) -> Table:
     caption = f"Design {one.letter}: from LIBRA's linear model to the bill, training fabric"
     total: list[Value] = ["Total", "", "", *sums]
     key = f"linear-{one.letter.lower()}"
-    return cells.table_of(caption, one.bridges, columns, key=key, total=total, note=note)
+    return cells.table_of(
+        caption, one.bridges, columns, key=key, total=total, note=note, is_folded=True
+    )
 
 
 _STEPS = (
@@ -207,7 +209,18 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
     missing = f"No price is known for: {names}. The total is without them."
     texts = ((_head(one), why(one)), (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
-    return Section(key, title, sheet, *texts, tables=(*tables, linear_table(one)), is_static=True)
+    shown = [
+        comparison.candidates[i] for i in (comparison.chosen, comparison.reference) if i is not None
+    ]
+    return Section(
+        key,
+        title,
+        sheet,
+        *texts,
+        tables=(*tables, linear_table(one)),
+        is_static=True,
+        is_folded=one not in shown,
+    )
 
 
 def _head(one: Candidate) -> str:
@@ -247,7 +260,14 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
     note = "What each price rests on, in full: section Prices."
     caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
-        caption, one.bill.lines, columns, key=key, total=last, note=note, is_sortable=True
+        caption,
+        one.bill.lines,
+        columns,
+        key=key,
+        total=last,
+        note=note,
+        is_sortable=True,
+        dispensable=("Group", "W each", "kW", "Note"),
     )
 
 
@@ -281,7 +301,9 @@ def _group_table(one: Candidate) -> Table:
     kw = number(one.bill.power_w / _KW, 3, "SUM([r3])")
     last: list[Value] = ["Total", usd(total, "SUM([r1])"), whole, kw]
     caption = f"Design {one.letter} by group"
-    return cells.table_of(caption, GROUPS, columns, key=f"groups-{letter}", total=last)
+    return cells.table_of(
+        caption, GROUPS, columns, key=f"groups-{letter}", total=last, is_folded=True
+    )
 
 
 def _changes(base: Candidate, one: Candidate) -> Table:
@@ -301,7 +323,9 @@ def _changes(base: Candidate, one: Candidate) -> Table:
     caption = f"What changes from {base.letter} to {one.letter}, spares included"
     last: list[Value] = ["Difference of the totals", *[""] * 5, moved]
     note = "" if rows else f"Nothing changes: the bill is that of {base.letter}."
-    return cells.table(key, caption, headings, rows, total=last, note=note, is_sortable=True)
+    return cells.table(
+        key, caption, headings, rows, total=last, note=note, is_sortable=True, is_folded=True
+    )
 
 
 def _bought(one: Candidate, place: tuple[str, str]) -> tuple[int, Decimal, str]:
@@ -332,4 +356,4 @@ def price_section(comparison: Comparison) -> Section:
     }
     caption, parts = "Prices and their sources", priced_parts(comparison)
     table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True)
-    return Section("prices", "Prices", "Prices", (text,), tables=(table,))
+    return Section("prices", "Prices", "Prices", (text,), tables=(table,), is_folded=True)

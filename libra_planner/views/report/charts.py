@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from libra_planner.procurement.advice import steps
 from libra_planner.procurement.bill import GROUPS, NETWORKS
 from libra_planner.procurement.ranking import Comparison, Swing
 from libra_planner.views.cells import Chart
+from libra_planner.views.report.recommendation import step_name
 
 _TEXT_COLOUR, _GRID_COLOUR = "#010203", "#010204"
 """Colours that stand for the page's own and are replaced by them."""
@@ -25,14 +27,19 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c")
 
 _HATCHES = ("", "//", "..", "xx", "--")
 _MOST_BARS = 12
-_WIDTH = 5.4
+_WIDTH = 4.6
 _M_USD = 1e6
 
 
 def charts(comparison: Comparison) -> dict[str, Chart]:
     """The charts of a comparison, by key."""
     n, chosen = len(comparison.candidates), comparison.chosen
-    found = [_chart("cost", "Price by group, M$", partial(_cost, comparison), 1.5 + 0.34 * n)]
+    found = []
+    if way := waterfall(comparison):
+        base, one = comparison.candidates[comparison.reference or 0], comparison.candidates[chosen]
+        title = f"From {base.letter} to {one.letter}, M$ (the axis does not begin at 0)"
+        found.append(_chart("waterfall", title, partial(_waterfall, way), 1.1 + 0.34 * len(way)))
+    found += [_chart("cost", "Price by group, M$", partial(_cost, comparison), 1.5 + 0.34 * n)]
     if comparison.times_s is not None and n > 1:
         title = f"Price against step time {comparison.ranking.ranked_by}"
         found.append(_chart("frontier", title, partial(_frontier, comparison), 3.2))
@@ -88,6 +95,41 @@ def _inline(svg: str, key: str) -> str:
     svg = re.sub(r"url\(#", f"url(#{key}-", svg)
     svg = re.sub(r'href="#', f'href="#{key}-', svg)
     return svg.replace("font: 9px 'DejaVu Sans'", "font: 9px 'DejaVu Sans', sans-serif").strip()
+
+
+def waterfall(comparison: Comparison) -> list[tuple[str, float, float]]:
+    """Bars on the way from the baseline's price to that of the design to buy: name, from, to, M$.
+
+    The first and the last are prices; empty where nothing differs.
+    """
+    if comparison.reference is None:
+        return []
+    base, one = (comparison.candidates[i] for i in (comparison.reference, comparison.chosen))
+    at = float(base.bill.total_usd) / _M_USD
+    found = [(base.letter, 0.0, at)]
+    for step in steps(base, one):
+        found.append((step_name(step, 2), at, at + float(step.change_usd) / _M_USD))
+        at = found[-1][2]
+    return [*found, (one.letter, 0.0, float(one.bill.total_usd) / _M_USD)] if found[1:] else []
+
+
+def _waterfall(way: list[tuple[str, float, float]], axes: Any) -> None:
+    levels = [to for _, _, to in way]
+    spread = max(levels) - min(levels)
+    left = max(0.0, min(levels) - 0.5 * spread)
+    for y, (_, start, end) in enumerate(way):
+        is_price, change = y in (0, len(way) - 1), end - start
+        colour = _COLOURS[0] if is_price else _COLOURS[2] if change < 0 else _COLOURS[1]
+        low, high = (left, end) if is_price else (min(start, end), max(start, end))
+        hatch = "//" if change > 0 and not is_price else ""
+        axes.barh(y, high - low, left=low, color=colour, hatch=hatch, height=0.7)
+        text = f" {end:,.2f}" if is_price else f" {change:+,.2f}"
+        axes.text(high, y, text, va="center", parse_math=False)
+    axes.set_yticks(range(len(way)), [name for name, _, _ in way], parse_math=False)
+    axes.set_xlim(left, max(levels) + 0.35 * spread)
+    axes.invert_yaxis()
+    axes.ticklabel_format(axis="x", useOffset=False, style="plain")
+    axes.set_xlabel("M$")
 
 
 def _cost(comparison: Comparison, axes: Any) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from libra_planner.procurement.advice import break_evens, steps, tied
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.registry import Registry
@@ -15,7 +16,16 @@ from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, price_section, prices_moved
 from libra_planner.views.report.decision import decision_section, range_sentences
-from libra_planner.views.report.designs import comparison_section, facility_section, run_section
+from libra_planner.views.report.designs import (
+    Ends,
+    comparison_section,
+    facility_section,
+    mfu,
+    mfu_ends,
+    tokens_ends,
+)
+from libra_planner.views.report.recommendation import blocked, lead
+from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
 from libra_planner.views.spread import figures
 
@@ -52,7 +62,7 @@ def _bills(comparison: Comparison, _: Mapping[str, Chart]) -> Iterable[Section]:
 
 
 for _name, _make in (
-    ("decision", _section(decision_section, "cost", "frontier")),
+    ("decision", _section(decision_section, "waterfall", "cost", "frontier")),
     ("comparison", _section(comparison_section)),
     ("run", _section(run_section)),
     ("sensitivity", _section(sensitivity_section, "tornado")),
@@ -144,15 +154,54 @@ def report_payload(comparison: Comparison, files: Sequence[Path]) -> dict[str, A
         "order_note": ranks.order_note or None,
         "price_ranges": list(range_sentences(comparison)),
         "missing_prices": [part.name for part in comparison.missing],
-        "decision": {"cards": cards, "warnings": section.warnings, "text": section.paragraphs},
+        "decision": {
+            "recommendation": _recommendation(comparison),
+            "cards": cards,
+            "warnings": section.warnings,
+            "text": section.paragraphs,
+        },
         "n_tokens": comparison.candidates[0].n_tokens if comparison.has_run else None,
         "designs": [_design(one) for one in comparison.candidates],
+    }
+
+
+def _recommendation(comparison: Comparison) -> dict[str, Any]:
+    """What to buy, against what, and what would change that."""
+    letters, reference = comparison.letters, comparison.reference
+    one, found = comparison.candidates[comparison.chosen], dict[str, Any]()
+    if reference is not None:
+        way = steps(comparison.candidates[reference], one)
+        found = {
+            "against": letters[reference],
+            "differences": [
+                {"kinds": step.kinds, "n_units": step.n_units, "change_usd": float(step.change_usd)}
+                for step in way
+            ],
+            "break_evens": [
+                {"price": x.price_name, "factor": x.factor, "best": x.then}
+                for x in break_evens(comparison)
+            ],
+            "ties": [letters[i] for i in tied(comparison, comparison.chosen, with_prices=True)],
+        }
+    return {
+        "design": one.letter,
+        "by": comparison.criterion,
+        "is_ready": not blocked(one),
+        "sentences": list(lead(comparison)),
+        **found,
     }
 
 
 def _design(one: Candidate) -> dict[str, Any]:
     low_usd, high_usd = map(float, one.bill.ends_usd)
     run, by_group = one.run, one.bill.usd_by(lambda line: line.group)
+    bands: dict[str, Ends] = {
+        "step_time_{}_s": one.band_s,
+        "tokens_per_s_{}": tokens_ends(one),
+        "mfu_{}": mfu_ends(one),
+        "expected_run_{}_s": run_ends("expected_s")(one),
+        "run_cost_usd_{}": run_ends("cost_usd")(one),
+    }
     # The step time on the links, mean over the routings, and its spread.
     samples = () if one.check is None else one.check.effective_step_time_s
     return {
@@ -175,4 +224,11 @@ def _design(one: Candidate) -> dict[str, Any]:
         "run_not_available": cells.PART_OF_A_STEP if one.proposal.is_part else None,
         "expected_run_s": cells.finite(run.expected_s if run else None),
         "run_cost_usd": cells.finite(run.cost_usd if run else None),
+        "mfu": mfu(one),
+        "band": None if one.band_s is None else one.error_source,
+        **{
+            name.format(side): None if ends is None else cells.finite(ends[i])
+            for name, ends in bands.items()
+            for i, side in enumerate(("low", "high"))
+        },
     }

@@ -10,10 +10,19 @@ from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.quotes import unused_quotes
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.step.collectives.calibrated import Calibrated
-from libra_planner.units import format_time, format_usd
-from libra_planner.views.cells import Card, Section
+from libra_planner.units import format_time
+from libra_planner.views.cells import Card, Section, round_usd
 from libra_planner.views.report.bills import verdict
-from libra_planner.views.report.designs import run_refusal, time_basis
+from libra_planner.views.report.designs import time_basis
+from libra_planner.views.report.recommendation import (
+    change_table,
+    difference_table,
+    lead,
+    plural,
+    price_text,
+    tie_text,
+)
+from libra_planner.views.report.runs import run_refusal
 from libra_planner.views.training.memory import WARNING, memory_lines
 
 _ROUNDING = 1e-9
@@ -26,8 +35,19 @@ def decision_section(comparison: Comparison) -> Section:
     sentences = (*range_sentences(comparison), *_quotes(comparison))
     paragraphs = (*notes, _firmness(comparison), *sentences)
     live = (verdict(comparison),) if len(comparison.candidates) > 1 else ()
-    title, warnings, cards = "Decision", tuple(_warnings(comparison)), tuple(_cards(comparison))
-    return Section("decision", title, title, paragraphs, warnings, cards, live=live, is_static=True)
+    tables = filter(None, (difference_table(comparison), change_table(comparison)))
+    return Section(
+        "decision",
+        "Recommendation" if live else "The design",
+        "Decision",
+        lead=tuple(lead(comparison)),
+        paragraphs=paragraphs,
+        warnings=tuple(_warnings(comparison)),
+        cards=tuple(_cards(comparison)),
+        tables=tuple(tables),
+        live=live,
+        is_static=True,
+    )
 
 
 def _warnings(comparison: Comparison) -> Iterator[str]:
@@ -52,8 +72,12 @@ def _warnings(comparison: Comparison) -> Iterator[str]:
         listed = "; ".join(f"{', '.join(letters)}: {model}" for model, letters in models.items())
         yield f"Step times are of different models, which is no merit of a design: {listed}."
     yield from _bought_otherwise(comparison.candidates)
+    faults: dict[str, list[str]] = {}
     for one in comparison.candidates:
-        yield from _faults(one)
+        for fault in _faults(one):
+            faults.setdefault(fault, []).append(one.letter)
+    for fault, letters in faults.items():
+        yield f"Design{'s' if len(letters) > 1 else ''} {', '.join(letters)}: {fault}."
 
 
 def _bought_otherwise(candidates: Sequence[Candidate]) -> list[str]:
@@ -74,21 +98,20 @@ def _bought_otherwise(candidates: Sequence[Candidate]) -> list[str]:
 
 def _faults(one: Candidate) -> Iterator[str]:
     """What is wrong with a design by itself."""
-    design = f"Design {one.letter}"
     if one.evaluation.violated:
         broken = "; ".join(violation.rule for violation in one.evaluation.violated)
-        yield f"{design} breaks rules of its plan: {broken}."
+        yield f"breaks rules of its plan: {broken}"
     memory = (text for text in memory_lines(one.proposal.problem) if text.startswith(WARNING))
-    for text in (*(text.removeprefix(WARNING) for text in memory), *one.included_faults):
-        yield f"{design}: {text}."
+    yield from (text.removeprefix(WARNING) for text in memory)
+    yield from one.included_faults
     for bridge in one.bridges if one.check is None else ():
         if bridge.oversubscription > 1:
             yield (
-                f"{design}: the step time does not count that {bridge.place} is oversubscribed "
-                f"{bridge.oversubscription:g}:1; check links by ecmp to count it (--check ecmp)."
+                f"the step time does not count that {bridge.place} is oversubscribed "
+                f"{bridge.oversubscription:g}:1; check links by ecmp to count it (--check ecmp)"
             )
     if not one.facility.n_servers_per_rack:
-        yield f"A rack cannot power or hold a server of design {one.letter}."
+        yield "a rack cannot power or hold a server"
 
 
 def _model(one: Candidate) -> str:
@@ -143,7 +166,7 @@ def _cheapest(comparison: Comparison) -> Card:
     saved, lead = other.bill.total_usd - one.bill.total_usd, ""
     if saved:
         lead = (
-            f"{format_usd(float(saved))} ({other.bill.fraction_of(saved):.1%}) less than "
+            f"{round_usd(saved).shown} ({other.bill.fraction_of(saved):.1%}) less than "
             f"{other.letter}{_main_difference(one, other)}."
         )
     largest = [
@@ -152,8 +175,8 @@ def _cheapest(comparison: Comparison) -> Card:
     ]
     reason = largest[0] if largest else "nothing of it has a price"
     low_usd, high_usd = one.bill.ends_usd
-    ends = f", {_range(one)} by source" if low_usd < high_usd else ""
-    figure = f"{format_usd(totals[best])}{ends} {comparison.without}".strip()
+    ends = " by source" if low_usd < high_usd else ""
+    figure = f"{price_text(one)}{ends} {comparison.without}".strip()
     alone = ("Price", f"The only design; {reason}.")
     return _card(pair, figure, alone, ("Cheapest", "dear"), lead)
 
@@ -163,18 +186,8 @@ def _main_difference(one: Candidate, other: Candidate) -> str:
     ours, theirs = (x.bill.usd_by(lambda line: line.part.kind) for x in (one, other))
     saved = {kind: theirs.get(kind, ZERO) - ours.get(kind, ZERO) for kind in [*theirs, *ours]}
     kind = max(saved, key=lambda key: saved[key], default="")
-    amount, plural = saved.get(kind, ZERO), _PLURAL.get(kind, f"{kind}s")
-    return f", most of it {plural} ({format_usd(float(amount))} less)" if amount > 0 else ""
-
-
-_PLURAL = {
-    "npu": "NPUs",
-    "nic": "NICs",
-    "switch": "switches",
-    "copper": "copper cables",
-    "active_optical": "active optical cables",
-    "link": "links per GB/s",
-}
+    amount = saved.get(kind, ZERO)
+    return f", most of it {plural(kind)} ({round_usd(amount).shown} less)" if amount > 0 else ""
 
 
 def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
@@ -191,6 +204,7 @@ def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:
         figure += f", {1e-6 / times[best]:,.2f} M tokens/s"
     alone = ("Speed", f"{one.evaluation.compute_s / step_time_s:.0%} of a step is compute.")
     lead = f"{text}, there {there}." if gain - 1 >= _ROUNDING else ""
+    lead += tie_text(comparison, best, with_prices=False) if lead else ""
     return _card(pair, figure, alone, ("Fastest", "fast"), lead)
 
 
@@ -210,6 +224,7 @@ def _best(comparison: Comparison, best: int, times: list[float]) -> Card:
     figure += ", incomplete" if comparison.missing else ""
     alone, pair = ("Performance per dollar", "The only design."), (designs[best], designs[second])
     lead = text if abs(more) >= _ROUNDING else ""
+    lead += tie_text(comparison, best, with_prices=True) if lead else ""
     return _card(pair, figure, alone, ("Best per dollar", "good"), lead)
 
 
@@ -263,7 +278,7 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
 
 
 def _range(one: Candidate) -> str:
-    return " to ".join(format_usd(float(usd)) for usd in one.bill.ends_usd)
+    return " to ".join(round_usd(usd).shown for usd in one.bill.ends_usd)
 
 
 def range_sentences(comparison: Comparison) -> Iterator[str]:

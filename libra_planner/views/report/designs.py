@@ -1,24 +1,22 @@
-"""The designs side by side, their differences, the run as it will really go, and the racks."""
+"""The designs side by side, their differences, and the racks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.fabric.clos import Array
-from libra_planner.procurement.bill import NETWORK, NETWORKS, Assumptions
+from libra_planner.procurement.bill import NETWORK, NETWORKS
 from libra_planner.procurement.candidate import Candidate
-from libra_planner.procurement.ranking import SWING_FRACTION, Comparison, run_swings
-from libra_planner.procurement.run import HOUR_S, YEAR_S, Run
+from libra_planner.procurement.ranking import Comparison
 from libra_planner.step.memory_use import MemoryUse
 from libra_planner.units import BYTES_PER_GB, gigabytes_per_s
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Table, Value, finite, number, usd
+from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd
 from libra_planner.views.plan import equal_bandwidth_text
 from libra_planner.views.report.bills import EXTENDED_COLUMN, SOURCE_COLUMN, group_cell
 from libra_planner.views.training.step import work_payload
@@ -121,7 +119,6 @@ def milliseconds(time_s: float | None) -> Cell:
 
 KILO = per(1000.0)
 """Watts in kW, or kWh in MWh."""
-_DAYS, _HOURS, _MINUTES = per(24 * HOUR_S, 3), per(HOUR_S, 2), per(60.0, 2)
 
 
 def whole_step(figure: Figure) -> Figure:
@@ -196,6 +193,7 @@ def _time_rows(model: TimeModel) -> Rows:
         ("Effective step time under the policy, ms", of("check.effective_step_time_s", _mean_ms)),
         ("FIM of the worst dimension under the policy", of("check.fim_percent", _mean_percent)),
         ("Step time that ranks, ms", lambda one: milliseconds(one.step_time_by(model))),
+        *band_rows("Step time that ranks", "ms", lambda one: one.band_s, milliseconds),
         ("Speedup over equal bandwidth", of("evaluation.speedup_vs_equal", per(1.0, 3))),
         ("Equal bandwidth in every dimension", of("evaluation", equal_bandwidth_text)),
         ("Tokens per step", of("proposal.tokens_per_step")),
@@ -203,7 +201,9 @@ def _time_rows(model: TimeModel) -> Rows:
             "Tokens per second",
             whole_step(of("token_time_s", lambda x: number(1 / x if x else None, 0))),
         ),
-        ("Model FLOP/s utilisation (MFU)", _mfu),
+        *band_rows("Tokens per second", "", tokens_ends, per(1.0, 0)),
+        ("Model FLOP/s utilisation (MFU)", lambda one: cells.percent(mfu(one), 1)),
+        *band_rows("MFU", "", mfu_ends, cells.percent),
         ("Memory that the step needs, GB per NPU", _memory_GB),
         ("Weights, gradients, optimizer states, GB per NPU", partial(_most_GB, "states_bytes")),
         ("of them if all is sharded over DP (ZeRO 3), GB", partial(_most_GB, "sharded_bytes")),
@@ -212,10 +212,45 @@ def _time_rows(model: TimeModel) -> Rows:
     ]
 
 
-def _mfu(one: Candidate) -> Cell:
-    """Of the step of a whole model; nothing for others."""
-    found = work_payload(one.proposal.problem, one.evaluation)
-    return cells.percent(found.get("mfu"), 1)
+Ends: TypeAlias = tuple[float, float] | None
+"""The least and the most that a figure is by an error band (C23)."""
+
+
+def band_rows(
+    title: str, unit: str, ends: Callable[[Candidate], Ends], shown: Callable[[float], Cell]
+) -> Rows:
+    """Rows of the ends of a figure's band; of designs without one nothing."""
+    after = f", {unit}" if unit else ""
+
+    def end(side: int) -> Figure:
+        return lambda one: Cell(None) if (both := ends(one)) is None else shown(both[side])
+
+    return [(f"{title}, {word} by its band{after}", end(i)) for i, word in enumerate(SIDES)]
+
+
+SIDES = ("least", "most")
+"""The ends of a band in words."""
+
+
+def tokens_ends(one: Candidate) -> Ends:
+    """Tokens per second by the band of the step."""
+    tokens, band_s = one.proposal.tokens_per_step, one.band_s
+    return (tokens / band_s[1], tokens / band_s[0]) if tokens and band_s else None
+
+
+def mfu(one: Candidate) -> float | None:
+    """MFU of the step of a whole model at the time that ranks; nothing for others."""
+    found = work_payload(one.proposal.problem, one.evaluation).get("mfu")
+    return None if found is None else found * one.evaluation.step_time_s / one.step_time_s
+
+
+def mfu_ends(one: Candidate) -> Ends:
+    """The same by the band of the step."""
+    found, band_s = mfu(one), one.band_s
+    if found is None or band_s is None:
+        return None
+    low, high = (found * one.step_time_s / end_s for end_s in reversed(band_s))
+    return low, high
 
 
 def _memory_GB(one: Candidate) -> Value:
@@ -242,13 +277,19 @@ def _mean_ms(samples: Array | None) -> Cell:
 
 def _money_table(comparison: Comparison) -> Table:
     rows: Rows = [
-        ("Price of everything", lambda one: usd(one.bill.total_usd, group_cell(one, "total"))),
-        ("Price of everything, lowest of all sources", lambda one: usd(one.bill.ends_usd[0])),
-        ("Price of everything, highest of all sources", lambda one: usd(one.bill.ends_usd[1])),
+        (
+            "Price of everything",
+            lambda one: round_usd(one.bill.total_usd, group_cell(one, "total")),
+        ),
+        ("Price of everything, lowest of all sources", lambda one: round_usd(one.bill.ends_usd[0])),
+        (
+            "Price of everything, highest of all sources",
+            lambda one: round_usd(one.bill.ends_usd[1]),
+        ),
         ("of it with assumed prices", _assumed),
         ("Training fabric, bill of materials", _fabric),
-        ("Training fabric, LIBRA's linear model", of("linear_network_usd", usd)),
-        ("of it links in the price of the servers", of("linear_in_servers_usd", usd)),
+        ("Training fabric, LIBRA's linear model", of("linear_network_usd", round_usd)),
+        ("of it links in the price of the servers", of("linear_in_servers_usd", round_usd)),
         ("Share of all networks in the price", _networks),
         ("Everything, $ per NPU", lambda one: _per(one, "total", one.n_npus)),
         ("Fabric, $ per NPU", lambda one: _per(one, NETWORK, one.n_npus)),
@@ -273,11 +314,11 @@ def _money_table(comparison: Comparison) -> Table:
 def _assumed(one: Candidate) -> Value:
     bill = f"bill-{one.letter.lower()}"
     marks, amounts = f"[{bill}/r{SOURCE_COLUMN}]", f"[{bill}/r{EXTENDED_COLUMN}]"
-    return usd(one.bill.assumed_usd, f'SUMIF({marks},"assumed",{amounts})')
+    return round_usd(one.bill.assumed_usd, f'SUMIF({marks},"assumed",{amounts})')
 
 
 def _fabric(one: Candidate) -> Value:
-    return usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK))
+    return round_usd(one.bill.of(NETWORK).total_usd, group_cell(one, NETWORK))
 
 
 def _networks(one: Candidate) -> Value:
@@ -290,10 +331,10 @@ def _networks(one: Candidate) -> Value:
 def _per(one: Candidate, group: str, divisor: float) -> Value:
     """Dollars of a group, or of the total, per unit of something."""
     if not divisor:
-        return usd(None)
+        return round_usd(None)
     amount = one.bill.total_usd if group == "total" else one.bill.of(group).total_usd
     # The divisor's shortest form reads back as the same number.
-    return usd(float(amount) / divisor, f"{group_cell(one, group)}/{divisor!r}")
+    return round_usd(float(amount) / divisor, f"{group_cell(one, group)}/{divisor!r}")
 
 
 def _per_gbit(one: Candidate, bandwidth_Bps: float) -> Value:
@@ -305,161 +346,6 @@ def _tokens_per_musd(one: Candidate) -> Value:
     if not time_s or not total:
         return number(None)
     return number(1e6 / (time_s * total), 1, f"{1e6 / time_s!r}/{group_cell(one, 'total')}")
-
-
-def run_refusal(comparison: Comparison) -> list[str]:
-    """Why no run is told of designs whose workload is part of a step, and the fix (C21)."""
-    parts = [one for one in comparison.candidates if one.proposal.is_part]
-    fixes = "; ".join(dict.fromkeys(one.proposal.problem.step.fix for one in parts))
-    text = (
-        f"Tokens per second, days and dollars of a run are {cells.PART_OF_A_STEP} "
-        f"({', '.join(one.letter for one in parts)}). To have them: {fixes}."
-    )
-    return [text] if parts else []
-
-
-def run_section(comparison: Comparison) -> Section:
-    """Time, failures and cost of a training run."""
-    designs, title, tables = comparison.candidates, "The training run", []
-    paragraphs, warnings = [], run_refusal(comparison)
-    unknown = [one.letter for one in designs if one.run is None and not one.proposal.is_part]
-    if unknown:
-        warnings.append(
-            f"No run for {', '.join(unknown)}: the tokens of a step are known for workloads that "
-            "are generated from a transformer, and for tables that say tokens_per_step, not for "
-            "groups."
-        )
-    if comparison.has_run or any(one.proposal.is_part for one in designs):
-        tables.append(_run_table(comparison))
-    if comparison.has_run:
-        title = f"A run of {_tokens(designs[0].n_tokens)} as it will really go"
-        paragraphs.append(_how(comparison.shop.assumptions))
-        tables.append(_swing_table(comparison))
-    if comparison.has_run and comparison.is_default_tokens:
-        default = "The number of tokens is this program's default; give another one with --tokens."
-        paragraphs.append(default)
-    texts = tuple(paragraphs), tuple(warnings)
-    return Section("run", title, "Run", *texts, tables=tuple(tables), is_static=True)
-
-
-def _tokens(n_tokens: int) -> str:
-    """A number of tokens in words.
-
-    >>> _tokens(15 * 10**12), _tokens(2_500_000)
-    ('15 trillion tokens', '2,500,000 tokens')
-    """
-    for factor, name in ((10**12, "trillion"), (10**9, "billion")):
-        if n_tokens >= factor:
-            return f"{n_tokens / factor:,.6g} {name} tokens"
-    return f"{n_tokens:,} tokens"
-
-
-def _how(assumed: Assumptions) -> str:
-    return (
-        "One failed part stops the job. With failures of a constant rate 1/M, work W in intervals "
-        "of τ, checkpoints of C and restarts of R take M·exp(R/M)·(exp((τ+C)/M)-1)·W/τ in "
-        "expectation, and τ is best near √(2CM) (Young, CACM 17, 1974; higher order, used here: "
-        f"Daly, FGCS 22, 2006, eq. 37). Assumed: C = {assumed.checkpoint_s:g} s, R = "
-        f"{assumed.restart_s:g} s. Failure rates: {assumed.failures.source}. Hardware is "
-        f"paid for over {assumed.amortisation_s / YEAR_S:g} years of use, electricity at "
-        f"${assumed.electricity.usd_per_kwh:g} per kWh ({assumed.electricity.confidence}: "
-        f"{assumed.electricity.source}) and a power usage effectiveness of {assumed.pue:g}."
-    )
-
-
-def _hardware_formula(one: Candidate, run: Run) -> str:
-    """The price of everything, by the share of its life that the run takes."""
-    share = run.expected_s / one.proposal.shop.assumptions.amortisation_s
-    return f"{group_cell(one, 'total')}*{share!r}"
-
-
-def _of_run(figure: Callable[[Candidate, Run], Value]) -> Figure:
-    return lambda one: Cell(None) if one.run is None else figure(one, one.run)
-
-
-def _run(name: str, shown: Callable[[Any], Value] = cells.count) -> Figure:
-    """A figure of the run by its name."""
-    return _of_run(lambda _, run: shown(getattr(run, name)))
-
-
-def _hardware(one: Candidate, run: Run) -> Value:
-    return usd(round(run.hardware_usd, 2), f"ROUND({_hardware_formula(one, run)},2)")
-
-
-def _cost(one: Candidate, run: Run) -> Value:
-    energy = round(run.energy_usd, 2)
-    formula = f"{float(energy)!r}+ROUND({_hardware_formula(one, run)},2)"
-    return usd(energy + round(run.hardware_usd, 2), formula)
-
-
-def _cost_per(one: Candidate, divisor: float) -> Cell:
-    """Cost of the run per unit of something."""
-    if one.run is None or not divisor:
-        return usd(None)
-    formula = f"({one.run.energy_usd!r}+{_hardware_formula(one, one.run)})/{divisor!r}"
-    return usd(one.run.cost_usd / divisor, formula)
-
-
-def _cost_per_million_tokens(one: Candidate) -> Value:
-    found = _cost_per(one, one.run.n_tokens / 1e6 if one.run else 0.0)
-    return replace(found, kind=cells.NUMBER, digits=4)
-
-
-def _run_table(comparison: Comparison) -> Table:
-    kinds = ("NPUs", "servers and software", "fabric switches", "fabric optics")
-    rows: Rows = [
-        ("Steps", _run("n_steps")),
-        ("Work without failures, days", _run("work_s", _DAYS)),
-        ("Mean time between failures, hours", _run("mtbf_s", lambda x: _HOURS(finite(x)))),
-        (
-            "Best checkpoint interval (Daly), min",
-            _run("interval_s", lambda x: _MINUTES(finite(x))),
-        ),
-        ("to first order (Young), min", _run("young_s", lambda x: _MINUTES(finite(x)))),
-        ("Expected time, days", whole_step(_run("expected_s", _DAYS))),
-        ("Work over expected time", _run("efficiency_fraction", lambda x: cells.percent(x, 2))),
-        ("Expected failures", _run("n_failures", number)),
-        *((f"of them {kind}", _failures(i)) for i, kind in enumerate(kinds)),
-        ("NPU-hours", _run("npu_hours", per(1.0, 0))),
-        ("Electricity, MWh", _run("energy_kwh", KILO)),
-        ("Electricity", _run("energy_usd", lambda x: usd(round(x, 2)))),
-        ("Hardware, by time", _of_run(_hardware)),
-        ("Cost of the run", whole_step(_of_run(_cost))),
-        ("per NPU-hour", lambda one: _cost_per(one, one.run.npu_hours if one.run else 0.0)),
-        ("per million tokens, $", _cost_per_million_tokens),
-    ]
-    note = "" if not comparison.without else f"Costs are {comparison.without}."
-    return figures(comparison, "run", "Time, failures and cost of the run", rows, note)
-
-
-def _failures(index: int) -> Figure:
-    return _of_run(lambda _, run: number(run.failures_by_kind[index][1], 2))
-
-
-def _swing_table(comparison: Comparison) -> Table:
-    """What each assumption makes of the cost of the run."""
-    swings = [(one, run_swings(one)) for one in comparison.candidates]
-    rows: list[list[Value]] = [
-        [name, *(_moved(one, run) for one, found in swings for run in found[name])]
-        for name in swings[0][1]
-    ]
-    moves = [f"{sign}{SWING_FRACTION:.0%}" for sign in "-+"]
-    headings = [f"{letter} at {move}" for letter in comparison.letters for move in moves]
-    caption = f"What each assumption by {SWING_FRACTION:.0%} makes of the cost of the run"
-    return cells.table("run-moved", caption, ["Assumption", *headings], rows)
-
-
-def _moved(one: Candidate, then: Run | None) -> Value:
-    """What a run under another assumption costs more or less."""
-    now, total = one.run, float(one.bill.total_usd)
-    if now is None or then is None:
-        return cells.delta_usd(None)
-    change, formula = then.cost_usd - now.cost_usd, ""
-    if total and math.isfinite(change):
-        share = (then.hardware_usd - now.hardware_usd) / total
-        energy = then.energy_usd - now.energy_usd
-        formula = f"ROUND({group_cell(one, 'total')}*{share!r}+{energy!r},2)"
-    return cells.delta_usd(round(change, 2), formula)
 
 
 def facility_section(comparison: Comparison) -> Section:

@@ -7,16 +7,14 @@ from decimal import Decimal
 from functools import partial
 from operator import ge
 
+from libra_planner.procurement.advice import FARTHEST
 from libra_planner.procurement.bill import VolumeDiscount, discounted_usd, discounts_of_lines
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import SWING_FRACTION, BudgetSwing, Comparison, Swing
 from libra_planner.views import cells
-from libra_planner.views.cells import Cell, Section, Table, Value, number, table_of, usd
+from libra_planner.views.cells import Cell, Section, Table, Value, number, round_usd, table_of
 from libra_planner.views.report.bills import group_cell, line_cell, price_cell, price_sum
 from libra_planner.views.report.designs import design_columns, design_row
-
-_FARTHEST = 10.0
-"""Factor on a price beyond which a break-even tells nothing."""
 
 _SHARE_SHOWN = Decimal("0.0005")
 """Share of a design's price below which a price is no driver."""
@@ -43,11 +41,11 @@ def _drivers(comparison: Comparison, shown: list[Swing]) -> Table:
         columns[f"{one.letter}, $"] = partial(_amount, one, i)
         columns[f"{one.letter}, share"] = partial(_share, one, i)
     caption = "What drives the cost, spares included"
-    return table_of(caption, shown, columns, key="drivers", is_sortable=True)
+    return table_of(caption, shown, columns, key="drivers", is_sortable=True, is_folded=True)
 
 
 def _amount(one: Candidate, i: int, swing: Swing) -> Cell:
-    return usd(swing.usd_by_design[i], price_sum(one, swing.price_name))
+    return round_usd(swing.usd_by_design[i], price_sum(one, swing.price_name))
 
 
 def _share(one: Candidate, i: int, swing: Swing) -> Cell:
@@ -59,7 +57,9 @@ def _share(one: Candidate, i: int, swing: Swing) -> Cell:
 def _swing_table(comparison: Comparison, shown: list[Swing]) -> Table:
     columns: dict[str, Callable[[Swing], Value]] = {
         "Price": lambda swing: swing.price_name,
-        "Unit price": lambda swing: usd(swing.unit_usd, price_cell(comparison, swing.price_name)),
+        "Unit price": lambda swing: cells.usd(
+            swing.unit_usd, price_cell(comparison, swing.price_name)
+        ),
     }
     for i, one in enumerate(comparison.candidates):
         columns[f"{one.letter}, ± $"] = partial(_change, one, i)
@@ -71,24 +71,26 @@ def _swing_table(comparison: Comparison, shown: list[Swing]) -> Table:
             "There": lambda swing: _near(swing)[1],
         }
     caption = f"Each price by ±{SWING_FRACTION:.0%}"
-    return table_of(caption, shown, columns, key="prices-moved", is_sortable=True)
+    return table_of(caption, shown, columns, key="prices-moved", is_sortable=True, is_folded=True)
 
 
 def _change(one: Candidate, i: int, swing: Swing) -> Cell:
     formula = price_sum(one, swing.price_name)
-    return usd(swing.change_usd(i), f"{formula}*{SWING_FRACTION!r}" if formula else "")
+    return round_usd(swing.change_usd(i), f"{formula}*{SWING_FRACTION!r}" if formula else "")
 
 
 def _near(swing: Swing) -> tuple[float | None, str]:
     """The factor on a price at which the ranking changes, if it is not too far away, and how."""
     factor, text = swing.break_even
-    is_near = factor is not None and 1 / _FARTHEST <= factor <= _FARTHEST
-    return (factor, text) if is_near else (None, f"nothing within {_FARTHEST:g}x")
+    is_near = factor is not None and 1 / FARTHEST <= factor <= FARTHEST
+    return (factor, text) if is_near else (None, f"nothing within {FARTHEST:g}x")
 
 
 def _break_even_usd(swing: Swing) -> Cell:
     factor, unit_usd = _near(swing)[0], swing.unit_usd
-    return usd(None if factor is None or unit_usd is None else unit_usd * Decimal(repr(factor)))
+    return cells.usd(
+        None if factor is None or unit_usd is None else unit_usd * Decimal(repr(factor))
+    )
 
 
 def _budget_table(comparison: Comparison) -> Table:
@@ -96,7 +98,7 @@ def _budget_table(comparison: Comparison) -> Table:
     for budget in comparison.budgets:
         label = f"Budgets at {budget.factor:.0%}"
         times = [number(one.step_time_s * 1000 if one else None, 3) for one in budget.candidates]
-        prices = [usd(one.bill.total_usd if one else None) for one in budget.candidates]
+        prices = [round_usd(one.bill.total_usd if one else None) for one in budget.candidates]
         rows.append([f"{label}: step time, ms", *times, ""])
         rows.append([f"{label}: price of everything", *prices, _moved(comparison, budget)])
     before, letters = comparison.budgets[0].before, comparison.letters
@@ -126,7 +128,7 @@ def _moved(comparison: Comparison, budget: BudgetSwing) -> str:
 
 def _discounts(comparison: Comparison) -> Table:
     designs = comparison.candidates
-    listed = [usd(one.bill.total_usd, group_cell(one, "total")) for one in designs]
+    listed = [round_usd(one.bill.total_usd, group_cell(one, "total")) for one in designs]
     rows = [design_row(comparison, "List price", listed)]
     tiers = comparison.shop.assumptions.volume_discounts
     for i, tier in enumerate(tiers, start=1):
@@ -138,7 +140,7 @@ def _discounts(comparison: Comparison) -> Table:
         "largest discount that it reaches. Links per GB/s get none."
     )
     headings = ["Discounts up to", *design_columns(comparison)]
-    return cells.table("discounts", caption, headings, rows, note=note)
+    return cells.table("discounts", caption, headings, rows, note=note, is_folded=True)
 
 
 def _discounted(one: Candidate, tiers: Sequence[VolumeDiscount]) -> Value:
@@ -148,4 +150,4 @@ def _discounted(one: Candidate, tiers: Sequence[VolumeDiscount]) -> Value:
         kept, of = (1 - share).as_integer_ratio()
         at = line_cell(one, i)
         terms.append(f"ROUND(N({at})*{kept}/{of},2)" if share else at)
-    return usd(discounted_usd(one.bill, tiers), f"SUM({','.join(terms)})")
+    return round_usd(discounted_usd(one.bill, tiers), f"SUM({','.join(terms)})")

@@ -1,0 +1,120 @@
+"""What the design to buy is bought for, and what would change that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from libra_planner.procurement.bill import ZERO, Line
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import Comparison
+
+MOST_STEPS = 4
+"""Kinds of parts that are told one by one; the rest is one step more."""
+
+FARTHEST = 10.0
+"""Factor on a price beyond which a break-even tells nothing."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one kind of part makes of the way from one price to another.
+
+    Parameters
+    ----------
+    kinds : of parts.
+    n_units : of both designs, spares included; of kinds that are counted together nothing.
+    change_usd : what the second design pays more.
+    """
+
+    kinds: tuple[str, ...]
+    n_units: tuple[int, int] | None
+    change_usd: Decimal
+
+
+def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
+    """The way from one bill's total to another's, by kinds of parts, largest first.
+
+    Examples
+    --------
+    The changes add up to the difference of the totals, whatever is told in one.
+    """
+    bills = base.bill, one.bill
+    usd = [bill.usd_by(_kind) for bill in bills]
+    changes = {
+        kind: usd[1].get(kind, ZERO) - usd[0].get(kind, ZERO)
+        for kind in dict.fromkeys([*usd[0], *usd[1]])
+    }
+    ranked = sorted((x for x in changes if changes[x]), key=lambda kind: -abs(changes[kind]))
+    n_told = MOST_STEPS if len(ranked) > MOST_STEPS + 1 else len(ranked)
+    found = [
+        Step((kind,), (_n_bought(base, kind), _n_bought(one, kind)), changes[kind])
+        for kind in ranked[:n_told]
+    ]
+    rest = tuple(ranked[n_told:])
+    if rest:
+        found.append(Step(rest, None, sum((changes[kind] for kind in rest), ZERO)))
+    return tuple(found)
+
+
+def _kind(line: Line) -> str:
+    return line.part.kind
+
+
+def _n_bought(one: Candidate, kind: str) -> int:
+    return sum(line.n_bought for line in one.bill.lines if line.part.kind == kind)
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """A price at which another design is the one to buy.
+
+    Parameters
+    ----------
+    price_name : such as ``nic-400g``.
+    factor : on the price now.
+    unit_usd : the price now, where it is one part's.
+    then : the design that comes first.
+    """
+
+    price_name: str
+    factor: float
+    unit_usd: Decimal | None
+    then: str
+
+
+def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
+    """Prices that change what to buy within a factor of 10, the nearest first."""
+    name, found = comparison.criterion, []
+    for swing in comparison.swings:
+        factor, text = swing.break_even_of(name)
+        if factor is not None and 1 / FARTHEST <= factor <= FARTHEST:
+            then = text.removesuffix(f" {name}")
+            found.append(BreakEven(swing.price_name, factor, swing.unit_usd, then))
+    yield from sorted(found, key=lambda one: max(one.factor, 1 / one.factor))
+
+
+def tied(comparison: Comparison, best: int, *, with_prices: bool) -> list[int]:
+    """Designs that measured errors of step times do not tell from the best one (C23).
+
+    Parameters
+    ----------
+    best : its index.
+    with_prices : whether price times time ranks, else the time.
+    """
+    designs = comparison.candidates
+    times_s = comparison.times_s
+    if times_s is None or not all(one.step_time_s for one in designs):
+        return []
+    # Times are of the same work: a token's, or steps that are alike.
+    per_step = [time_s / one.step_time_s for time_s, one in zip(times_s, designs, strict=True)]
+    weights = [
+        share * (float(one.bill.total_usd) if with_prices else 1.0)
+        for share, one in zip(per_step, designs, strict=True)
+    ]
+    return [
+        i
+        for i, one in enumerate(designs)
+        if i != best and designs[best].is_tied_with(one, weights=(weights[best], weights[i]))
+    ]

@@ -1,0 +1,261 @@
+"""What to buy in one sentence, what differs from the baseline, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from libra_planner.evaluation import TimeModel
+from libra_planner.procurement.advice import FARTHEST, Step, break_evens, steps, tied
+from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranking import Comparison
+from libra_planner.units import format_time
+from libra_planner.views import cells
+from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
+from libra_planner.views.report.bills import group_cell, lines_sum
+
+PLURAL = {
+    "npu": "NPUs",
+    "nic": "NICs",
+    "switch": "switches",
+    "copper": "copper cables",
+    "active_optical": "active optical cables",
+    "fibre": "fibres",
+    "link": "links per GB/s",
+}
+"""Kinds of parts whose plural is not the word with an s."""
+
+_MOST_BREAK_EVENS = 4
+_ROUNDING = 1e-9
+"""Relative difference that is rounding."""
+
+
+def plural(kind: str) -> str:
+    """Parts of a kind in words.
+
+    >>> plural("switch"), plural("optic")
+    ('switches', 'optics')
+    """
+    return PLURAL.get(kind, f"{kind}s")
+
+
+def price_text(one: Candidate) -> str:
+    """The price as far as it is known: between its ends, about what it is, or exactly."""
+    ends = [round_usd(usd).shown for usd in one.bill.ends_usd]
+    if len({*ends}) > 1:
+        return " to ".join(ends)
+    is_exact = not one.bill.assumed_usd
+    return (
+        f"${one.bill.total_usd:,.2f}"
+        if is_exact
+        else f"about {round_usd(one.bill.total_usd).shown}"
+    )
+
+
+def named(one: Candidate) -> str:
+    """Letter and name."""
+    return f"{one.letter} ({one.proposal.name})"
+
+
+def lead(comparison: Comparison) -> Iterator[str]:
+    """What to buy, why, and how sure its price is."""
+    one, other = _pair(comparison)
+    npu = one.proposal.npu or one.proposal.shop.assumptions.npu
+    price = f"{price_text(one)} {comparison.without}".strip()
+    what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
+    if other is None:
+        yield f"{named(one)} costs {what}"
+    elif reason := blocked(one):
+        yield f"Do not sign yet: {reason}. The best of these is {named(one)}: {what}"
+        yield _why(comparison, one, other)
+    else:
+        yield f"Buy {named(one)}: {what}"
+        yield _why(comparison, one, other)
+    yield f"{_certainty(one)} {band_text(one)}"
+
+
+def blocked(one: Candidate) -> str:
+    """Why nobody should sign for a design; empty where nothing is known against it."""
+    if one.evaluation.violated:
+        return f"{one.letter} breaks rules of its plan"
+    if any(states.fits is False for states in one.proposal.problem.step.memories.values()):
+        return f"the model of {one.letter} does not fit its NPUs"
+    return "" if one.facility.n_servers_per_rack else f"no rack powers a server of {one.letter}"
+
+
+def _pair(comparison: Comparison) -> tuple[Candidate, Candidate | None]:
+    """The design to buy, and the one that it is held against."""
+    designs, reference = comparison.candidates, comparison.reference
+    return designs[comparison.chosen], None if reference is None else designs[reference]
+
+
+def _speed(comparison: Comparison, one: Candidate) -> str:
+    text = f"{format_time(one.step_time_by(comparison.ranking.ranked_by))} a step"
+    if one.token_time_s:
+        text += f", {1e-6 / one.token_time_s:,.2f} M tokens/s"
+    return text
+
+
+def _why(comparison: Comparison, one: Candidate, other: Candidate) -> str:
+    """How it compares with the one that it is held against."""
+    i, j = comparison.chosen, comparison.candidates.index(other)
+    is_base = j == comparison.baseline
+    whom = f"{named(other)}, the {'baseline' if is_base else 'next best'}"
+    saved = other.bill.total_usd - one.bill.total_usd
+    money = round_usd(abs(saved)).shown
+    price = f"costs {money} {'less' if saved > 0 else 'more'}" if saved else "costs the same"
+    first = comparison.candidates[
+        min(range(len(comparison.worth)), key=comparison.worth.__getitem__)
+    ]
+    passed = ""
+    if first is not one:
+        passed = f" {named(first)} would be {comparison.criterion}, but breaks rules of its plan."
+    times = comparison.times_s
+    if times is None:
+        return f"It {price} than {whom}; the designs do not do the same work.{passed}".replace(
+            "the same than", "the same as"
+        )
+    faster = times[j] / times[i] - 1
+    speed = "is as fast"
+    if abs(faster) > _ROUNDING:
+        speed = f"is {abs(faster):.1%} {'faster' if faster > 0 else 'slower'}"
+    more = comparison.worth[j] / comparison.worth[i] - 1 if comparison.worth[i] else 0.0
+    work = f"{abs(more):.1%} {'more' if more >= 0 else 'less'} work per dollar"
+    tie = tie_text(comparison, i, with_prices=True)
+    return f"Against {whom}, it {price} and {speed}: {work}.{tie}{passed}"
+
+
+def band_text(one: Candidate) -> str:
+    """How far its time may be off, and its speed and run with it (C23)."""
+    if one.band_s is None:
+        return "Its step time has no error band: no measured class (fidelity: calibrated has one)."
+    low, high = map(format_time, one.band_s)
+    return f"Its step takes {low} to {high}, as {one.error_source} are off."
+
+
+def tie_text(comparison: Comparison, best: int, *, with_prices: bool) -> str:
+    """Which designs the errors of step times do not tell from the best; empty for none (C23)."""
+    found = tied(comparison, best, with_prices=with_prices)
+    letters = " and ".join(comparison.letters[i] for i in found)
+    return f" A tie with {letters}: step times may be off by more (C23)." if letters else ""
+
+
+def _certainty(one: Candidate) -> str:
+    """What the price rests on."""
+    bill = one.bill
+    share = bill.fraction_of(bill.assumed_usd) or 0.0
+    if not share:
+        return "Every price of it is published or quoted."
+    names = ", ".join(part.name for part in bill.without_range)
+    without = f" (of {names} nobody says a range)" if names else ""
+    return f"{share:.0%} of its price is assumed{without}: ask for quotes before you sign."
+
+
+def difference_table(comparison: Comparison) -> Table | None:
+    """The lines that differ from the baseline, and their sum; none of a single design."""
+    one, base = _pair(comparison)
+    if base is None:
+        return None
+    rows = [
+        *_figures(comparison, base, one),
+        *(_step_row(step, base, one) for step in steps(base, one)),
+    ]
+    totals = [round_usd(x.bill.total_usd, group_cell(x, "total")) for x in (base, one)]
+    moved = round_delta_usd(one.bill.total_usd - base.bill.total_usd, "[c2]-[c1]")
+    return table(
+        "difference",
+        f"From {named(base)} to {named(one)}",
+        ["What", base.letter, one.letter, "Difference"],
+        rows,
+        total=["Price of everything", *totals, moved],
+        note="Parts are counted with their spares.",
+    )
+
+
+def _figures(comparison: Comparison, base: Candidate, one: Candidate) -> Iterator[list[Value]]:
+    """What the money is for."""
+    pairs = [
+        ("Step time, s", [x.step_time_by(comparison.ranking.ranked_by) for x in (base, one)], 3),
+        ("Power, kW", [x.bill.power_w / 1000 for x in (base, one)], 0),
+    ]
+    for name, (before, after), digits in pairs:
+        change = cells.delta(after / before - 1 if before else None)
+        yield [name, number(before, digits), number(after, digits), change]
+
+
+def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
+    sums = [lines_sum(x, lambda line: line.part.kind in step.kinds) for x in (base, one)]
+    change = round_delta_usd(step.change_usd, f"{sums[1] or 0}-{sums[0] or 0}")
+    units = step.n_units or (None, None)
+    counts = [
+        Cell("" if n is None else n, kind="count" if n is not None else cells.TEXT) for n in units
+    ]
+    return [step_name(step), *counts, change]
+
+
+def step_name(step: Step, n_most: int = 9) -> str:
+    """What differs, in words: of many kinds the first few."""
+    names = ", ".join(map(plural, step.kinds[:n_most]))
+    names += ", ..." if len(step.kinds) > n_most else ""
+    return names[:1].upper() + names[1:]
+
+
+def change_table(comparison: Comparison) -> Table | None:
+    """What would have to be otherwise for another design to be the one to buy."""
+    if len(comparison.candidates) == 1:
+        return None
+    rows = [*_prices(comparison), *_ranges(comparison), *_times(comparison), *_budgets(comparison)]
+    note = (
+        "Each by itself, all else as it is; the nearest prices of all. "
+        f"A price beyond {FARTHEST:g} times, or a tenth, is not listed."
+    )
+    if not rows:
+        note = f"Nothing does: no price within {FARTHEST:g} times or a tenth, and no budget by 20%."
+    headings = ["If this changes", "from", "to", "then"]
+    return table("would-change", "What would change the decision", headings, rows, note=note)
+
+
+def _prices(comparison: Comparison) -> Iterator[list[Value]]:
+    for found in [*break_evens(comparison)][:_MOST_BREAK_EVENS]:
+        then = f"{found.then} is {comparison.criterion}"
+        if found.unit_usd is None:
+            yield [f"prices of {found.price_name}", "today's", f"{found.factor:.2f}x", then]
+            continue
+        now = float(found.unit_usd)
+        to = f"{round_usd(now * found.factor).shown} ({found.factor:.2f}x)"
+        yield [f"price of {found.price_name}", round_usd(now).shown, to, then]
+
+
+def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
+    for one in comparison.rivals:
+        if one.ranking == comparison.criterion and one.best == comparison.chosen:
+            then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
+            yield ["all prices, within their ranges", "as listed", "the ends", then]
+
+
+def _times(comparison: Comparison) -> Iterator[list[Value]]:
+    """How much faster the next best would have to be."""
+    order, times = comparison.order, comparison.times_s
+    if times is None or len(order) < 2:
+        return
+    one, other = comparison.chosen, order[1]
+    totals = [float(x.bill.total_usd) for x in comparison.candidates]
+    if not totals[other] or comparison.worth[other] < comparison.worth[one]:
+        return
+    step_s = comparison.candidates[other].step_time_by(comparison.ranking.ranked_by)
+    factor = comparison.worth[one] / comparison.worth[other]
+    letter = comparison.letters[other]
+    to = f"{format_time(step_s * factor)} ({factor - 1:+.1%})"
+    yield [f"step time of {letter}", format_time(step_s), to, f"{letter} is {comparison.criterion}"]
+
+
+def _budgets(comparison: Comparison) -> Iterator[list[Value]]:
+    name = comparison.criterion
+    for budget in comparison.budgets:
+        if budget.ranking is None:
+            continue
+        now, then = (ranks.picks[name] for ranks in (budget.before, budget.ranking))
+        if then is not None and then != now:
+            checked = comparison.ranking.ranked_by is TimeModel.CHECKED
+            basis = ", before the check" if checked else ""
+            what = f"{comparison.letters[then]} is {name}{basis}"
+            yield ["all budgets of the plans", "100%", f"{budget.factor:.0%}", what]
