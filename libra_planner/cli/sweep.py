@@ -48,7 +48,10 @@ def plan(options: argparse.Namespace) -> None:
         say([f"  {axis.name}: {len(axis.values):,} values, {' to '.join(map(str, ends))}"])
     if sample := sweep.file.sample:
         print(f"Sample: {sample.method} of {sample.n:,}, seed {sweep.file.seed}")
-    print(f"Structures that are built one by one: up to {found.n_structures:,}")
+    if sweep.is_searched:
+        print("Strategies that are left open are searched: once for every design")
+    else:
+        print(f"Structures that are built one by one: up to {found.n_structures:,}")
     if sweep.check:
         n_seeds = "10 or fewer" if sweep.check.seeds is None else f"{len(sweep.check.seeds):,}"
         seeds = f"{n_seeds} seed{'' if n_seeds == '1' else 's'}"

@@ -22,7 +22,6 @@ from libra_planner.reading.document import Document, apply_settings, dotted_key,
 from libra_planner.reading.rules import memory_limit_bytes
 from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
-from libra_planner.workload.strategy import Recompute, Strategy
 
 if TYPE_CHECKING:
     from libra_planner.search.best import Progress, SearchResult
@@ -153,7 +152,7 @@ class OpenedPlan(Frozen):
         found = self.search(bandwidth_bytes_per_s=given, n_best=n_best, progress=progress)
         if not found.best:
             raise self._nothing_found(found)
-        degrees = strategy_degrees(found.best[0].strategy)
+        degrees = found.best[0].strategy.degrees
         problem = plans.build_plan(self._with(**{KEY: degrees}), self.beside, self.bills.parts)
         problem = with_bills(problem, self.base.prices.bills)
         words = f"the best {'' if given is None else 'at this bandwidth '}of {search_words(found)}"
@@ -207,20 +206,23 @@ class OpenedPlan(Frozen):
     @cached_property
     def base(self) -> Problem:
         """The plan with degrees that suit any model, or its own, whatever memory they need."""
-        value, document = self.document.value, self.document
+        document = self.with_degrees
         if self.is_open:
-            n_npus, batch = self._n_npus, value.get("global_batch")
-            changed: dict[str, Any] = {KEY: {"dp": n_npus}}
-            if type(batch) is int and batch >= 1:
-                changed["global_batch"] = n_npus
-            document = self._with(**changed)
+            batch = document.value.get("global_batch")
+            if type(batch) is int and batch >= 1:  # One that the degrees divide.
+                changed = document.value | {"global_batch": self._n_npus}
+                document = replace(document, value=changed)
         return build_plan(document, self.beside, self.bills, holds_memory=False)
+
+    @property
+    def with_degrees(self) -> Document:
+        """The document, with some degrees where it leaves them open."""
+        return self._with(**{KEY: {"dp": self._n_npus}}) if self.is_open else self.document
 
     @cached_property
     def _spec(self) -> PlanSpec:
         """What the plan says beside its degrees."""
-        value = {KEY: {"dp": self._n_npus}} if self.is_open else {}
-        spec = plan_spec(self._with(**value))
+        spec = plan_spec(self.with_degrees)
         if not isinstance(spec, PlanSpec):
             got, expected = "got a group of workloads", "expected one workload in a search"
             raise SpecError(Fault(got, expected, "search each in a plan of its own", "workloads"))
@@ -246,8 +248,7 @@ class OpenedPlan(Frozen):
 
     def _with(self, **changed: Any) -> Document:
         """The document with other values of some keys, which stand where they stood."""
-        value = self.document.value
-        return replace(self.document, value=value | changed if changed else value)
+        return replace(self.document, value=self.document.value | changed)
 
     @contextmanager
     def _placed(self) -> Iterator[None]:
@@ -273,14 +274,6 @@ class OpenedPlan(Frozen):
         if found.n_unproven:
             return SolverFailed(f"{place}: {found.n_unproven:,} of {n:,} strategies are not proven")
         return Infeasible(f"{place}: none of {n:,} strategies meets the rules at any bandwidth")
-
-
-def strategy_degrees(one: Strategy) -> dict[str, Any]:
-    """A strategy as ``parallelism`` of a plan."""
-    names = ("tp", "cp", "dp", "pp", "ep", "etp", "interleave", "microbatch", "zero")
-    degrees: dict[str, Any] = {name: int(getattr(one, name)) for name in names}
-    degrees["recompute"] = Recompute(int(one.recompute)).name.lower()
-    return degrees | {"sequence_parallel": bool(one.sequence_parallel)}
 
 
 def search_words(found: SearchResult) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from libra_planner.inputs.bills import Bills
+from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.problem import Problem, bought
 from libra_planner.procurement import lines
 from libra_planner.procurement.bill import Bill, Part
@@ -53,6 +54,6 @@ class SweepBills:
         axes = self.template.axes_of(lambda key, _: key[0] in _OF_NPU)
         key = repr(chunk.values(row, axes))
         if key not in self._npus:
-            document = self.template.filled(chunk.values(row))
-            self._npus[key] = self.shared.npu(document, self.template.beside)
+            plan = OpenedPlan(self.template.filled(chunk.values(row)), self.template.beside)
+            self._npus[key] = self.shared.npu(plan.with_degrees, self.template.beside)
         return self._npus[key]

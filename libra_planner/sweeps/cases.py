@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from libra_planner.costs.prices import network_price_usd_per_Bps, price_parts
-from libra_planner.errors import Fault, Place, SpecError
+from libra_planner.errors import Fault, Infeasible, Place, SpecError
 from libra_planner.evaluation import OBJECTIVES
 from libra_planner.optimizer.programs.plans import BatchProgram, structure_key
 from libra_planner.plan.prices import fixed_cost, load_price_book
 from libra_planner.plan.problem import build_plan
 from libra_planner.plan.quotes import quoted_book
+from libra_planner.plan.steps.whole import refuse_over
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, Rule, StepTimeLimit
 from libra_planner.quantities import COST
 from libra_planner.reading.document import Document, Key
 from libra_planner.reading.models import path_of
-from libra_planner.reading.rules import parse_rule, rule_names
-from libra_planner.step.expression import Array
+from libra_planner.reading.rules import memory_limit_bytes, parse_rule, rule_names
+from libra_planner.step.expression import Array, Mask
 from libra_planner.sweeps.expressions import TEXT
 from libra_planner.sweeps.spec import Chunk, Rows, rows_by_code
 from libra_planner.sweeps.template import LIGHT_KEYS, PlanTemplate, Text, is_numeric
@@ -149,8 +150,11 @@ class Case:
 
     def line(
         self, i: int, values: Mapping[str, Any], fixed_cost_usd: float
-    ) -> ParsedLine | SpecError:
-        """Line i for some values of its axes, or what is wrong with it."""
+    ) -> ParsedLine | SpecError | Infeasible:
+        """Line i for some values of its axes, or what is wrong with it.
+
+        A rule on memory is none of bandwidth: the model meets it, or the design is infeasible.
+        """
         key: Key = ("constraints", i)
         slot, place = self.template.slots.get(key), self.template.document.place(key)
         usd = fixed_cost_usd if self._bounds_cost(i) else self.base.fixed_cost_usd
@@ -160,9 +164,14 @@ class Case:
                 text = slot.filled({**self.values, **values})
             if not isinstance(text, str):
                 raise SpecError(Fault(f"got {text!r}", "expected a rule"))
+            limit_bytes = memory_limit_bytes(text)
+            if limit_bytes is not None:
+                refuse_over(self.base.step.trainings, limit_bytes, text, place)
             return self._parsed(text, usd, place)
         except SpecError as error:
             return error.located(place, path_of(key))
+        except Infeasible as error:
+            return error
 
     @cached_property
     def _parsed(self) -> Callable[[str, float, Place], ParsedLine]:
@@ -227,8 +236,14 @@ def _joined(lines: Sequence[ParsedLine]) -> ParsedLine:
     return ParsedLine(tuple(rule for line in lines for rule in line.rules), tuple(limits))
 
 
-def pieces(case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_]) -> Iterator[Piece]:
-    """The designs ``rows`` of a chunk as batches; what is wrong goes into ``wrong``, shape (n,)."""
+def pieces(
+    case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_], too_large: Mask
+) -> Iterator[Piece]:
+    """The designs ``rows`` of a chunk as batches.
+
+    What is wrong with others goes into ``wrong``, shape (n,); ``too_large`` says of which that is
+    nothing but a rule on memory.
+    """
     fixed_usd = np.full(chunk.n, case.base.fixed_cost_usd)
     for same in chunk.alike(case.fixed_cost_axes, rows):
         usd = case.fixed_cost_usd(chunk.values(same[0], case.fixed_cost_axes))
@@ -243,7 +258,9 @@ def pieces(case: Case, chunk: Chunk, rows: Rows, wrong: NDArray[np.object_]) -> 
         lines.append([])
         for same in chunk.alike(names := case.line_axes(i), rows):
             line = case.line(i, chunk.values(same[0], names), float(fixed_usd[same[0]]))
-            if isinstance(line, SpecError):
+            if not isinstance(line, ParsedLine):
+                is_rule = isinstance(line, Infeasible)
+                too_large[same] = is_rule & (too_large[same] | (wrong[same] == ""))
                 for row in same:
                     wrong[row] = "\n".join(filter(None, [wrong[row], str(line)]))
                 continue

@@ -17,9 +17,10 @@ from libra_planner import units
 from libra_planner.registry import Registry
 
 ROW, OBJECTIVE, STATUS = "row", "objective", "status"
-ALWAYS, DEFAULT, ASKED, CHECKED = "always", "default", "asked", "checked"
+ALWAYS, DEFAULT, ASKED = "always", "default", "asked"
+CHECKED, SEARCHED = "checked", "searched"
 """When results have a column: in every sweep, unless ``columns`` says otherwise, only if it says
-so, or in sweeps whose links are checked."""
+so, in sweeps whose links are checked, or in those whose plans leave their parallelism open."""
 
 HIDDEN, FIRST, BANDWIDTHS, WHERE_KNOWN = range(4)
 """Places of a column in answers of ``sweep show``; the last one only where any design has it."""
@@ -111,7 +112,7 @@ class Column:
     values : what makes an array, shape (n,), of these; of one per dimension shape (n_dims, n). It
         has to be importable by its name, so that other processes have it.
     dtype : ``double``, ``int64``, ``bool`` or ``string``.
-    kept : one of :data:`ALWAYS`, :data:`DEFAULT`, :data:`ASKED`, :data:`CHECKED`.
+    kept : one of :data:`ALWAYS`, :data:`DEFAULT`, :data:`ASKED`, :data:`CHECKED`, :data:`SEARCHED`.
     asked_as : what ``columns`` of a sweep file calls it, if not by its name.
     is_late : directories of earlier versions do not have it.
     shown : its place in answers of ``sweep show``, such as :data:`FIRST`.
@@ -216,6 +217,17 @@ def _text_or_null(texts: Any) -> list[str | None]:
     return [text or None for text in texts]
 
 
+def _of_search(name: str, found: Any) -> list[Any]:
+    """A figure of each search; ``None`` where there was none."""
+    return [None if one is None else getattr(one, name) for one in found]
+
+
+def _degree(name: str, found: Any) -> list[Any]:
+    """A number or word of each strategy that was found, as a plan writes it."""
+    strategies = (one.best[0].strategy if one is not None and one.best else None for one in found)
+    return [None if one is None else one.degrees[name] for one in strategies]
+
+
 def _by_dimension(bandwidth_bytes_per_s: Any) -> Any:
     return bandwidth_bytes_per_s.T / units.BYTES_PER_S_PER_GBPS
 
@@ -248,11 +260,15 @@ def columns(*kept: str) -> tuple[Column, ...]:
     return tuple(one for one in COLUMNS.values() if not kept or one.kept in kept)
 
 
-def is_taken(name: str) -> bool:
-    """Whether a column has a name in small letters, or could have it in another dimension."""
+def is_taken(name: str, *, is_searched: bool = False) -> bool:
+    """Whether a column has a name in small letters, or could have it in another dimension.
+
+    Names such as ``tp`` are columns only of sweeps whose strategies are searched.
+    """
     starts = (one.name.partition("{dim}") for one in COLUMNS.values())
     per_dim = any(dim and name.startswith(before) for before, dim, _ in starts)
-    return per_dim or name in {key.lower() for key in COLUMNS}
+    mine = (one for one in COLUMNS.values() if is_searched or one.kept != SEARCHED)
+    return per_dim or name in {one.key.lower() for one in mine}
 
 
 def column_named(name: str) -> Column:
@@ -310,6 +326,7 @@ _hidden = partial(Column, kept=DEFAULT, shown=HIDDEN)
 _shown = partial(Column, kept=DEFAULT)
 _memory = partial(_shown, is_late=True, shown=WHERE_KNOWN)
 _checked = partial(Column, kept=CHECKED)
+_found = partial(Column, of=("found",), kept=SEARCHED, dtype="int64", n_cells=2, screen=10)
 _message = partial(_hidden, values=_text_or_null, dtype="string", screen=99, text=_cut, n_cells=0)
 register(
     _always(ROW, "number of the design", dtype="int64"),
@@ -357,6 +374,24 @@ register(
     _memory("memory_bytes", "weights, gradients and optimizer states per NPU (C19)", screen=12),
     _memory(
         "sharded_memory_bytes", "the least that ZeRO can need of it", heading="sharded", screen=13
+    ),
+    *(
+        _found(name, meaning, values=partial(_degree, name), shown=place, dtype=dtype)
+        for name, meaning, place, dtype in (
+            ("tp", "tensor parallelism of the strategy that was found", FIRST, "int64"),
+            ("cp", "its context parallelism", FIRST, "int64"),
+            ("pp", "its pipeline stages", FIRST, "int64"),
+            ("dp", "its data parallelism", FIRST, "int64"),
+            ("ep", "its expert parallelism", FIRST, "int64"),
+            ("interleave", "its chunks of each stage", HIDDEN, "int64"),
+            ("microbatch", "its sequences of a microbatch", HIDDEN, "int64"),
+            ("zero", "its ZeRO stage", HIDDEN, "int64"),
+            ("recompute", "its recomputation", HIDDEN, "string"),
+        )
+    ),
+    _found(
+        "n_unproven", "strategies that may be better; 0 in optimal rows",
+        values=partial(_of_search, "n_unproven"), shown=HIDDEN,
     ),
     _checked(
         "fim_percent",

@@ -22,7 +22,7 @@ from libra_planner.errors import Infeasible, SpecError
 from libra_planner.files import read_text
 from libra_planner.reading import bundled
 from libra_planner.sweeps.columns import DEFAULT, columns
-from libra_planner.sweeps.solver import Solver, plan_of, schema_of
+from libra_planner.sweeps.solver import Solver, opened_plan, schema_of
 from libra_planner.sweeps.spec import Chunk, Job, Sweep, chunk_between, chunk_of, job_of
 from libra_planner.sweeps.store import FORMAT, Layout, RunDirectory, manifest_hash
 from libra_planner.sweeps.template import AxisValue, Slot, Text, named_files, slot_values
@@ -30,6 +30,9 @@ from libra_planner.sweeps.workers import Part, cluster_parts, pool_parts, solve_
 
 _FIRST, _MORE = 20, 1000
 """Designs that are timed; the second number if the first ones were fast."""
+
+_SEARCHED = 3
+"""Designs that are timed where each searches its strategy."""
 
 _FAST_S = 0.2
 _BUILT = 7
@@ -75,11 +78,13 @@ def estimate(sweep: Sweep) -> Estimate:
     job, n = job_of(sweep), sweep.space.n
     sizes = (len(axis.values) for axis in sweep.axes if axis.name in sweep.template.heavy)
     n_structures = min(n, math.prod(sizes))
-    build_s = _build_s(sweep, job)
-    for n_tried in (min(n, _FIRST), min(n, _MORE)):
+    build_s = 0.0 if sweep.is_searched else _build_s(sweep, job)
+    for most in (_SEARCHED,) if sweep.is_searched else (_FIRST, _MORE):
+        n_tried = min(n, most)
         first = (n - n_tried) // 2
         chunk, solver = chunk_between(sweep, first, first + n_tried), Solver(job)
-        solve_part(solver, chunk)  # Its structures are built and its links routed.
+        if not sweep.is_searched:
+            solve_part(solver, chunk)  # Its structures are built and its links routed.
         part = solve_part(solver, chunk)
         if part.seconds >= _FAST_S:
             break
@@ -300,7 +305,7 @@ def probe(sweep: Sweep, job: Job) -> None:
     faults: SpecError | None = None
     for row in spread_rows(n, _PROBES):
         try:
-            plan_of(job, chunk_between(sweep, row, row + 1), 0)
+            _ = opened_plan(job, chunk_between(sweep, row, row + 1), 0).problem
         except Infeasible:  # A plan, though one whose model does not fit.
             return
         except SpecError as error:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from libra_planner.check.links import link_check
 from libra_planner.check.phases import CheckMemo
-from libra_planner.errors import Infeasible, SpecError
+from libra_planner.errors import IllPosed, Infeasible, PlannerError, SolverFailed, SpecError
 from libra_planner.evaluation import equal_bandwidth
-from libra_planner.inputs.bills import Bills, build_plan
+from libra_planner.inputs.bills import Bills
+from libra_planner.inputs.plans import OpenedPlan
 from libra_planner.optimizer import optimize as optimizer
 from libra_planner.optimizer.programs.plans import BatchProgram, fits_a_batch
 from libra_planner.problem import Problem, fastest_alternative
@@ -32,6 +33,8 @@ from libra_planner.sweeps.template import OBJECTIVE_KEY
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from libra_planner.search.best import SearchResult
 
 
 def equal_step_times_s(program: BatchProgram, bandwidth_bytes_per_s: Array) -> Array:
@@ -83,6 +86,11 @@ _REASONS = {
 }
 """What is said of designs that a batch settles without words."""
 
+_STATUS: dict[type[PlannerError], str] = {
+    Infeasible: optimizer.INFEASIBLE,
+    IllPosed: optimizer.ILL_POSED,
+    SolverFailed: optimizer.UNCERTIFIED,
+}
 _MOST_CASES = 64
 """Cases that a solver keeps."""
 
@@ -113,6 +121,7 @@ class SolvedChunk:
     message : why there is no optimum.
     check_message : why the links of an optimum could not be checked.
     bill_message : why an optimum has no bill.
+    found : of the search for each design's strategy, where its plan leaves that open.
     """
 
     chunk: Chunk
@@ -139,13 +148,15 @@ class SolvedChunk:
     message: Texts
     check_message: Texts
     bill_message: Texts
+    found: Objects
 
     @classmethod
     def empty(cls, chunk: Chunk, job: Job) -> SolvedChunk:
         """Nothing solved yet."""
-        n, blank = chunk.n, {"Array": np.nan, "Mask": False, "Texts": ""}
+        n, blank = chunk.n, {"Array": np.nan, "Mask": False, "Texts": "", "Objects": None}
+        of_objects = ("Texts", "Objects")
         own: dict[str, Any] = {
-            one.name: np.full(n, blank[str(one.type)], object if one.type == "Texts" else None)
+            one.name: np.full(n, blank[str(one.type)], object if one.type in of_objects else None)
             for one in fields(cls)[2:]
         }
         own["status"][:] = INVALID
@@ -297,6 +308,9 @@ class Solver:
         self, chunk: Chunk, rows: Rows, result: SolvedChunk, problems: Objects
     ) -> Iterable[Piece]:
         """The batches of one structure; what no batch holds is solved at once."""
+        if self.job.is_searched and self._is_open(chunk, int(rows[0])):
+            self._one_by_one(chunk, rows, result, problems)
+            return []
         case = self.case(chunk, int(rows[0]))
         if isinstance(case, SpecError | Infeasible):
             result.message[rows] = str(case)
@@ -304,17 +318,21 @@ class Solver:
                 result.status[rows] = optimizer.INFEASIBLE
             return []
         problems[rows] = case.base
-        result.kinds[rows] = case.base.objective
-        result.n_sequences[rows] = case.base.step.n_sequences or np.nan
-        memories = case.base.step.memories.values()
-        result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
-        least = (getattr(m, "sharded_bytes", m.total_bytes) for m in memories)
-        sharded = max(least, default=np.nan)
-        result.sharded_memory_bytes[rows] = sharded
+        _put_plan(result, rows, case.base)
         if fits_a_batch(case.base):
-            return pieces(case, chunk, rows, result.message)
+            too_large = np.zeros(chunk.n, dtype=bool)
+            found = list(pieces(case, chunk, rows, result.message, too_large))
+            result.status[too_large] = optimizer.INFEASIBLE
+            return found
         self._one_by_one(chunk, rows, result, problems)
         return []
+
+    def _is_open(self, chunk: Chunk, row: int) -> bool:
+        """Whether a design leaves its parallelism open; one that is no plan does not."""
+        try:
+            return opened_plan(self.job, chunk, row).is_open
+        except SpecError:
+            return False
 
     def case(self, chunk: Chunk, row: int) -> Case | SpecError | Infeasible:
         """The case of a design, from the last ones if it is there."""
@@ -345,16 +363,20 @@ class Solver:
             del self._cases[next(iter(self._cases))]
 
     def _one_by_one(self, chunk: Chunk, rows: Rows, result: SolvedChunk, problems: Objects) -> None:
-        """Designs with options, open choices or relative groups: plan by plan."""
+        """Designs with options, open choices, open parallelism or relative groups: plan by plan."""
         for row in map(int, rows):
             try:
-                problem = problems[row] = plan_of(self.job, chunk, row, self.bills.shared)
+                searched = opened_plan(self.job, chunk, row, self.bills.shared).searched()
+                problem, found = searched.problem, searched.found
+                problems[row], result.found[row] = problem, found
+                if found is not None and not found.is_certified:
+                    raise _unproven(found)
                 solved = optimizer.batch_optimize([problem])
-            except (SpecError, Infeasible) as error:
+            except (SpecError, Infeasible, IllPosed, SolverFailed) as error:
                 result.message[row] = str(error)
-                if isinstance(error, Infeasible):
-                    result.status[row] = optimizer.INFEASIBLE
+                result.status[row] = _STATUS.get(type(error), INVALID)
                 continue
+            _put_plan(result, np.array([row]), problem)
             equal_s = np.full(1, np.nan)
             if solved.status[0] == optimizer.OPTIMAL:
                 bandwidth = solved.bandwidth_bytes_per_s[0]
@@ -380,16 +402,44 @@ class Solver:
         _put(result, rows, solved, equal)
 
 
+def opened_plan(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) -> OpenedPlan:
+    """One design's plan, read but not built.
+
+    Raises
+    ------
+    SpecError
+        For placeholders without a value.
+    """
+    document = job.template.filled(chunk.values(row))
+    return OpenedPlan(document, job.template.beside, bills or Bills())
+
+
 def plan_of(job: Job, chunk: Chunk, row: int, bills: Bills | None = None) -> Problem:
     """One design's problem, from its whole plan: slow, and what every fast path has to equal.
 
     Raises
     ------
-    SpecError
-        For a design that is no plan.
+    PlannerError
+        For a design that is no plan, or of which no strategy is found.
     """
-    document = job.template.filled(chunk.values(row))
-    return build_plan(document, job.template.beside, bills or Bills())
+    return opened_plan(job, chunk, row, bills).searched().problem
+
+
+def _unproven(found: SearchResult) -> BaseException:
+    """What ends a design whose search is not complete, or the run where the user stopped it."""
+    if found.was_stopped:
+        return KeyboardInterrupt()
+    return SolverFailed(f"{found.n_unproven:,} of {found.n_candidates:,} strategies are not proven")
+
+
+def _put_plan(result: SolvedChunk, rows: Rows, problem: Problem) -> None:
+    """What is known of designs without their optima."""
+    result.kinds[rows] = problem.objective
+    result.n_sequences[rows] = problem.step.n_sequences or np.nan
+    memories = problem.step.memories.values()
+    result.memory_bytes[rows] = max((m.total_bytes for m in memories), default=np.nan)
+    least = (getattr(m, "sharded_bytes", m.total_bytes) for m in memories)
+    result.sharded_memory_bytes[rows] = max(least, default=np.nan)
 
 
 def _put(

@@ -34,6 +34,9 @@ MOST_COMBINATIONS = 10**9
 BLOCK = 1 << 17
 """Combinations that are filtered at a time: memory does not grow with the space."""
 
+_SEARCHED_PER_PART = 8
+"""Designs of a part whose strategies are searched: some seconds each."""
+
 _ROUNDS = 200
 """Draws of a random sample after which too few designs pass the filters."""
 
@@ -253,6 +256,7 @@ class Sweep:
     space : which combinations of the axes' values are designs, and their order.
     columns : of results to keep, beside those that all sweeps have.
     check : how the links of every optimum are routed; ``None`` for no check.
+    is_searched : whether designs may leave their parallelism open, to be searched.
     """
 
     source: str
@@ -261,6 +265,7 @@ class Sweep:
     space: Space
     columns: tuple[cols.Column, ...]
     check: CheckSettings | None = None
+    is_searched: bool = False
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -297,6 +302,8 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
     _check_names(axes, faults)
     templates.apply_set(document, plan_document, spec, faults)
     template = templates.plan_template(document, plan_document, beside, axes, faults)
+    if is_searched := template.may_be_open(axes.values()):
+        _check_names(axes, faults, is_searched=True)
     filters = _filters(spec, axes, faults)
     check = None
     if spec.check is not None:
@@ -313,7 +320,11 @@ def load_sweep(path: str | Path, text: str | None = None) -> Sweep:
         [cols.COLUMNS[key] for key in spec.columns] if spec.columns else cols.columns(cols.DEFAULT)
     )
     kept = (*named, *(cols.columns(cols.CHECKED) if check else ()))
-    return Sweep(document.file, spec, template, faults.required(space), kept, check)
+    if is_searched:
+        kept += cols.columns(cols.SEARCHED)
+        if "designs_per_part" not in spec.model_fields_set:
+            spec = spec.model_copy(update={"designs_per_part": _SEARCHED_PER_PART})
+    return Sweep(document.file, spec, template, faults.required(space), kept, check, is_searched)
 
 
 def _shape(document: Document) -> tuple[SweepFile, dict[str, Axis]]:
@@ -339,13 +350,15 @@ def _with_objectives(
     return axes | {cols.OBJECTIVE: Axis(cols.OBJECTIVE, tuple(spec.objective))}
 
 
-def _check_names(axes: Mapping[str, Axis], faults: FaultCollector) -> None:
+def _check_names(
+    axes: Mapping[str, Axis], faults: FaultCollector, *, is_searched: bool = False
+) -> None:
     seen: set[str] = set()  # SQL takes capitals for small letters.
     for name in axes:
         dotted, small = name.split("."), name.lower()
         plain = all(part.isidentifier() or part.isdigit() for part in dotted)
         reserved = small in seen or small.startswith(_RESERVED_STARTS)
-        reserved |= cols.is_taken(small) and name != cols.OBJECTIVE
+        reserved |= cols.is_taken(small, is_searched=is_searched) and name != cols.OBJECTIVE
         seen.add(small)
         if plain and not reserved and not dotted[0].isdigit():
             continue
@@ -448,6 +461,7 @@ class Job:
     n_dims : most dimensions of any design's fabric.
     columns : of results to keep, beside those that all sweeps have.
     check : how the links of every optimum are routed; ``None`` for no check.
+    is_searched : whether designs may leave their parallelism open, to be searched.
     version : of the program that made it.
     sweep_hash : of the run's manifest, which its parts carry.
     """
@@ -457,6 +471,7 @@ class Job:
     n_dims: int
     columns: tuple[cols.Column, ...]
     check: CheckSettings | None = None
+    is_searched: bool = False
     version: str = __version__
     sweep_hash: str = ""
 
@@ -490,4 +505,4 @@ def job_of(sweep: Sweep) -> Job:
     """What the chunks of a sweep have in common."""
     axes = {axis.name: axis.dtype for axis in sweep.axes}
     n_dims = templates.most_dims(sweep.template, sweep.axes)
-    return Job(sweep.template, axes, n_dims, sweep.columns, sweep.check)
+    return Job(sweep.template, axes, n_dims, sweep.columns, sweep.check, sweep.is_searched)

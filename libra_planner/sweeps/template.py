@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from libra_planner.errors import Fault, Place, SpecError, closest, refuse, shown
-from libra_planner.plan.models import GroupPlanSpec, PlanSpec
+from libra_planner.plan.models import AUTO_PARALLELISM, GroupPlanSpec, PlanSpec
 from libra_planner.reading import bundled
 from libra_planner.reading.document import Document, Key, dotted_key, put_at, read_document
 from libra_planner.reading.models import FaultCollector
@@ -32,6 +32,7 @@ FILE_KEYS = ("workload", "cost_model", "catalogue", "system")
 """Keys of a plan that may name a file."""
 
 OBJECTIVE_KEY: Key = ("objective",)
+PARALLELISM_KEY: Key = ("parallelism",)
 COST_MODEL_KEY: Key = ("cost_model",)
 LIGHT_KEYS = (OBJECTIVE_KEY, COST_MODEL_KEY)
 """Keys that leave the step time of a plan as it is."""
@@ -137,6 +138,13 @@ class PlanTemplate:
     def heavy(self) -> frozenset[str]:
         """Of these, axes that change more than the objective and the price book."""
         return self.axes_of(lambda key, slot: not (key in LIGHT_KEYS or is_numeric(key, slot)))
+
+    def may_be_open(self, axes: Iterable[Axis]) -> bool:
+        """Whether any design may leave its parallelism open, to be searched."""
+        slot = self.slots.get(PARALLELISM_KEY)
+        if slot is None:
+            return bool(self.document.value.get("parallelism") == AUTO_PARALLELISM)
+        return any(value == AUTO_PARALLELISM for value in slot_values(slot, axes))
 
     def filled(
         self, values: Mapping[str, Any], which: Callable[[Key, Slot], bool] | None = None

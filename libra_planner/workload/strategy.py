@@ -14,6 +14,9 @@ Count: TypeAlias = int | NDArray[np.int64]
 Fraction: TypeAlias = float | NDArray[np.float64]
 
 
+_WRITTEN = ("tp", "cp", "dp", "pp", "ep", "etp", "interleave", "microbatch", "zero")
+
+
 class Recompute(IntEnum):
     """What of the activations is computed again in the backward pass (arXiv 2205.05198)."""
 
@@ -84,6 +87,17 @@ class Strategy:
     schedule: PipelineSchedule = PipelineSchedule.ONE_F_ONE_B
     overlap: OverlapFractions = field(default_factory=OverlapFractions)
     dtype: str = "bf16"
+
+    @property
+    def degrees(self) -> dict[str, int | str | bool]:
+        """One strategy as ``parallelism`` of a plan.
+
+        >>> list(Strategy(tp=8, dp=4, zero=1).degrees.items())[:3]
+        [('tp', 8), ('cp', 1), ('dp', 4)]
+        """
+        found: dict[str, int | str | bool] = {name: int(getattr(self, name)) for name in _WRITTEN}
+        found["recompute"] = Recompute(int(self.recompute)).name.lower()
+        return found | {"sequence_parallel": bool(self.sequence_parallel)}
 
     @property
     def n_npus(self) -> Count:

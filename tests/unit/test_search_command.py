@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from libra_planner import example, load_plan
+from libra_planner import example, load_plan, sweep
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.search.plans import best_strategy
+from libra_planner.sweeps.store import RunDirectory
+from libra_planner.sweeps.template import design_plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "search.md"
 SMALL = ["search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "16"]
@@ -181,6 +183,37 @@ def test_a_rule_on_memory_holds_in_a_search(auto: str, printed: Printed) -> None
         fitting.append(found["n_candidates"] - found["n_not_fitting"])
     assert fitting[0] > fitting[1] > 0
     printed("optimize", auto, "--set", rules.format(", memory <= 50 GB"))
+
+
+def test_every_design_of_a_sweep_has_its_own_best_strategy(
+    auto: str, tmp_path: Path, printed: Printed
+) -> None:
+    """Each is what ``optimize`` finds for its plan; rules on memory hold for all."""
+    rules = ["12 GB/s <= leaf <= {nic} GB/s", "node <= 450 GB/s", "taper(spine) >= 1"]
+    spec = {
+        "base": auto,
+        "axes": {"nic": [12.5, 50], "limit": [45], "parallelism": ["auto", {"dp": 32}]},
+        "set": {"constraints": [*rules, "memory <= {limit} GB"]},
+    }
+    file, run = tmp_path / "sweep.yaml", tmp_path / "run"
+    file.write_text(json.dumps(spec))
+    rows = sweep(file, run).sql("SELECT * FROM designs ORDER BY row").dicts()
+    statuses = {(row["parallelism"], row["status"]) for row in rows}
+    assert statuses == {("auto", "optimal"), ('{"dp": 32}', "infeasible")}
+    found = [row for row in rows if row["parallelism"] == "auto"]
+    strategies = set()
+    for row in found:
+        plan = tmp_path / "row.yaml"
+        plan.write_text(design_plan(RunDirectory(run), row["row"]))
+        alone = printed("optimize", str(plan))
+        for name in ("step_time_s", "cost_usd"):
+            assert row[name] == pytest.approx(alone[name], rel=1e-9)
+        degrees = dict(re.findall(r"(\w+): (\w+)", alone["set"][0]))
+        names = ("tp", "cp", "pp", "dp", "ep", "interleave", "microbatch", "zero", "recompute")
+        assert {name: str(row[name]) for name in names}.items() <= degrees.items()
+        assert row["n_unproven"] == 0
+        strategies.add(alone["set"][0])
+    assert len(strategies) > 1
 
 
 @pytest.mark.parametrize(

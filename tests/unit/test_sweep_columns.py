@@ -20,6 +20,7 @@ from libra_planner.sweeps.columns import (
     COLUMNS,
     DEFAULT,
     FIGURES,
+    SEARCHED,
     Column,
     columns,
     on_screen,
@@ -38,6 +39,7 @@ WHEN = {
     DEFAULT: "unless `columns` leaves it out",
     ASKED: "where `columns` names it",
     CHECKED: "with `check`",
+    SEARCHED: "with `parallelism: auto`",
 }
 
 
