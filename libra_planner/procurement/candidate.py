@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from libra_planner.step.bands import is_tie
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.operations import Covers
 
+if TYPE_CHECKING:
+    from libra_planner.search.best import SearchResult
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -35,6 +39,7 @@ class Proposal:
     optimized : whether it is the plan's own optimum.
     shop : where it is bought, at the plan's price book.
     npu : the plan's NPU; ``None`` for that of the assumptions.
+    found : by the search for its strategy; ``None`` where the plan says it.
     """
 
     letter: str
@@ -44,6 +49,7 @@ class Proposal:
     optimized: bool
     shop: lines.FabricShop = field(repr=False)
     npu: Part | None = None
+    found: SearchResult | None = field(default=None, repr=False)
 
     @property
     def is_part(self) -> bool:

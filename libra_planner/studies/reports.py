@@ -8,8 +8,10 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from libra_planner.costs.quotes import Quote
 from libra_planner.errors import (
@@ -36,7 +38,13 @@ from libra_planner.studies.designs import GivenDesign, given_design
 from libra_planner.views.report.compose import DEFAULT_FORMATS, FORMATS, documents
 from libra_planner.workload.operations import Covers
 
+if TYPE_CHECKING:
+    from libra_planner.search.best import Progress as SearchProgress
+
 MOST_DESIGNS = 10
+N_STRATEGIES = 5
+"""Strategies that a report ranks where they are searched."""
+
 LETTERS = "ABCDEFGHIJ"
 DEFAULT_TOKENS = 10**12
 _MOST_TOKENS = 10**18
@@ -112,6 +120,7 @@ def report(
     seeds: int | None = None,
     parts: str = "parts",
     allow_missing: bool = False,
+    progress: SearchProgress | None = None,
 ) -> Report:
     """Compare one to ten designs, and write the report of them into a folder.
 
@@ -122,6 +131,7 @@ def report(
     folder : to write to; it is made where it is not there.
     formats : of html, xlsx, csv, md and pdf, with commas; by default all but pdf.
     settings, baseline, tokens, check, seeds, parts, allow_missing : as :class:`Question` has them.
+    progress : is told of searches for strategies that plans leave open.
 
     Raises
     ------
@@ -148,7 +158,7 @@ def report(
     question = Question(
         tuple(designs), tuple(settings), baseline, text, check, seeds, parts, allow_missing
     )
-    comparison = compared(question)
+    comparison = compared(question, progress)
     contents = {target / name: data for name, data in documents(comparison, chosen).items()}
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -161,8 +171,10 @@ def report(
     return Report(comparison, tuple(contents), kept, tuple(sorted(others)))
 
 
-def compared(question: Question) -> Comparison:
+def compared(question: Question, progress: SearchProgress | None = None) -> Comparison:
     """The designs with all their figures.
+
+    ``progress`` is told of searches for strategies that plans leave open.
 
     Raises
     ------
@@ -171,7 +183,7 @@ def compared(question: Question) -> Comparison:
     """
     n_tokens, policy = _n_tokens(question.tokens), _policy(question)
     with located("--parts"):
-        study = _Study(question, n_tokens, policy, load_parts(question.parts))
+        study = _Study(question, n_tokens, policy, load_parts(question.parts), progress)
     with tempfile.TemporaryDirectory() as scratch:
         try:
             return study.comparison(Path(scratch))
@@ -190,11 +202,13 @@ class _Study:
     n_tokens: int
     policy: Policy | None
     catalogue: Catalogue
+    progress: SearchProgress | None = None
 
     def comparison(self, scratch: Path) -> Comparison:
         question, catalogue = self.question, self.catalogue
         settings, parts = question.settings, question.parts
-        given = [given_design(text, settings, scratch, parts) for text in question.designs]
+        read = partial(given_design, n_best=N_STRATEGIES, progress=self.progress)
+        given = [read(text, settings, scratch, parts) for text in question.designs]
         _refuse_different_quotes(given)
         baseline = _baseline(question.baseline, given)
         _refuse_tokens_of_parts(question.tokens, given)
@@ -245,6 +259,7 @@ class _Study:
             optimized=design.optimized,
             shop=FabricShop(parts, replace(assumed, server=server), book, problem.prices.quotes),
             npu=context.npu,
+            found=design.found,
         )
         n_seeds = self.question.seeds
         seeds = None if n_seeds is None else tuple(range(n_seeds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -170,6 +171,20 @@ def test_a_given_design_has_the_strategy_that_is_best_for_it(auto: str, printed:
     checked = printed("check", auto, *at)
     assert checked["ideal_step_time_s"] == pytest.approx(slow["step_time_s"], rel=1e-12)
     assert checked["search"] == slow["search"]
+
+
+def test_a_report_names_the_best_strategies(auto: str, tmp_path: Path, printed: Printed) -> None:
+    """Its first row is what ``optimize`` finds; five are proven."""
+    best, folder = printed("optimize", auto), tmp_path / "report"
+    (design,) = printed("report", auto, "-o", str(folder), "--formats", "csv")["designs"]
+    assert design["search"]["certified"]
+    assert design["step_time_s"] == pytest.approx(best["step_time_s"], rel=1e-9)
+    rows = list(csv.DictReader((folder / "report-strategies.csv").read_text().splitlines()))
+    assert len(rows) == 5
+    degrees = dict(re.findall(r"(\w+): (\w+)", best["set"][0]))
+    assert {name: rows[0][name] for name in ("tp", "cp", "pp", "dp", "zero")}.items() <= (
+        degrees.items()
+    )
 
 
 def test_a_rule_on_memory_holds_in_a_search(auto: str, printed: Printed) -> None:

@@ -27,7 +27,9 @@ from libra_planner.views.report.designs import (
 from libra_planner.views.report.recommendation import blocked, lead
 from libra_planner.views.report.runs import run_ends, run_section
 from libra_planner.views.report.sensitivity import sensitivity_section
+from libra_planner.views.report.strategies import strategy_section
 from libra_planner.views.spread import figures
+from libra_planner.views.training.found import found_payload
 
 SectionMaker: TypeAlias = Callable[[Comparison, Mapping[str, Chart]], Iterable[Section]]
 """What makes sections of a comparison and of charts by key; none where they do not apply."""
@@ -69,6 +71,7 @@ for _name, _make in (
     ("bills", _bills),
     ("facility", _section(facility_section)),
     ("checks", _section(basis.check_section)),
+    ("strategies", _section(strategy_section)),
     ("risks", _section(basis.risk_section)),
     ("prices", _section(price_section)),
     ("origin", _section(basis.origin_section)),
@@ -226,6 +229,7 @@ def _design(one: Candidate) -> dict[str, Any]:
         "run_cost_usd": cells.finite(run.cost_usd if run else None),
         "mfu": mfu(one),
         "band": None if one.band_s is None else one.error_source,
+        **found_payload(one.proposal.found),
         **{
             name.format(side): None if ends is None else cells.finite(ends[i])
             for name, ends in bands.items()

@@ -10,16 +10,11 @@ from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
 from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
 from libra_planner.views.cells import Block, escape, table
+from libra_planner.views.training.found import search_counts, verdict
 from libra_planner.workload.strategy import Recompute
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
 _COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
-
-
-def search_counts(found: SearchResult) -> dict[str, Any]:
-    """How much of the space was looked at, and how."""
-    names = ("n_candidates", "n_not_fitting", "n_cut", "n_solved", "n_unproven")
-    return {name: getattr(found, name) for name in names} | {"certified": found.is_certified}
 
 
 def search_payload(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]) -> dict[str, Any]:
@@ -97,21 +92,6 @@ def _row(i: int, run: PlannedRun) -> list[str]:
         f"{run.mfu_fraction():.1%}",
         f"{float(run.memory.total_bytes) / BYTES_PER_GB:.1f}",
     ]
-
-
-def verdict(found: SearchResult) -> Iterator[str]:
-    """What became of all strategies."""
-    yield (
-        f"{found.n_candidates:,} strategies: {found.n_not_fitting:,} do not fit an NPU's memory, "
-        f"{found.n_cut:,} cannot be among the best, {found.n_solved:,} were worked out in full"
-    )
-    if found.is_certified and not found.best:
-        return
-    if found.is_certified:
-        yield "[bold]Proven[/]: no other strategy of the space is better."
-        return
-    stopped = " (stopped)" if found.was_stopped else ""
-    yield f"[bold]Not proven[/]{stopped}: {found.n_unproven:,} strategies may be better."
 
 
 def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:

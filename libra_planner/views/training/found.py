@@ -1,4 +1,4 @@
-"""What the search for a plan's strategy found, beside whatever a command says of the plan."""
+"""What the search for a plan's strategy found, beside whatever is said of the plan."""
 
 from __future__ import annotations
 
@@ -9,19 +9,32 @@ if TYPE_CHECKING:
     from libra_planner.search.best import SearchResult
 
 
+def search_counts(found: SearchResult) -> dict[str, Any]:
+    """How much of the space was looked at, and how."""
+    names = ("n_candidates", "n_not_fitting", "n_cut", "n_solved", "n_unproven")
+    return {name: getattr(found, name) for name in names} | {"certified": found.is_certified}
+
+
 def found_payload(found: SearchResult | None) -> dict[str, Any]:
     """The key ``search`` of JSON; nothing of a plan that says its degrees."""
-    if found is None:
-        return {}
-    from libra_planner.views.times.search import search_counts
-
-    return {"search": search_counts(found)}
+    return {} if found is None else {"search": search_counts(found)}
 
 
 def found_blocks(found: SearchResult | None) -> Iterator[str]:
     """How many strategies were compared, and how much of them is proven."""
-    if found is None:
-        return
-    from libra_planner.views.times.search import verdict
+    if found is not None:
+        yield from ("", *verdict(found))
 
-    yield from ("", *verdict(found))
+
+def verdict(found: SearchResult, bold: tuple[str, str] = ("[bold]", "[/]")) -> Iterator[str]:
+    """What became of all strategies, and whether the best is proven; ``bold`` are its marks."""
+    start, end = bold
+    yield (
+        f"{found.n_candidates:,} strategies: {found.n_not_fitting:,} do not fit an NPU's memory, "
+        f"{found.n_cut:,} cannot be among the best, {found.n_solved:,} were worked out in full"
+    )
+    if found.is_certified and found.best:
+        yield f"{start}Proven{end}: no other strategy of the space is better."
+    elif not found.is_certified:
+        stopped = " (stopped)" if found.was_stopped else ""
+        yield f"{start}Not proven{end}{stopped}: {found.n_unproven:,} strategies may be better."

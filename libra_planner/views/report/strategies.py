@@ -1,0 +1,54 @@
+"""The strategies that were searched for plans which leave their parallelism open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from libra_planner.procurement.ranking import Comparison
+from libra_planner.search.best import Candidate
+from libra_planner.units import BYTES_PER_GB, format_time, format_usd
+from libra_planner.views import cells
+from libra_planner.views.cells import Section, Value
+from libra_planner.views.training.found import verdict
+
+_DEGREES = ("tp", "cp", "pp", "dp", "ep", "interleave", "microbatch", "zero", "recompute")
+_Row = tuple[str, int, Candidate]
+
+
+def strategy_section(comparison: Comparison) -> Section | None:
+    """The best few strategies of every design; ``None`` where all plans say their degrees."""
+    rows: list[_Row] = []
+    paragraphs = [
+        "These designs leave their parallelism open. The strategy was searched among all that fit "
+        "the NPUs, by the plan's model of a step; the search does not see links and routing. Rank "
+        "1 is the strategy of the design."
+    ]
+    for one in comparison.candidates:
+        proposal, found = one.proposal, one.proposal.found
+        if found is None:
+            continue
+        rows += [(one.letter, i, best) for i, best in enumerate(found.best, 1)]
+        by = f"{proposal.problem.objective} per token" if proposal.optimized else "step time"
+        said = ". ".join(verdict(found, bold=("", "")))
+        paragraphs.append(f"{one.letter}, by {by}: {said}")
+    if not rows:
+        return None
+    tables = (cells.table_of("The best strategies", rows, _columns(), key="strategies"),)
+    title = "Strategies that were searched"
+    return Section("strategies", title, "Strategies", tuple(paragraphs), tables=tables)
+
+
+def _columns() -> dict[str, Callable[[_Row], Value]]:
+    columns: dict[str, Callable[[_Row], Value]] = {"Design": lambda row: row[0]}
+    columns["Rank"] = lambda row: str(row[1])
+    for name in _DEGREES:
+        columns[name] = lambda row, name=name: str(row[2].strategy.degrees[name])  # type: ignore[misc]
+    columns["Step time"] = lambda row: format_time(row[2].optimum.step_time_s)
+    columns["Cost, plan's prices"] = lambda row: _cost(row[2])
+    columns["GB per NPU"] = lambda row: cells.number(row[2].memory_bytes / BYTES_PER_GB)
+    return columns
+
+
+def _cost(one: Candidate) -> str:
+    """Of the fabric that is best for it; unknown on a given one, the same for all."""
+    return format_usd(one.optimum.cost_usd) if one.optimum.cost_usd else cells.UNKNOWN
