@@ -24,7 +24,7 @@ from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
 
 if TYPE_CHECKING:
-    from libra_planner.search.best import Progress, SearchResult
+    from libra_planner.search.best import Progress, Search, SearchResult
 
 KEY = "parallelism"
 
@@ -139,7 +139,8 @@ class OpenedPlan(Frozen):
 
         Parameters
         ----------
-        bandwidth_bytes_per_s, n_best, progress : of :meth:`search`.
+        bandwidth_bytes_per_s, n_best : of :meth:`search`.
+        progress : is told what is done.
 
         Raises
         ------
@@ -149,7 +150,7 @@ class OpenedPlan(Frozen):
         if not self.is_open:
             return SearchedPlan(self.problem, self.settings)
         given = bandwidth_bytes_per_s
-        found = self.search(bandwidth_bytes_per_s=given, n_best=n_best, progress=progress)
+        found = self.search(bandwidth_bytes_per_s=given, n_best=n_best).run(progress)
         if not found.best:
             raise self._nothing_found(found)
         degrees = found.best[0].strategy.degrees
@@ -167,23 +168,21 @@ class OpenedPlan(Frozen):
         *,
         bandwidth_bytes_per_s: Array | None = None,
         n_best: int = 1,
-        progress: Progress | None = None,
-    ) -> SearchResult:
-        """The best strategies for the plan, whatever degrees it says; its rules on memory hold.
+    ) -> Search:
+        """The search for the best strategies, whatever degrees the plan says.
 
         Parameters
         ----------
         global_batches : sequences of a step; the plan's by default.
         bandwidth_bytes_per_s : shape (n_dims,), of the only design that is asked about.
         n_best : strategies that are proven.
-        progress : is told what is done.
 
         Raises
         ------
         SpecError
             For a plan that is wrong, or cannot be searched.
         """
-        from libra_planner.search.plans import best_strategy
+        from libra_planner.search.plans import plan_search
         from libra_planner.search.space import Choices
 
         with self._placed():
@@ -192,7 +191,7 @@ class OpenedPlan(Frozen):
             said = spec.overlap.model_dump(exclude_none=True) if spec.overlap else {}
             own = None if self.is_open else getattr(spec.parallelism, "sequence_parallel", None)
             splits = library.sequence_parallel if own is None else own
-            return best_strategy(
+            return plan_search(
                 base,
                 global_batches or (spec.global_batch or 1,),
                 choices=Choices(splits_sequence=splits, hides_sends="p2p" in said),
@@ -200,7 +199,6 @@ class OpenedPlan(Frozen):
                 most_bytes=self._most_bytes,
                 bandwidth_bytes_per_s=bandwidth_bytes_per_s,
                 n_best=n_best,
-                progress=progress,
             )
 
     @cached_property

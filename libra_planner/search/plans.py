@@ -28,13 +28,35 @@ def best_strategy(
     global_batches: Sequence[int] = (),
     *,
     choices: Choices | None = None,
-    overlap: OverlapFractions | None = None,
-    most_bytes: float = np.inf,
-    bandwidth_bytes_per_s: Array | None = None,
     n_best: int = 1,
     progress: Progress | None = None,
 ) -> SearchResult:
     """The best ways to train a plan's model, each with the best fabric that its rules allow.
+
+    Parameters
+    ----------
+    problem, global_batches, choices, n_best : of :func:`plan_search`.
+    progress : is told what is done.
+
+    Raises
+    ------
+    SpecError
+        For a plan that cannot be searched.
+    """
+    return plan_search(problem, global_batches, choices=choices, n_best=n_best).run(progress)
+
+
+def plan_search(
+    problem: Problem,
+    global_batches: Sequence[int] = (),
+    *,
+    choices: Choices | None = None,
+    overlap: OverlapFractions | None = None,
+    most_bytes: float = np.inf,
+    bandwidth_bytes_per_s: Array | None = None,
+    n_best: int = 1,
+) -> Search:
+    """The search for the best ways to train a plan's model.
 
     Schedule and data type are those of the plan's own strategy.
 
@@ -48,7 +70,6 @@ def best_strategy(
     bandwidth_bytes_per_s : shape (n_dims,), of the only fabric: the fastest strategy on it is the
         best, whatever rules and objective say.
     n_best : strategies that are proven.
-    progress : is told what is done.
 
     Raises
     ------
@@ -72,7 +93,7 @@ def best_strategy(
     room = None if use is None else use.npu_memory_bytes
     figures = Figures(space, training.trained, lines, **habits)
     most = most_bytes if room is None else min(room, most_bytes)
-    return Search(space, figures, fabrics, most, n_best).run(progress)
+    return Search(space, figures, fabrics, most, n_best)
 
 
 def _whole_step(problem: Problem) -> ModelTraining:

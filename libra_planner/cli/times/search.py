@@ -81,7 +81,7 @@ def _search_plan(options: argparse.Namespace) -> None:
         raise SpecError.at(_PLACE, f"got {flags} beside a plan, which says that", "", "remove it")
     opened = open_plan(options.plan, options.settings)
     batches = _batches(options.global_batch) if options.global_batch else ()
-    found = opened.search(batches, n_best=options.top, progress=search_progress())
+    found = opened.search(batches, n_best=options.top).run(search_progress())
     problem = opened.base
     answer(options, partial(plan_payload, problem, found), plan_blocks(problem, found))
     _judge(found)
