@@ -11,9 +11,8 @@ import numpy as np
 from libra_planner.check.links import CheckReport, LinkCheck
 from libra_planner.check.phases import LinkPhase, PhaseReport, RoundReport
 from libra_planner.check.report import FlowList, RoutedList, flow_report
-from libra_planner.check.traffic import PhaseKey
+from libra_planner.check.traffic import PhaseKey, User
 from libra_planner.fabric.clos import Flows, Indices
-from libra_planner.workload.operations import Communication
 
 _NEGLIGIBLE = 1e-9
 """Share of a phase's time below which nothing is lost."""
@@ -70,7 +69,7 @@ class Hotspot:
     """
 
     phase: PhaseReport
-    users: tuple[Communication, ...]
+    users: tuple[User, ...]
     worst: RoundReport
     routed: RoutedList | None = field(repr=False)
 

@@ -17,15 +17,19 @@ import numpy as np
 
 from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
+from libra_planner.check.sends import own_link_factors
 from libra_planner.check.traffic import (
     Decision,
     PhaseKey,
     Schedule,
     Selection,
     Stage,
+    User,
+    Way,
     busy_s,
     fastest,
     ring_hops,
+    send_stage,
     stage,
     stage_dims,
     tier_loads,
@@ -39,8 +43,8 @@ from libra_planner.problem import Problem, fastest_alternative
 from libra_planner.routing.policy import Policy
 from libra_planner.step.collectives.algorithms import Network, real_link_slowdown
 from libra_planner.step.collectives.calibrated import Calibrated
-from libra_planner.step.collectives.models import Slowdown
-from libra_planner.workload.operations import Collective, Communication, Group
+from libra_planner.step.collectives.models import Slowdown, send_bytes
+from libra_planner.workload.operations import Collective, Group, Send, SendPattern
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class CheckReport:
     effective_step_time_s: Array
     dimensions: tuple[DimensionReport, ...]
     keys: tuple[PhaseKey, ...] = field(repr=False)
-    phases: tuple[tuple[PhaseReport, tuple[Communication, ...]], ...] = field(repr=False)
+    phases: tuple[tuple[PhaseReport, tuple[User, ...]], ...] = field(repr=False)
     spreads: tuple[Mapping[str, Array], ...] = field(repr=False)
     choices: tuple[Decision, ...] = field(repr=False)
     band_s: tuple[float, float] | None = None
@@ -172,18 +176,27 @@ class LinkCheck:
         return self.problem.network
 
     @cached_property
-    def stages(self) -> Mapping[Stage, tuple[Communication, ...]]:
+    def stages(self) -> Mapping[Stage, tuple[User, ...]]:
         """Where algorithms are decided on, and for which collectives.
 
         These are the communicators' parts in switch dimensions.
         """
-        found: dict[Stage, tuple[Communication, ...]] = {}
-        for one in self.problem.step.communications:
-            dims = self.switched(one.group)
-            stages = (self._stage(one.collective, one.group, dim) for dim in dims)
+        found: dict[Stage, tuple[User, ...]] = {}
+        for one in self._users:
+            stages = (self._stage_of(one, dim) for dim in self.switched(one.group))
             for at in dict.fromkeys(stages):
                 found[at] = (*found.get(at, ()), one)
         return found
+
+    @property
+    def _users(self) -> tuple[User, ...]:
+        """Collectives and sends of a step."""
+        return (*self.problem.step.communications, *self.problem.step.sends)
+
+    def _stage_of(self, one: User, dim: int) -> Stage:
+        if isinstance(one, Send):
+            return send_stage(self.problem.topology, one, dim)
+        return self._stage(one.collective, one.group, dim)
 
     @property
     def keys(self) -> tuple[PhaseKey, ...]:
@@ -201,9 +214,11 @@ class LinkCheck:
 
     def key(self, collective: Collective, group: Group, dim: int) -> PhaseKey:
         """What decides how a collective fares in a switch dimension, algorithms being decided."""
+        return self._key_at(self._stage(collective, group, dim))
+
+    def _key_at(self, at: Stage) -> PhaseKey:
         if self.schedule is None:
             raise ValueError("no algorithms are decided on: see with_schedule()")
-        at = self._stage(collective, group, dim)
         return at.dim, at.group, self.schedule[at]
 
     def _stage(self, collective: Collective, group: Group, dim: int) -> Stage:
@@ -241,8 +256,8 @@ class LinkCheck:
             return phase
         return replace(phase, npu_at=self.npu_at, background=self.background)
 
-    def users(self, key: PhaseKey) -> tuple[Communication, ...]:
-        """The collectives that a phase serves."""
+    def users(self, key: PhaseKey) -> tuple[User, ...]:
+        """The collectives, or sends, that a phase serves."""
         runs = {
             at: at.decided if self.schedule is None else (self.schedule[at],) for at in self.stages
         }
@@ -253,12 +268,16 @@ class LinkCheck:
             if (at.dim, at.group) == (dim, group) and algorithm in runs[at]
         )
 
-    def bytes_of(self, one: Communication) -> Array:
+    def bytes_of(self, one: User) -> Array:
         """What an NPU sends for a collective by dimension, to groups there (C3, C13)."""
+        if isinstance(one, Send):
+            return send_bytes(one.size_bytes, one.group, self.problem.topology)
         return self.network.own_bytes(one.collective, one.group)
 
-    def phase_bytes(self, key: PhaseKey, one: Communication) -> float:
+    def phase_bytes(self, key: PhaseKey, one: User) -> float:
         """What an NPU sends for a collective in a phase."""
+        if isinstance(one, Send):
+            return one.size_bytes
         dims = stage_dims(one.collective.kind, one.group, self.network, key[0])
         return float(self.bytes_of(one)[list(dims)].sum())
 
@@ -293,7 +312,7 @@ class LinkCheck:
             return self
         return replace(self, schedule={at: self._taken(at, runs) for at in self.stages})
 
-    def _taken(self, at: Stage, runs: Sequence[Run]) -> Algorithm | None:
+    def _taken(self, at: Stage, runs: Sequence[Run]) -> Way:
         if len(at.decided) == 1:
             return at.decided[0]
         return fastest(self._times(at, runs))
@@ -304,10 +323,10 @@ class LinkCheck:
         taken = self._taken(at, runs) if self.schedule is None else self.schedule[at]
         return Decision(at, self.stages[at], times, taken)
 
-    def _times(self, at: Stage, runs: Sequence[Run]) -> dict[Algorithm | None, float]:
+    def _times(self, at: Stage, runs: Sequence[Run]) -> dict[Way, float]:
         """For how long each algorithm that was routed keeps a stage's dimension busy, s."""
         users = self.stages[at]
-        times: dict[Algorithm | None, float] = {}
+        times: dict[Way, float] = {}
         for key in at.keys:
             if key in runs[0]:
                 factor = float(np.mean([run[key].time_factor for run in runs if key in run]))
@@ -410,14 +429,29 @@ class LinkCheck:
         runs = self.runs(policy, self.seeds(policy, seeds))
         links = self._scheduled(runs)
         slowdowns = [links._slowdown(run, "time_factor") for run in runs]
-        mean = np.mean([one.factors for one in slowdowns], axis=0)
-        return replace(slowdowns[0], factors=tuple(map(tuple, mean.tolist())))
+        mean, sends = (
+            tuple(map(tuple, np.mean(several, axis=0).tolist()))
+            for several in zip(*((x.factors, x.send_factors) for x in slowdowns), strict=True)
+        )
+        return replace(slowdowns[0], factors=mean, send_factors=sends)
 
     def _slowdown(self, run: Run, name: str) -> Slowdown:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
         pairs = tuple((one.collective, one.group) for one in self.problem.step.communications)
         ways = [self._run_as(run, name, *pair) for pair in pairs]
-        return Slowdown(pairs, tuple(one for one, _ in ways), tuple(one for _, one in ways))
+        sends = {one.group: self._send_factors(run, name, one) for one in self.problem.step.sends}
+        factors, algorithms = tuple(one for one, _ in ways), tuple(one for _, one in ways)
+        return Slowdown(pairs, factors, algorithms, tuple(sends), tuple(sends.values()))
+
+    def _send_factors(self, run: Run, name: str, one: Send) -> tuple[float, ...]:
+        """Factors on the time of a send by dimension, alike over all tiers of a network."""
+        topology = self.problem.topology
+        factors = own_link_factors(topology, one.group)
+        for dim in self.switched(one.group):
+            key = self._key_at(self._stage_of(one, dim))
+            tiers = [i for i, port in enumerate(topology.ports) if port == topology.ports[dim]]
+            factors[tiers] = getattr(run[key], name)
+        return tuple(factors.tolist())
 
     def _run_as(
         self, run: Run, name: str, collective: Collective, group: Group
@@ -434,7 +468,7 @@ class LinkCheck:
             if not self.network.is_flat(collective.kind, dim):
                 factor *= self.design.bandwidth_Bps[dim] / run[key].bandwidth_Bps
             factors[dim] = factor
-            named[dim] = key[2]
+            named[dim] = None if isinstance(key[2], SendPattern) else key[2]
         return tuple(factors.tolist()), tuple(named)
 
     def step_time_s(self, slowdown: Slowdown) -> float:
@@ -449,12 +483,12 @@ class LinkCheck:
     def _dimension(
         self, dim: int, runs: list[Run], routed: list[Slowdown], ideal: list[Slowdown]
     ) -> DimensionReport:
-        uses = [one for one in self.problem.step.communications if one.group.sizes[dim] > 1]
+        uses = [one for one in self._users if one.group.sizes[dim] > 1]
         sent = np.array([self.bytes_of(one)[dim] * one.count for one in uses])
         built = self.design.dimensions[dim]
 
         def efficiency(slowdown: Slowdown) -> float:
-            factors = [slowdown.factors_of(one.collective, one.group)[dim] for one in uses]
+            factors = [_factors_of(slowdown, one)[dim] for one in uses]
             return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
 
         return DimensionReport(
@@ -470,15 +504,19 @@ class LinkCheck:
             fim_floor_percent=self._imbalance(runs[0], uses, sent, dim, "fim_floor_percent"),
         )
 
-    def _imbalance(
-        self, run: Run, uses: list[Communication], sent: Array, dim: int, name: str
-    ) -> float:
+    def _imbalance(self, run: Run, uses: list[User], sent: Array, dim: int, name: str) -> float:
         """Mean of a phase's figure by bytes; nan where no flow crosses switches."""
         return known_mean(
-            (n_bytes, float(getattr(run[self.key(one.collective, one.group, dim)], name)))
+            (n_bytes, float(getattr(run[self._key_at(self._stage_of(one, dim))], name)))
             for one, n_bytes in zip(uses, sent, strict=True)
             if dim in self.switched(one.group)
         )
+
+
+def _factors_of(slowdown: Slowdown, one: User) -> Array:
+    if isinstance(one, Send):
+        return slowdown.send_factors_of(one.group)
+    return slowdown.factors_of(one.collective, one.group)
 
 
 def link_check(

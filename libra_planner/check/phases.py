@@ -30,6 +30,7 @@ from libra_planner.routing.policy import Policy
 from libra_planner.routing.rates import max_min_rates
 from libra_planner.routing.routes import Router, Routing, reduction_trees, with_vias
 from libra_planner.step.expression import TimeExpression
+from libra_planner.workload.operations import SendPattern
 
 Value = TypeVar("Value")
 
@@ -207,12 +208,17 @@ class LinkPhase(traffic.Members):
     background : flows of other jobs that never end, on the same fabric.
     """
 
-    algorithm: Algorithm | None
+    algorithm: traffic.Way
     built: RealizedDimension
     settings: TrafficSettings
     share: float = 1.0
     npu_at: Indices | None = field(default=None, repr=False)
     background: Flows | None = field(default=None, repr=False)
+
+    @property
+    def n_rails(self) -> int:
+        """Rails that the group's NPUs exchange across; sends keep to their own."""
+        return 1 if isinstance(self.algorithm, SendPattern) else super().n_rails
 
     @property
     def fabric(self) -> Clos:
@@ -265,6 +271,8 @@ class LinkPhase(traffic.Members):
             return self.topology.n_npus // size * n_nics
         n_rounds = {Algorithm.RING: 1, Algorithm.HALVING_DOUBLING: size.bit_length() - 1}
         pairs = -(-self.settings.n_queue_pairs // n_nics) * n_nics
+        if isinstance(self.algorithm, SendPattern):
+            return sum(len(one.src) for one in traffic.rounds(self, self.algorithm)) * pairs
         return (
             self.topology.n_npus * pairs * n_rounds.get(self.algorithm, (size - 1) * self.n_rails)
         )

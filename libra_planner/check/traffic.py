@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from libra_planner.check.sends import directions, neighbours
 from libra_planner.errors import Fault, SpecError
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Clos, Flows, Indices
@@ -35,7 +36,14 @@ from libra_planner.step.collectives.algorithms import (
 )
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.collectives.schedules import Schedule as Turns
-from libra_planner.workload.operations import Collective, CollectiveKind, Communication, Group
+from libra_planner.workload.operations import (
+    Collective,
+    CollectiveKind,
+    Communication,
+    Group,
+    Send,
+    SendPattern,
+)
 
 MOST_MESSAGES = 4_000_000
 """Messages of a round beyond which it is refused: they would take minutes and gigabytes."""
@@ -140,13 +148,14 @@ class Members:
         return found
 
 
-def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
+def rounds(members: Members, algorithm: Algorithm | SendPattern) -> Iterator[Round]:
     """The rounds of a collective in one dimension, by algorithm.
 
     ``ring``: all that an NPU sends goes to the next rank; its steps repeat one pattern
     and count as one round. ``direct``: to all others at once. ``direct1``: to one peer after
     another, r to r + k in round k. ``halving_doubling``: with rank r xor 2^j in round j,
-    half the vector first and with the nearest (vector halving, distance doubling).
+    half the vector first and with the nearest (vector halving, distance doubling). A pattern of
+    sends has a round for each direction.
 
     Parameters
     ----------
@@ -169,7 +178,13 @@ def rounds(members: Members, algorithm: Algorithm) -> Iterator[Round]:
     """
     size, rank = members.size, members.rank
     n_peers = (size - 1) * members.n_rails
-    if algorithm is Algorithm.RING:
+    if isinstance(algorithm, SendPattern):
+        ways = directions(algorithm)
+        for name, step, around in ways:
+            where = members.topology, members.dim, members.group
+            src, dst = neighbours(*where, step, around=around)
+            yield Round(src, dst, 1.0 / len(ways), name)
+    elif algorithm is Algorithm.RING:
         yield Round(members.npus, members.peers((rank + 1) % size), 1.0, "ring")
     elif algorithm is Algorithm.HALVING_DOUBLING:
         n_steps = size.bit_length() - 1
@@ -284,10 +299,15 @@ def message_flows(
         size_bytes=np.full(len(src), size_bytes * sent.share / n_pairs),
         src_address=src // per_address * built.n_ports + nic,
         dst_address=dst // per_address * built.n_ports + nic,
-        collective=np.repeat(members.instance[sent.src], n_pairs),
+        collective=np.repeat(_numbered(members.instance[sent.src]), n_pairs),
         pair=pair + n_pairs * connection,
         src_port=np.full(len(src), FIRST_PORT if settings.source_ports == "shared" else -1),
     )
+
+
+def _numbered(groups: Indices) -> Indices:
+    """Groups numbered without gaps: where ranks send to neighbours, some may send nothing here."""
+    return np.unique(groups, return_inverse=True)[1]
 
 
 IN_NETWORK = "in-network"
@@ -296,8 +316,12 @@ IN_NETWORK = "in-network"
 _SAME = 1e-9
 """Relative difference of times up to which two algorithms are equally fast."""
 
-PhaseKey = tuple[int, Group, Algorithm | None]
+Way = Algorithm | SendPattern | None
+"""How NPUs exchange in a dimension; ``None`` where switches reduce."""
+PhaseKey = tuple[int, Group, Way]
 """Dimension, communicator and algorithm: what decides about a phase's factor."""
+User = Communication | Send
+"""What a phase serves."""
 
 
 class Selection(StrEnum):
@@ -323,18 +347,19 @@ class Stage:
     Parameters
     ----------
     dim, group : the dimension and the group's part in it.
-    candidates : algorithms that are routed, the usual one first; ``None`` where switches reduce.
+    candidates : algorithms that are routed, the usual one first; ``None`` where switches reduce; of
+        sends their pattern.
     reason : why that one runs: ``named`` by the plan, of the ``library``, the ``only`` one, or
         ``faster``, where times decide which of the candidates it is.
     """
 
     dim: int
     group: Group
-    candidates: tuple[Algorithm | None, ...]
+    candidates: tuple[Way, ...]
     reason: str = "library"
 
     @property
-    def decided(self) -> tuple[Algorithm | None, ...]:
+    def decided(self) -> tuple[Way, ...]:
         """The candidates that may run: one, unless times decide."""
         return self.candidates if self.reason == "faster" else self.candidates[:1]
 
@@ -344,7 +369,7 @@ class Stage:
         return tuple((self.dim, self.group, one) for one in self.candidates)
 
 
-Schedule = Mapping[Stage, Algorithm | None]
+Schedule = Mapping[Stage, Way]
 """What runs at each stage."""
 
 
@@ -485,6 +510,9 @@ def tier_loads(topology: Topology, key: PhaseKey) -> dict[int, float]:
     """
     dim, group, algorithm = key
     port, n = topology.ports[dim], math.prod(group.sizes)
+    if isinstance(algorithm, SendPattern):
+        tiers = [i for i, one in enumerate(topology.ports) if one == port]
+        return dict.fromkeys(range(port, max(i for i in tiers if group.sizes[i] > 1) + 1), 1.0)
     last = max((i for i, size in enumerate(group.sizes) if size > 1), default=dim)
     inside = {i: math.prod(group.sizes[:i]) for i in range(port, last + 1)}
     if algorithm in (Algorithm.DIRECT, Algorithm.DIRECT1):
@@ -517,9 +545,9 @@ class Decision:
     """
 
     stage: Stage
-    users: tuple[Communication, ...] = field(repr=False)
-    times: Mapping[Algorithm | None, float]
-    taken: Algorithm | None
+    users: tuple[User, ...] = field(repr=False)
+    times: Mapping[Way, float]
+    taken: Way
 
     @property
     def algorithm(self) -> str:
@@ -537,12 +565,12 @@ class Decision:
         return {algorithm_name(one): s for one, s in self.times.items() if one != self.taken}
 
 
-def algorithm_name(algorithm: Algorithm | None) -> str:
+def algorithm_name(algorithm: Way) -> str:
     """An algorithm for people."""
     return IN_NETWORK if algorithm is None else algorithm.value
 
 
-def fastest(times: Mapping[Algorithm | None, float]) -> Algorithm | None:
+def fastest(times: Mapping[Way, float]) -> Way:
     """The algorithm of the least time; of equal ones the first.
 
     >>> str(fastest({Algorithm.HALVING_DOUBLING: 1.0, Algorithm.RING: 1.0 - 1e-12}))
@@ -552,9 +580,7 @@ def fastest(times: Mapping[Algorithm | None, float]) -> Algorithm | None:
     return next(one for one, time_s in times.items() if time_s <= least * (1 + _SAME))
 
 
-def busy_s(
-    problem: Problem, users: Sequence[Communication], key: PhaseKey, bandwidth_Bps: float
-) -> float:
+def busy_s(problem: Problem, users: Sequence[User], key: PhaseKey, bandwidth_Bps: float) -> float:
     """For how long collectives keep a dimension busy in a step (C4).
 
     Parameters
@@ -571,10 +597,12 @@ def busy_s(
     )
 
 
-def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, float]:
+def _load(problem: Problem, one: User, key: PhaseKey) -> tuple[float, float]:
     """Bytes and latency of a collective in a dimension."""
     dim, _, algorithm = key
     network, chunks = problem.network, problem.step.model.n_chunks
+    if isinstance(one, Send) or isinstance(algorithm, SendPattern):
+        return _sent_bytes(problem, one, dim), 0.0
     if isinstance(problem.step.model, Calibrated):
         return float(problem.step.model.traffic(one.collective, one.group, network)[dim]), 0.0
     if chunks is None:
@@ -586,6 +614,23 @@ def _load(problem: Problem, one: Communication, key: PhaseKey) -> tuple[float, f
     here = [stop for stop in stops if stop.dim == dim]
     n_hops = sum(stop.n_steps * stop.n_hops for stop in here)
     return sum(stop.n_bytes for stop in here), chunks * n_hops * network.latency_s[dim]
+
+
+def _sent_bytes(problem: Problem, one: User, dim: int) -> float:
+    """Of a send, with what its library cannot use of the links counted as bytes (C20)."""
+    model = problem.step.model
+    if not isinstance(one, Send):
+        return 0.0
+    if isinstance(model, Calibrated):
+        return float(model.send_line_bytes(one.size_bytes, one.group, problem.network)[dim])
+    return one.size_bytes
+
+
+def send_stage(topology: Topology, one: Send, dim: int) -> Stage:
+    """Where a send's pattern is routed: the innermost dimension of a network that it spans."""
+    port = topology.ports[dim]
+    first = next(i for i, at in enumerate(topology.ports) if at == port and one.group.sizes[i] > 1)
+    return Stage(first, one.group, (one.pattern,), "only")
 
 
 def ring_hops(collective: Collective, key: PhaseKey, problem: Problem) -> float:

@@ -121,6 +121,11 @@ class Block(ABC):
     def part_slowdown(self, kind: CollectiveKind, span: Span) -> float:
         """Time of a group over that at full B_d, when it has its own links only (C6)."""
 
+    def send_slowdown(self, span: Span) -> float:
+        """Time of all ranks' sends to the next one over that at full B_d, on their own links."""
+        del span
+        return 1.0
+
     @abstractmethod
     def visit_factor(self, kind: CollectiveKind, algorithm: Algorithm, span: Span) -> float:
         """Time of a visit's messages over that at full B_d (C4).
@@ -146,6 +151,9 @@ class DirectBlock(Block):
     @abstractmethod
     def link_slowdown(self, kind: CollectiveKind, span: Span) -> float:
         """Time on its busiest link over that of C3 at full B_d, with hops counted (C4, C6)."""
+
+
+_PAIR = 2
 
 
 @dataclass(frozen=True)
@@ -202,6 +210,10 @@ class Ring(DirectBlock):
             return _busiest(span)
         return self.part_slowdown(kind, span)
 
+    def send_slowdown(self, span: Span) -> float:
+        """One direction of two, which the sends of ``stride`` ranks share; both in a ring of 2."""
+        return 2.0 * span.stride if span.whole > _PAIR else 1.0
+
 
 def _busiest(span: Span) -> float:
     """What the busiest link of an all-to-all carries, over what C3 counts."""
@@ -238,6 +250,10 @@ class FullyConnected(DirectBlock):
         if algorithm is not Algorithm.DIRECT:
             return float(self.n_links_per_npu(span.whole))
         return self.part_slowdown(kind, span)
+
+    def send_slowdown(self, span: Span) -> float:
+        """One link of an NPU's."""
+        return float(self.n_links_per_npu(span.whole))
 
     def link_layers(self, size: int) -> dict[str, int]:
         return {"direct": size - 1}

@@ -65,10 +65,22 @@ class ModelTraining(Frozen):
             found[key] = found.get(key, 0) + round(float(one.count))
         return tuple(work.Communication(*key, count) for key, count in found.items() if count)
 
-    @property
-    def has_sends(self) -> bool:
-        """Whether ranks send to one another outside of collectives: pipelines, and rings of cp."""
-        return any(one.kind == SEND_RECV for _, one in step_exchanges(self.trained))
+    @cached_property
+    def sends(self) -> tuple[work.Send, ...]:
+        """The distinct sends of a step: between stages of a pipeline, and around rings of cp."""
+        around = int(self.trained.strategy.interleave) > 1
+        of_stages = work.SendPattern.NEIGHBOURS_AROUND if around else work.SendPattern.NEIGHBOURS
+        patterns = {"pp": of_stages, "cp": work.SendPattern.AROUND}
+        found: dict[tuple[work.Phase, str, float], int] = {}
+        for phase, one in step_exchanges(self.trained):
+            if one.kind == SEND_RECV and self.groups[one.axis].n_npus > 1:
+                key = phase, one.axis, float(one.size_bytes)
+                found[key] = found.get(key, 0) + round(float(one.count))
+        return tuple(
+            work.Send(phase, axis, patterns[axis], self.groups[axis], size_bytes, count)
+            for (phase, axis, size_bytes), count in found.items()
+            if count
+        )
 
     def _exchanges(self) -> Iterator[tuple[work.Phase, Exchange]]:
         for phase, one in step_exchanges(self.trained):

@@ -217,10 +217,11 @@ class Step(Frozen):
         low_s, high_s = (self._mean_time(end, bandwidth_bytes_per_s) for end in ends)
         return low_s, high_s
 
-    @property
-    def has_sends(self) -> bool:
-        """Whether ranks send outside of collectives, which no check routes."""
-        return any(isinstance(one, ModelTraining) and one.has_sends for one in self.trainings)
+    @cached_property
+    def sends(self) -> tuple[work.Send, ...]:
+        """The distinct sends of a step outside of collectives; of a group, all members'."""
+        models_in = (one for one in self.trainings if isinstance(one, ModelTraining))
+        return tuple(send for training in models_in for send in training.sends)
 
     @property
     def error_fraction(self) -> float | None:

@@ -29,6 +29,7 @@ from libra_planner.views.phases import (
     phases_payload,
 )
 from libra_planner.views.training import memory
+from libra_planner.workload.operations import Send
 
 LEAST_FOR_HISTOGRAM = 10
 """Seeds below which a histogram says no more than the percentiles."""
@@ -173,6 +174,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
     yield from link_notes(problem, design)
+    yield from _send_notes(checked.report)
     keys = (key for key in checked.report.keys if checked.links.phase(key).n_rails > 1)
     for label in dict.fromkeys(design.dimensions[key[0]].label for key in keys):
         yield (
@@ -186,13 +188,25 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     yield from plan.plan_notes(plan.as_checked(checked.links.problem))
 
 
+_EQUAL = 1e-9
+
+
+def _send_notes(report: CheckReport) -> Iterator[str]:
+    """Sends that find more bandwidth than the model gives them."""
+    for phase, users in report.phases:
+        if isinstance(users[0], Send) and phase.ideal_factor < 1 - _EQUAL:
+            yield (
+                f"{phase.label}: sprayed, the sends of {users[0].axis} take "
+                f"{phase.ideal_factor:.0%} of the model's time: it gives every NPU its own share "
+                f"of the uplinks, and not all of a leaf send at once"
+            )
+
+
 def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:
     """Headline, step times, dimensions, parts, phases, what loses most, notes."""
     report = checked.report
     yield from _headline(checked)
-    has_sends = checked.links.problem.step.has_sends
-    costs = _costs(report, has_sends=has_sends)
-    yield from ("", step_time_table(_step_times(checked)), costs)
+    yield from ("", step_time_table(_step_times(checked)), _costs(report))
     yield from plan.band_lines(checked.links.problem, report.band_s)
     yield from _over_seeds(report) if checked.has_statistics else ()
     yield from ("", _dimension_table(checked), "")
@@ -260,14 +274,13 @@ def step_time_table(rows: Iterable[tuple[str, float]]) -> Table:
     return cells.table("", "Step time", headings, shown, left=("step time",))
 
 
-def _costs(report: CheckReport, *, has_sends: bool) -> str:
+def _costs(report: CheckReport) -> str:
     """What the links' shape and the routing add to the step time."""
     links = report.spray_step_time_s / report.ideal_step_time_s - 1
     routing = report.effective_step_time_s / report.spray_step_time_s - 1
     cost = f"{report.policy.name} {_signed(distribution(routing).mean)}"
     means = spread.mean_text(routing[: report.n_routings], _signed)
-    text = f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
-    return text + "; sends between pipeline stages are not routed" * has_sends
+    return f"The links cost {_signed(links)} step time, {cost}" + f" ({means})" * bool(means)
 
 
 def _signed(fraction: float) -> str:

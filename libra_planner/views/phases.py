@@ -8,7 +8,7 @@ from typing import Any
 
 from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
-from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision
+from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
 from libra_planner.routing.loads import distribution
@@ -16,10 +16,9 @@ from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, escape, figure_cells, finite, table
 from libra_planner.views.spread import seed_figures
-from libra_planner.workload.operations import Communication
 
 
-def labels(users: Sequence[Communication]) -> list[str]:
+def labels(users: Sequence[User]) -> list[str]:
     """Names of collectives; those that differ in size only have one."""
     return list(dict.fromkeys(user.label for user in users))
 

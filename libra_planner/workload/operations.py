@@ -427,6 +427,45 @@ class Communication:
         return f"{phase} {self.collective.kind.value}, {self.collective.group}"
 
 
+class SendPattern(StrEnum):
+    """Which ranks of a group send to which others.
+
+    ``neighbours``: to the next one, and at another time to the one before, as stages of a pipeline;
+    ``neighbours-around``: the last and the first one do so, too, as with interleaving; ``around``:
+    to the next one, the last to the first, as rings of context parallelism.
+    """
+
+    NEIGHBOURS = "neighbours"
+    NEIGHBOURS_AROUND = "neighbours-around"
+    AROUND = "around"
+
+
+@dataclass(frozen=True)
+class Send:
+    """A send of a training step from every rank of a group to a neighbour.
+
+    Parameters
+    ----------
+    phase, axis : part of the step, and parallelism.
+    pattern : who sends to whom.
+    group : the ranks.
+    size_bytes : what one rank sends at once.
+    count : how often in a step.
+    """
+
+    phase: Phase
+    axis: str
+    pattern: SendPattern
+    group: Group
+    size_bytes: float
+    count: int
+
+    @property
+    def label(self) -> str:
+        """Such as ``forward send, pp``."""
+        return f"{self.phase.value.replace('_', ' ')} send, {self.axis}"
+
+
 def communications(workload: Workload, communicators: Communicators) -> tuple[Communication, ...]:
     """The collectives of a step; those that are alike in all but their layer are one.
 

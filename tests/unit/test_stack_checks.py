@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -12,19 +13,26 @@ from hypothesis import strategies as st
 
 from libra_planner.check.degraded import drawn_failures, every_single_failure, shared_fabric
 from libra_planner.check.hotspots import hotspot, traced_flow
+from libra_planner.check.links import LinkCheck, link_check
+from libra_planner.check.sends import neighbours
 from libra_planner.check.traffic import Members, placed_npus
 from libra_planner.errors import SpecError
+from libra_planner.fabric.blocks import FullyConnected, Ring, Span, Switch
 from libra_planner.fabric.cluster import ClusterOrder, cluster_network
 from libra_planner.fabric.parts import network_parts
-from libra_planner.fabric.topology import TrafficSettings, parse_topology
+from libra_planner.fabric.topology import Topology, TrafficSettings, parse_topology
 from libra_planner.inputs.parts import load_parts
+from libra_planner.plan.problem import load_plan
 from libra_planner.problem import Problem
 from libra_planner.procurement.bill import Bill
 from libra_planner.procurement.cluster import cluster_bill
 from libra_planner.procurement.lines import Book, FabricShop, purchase
 from libra_planner.routing.policy import Policy
+from libra_planner.step.model_step import step_exchanges
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.views.check import CheckedPlan, check_notes
-from libra_planner.workload.operations import Group
+from libra_planner.workload.operations import Group, Send
+from libra_planner.workload.placement import placed_groups
 from tests.checked_plans import checked, loaded, operation
 
 TIERS = ["node", "leaf", "spine", "core"]
@@ -322,3 +330,127 @@ def test_an_unstacked_switch_takes_planes_and_breakout(tmp_path: Path) -> None:
         "leaf-spine": 64,
     }
     assert (parts.n_nics, parts.n_ports_used, parts.n_ports_free) == (64, 16 * 8 + 64, 0)
+
+
+WHOLE = """\
+workload: llama3-8b
+parallelism: {tp: 8, pp: 4, dp: 1}
+global_batch: 4
+npu: h100-sxm
+fabric:
+  topology: SW(8)_[SW(2)_SW(2)]
+  tiers: [node, leaf, spine]
+  scale_up: nvlink4-8
+cost_model: clos-2026
+constraints: [leaf == 50 GB/s, taper(spine) == 2]
+"""
+
+
+def _whole(tmp_path: Path, *settings: str) -> LinkCheck:
+    """At 450, 50 and 25 GB/s."""
+    path = tmp_path / "whole.yaml"
+    path.write_text(WHOLE)
+    return link_check(load_plan(path, settings), np.array([450e9, 50e9, 25e9]))
+
+
+@pytest.mark.parametrize(("interleave", "n_stages"), [(1, 4), (2, 4)])
+def test_sends_between_stages_by_hand(tmp_path: Path, interleave: int, n_stages: int) -> None:
+    """Four stages on two leaves: one of the two nodes of a leaf sends to the other leaf.
+
+    It has both nodes' shares of the uplinks, 50 GB/s: half the time that the model takes at 25.
+    A stage sends M/tp both ways, v times; 3 + 1/v of 4 microbatches and 1/v of all stages wait.
+    """
+    one = _whole(tmp_path, f"parallelism.interleave={interleave}", "overlap={p2p: false}")
+    report = one.report(Policy("pinned"))
+    (phase,) = (x for x in report.phases if "send" in x[1][0].label)
+    assert [(sent.name, sent.n_flows) for sent in phase[0].rounds] == [
+        ("to the next stage", 8 * (4 if interleave > 1 else 3)),
+        ("to the stage before", 8 * (4 if interleave > 1 else 3)),
+    ]
+    assert phase[0].time_factor == pytest.approx(0.5, rel=1e-12)
+    sent_s = 2 * interleave * (8192 * 4096 * 2 / 8) / 25e9
+    waits = (4 - 1 / interleave) + n_stages / interleave
+    saved_s = report.ideal_step_time_s - report.spray_step_time_s
+    assert saved_s == pytest.approx(waits * sent_s / 2, rel=1e-6)
+    assert report.effective_step_time_s[0] == pytest.approx(report.spray_step_time_s, rel=1e-12)
+
+
+AXES = "parallelism={tp: 8, cp: 2, pp: 2, dp: 2}"
+
+
+@pytest.mark.parametrize("ways", ["ring", "all-gather", "all-to-all"])
+def test_all_bytes_of_a_whole_step_are_routed(tmp_path: Path, ways: str) -> None:
+    """By axis what the model sends; sprayed, where all ranks send across, in the model's time."""
+    settings = (AXES, f"exchanges={{cp: {ways}}}", "fabric.topology=SW(8)_[SW(2)_SW(4)]")
+    one = _whole(tmp_path, *settings, "overlap={p2p: false}")
+    (training,) = one.problem.step.trainings
+    assert isinstance(training, ModelTraining)
+    modelled: dict[str, float] = {}
+    for _, exchange in step_exchanges(training.trained):
+        n_ranks = training.groups[exchange.axis].n_npus
+        axis = "dp" if exchange.axis == "dp_cp" else exchange.axis
+        modelled[axis] = modelled.get(axis, 0.0) + float(exchange.sent_bytes(n_ranks))
+    routed: dict[str, float] = {}
+    for user in (*one.problem.step.communications, *one.problem.step.sends):
+        axis = user.axis if isinstance(user, Send) else user.collective.group
+        routed[axis] = routed.get(axis, 0.0) + user.count * float(one.bytes_of(user).sum())
+    assert routed == pytest.approx(modelled, rel=1e-12)
+    served = [user for users in one.stages.values() for user in users]
+    assert {*one.problem.step.communications, *one.problem.step.sends} == set(served)
+    for key in one.with_schedule(Policy("spray")).keys:
+        phase, most = one.phase(key), 0.0  # Of the ends of a pipeline one direction is missing.
+        for _, _, flows in phase.flows(0):
+            most += np.bincount(phase.built.npu_of_port[flows.src], flows.size_bytes).max()
+        assert most == pytest.approx(phase.built.n_ports)
+    report = one.report(Policy("spray"))
+    assert report.spray_step_time_s == pytest.approx(report.ideal_step_time_s, rel=1e-9)
+
+
+def test_sends_on_links_from_npu_to_npu() -> None:
+    """One link of n - 1, one direction of a ring; a switch has one link for all."""
+    spans = [Span(4, 1, 8), Span(2, 4, 8), Span(2, 1, 2)]
+    found = [[block().send_slowdown(span) for span in spans] for block in (Ring, FullyConnected)]
+    assert found == [[2.0, 8.0, 1.0], [7.0, 7.0, 1.0]]
+    assert Switch().send_slowdown(spans[0]) == 1.0
+
+
+def _plain_neighbours(topology: Topology, dim: int, group: Group, step: int) -> list[tuple]:
+    """One NPU after the other, by its coordinates."""
+    ports, found = topology.ports, []
+    members: dict[tuple, list[tuple]] = {}
+    for place in itertools.product(*(range(size) for size in reversed(topology.sizes))):
+        at = place[::-1]
+        parts = zip(at, group.sizes, group.strides, strict=True)
+        others = tuple((x % s, x // (s * n)) for x, n, s in parts)
+        members.setdefault(others, []).append(at)  # Inner coordinates are fastest: by rank.
+    for ranks in members.values():
+        for i, at in enumerate(ranks):
+            there = ranks[(i + step) % len(ranks)]
+            to = tuple(
+                y if p == ports[dim] else x for x, y, p in zip(at, there, ports, strict=True)
+            )
+            if to != at:
+                found.append((at, to))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("notation", ["SW(4)_SW(6)", "SW(4)_[SW(3)_SW(4)]", "[SW(2)_SW(4)_SW(3)]"])
+@pytest.mark.parametrize(("inner", "pp"), [(1, 4), (2, 4), (2, 8), (4, 3), (8, 2), (1, 24)])
+def test_neighbours_are_those_of_the_coordinates(notation: str, inner: int, pp: int) -> None:
+    topology = parse_topology(notation)
+    rest = topology.n_npus // inner // pp
+    try:
+        groups = placed_groups(
+            topology, {"tp": inner, "pp": pp, "dp": rest}, ["tp", "cp", "pp", "dp"]
+        )
+    except SpecError:
+        return
+    for dim, size in enumerate(groups["pp"].sizes):
+        for step in (1, -1) if size > 1 else ():
+            src, dst = neighbours(topology, dim, groups["pp"], step, around=True)
+            places = [
+                [tuple(int(x) for x in np.unravel_index(n, topology.sizes, "F")) for n in ends]
+                for ends in (src.tolist(), dst.tolist())
+            ]
+            expected = _plain_neighbours(topology, dim, groups["pp"], step)
+            assert sorted(zip(*places, strict=True)) == expected

@@ -236,8 +236,11 @@ class WholeStep:
         if other is not None and other.computes and self._own is None:
             held = f"{other.computes} of {other.label} are of {other.npu}"
             found.append(f"{held}: those of {self._npu.name} stay published")
-        if training.has_sends:
-            found.append("check does not route sends between pipeline stages and rings of cp")
+        if self.model.is_tied and self.strategy.pp > 1:
+            found.append(
+                "check slows the gradient of the tied embedding as the sends between stages, and "
+                "does not route it by itself"
+            )
         if self.model.experts is not None:
             more = training.trained.constants.imbalance - 1
             found.append(f"the busiest rank of experts has {more:.0%} more tokens than the mean")

@@ -175,6 +175,11 @@ class SlowedCalibrated(Calibrated):
         found = super().line_bytes(collective, group, network)
         return {dim: factors[dim] * n_bytes for dim, n_bytes in found.items()}
 
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Factors times the bytes of a send."""
+        sent = super().send_traffic(n_bytes, group, network)
+        return sent * self.slowdown.send_factors_of(group)
+
 
 def _line(n_bytes: float, steps_s: float, dim: int, n_dims: int) -> tree.Node:
     """z + 2 sqrt(a z), z bytes over one bandwidth and a the time of the steps."""

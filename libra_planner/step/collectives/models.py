@@ -16,6 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from libra_planner.fabric.blocks import Algorithm
+from libra_planner.fabric.topology import Topology
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
 from libra_planner.step.collectives import algorithms as messages
@@ -23,6 +24,14 @@ from libra_planner.step.collectives.algorithms import Network
 from libra_planner.step.collectives.balanced import aggregate_bound_s, balanced_time
 from libra_planner.step.expression import Array, scale
 from libra_planner.workload.operations import Collective, Group
+
+
+def send_bytes(n_bytes: float, group: Group, topology: Topology) -> Array:
+    """Bytes of a send by the outermost dimension that it goes to in every network, (n_dims,)."""
+    own = np.zeros(topology.n_dims)
+    last = {topology.ports[i]: i for i, size in enumerate(group.sizes) if size > 1}
+    own[list(last.values())] = n_bytes
+    return own
 
 
 class CollectiveModel(ABC):
@@ -71,10 +80,7 @@ class CollectiveModel(ABC):
         >>> Ideal().send_traffic(8.0, Group((1, 4, 2), (1, 1, 1)), pods)
         array([0., 8., 8.])
         """
-        topology, own = network.topology, np.zeros(network.topology.n_dims)
-        last = {topology.ports[i]: i for i, size in enumerate(group.sizes) if size > 1}
-        own[list(last.values())] = n_bytes
-        return topology.loads(own)
+        return network.topology.loads(send_bytes(n_bytes, group, network.topology))
 
     @property
     def while_competing(self) -> CollectiveModel | None:
@@ -195,11 +201,14 @@ class Slowdown(Frozen):
     communications : collectives and their groups.
     factors : on the time of each of them, by dimension; shape (n_communications, n_dims).
     algorithms : what each of them runs in every dimension; ``None`` for the usual one.
+    senders, send_factors : groups whose ranks send to neighbours, and their factors.
     """
 
     communications: tuple[tuple[Collective, Group], ...]
     factors: tuple[tuple[float, ...], ...]
     algorithms: tuple[tuple[Algorithm | None, ...], ...]
+    senders: tuple[Group, ...] = ()
+    send_factors: tuple[tuple[float, ...], ...] = ()
 
     @cached_property
     def _rows(self) -> dict[tuple[Collective, Group], int]:
@@ -212,6 +221,10 @@ class Slowdown(Frozen):
     def algorithms_of(self, collective: Collective, group: Group) -> tuple[Algorithm | None, ...]:
         """What a collective in a group runs, by dimension."""
         return self.algorithms[self._rows[collective, group]]
+
+    def send_factors_of(self, group: Group) -> Array:
+        """The factors of sends in a group, shape (n_dims,)."""
+        return np.array(self.send_factors[self.senders.index(group)])
 
 
 @dataclass(frozen=True)
@@ -237,6 +250,11 @@ class SlowedIdeal(Ideal):
         flat = [network.is_flat(collective.kind, i) for i in range(len(own))]
         return slowed + np.where(flat, loads(slowed) - slowed, loads(own) - own)
 
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Factors times the bytes of a send."""
+        sent = super().send_traffic(n_bytes, group, network)
+        return sent * self.slowdown.send_factors_of(group)
+
 
 @dataclass(frozen=True)
 class SlowedPipelined(Pipelined):
@@ -260,6 +278,11 @@ class SlowedPipelined(Pipelined):
             replace(stop, message_bytes=tuple(factors[stop.dim] * n for n in stop.message_bytes))
             for stop in messages.visits(collective, group, replace(network, algorithms=algorithms))
         ]
+
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """Factors times the bytes of a send."""
+        sent = super().send_traffic(n_bytes, group, network)
+        return sent * self.slowdown.send_factors_of(group)
 
 
 @dataclass(frozen=True)
@@ -334,6 +357,10 @@ class Balanced(CollectiveModel):
     def traffic(self, collective: Collective, group: Group, network: Network) -> Array:
         """Bytes of the fixed order, in which a collective competes."""
         return self.of.traffic(collective, group, network)
+
+    def send_traffic(self, n_bytes: float, group: Group, network: Network) -> Array:
+        """As in the fixed order."""
+        return self.of.send_traffic(n_bytes, group, network)
 
     @property
     def while_competing(self) -> CollectiveModel:

@@ -137,9 +137,6 @@ def time_basis(comparison: Comparison) -> str:
     }
     *most, last = [name for name, is_known in known.items() if is_known] or [""]
     text = f"Step times are {comparison.ranking.ranked_by}"
-    checked = comparison.ranking.ranked_by is TimeModel.CHECKED
-    if checked and any(one.proposal.problem.step.has_sends for one in comparison.candidates):
-        text += ", but sends between pipeline stages are not routed and keep the model's time"
     if not last:
         return f"{text}."
     verb = "follow" if most or last == "tokens per second" else "follows"
