@@ -27,9 +27,9 @@ from libra_planner.views.phases import (
     comparison_blocks,
     phase_table,
     phases_payload,
+    send_notes,
 )
 from libra_planner.views.training import memory
-from libra_planner.workload.operations import Send
 
 LEAST_FOR_HISTOGRAM = 10
 """Seeds below which a histogram says no more than the percentiles."""
@@ -174,7 +174,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
     yield from link_notes(problem, design)
-    yield from _send_notes(checked.report)
+    yield from send_notes(checked.report)
     keys = (key for key in checked.report.keys if checked.links.phase(key).n_rails > 1)
     for label in dict.fromkeys(design.dimensions[key[0]].label for key in keys):
         yield (
@@ -186,20 +186,6 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
     if realization is not None:
         yield from (f"preset: {note}" for note in realization.notes)
     yield from plan.plan_notes(plan.as_checked(checked.links.problem))
-
-
-_EQUAL = 1e-9
-
-
-def _send_notes(report: CheckReport) -> Iterator[str]:
-    """Sends that find more bandwidth than the model gives them."""
-    for phase, users in report.phases:
-        if isinstance(users[0], Send) and phase.ideal_factor < 1 - _EQUAL:
-            yield (
-                f"{phase.label}: sprayed, the sends of {users[0].axis} take "
-                f"{phase.ideal_factor:.0%} of the model's time: it gives every NPU its own share "
-                f"of the uplinks, and not all of a leaf send at once"
-            )
 
 
 def check_blocks(checked: CheckedPlan, hot: Iterable[Block]) -> Iterator[Block]:

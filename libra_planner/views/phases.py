@@ -16,6 +16,7 @@ from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import links
 from libra_planner.views.cells import Block, Table, attributes, escape, figure_cells, finite, table
 from libra_planner.views.spread import seed_figures
+from libra_planner.workload.operations import Send
 
 
 def labels(users: Sequence[User]) -> list[str]:
@@ -233,3 +234,17 @@ def _link_text(row: dict[str, Any]) -> str:
     groups = f" of {n_groups} groups" if n_groups > 1 else ""
     named = f": NPUs {', '.join(row['flows'][:n_shown])}{more}" if row["flows"] else ""
     return f"{row['link']}  {n_flows:,.6g} {links.plural('flow', int(n_flows))}{groups}{named}"
+
+
+_EQUAL = 1e-9
+
+
+def send_notes(report: CheckReport) -> Iterator[str]:
+    """Sends that find more bandwidth than the model gives them."""
+    for phase, users in report.phases:
+        if isinstance(users[0], Send) and phase.ideal_factor < 1 - _EQUAL:
+            yield (
+                f"{phase.label}: sprayed, the sends of {users[0].axis} take "
+                f"{phase.ideal_factor:.0%} of the model's time: it gives every NPU its own share "
+                f"of the uplinks, and not all of a leaf send at once"
+            )
