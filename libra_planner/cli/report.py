@@ -25,6 +25,7 @@ def report(options: argparse.Namespace) -> None:
         _judge(written.comparison)
         return
     section = decision_section(written.comparison)
+    say(section.lead)
     say(f"Warning: {warning}" for warning in section.warnings)
     say(f"{card.title}: {card.answer} ({card.figure}). {card.reason}" for card in section.cards)
     say((*section.paragraphs, *map(str, written.files)))

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from libra_planner.errors import Place
 
+TAX = "tax"
+"""The item of what is added to the price of everything."""
+
 TIER_PARTS = ("link", "switch", "nic")
 """What a tier of a price book has prices of."""
 
@@ -20,6 +23,10 @@ class Quote:
     item : a part of a catalogue, an NPU, or a part of a tier such as ``pod.nic``.
     usd : of one; of a tier's part per GB/s.
     seller, date, valid_until, note : as the file has them; dates are YYYY-MM-DD.
+    part_number : of the seller.
+    n_lead_days : from order to delivery.
+    support_usd : of one, for all years of use.
+    tax_fraction : of the item :data:`TAX`, over the price of everything; its ``usd`` is 0.
     file : that it is from, as the user gave it.
     place : where it stands.
 
@@ -38,6 +45,10 @@ class Quote:
     date: str
     valid_until: str | None = None
     note: str | None = None
+    part_number: str = ""
+    n_lead_days: int | None = None
+    support_usd: float = 0.0
+    tax_fraction: float = 0.0
     file: str = field(default="", compare=False)
     place: Place | None = field(default=None, compare=False)
 
@@ -57,4 +68,14 @@ class Quote:
 
 def quoted_parts(quotes: Iterable[Quote]) -> dict[str, Quote]:
     """The quotes of parts and NPUs, by their names."""
-    return {quote.item: quote for quote in quotes if quote.tier_part is None}
+    parts = (quote for quote in quotes if quote.tier_part is None and quote.item != TAX)
+    return {quote.item: quote for quote in parts}
+
+
+def quoted_tax(quotes: Iterable[Quote]) -> float | None:
+    """The tax over the price of everything; ``None`` where nobody quotes it.
+
+    >>> quoted_tax([Quote("tax", 0.0, "State", "2026-11-02", tax_fraction=0.0825)])
+    0.0825
+    """
+    return next((quote.tax_fraction for quote in quotes if quote.item == TAX), None)

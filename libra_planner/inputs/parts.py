@@ -21,6 +21,7 @@ from libra_planner.plan.npus import (
     catalogue_npu,
 )
 from libra_planner.plan.options import speed_bytes_per_s
+from libra_planner.plan.quotes import Date
 from libra_planner.plan.training import plan_spec
 from libra_planner.procurement import bill
 from libra_planner.procurement.run import HOUR_S, YEAR_S
@@ -50,6 +51,8 @@ class PartPriceSpec(Model):
     Parameters
     ----------
     low, high : Ends of what sources say.
+    valid_until : Last day of an offer, such as 2026-12-31.
+    support : Of one, for all years of use, in the same currency; a line of its own in bills.
     currency : USD, or one of exchange_rates.
     """
 
@@ -60,6 +63,8 @@ class PartPriceSpec(Model):
     confidence: Confidence
     as_of: Text
     source: Text
+    valid_until: Date | None = None
+    support: Annotated[Price, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> PartPriceSpec:
@@ -95,6 +100,8 @@ class PartSpec(Model):
     cable : Name of the fibre that an optic needs.
     n_hosts : Computers of a server, each with links to the side networks; 1 by default.
     includes : Of a server.
+    part_number : Of its seller.
+    lead_time_days : From order to delivery.
     """
 
     kind: Literal["server", "nic", "switch", "optic", "copper", "active_optical", "fibre", "rack"]
@@ -111,6 +118,8 @@ class PartSpec(Model):
     spare_fraction: Fraction = 0.0
     includes: IncludesSpec | None = None
     source: Text | None = None
+    part_number: Text | None = None
+    n_lead_days: Annotated[int, Field(ge=0, le=10_000)] | None = Field(None, alias="lead_time_days")
     price: PartPriceSpec | None = None
 
     @model_validator(mode="after")
@@ -198,7 +207,12 @@ class CableLengthsSpec(Model):
 
 
 class AssumptionsSpec(Model):
-    """How a cluster is built, run and paid for."""
+    """How a cluster is built, run and paid for.
+
+    Parameters
+    ----------
+    tax_percent : Over the price of everything; 0 by default.
+    """
 
     npu: AssumedNpuSpec
     server: Text
@@ -215,6 +229,7 @@ class AssumptionsSpec(Model):
     checkpoint_s: Annotated[float, Field(ge=0, le=1e6)]
     restart_s: Annotated[float, Field(ge=0, le=1e7)]
     volume_discounts: list[DiscountSpec] = Field(default=[])
+    tax_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
 
 
 class PartsSpec(Model):
@@ -322,15 +337,16 @@ class _PartsReader(FaultCollector):
             rate = rates[spec.currency]
             rate_usd = Decimal(repr(rate.usd))
             source += f"; {spec.amount:g} {spec.currency} at {rate.usd:g} USD ({rate.as_of})"
-        usd, low_usd, high_usd = (
+        usd, low_usd, high_usd, support_usd = (
             None if amount is None else bill.to_cents(Decimal(repr(amount)) * rate_usd)
-            for amount in (spec.amount, spec.low, spec.high)
+            for amount in (spec.amount, spec.low, spec.high, spec.support)
         )
         if not usd:
             got = f"got {spec.amount:g} {spec.currency}, which is $0.00"
             fix = "price a larger unit, or leave the price out: the part is listed as missing"
             raise SpecError(Fault(got, "expected at least half a cent", fix))
-        return bill.Price(usd, spec.confidence, spec.as_of, source, low_usd, high_usd)
+        own = (usd, spec.confidence, spec.as_of, source, low_usd, high_usd)
+        return bill.Price(*own, valid_until=spec.valid_until, support_usd=support_usd or None)
 
     def assumptions(self) -> bill.Assumptions | None:
         """How a cluster is built, run and paid for."""
@@ -364,6 +380,7 @@ class _PartsReader(FaultCollector):
         return bill.Assumptions(
             side_networks=tuple(sides),
             amortisation_s=spec.amortisation_years * YEAR_S,
+            tax_fraction=float(Decimal(repr(spec.tax_percent)) / 100),
             failures=bill.FailureRates(**per_s, source=rates.source),
             **core_fields(spec, bill.Assumptions) | own,
         )

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from libra_planner.costs.prices import PriceBook
-from libra_planner.costs.quotes import TIER_PARTS, Quote
+from libra_planner.costs.quotes import TAX, TIER_PARTS, Quote
 from libra_planner.errors import Fault, Place, SpecError, closest, located, refuse, shown
 from libra_planner.plan import npus
 from libra_planner.reading import bundled
@@ -23,8 +23,9 @@ from libra_planner.reading.tables import read_table
 
 REQUIRED = ("item", "price", "seller", "date")
 OPTIONAL = ("unit", "currency", "rate", "valid_until", "note")
-EACH, PER_GBPS = "each", "per GB/s"
-_NUMBERS = ("price", "rate")
+OFFERED = ("part_number", "lead_time_days", "support")
+EACH, PER_GBPS, PERCENT = "each", "per GB/s", "percent"
+_NUMBERS = ("price", "rate", "lead_time_days", "support")
 _CSV = ".csv"
 
 
@@ -47,22 +48,28 @@ class QuoteSpec(Model):
 
     Parameters
     ----------
-    item : A part of the parts catalogue, an NPU, or a part of a tier, such as pod.nic.
-    price : Of one; of a tier's part per GB/s.
-    unit : each (default), or per GB/s for a part of a tier.
+    item : A part of the parts catalogue, an NPU, a part of a tier, such as pod.nic, or tax.
+    price : Of one; of a tier's part per GB/s; of tax in percent of everything.
+    unit : each (default), per GB/s for a part of a tier, or percent for tax.
     currency : USD (default); another one needs a rate.
     rate : What one unit of the currency is worth in USD.
+    part_number : Of the seller.
+    lead_time_days : From order to delivery.
+    support : Of one, for all years of use, in the currency of the price; a line of its own.
     """
 
     item: Text
     price: Annotated[Price, Field(gt=0)]
     seller: Text
     date: Date
-    unit: Literal["each", "per GB/s"] = "each"
+    unit: Literal["each", "per GB/s", "percent"] = "each"
     currency: Text = "USD"
     rate: Annotated[float, Field(gt=0, le=1e6)] | None = None
     valid_until: Date | None = None
     note: Text | None = None
+    part_number: Text | None = None
+    n_lead_days: Annotated[int, Field(ge=0, le=10_000)] | None = Field(None, alias="lead_time_days")
+    support: Annotated[Price, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _can_be_counted(self) -> QuoteSpec:
@@ -148,7 +155,7 @@ def _named(item: str, known: Sequence[str]) -> str:
 
 def _table(path: Path) -> Document:
     """A CSV file as the document that a YAML file of the same quotes is."""
-    table = read_table(path, required=REQUIRED, optional=OPTIONAL)
+    table = read_table(path, required=REQUIRED, optional=(*OPTIONAL, *OFFERED))
     table.check("quotes")
     document, rows = Document(str(path), None), []
     for row in range(table.n_rows):
@@ -166,11 +173,30 @@ def _cell(name: str, text: str) -> Any:
 
 
 def _quote(spec: QuoteSpec, item: str, place: Place) -> Quote:
-    usd = float(Decimal(repr(spec.price)) * Decimal(repr(spec.rate or 1.0)))
+    file = os.path.basename(place.file)
+    if item == TAX:
+        share = float(Decimal(repr(spec.price)) / 100)
+        who = (spec.seller, spec.date, spec.valid_until, spec.note)
+        return Quote(item, 0.0, *who, tax_fraction=share, file=file, place=place)
+    usd, support_usd = (
+        float(Decimal(repr(amount or 0)) * Decimal(repr(spec.rate or 1.0)))
+        for amount in (spec.price, spec.support)
+    )
     rate = f"{spec.price:g} {spec.currency} at {spec.rate:g} USD" if spec.rate else None
     note = "; ".join(filter(None, (rate, spec.note))) or None
-    file = os.path.basename(place.file)
-    return Quote(item, usd, spec.seller, spec.date, spec.valid_until, note, file, place)
+    return Quote(
+        item,
+        usd,
+        spec.seller,
+        spec.date,
+        spec.valid_until,
+        note,
+        part_number=spec.part_number or "",
+        n_lead_days=spec.n_lead_days,
+        support_usd=support_usd,
+        file=file,
+        place=place,
+    )
 
 
 def _tier_part(item: str) -> tuple[str, str] | None:
@@ -179,10 +205,17 @@ def _tier_part(item: str) -> tuple[str, str] | None:
 
 def _faults(spec: QuoteSpec, as_of: str | None) -> Iterable[Fault]:
     """What is wrong with a quote by itself."""
-    is_tier = _tier_part(spec.item) is not None
-    unit = PER_GBPS if is_tier else EACH
-    if spec.unit != unit and (is_tier or "." not in spec.item):
+    is_tier, is_tax = _tier_part(spec.item) is not None, spec.item == TAX
+    unit = PER_GBPS if is_tier else PERCENT if is_tax else EACH
+    if (is_tier or is_tax) and (spec.support or spec.part_number or spec.n_lead_days):
+        got = f"got part_number, lead_time_days or support of {spec.item}"
+        yield Fault(got, "expected them of parts and NPUs", "remove them", "item")
+    if is_tax and not (spec.price <= 100 and spec.currency == "USD"):
+        got = f"got tax of {spec.price:g} {spec.currency}"
+        yield Fault(got, "expected at most 100 percent", "write e.g. 8.25", "price")
+    if spec.unit != unit and (is_tier or is_tax or "." not in spec.item):
         what = "a part of a tier" if is_tier else "a part of a catalogue"
+        what = "a share of everything" if is_tax else what
         got = f"got {spec.item}, {what}, {spec.unit}"
         yield Fault(got, f"expected its price {unit}", f"write {unit} as its unit", "unit")
     if as_of is not None and spec.valid_until is not None and spec.valid_until < as_of:
@@ -199,7 +232,7 @@ def known_items(book: PriceBook | None, parts: str) -> list[str]:
         for part in TIER_PARTS
         if getattr(prices, f"{part}_usd_per_GBps")
     ]
-    return [*tiers, *npus.catalogue().npus, *part_names(parts)]
+    return [*tiers, *npus.catalogue().npus, *part_names(parts), TAX]
 
 
 def part_names(parts: str) -> list[str]:

@@ -41,6 +41,8 @@ class Price:
     confidence : ``published``, ``quoted`` or ``assumed``.
     as_of, source : date, and where it is from.
     low_usd, high_usd : ends of what sources say; ``None`` where the price is all that is known.
+    valid_until : last day of an offer, YYYY-MM-DD; ``None`` where nobody says.
+    support_usd : of one, for all years of use; a line of its own.
 
     Examples
     --------
@@ -54,6 +56,8 @@ class Price:
     source: str = "unknown"
     low_usd: Decimal | None = None
     high_usd: Decimal | None = None
+    valid_until: str | None = None
+    support_usd: Decimal | None = None
 
     @property
     def ends_usd(self) -> tuple[Decimal, Decimal]:
@@ -100,6 +104,8 @@ class Part:
     source : of what is not the price.
     priced_by : the price behind it, where several parts share one; else its own name.
     includes : of a server.
+    part_number : of its seller.
+    n_lead_days : from order to delivery; ``None`` where nobody says.
     """
 
     name: str
@@ -119,6 +125,8 @@ class Part:
     source: str = ""
     priced_by: str = ""
     includes: Includes = Includes()
+    part_number: str = ""
+    n_lead_days: int | None = None
 
     @property
     def price_name(self) -> str:
@@ -292,6 +300,7 @@ class Assumptions:
     checkpoint_s, restart_s : how long a checkpoint stops the job, and a failure until it
         computes again.
     volume_discounts : by units of one part, fewest first.
+    tax_fraction : over the price of everything, where no quote says.
     """
 
     npu: Part
@@ -308,11 +317,12 @@ class Assumptions:
     checkpoint_s: float
     restart_s: float
     volume_discounts: tuple[VolumeDiscount, ...] = ()
+    tax_fraction: float = 0.0
 
 
 COMPUTE, NETWORK, FACILITY = "compute", "network", "facility"
-FRONTEND, STORAGE = "frontend", "storage"
-GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY)
+FRONTEND, STORAGE, SUPPORT = "frontend", "storage", "support"
+GROUPS = (COMPUTE, NETWORK, FRONTEND, STORAGE, FACILITY, SUPPORT)
 """What lines are summed by; the network is that of the design."""
 NETWORKS = (NETWORK, FRONTEND, STORAGE)
 
@@ -403,9 +413,11 @@ class Bill:
     Parameters
     ----------
     lines : in the order they are printed.
+    tax_fraction : over the price of everything; no part of any total but ``with_tax_usd``.
     """
 
     lines: tuple[Line, ...]
+    tax_fraction: float = 0.0
 
     def of(self, *groups: str) -> Bill:
         """The lines of some groups."""
@@ -415,6 +427,16 @@ class Bill:
     def total_usd(self) -> Decimal:
         """Sum of the lines that have a price; see ``missing``."""
         return sum((line.extended_usd or ZERO for line in self.lines), ZERO)
+
+    @property
+    def tax_usd(self) -> Decimal:
+        """Tax over the total, to the cent."""
+        return to_cents(self.total_usd * Decimal(repr(float(self.tax_fraction))))
+
+    @property
+    def with_tax_usd(self) -> Decimal:
+        """The total and its tax."""
+        return self.total_usd + self.tax_usd
 
     @property
     def ends_usd(self) -> tuple[Decimal, Decimal]:
@@ -502,7 +524,7 @@ def discounts_of_lines(bill: Bill, discounts: Sequence[VolumeDiscount]) -> list[
     """The discount that each line gets, as a fraction: a matter of units, not of prices."""
     counts, found = bill.n_bought_by_part(), []
     for line in bill.lines:
-        n_units = counts[line.part.name] if line.part.kind != LINK else 0
+        n_units = counts[line.part.name] if line.part.kind not in (LINK, SUPPORT) else 0
         reached = [one.discount_fraction for one in discounts if n_units >= one.n_units]
         found.append(Decimal(repr(float(max(reached, default=0.0)))))
     return found

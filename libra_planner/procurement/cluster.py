@@ -21,7 +21,7 @@ def cluster_bill(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int = 2
     n_per_fibre : as :meth:`~libra_planner.fabric.cluster.ClusterNetwork.transceivers` has it.
     """
     lines = (line for line in _lines(network, shop, n_per_fibre) if line.n_units)
-    return quoted_bill(Bill(tuple(lines)), shop.quotes)
+    return quoted_bill(Bill(tuple(lines)), shop.quotes, shop.assumptions.tax_fraction)
 
 
 def _lines(network: ClusterNetwork, shop: FabricShop, n_per_fibre: int) -> Iterator[Line]:

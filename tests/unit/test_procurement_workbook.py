@@ -14,6 +14,7 @@ import openpyxl
 import pytest
 from openpyxl.utils import get_column_letter, range_boundaries
 
+from libra_planner.procurement.advice import steps
 from libra_planner.views.renderers import workbook as writer
 from libra_planner.views.report.compose import documents
 from tests.comparisons import compared_by
@@ -269,7 +270,7 @@ def test_libreoffice_finds_the_same_values(comparison, data, tmp_path, monkeypat
 def test_sheets_have_frozen_headings_and_formats(data) -> None:
     book = openpyxl.load_workbook(io.BytesIO(data))
     assert book.sheetnames == [
-        "Decision", "Comparison", "Run", "Sensitivity", "Design A", "Design B", "Facility",
+        "Decision", "Charts", "Comparison", "Run", "Sensitivity", "Design A", "Design B", "Facility",
         "Assumptions", "Prices", "Origin",
     ]  # fmt: skip
     assert all(book[name].freeze_panes == "B4" for name in book.sheetnames[1:])
@@ -290,3 +291,24 @@ def test_differences_of_shares_are_points(comparison, data) -> None:
     assert f"{100 * (other - one):+.1f} pp" in line
     line = next(x for x in text["report-money.csv"].splitlines() if "Share of all networks" in x)
     assert float(line.split(",")[3]) == pytest.approx(other - one)
+
+
+def test_charts_are_the_workbooks_own_and_follow_its_prices(comparison, data) -> None:
+    """The way from A to B begins at one price and ends at the other, at any price of a NIC."""
+    sheets = Sheets(data)
+    charts = sheets.book["Charts"]._charts
+    assert [type(chart).__name__ for chart in charts] == ["BarChart", "BarChart", "ScatterChart"]
+    named = [one.val.numRef.f for chart in charts[:2] for one in chart.series]
+    named += [one.yVal.numRef.f for one in charts[2].series]
+    assert all(text.startswith("'Charts'!$") for text in named)
+    base, one = (comparison.candidates[i] for i in (comparison.reference, comparison.chosen))
+    last = 4 + len(steps(base, one))
+    for usd in (0, 500):
+        sheets.known.clear()
+        price = _cell_of(sheets, "Prices", "nic-200g", "D")
+        sheets.book[price[0]][price[1]].value += usd
+        end = sheets.value("Charts", f"G{last + 1}")
+        assert sheets.value("Charts", f"C{last}") == pytest.approx(end)
+        assert end == pytest.approx(
+            sheets.value(*_cell_of(sheets, f"Design {one.letter}", "Total", "I"))
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import pytest
@@ -121,6 +121,70 @@ def test_plans_of_different_quotes_are_not_compared(plan, quotes, run, tmp_path)
     assert "got different quotes: none of plan, quotes.csv of b" in done.err
 
 
+OFFERS = """item,price,unit,currency,rate,seller,date,valid_until,part_number,lead_time_days,support
+nic-400g,1400,,,,Acme,2026-11-02,2026-12-31,ACM-400,70,120
+switch-64x400g,30000,,EUR,1.1,Switches Ltd,2026-10-15,2026-10-31,SL-64Q,112,2500
+tax,8.25,percent,,,State,2026-11-02,,,,
+"""
+"""What else sellers say: numbers, lead times, support for all years of use; and tax."""
+
+
+def test_offers_fill_columns_and_lines_of_their_own(quotes, run, tmp_path) -> None:
+    """1,024 NICs and 21 spares, 40 switches and 2: support is of those in use."""
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("report", example, "-o", tmp_path / "out", "--formats", "csv,md,html,xlsx", "--json")
+    plain = run(*flags).payload["designs"][0]
+    headings = (tmp_path / "out" / "report-bill-a.csv").read_text().splitlines()[0]
+    assert "Part number" not in headings
+    assert plain["tax_usd"] is None
+    payload = run(*flags, "--prices", quotes(OFFERS)).payload
+    [design] = payload["designs"]
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "report-bill-a.csv").read_text())))
+    bill = {row["Part"]: row for row in rows}
+    nics, switches = (
+        sum(int(row["Quantity"]) for row in rows if row["Part"] == name)
+        for name in ("nic-400g", "switch-64x400g")
+    )
+    assert bill["support of nic-400g"]["Extended"] == f"{nics * 120:.2f}"
+    assert bill["support of switch-64x400g"]["Extended"] == f"{switches * 2750:.2f}"
+    assert design["usd_by_group"]["support"] == nics * 120 + switches * 2750
+    total = sum(Decimal(row["Extended"]) for row in rows[:-1])
+    assert Decimal(repr(design["total_usd"])) == total
+    assert design["tax_usd"] == float(
+        (total * Decimal("0.0825")).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    )
+    assert design["total_with_tax_usd"] == pytest.approx(design["total_usd"] + design["tax_usd"])
+    switch = bill["switch-64x400g"]
+    assert (switch["Part number"], switch["Lead time, days"]) == ("SL-64Q", "112")
+    assert switch["Valid until"] == "2026-10-31"
+    said = " ".join(payload["decision"]["recommendation"]["sentences"])
+    assert "before tax for" in said
+    assert "The first quote ends on 2026-10-31 (switch-64x400g)." in said
+    assert "The longest lead time is 112 days (switch-64x400g)." in said
+    [expired] = [text for text in payload["decision"]["text"] if text.startswith("Expired")]
+    assert expired.endswith(
+        "by 2026-11-02, the day of the newest quote: switch-64x400g (2026-10-31)."
+    )
+
+
+def test_a_catalogue_may_hold_offers_and_tax(run, tmp_path) -> None:
+    text = (Path(__file__).parents[2] / "cost_models" / "parts.yaml").read_text()
+    name, price = "  nic-400g:\n    kind: nic\n", "      amount: 1499\n"
+    assert name in text
+    assert text.count(price) == 1
+    text = text.replace(name, f"{name}    part_number: N-1\n    lead_time_days: 30\n")
+    text = text.replace(price, f"{price}      support: 100\n      valid_until: 2026-12-24\n")
+    text = text.replace("\nassumptions:\n", "\nassumptions:\n  tax_percent: 19\n")
+    (tmp_path / "p.yaml").write_text(text)
+    example = Path(__file__).parents[2] / "examples" / "reports" / "one_nic.yaml"
+    flags = ("report", example, "--parts", tmp_path / "p.yaml", "-o", tmp_path / "out", "--json")
+    [design] = run(*flags, "--formats", "md").payload["designs"]
+    assert design["usd_by_group"]["support"] == 1024 * 100
+    assert design["tax_usd"] == pytest.approx(0.19 * design["total_usd"])
+    bill = (tmp_path / "out" / "report.md").read_text()
+    assert all(text in bill for text in ("N-1", "2026-12-24", "Total before tax"))
+
+
 def test_yaml_and_csv_are_the_same(plan, quotes) -> None:
     rows = csv.DictReader(io.StringIO(QUOTES))
     entries = "\n".join(
@@ -151,6 +215,9 @@ def test_yaml_and_csv_are_the_same(plan, quotes) -> None:
         ("nic-400g,1400,,per GB/s,,A,2026-11-02,,", "expected its price each"),
         ("pod.nic,28,,,,A,2026-11-02,,", "expected its price per GB/s"),
         ("nic-400g,1400,,,,,2026-11-02,,", "seller"),
+        ("tax,8.25,,,,A,2026-11-02,,", "expected its price percent"),
+        ("tax,825,,percent,,A,2026-11-02,,", "expected at most 100 percent"),
+        ("nic-400g,1400,,percent,,A,2026-11-02,,", "expected its price each"),
     ],
 )
 def test_faults_have_file_and_line(row, text, plan, quotes, run) -> None:

@@ -21,15 +21,20 @@ def markdown(report: Report) -> str:
 
 def _section(section: Section) -> list[str]:
     parts = [f"## {escaped(section.title)}"]
+    parts += [
+        f"**{escaped(text)}**" if i == 0 else escaped(text) for i, text in enumerate(section.lead)
+    ]
     parts += [f"**Warning:** {escaped(text)}" for text in section.warnings]
     for card in section.cards:
         head = f"**{escaped(card.title)}: {escaped(card.answer)}** ({escaped(card.figure)})"
         parts.append(f"{head}. {escaped(card.reason)}")
     texts = [escaped(text) for text in section.paragraphs]
-    parts += ["\n".join(f"- {text}" for text in texts)] if section.key == "risks" else texts
+    is_list = section.key == "risks" or section.lead
+    prose = ["\n".join(f"- {text}" for text in texts)] if is_list else texts
+    parts += [] if section.lead else prose
     for table in section.tables:
         parts += [f"**{escaped(table.caption)}**", _table(table), escaped(table.note)]
-    return parts
+    return [*parts, *prose] if section.lead else parts
 
 
 def _table(table: Table) -> str:

@@ -12,13 +12,26 @@ from functools import cache, cached_property
 from itertools import count
 from typing import Any
 
-from libra_planner.views.cells import KINDS, TEXT, Cell, Report, Section, Table, numeric_columns
+from libra_planner.views.cells import (
+    KINDS,
+    TEXT,
+    BookChart,
+    Cell,
+    Report,
+    Section,
+    Table,
+    numeric_columns,
+)
 
 _REFERENCE = re.compile(
     r"\[(?:(?P<table>[\w-]+)/)?(?:(?P<what>[crt])(?P<column>\d+)|(?P<row>\d+)/(?P<at>\d+))\]"
 )
 _CREATED = datetime.datetime(2020, 1, 1)
 """Date of every workbook: the same input gives the same bytes."""
+
+_CHART_PIXELS = (760, 380)
+_MILLIONS = '$#,##0.0,,"M"'
+"""A pattern of axes of money."""
 
 _WIDEST, _WIDEST_FIRST, _NARROWEST = 60, 44, 9
 _PROSE_WIDTH, _LINE_POINTS = 110, 15
@@ -60,18 +73,27 @@ def workbook(report: Report) -> bytes:
     book.set_calc_mode("auto")
     places, named = _places(report), _named(report)
     style = cache(lambda **properties: book.add_format(properties))
-    for section in report.sections:
+    for section in _sheets(report):
         sheet = book.add_worksheet(section.sheet)
-        _Writer(sheet, section, places, named, report.prices_moved, style).write()
+        writer = _Writer(sheet, section, places, named, report.prices_moved, style)
+        writer.write()
+        for place, chart in enumerate(section.drawn):
+            writer.draw(book, chart, place)
     book.close()
     return buffer.getvalue()
+
+
+def _sheets(report: Report) -> tuple[Section, ...]:
+    """The sections, those of a workbook alone behind the first."""
+    return (*report.sections[:1], *report.sheets, *report.sections[1:])
 
 
 def _places(report: Report) -> dict[str, _Placed]:
     """Where every table will stand, by key."""
     found = {}
-    for section in report.sections:
-        above = len((*section.warnings, *section.paragraphs, *section.cards, *section.live))
+    for section in _sheets(report):
+        texts = (*section.lead, *section.warnings, *section.paragraphs)
+        above = len((*texts, *section.cards, *section.live))
         row = 1 if _text_below(section) else 2 + above  # Title and an empty line.
         for table in section.tables:
             found[table.key] = _Placed(section.sheet, row + 1, table)
@@ -81,7 +103,8 @@ def _places(report: Report) -> dict[str, _Placed]:
 
 def _named(report: Report) -> frozenset[str]:
     """Tables whose rows formulas name one by one: to sort them would move the rows away."""
-    rows = (row for table in report.tables for row in table.all_rows)
+    tables = (table for section in _sheets(report) for table in section.tables)
+    rows = (row for table in tables for row in table.all_rows)
     texts = (cell.expression for row in rows for cell in row)
     found = (match for text in texts for match in _REFERENCE.finditer(text) if match["row"])
     return frozenset(match["table"] for match in found if match["table"])
@@ -120,6 +143,35 @@ class _Writer:
         for column, width in self.widths.items():
             self.sheet.set_column(column, column, width)
 
+    def draw(self, book: Any, chart: BookChart, place: int) -> None:
+        """A chart of the book's own, beside the tables, one below the other."""
+        kind = {"type": chart.kind} | ({} if chart.kind == "scatter" else {"subtype": "stacked"})
+        drawn = book.add_chart(kind)
+        for one in chart.series:
+            look: dict[str, Any] = {"fill": {"color": one.colour}} if one.colour else {}
+            look = look or {"fill": {"none": True}, "border": {"none": True}}
+            if chart.kind == "scatter":
+                look = {"marker": {"type": "circle", "size": 9, **look}}
+            cells = {"categories": self._cells(one.x), "values": self._cells(one.y)}
+            drawn.add_series({"name": one.name, "gap": 50, **cells, **look})
+        money = {"num_format": _MILLIONS, "major_gridlines": {"visible": True}}
+        x, y = (
+            {"name": title, **(money if title == "$" else {})}
+            for title in (chart.x_title, chart.y_title)
+        )
+        drawn.set_x_axis(x)
+        drawn.set_y_axis(y | ({"reverse": True} if chart.kind == "bar" else {}))
+        drawn.set_title({"name": chart.title, "overlay": False, "name_font": {"size": 12}})
+        drawn.set_legend({"position": "bottom"} if chart.has_legend else {"none": True})
+        drawn.set_size({"width": _CHART_PIXELS[0], "height": _CHART_PIXELS[1]})
+        drawn.show_blanks_as("gap")
+        row = 1 + place * (_CHART_PIXELS[1] // 20 + 1)
+        self.sheet.insert_chart(row, max(self.widths) + 2, drawn)
+
+    def _cells(self, expression: str) -> str:
+        """Cells for a chart, which names their sheet."""
+        return f"='{self.section.sheet}'!{self._resolved(expression)}"
+
     @cached_property
     def widths(self) -> dict[int, int]:
         """Characters of every column: as wide as what it holds, within reason."""
@@ -149,6 +201,8 @@ class _Writer:
 
     def _text(self, first: int) -> None:
         rows = count(first)
+        for i, text in enumerate(self.section.lead):
+            self._prose(next(rows), text, bold=i == 0, font_size=11 if i else 14)
         for text in self.section.warnings:
             self._prose(next(rows), f"Warning: {text}", bold=True, font_color="#8a3b00")
         for card, at in zip(self.section.cards, rows, strict=False):

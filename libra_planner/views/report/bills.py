@@ -6,10 +6,11 @@ this program's own words and the designs' letters only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 
-from libra_planner.procurement.bill import GROUPS, ZERO, Bill, Line, Part
+from libra_planner.procurement.bill import GROUPS, SUPPORT, ZERO, Bill, Line, Part
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.lines import Bridge
 from libra_planner.procurement.ranking import Comparison
@@ -201,7 +202,7 @@ _KW = 1000.0
 
 def bill_section(comparison: Comparison, one: Candidate) -> Section:
     """The bill of one design."""
-    tables = [_bill_table(comparison, one), _group_table(one)]
+    tables = [_bill_table(comparison, one), *_tax_table(one), _group_table(one)]
     base = comparison.baseline
     if base is not None and comparison.letters[base] != one.letter:
         tables.append(_changes(comparison.candidates[base], one))
@@ -209,9 +210,6 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
     missing = f"No price is known for: {names}. The total is without them."
     texts = ((_head(one), why(one)), (missing,) if names else ())
     key, title = f"design-{one.letter.lower()}", f"{sheet}: bill of materials"
-    shown = [
-        comparison.candidates[i] for i in (comparison.chosen, comparison.reference) if i is not None
-    ]
     return Section(
         key,
         title,
@@ -219,7 +217,7 @@ def bill_section(comparison: Comparison, one: Candidate) -> Section:
         *texts,
         tables=(*tables, linear_table(one)),
         is_static=True,
-        is_folded=one not in shown,
+        is_folded=one is not comparison.candidates[comparison.chosen],
     )
 
 
@@ -251,12 +249,14 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         "W each": lambda line: number(line.part.power_w, 1),
         "kW": lambda line: number(line.power_w / _KW, 3, "[c4]*[c9]/1000"),
         "Share": lambda x: percent(share(x.extended_usd), 2, _known(x, "[c8]", "[c8]/[t8]")),
+        **_offer_columns(comparison),
         "Note": lambda line: line.note,
     }
     label = "Total" if not one.bill.missing else "Total of the lines with a price"
     whole = percent(1.0 if total else None)
     kw = number(one.bill.power_w / _KW, 3, "SUM([r10])")
-    last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole, ""]
+    last = [label, *[""] * 7, usd(total, "SUM([r8])"), "", kw, whole]
+    last += [""] * (len(columns) - len(last))
     note = "What each price rests on, in full: section Prices."
     caption, key = f"Bill of materials of design {one.letter}", f"bill-{one.letter.lower()}"
     return cells.table_of(
@@ -267,8 +267,42 @@ def _bill_table(comparison: Comparison, one: Candidate) -> Table:
         total=last,
         note=note,
         is_sortable=True,
-        dispensable=("Group", "W each", "kW", "Note"),
+        dispensable=("Group", "W each", "kW", "Share", "Note"),
     )
+
+
+_OFFERS: Mapping[str, Callable[[Part], Value]] = {
+    "Part number": lambda part: part.part_number,
+    "Lead time, days": lambda part: cells.count(part.n_lead_days) if part.n_lead_days else "",
+    "Valid until": lambda part: (part.price and part.price.valid_until) or "",
+}
+"""What offers say of parts."""
+
+
+def _offer_columns(comparison: Comparison) -> dict[str, Callable[[Line], Value]]:
+    """Columns of what an offer says of any part."""
+    parts = priced_parts(comparison)
+    shown = {name: of for name, of in _OFFERS.items() if any(map(of, parts))}
+    return {name: partial(_of_part, of) for name, of in shown.items()}
+
+
+def _of_part(of: Callable[[Part], Value], line: Line) -> Value:
+    return of(line.part)
+
+
+def _tax_table(one: Candidate) -> list[Table]:
+    """The total before and after tax; none where nobody names one."""
+    bill = one.bill
+    if not bill.tax_fraction:
+        return []
+    share, total = Decimal(repr(float(bill.tax_fraction))), group_cell(one, "total")
+    rows: list[list[Value]] = [
+        ["Total before tax", usd(bill.total_usd, total)],
+        [f"Tax, {float(100 * share):g}%", usd(bill.tax_usd, f"ROUND({total}*{share:f},2)")],
+    ]
+    last: list[Value] = ["Total with tax", usd(bill.with_tax_usd, "SUM([r1])")]
+    caption, key = f"Design {one.letter} with tax", f"tax-{one.letter.lower()}"
+    return [cells.table(key, caption, ["", "$"], rows, total=last)]
 
 
 _BOUGHT = "ROUND(([c4]+[c5])*[c6],2)"
@@ -291,6 +325,7 @@ def _group_table(one: Candidate) -> Table:
     letter, total = one.letter.lower(), one.bill.total_usd
     at, share = f"SUMIF([bill-{letter}/r1],[c0],[bill-{letter}/", "[c1]/[t1]" if total else ""
     bills = {group: one.bill.of(group) for group in GROUPS}
+    groups = [group for group in GROUPS if group != SUPPORT or bills[group].lines]
     columns: dict[str, Callable[[str], Value]] = {
         "Group": str,
         "Extended": lambda group: usd(bills[group].total_usd, f"{at}r8])"),
@@ -302,7 +337,7 @@ def _group_table(one: Candidate) -> Table:
     last: list[Value] = ["Total", usd(total, "SUM([r1])"), whole, kw]
     caption = f"Design {one.letter} by group"
     return cells.table_of(
-        caption, GROUPS, columns, key=f"groups-{letter}", total=last, is_folded=True
+        caption, groups, columns, key=f"groups-{letter}", total=last, is_folded=True
     )
 
 
@@ -342,6 +377,7 @@ def price_section(comparison: Comparison) -> Section:
         "estimate, to be replaced by a quote before anything is signed. Low and high: the ends of "
         "what sources say. In the workbook, change a unit price here and every total moves."
     )
+    caption, parts = "Prices and their sources", priced_parts(comparison)
     columns: dict[str, Callable[[Part], Value]] = {
         "Part": lambda part: part.name,
         "Kind": lambda part: part.kind,
@@ -353,7 +389,7 @@ def price_section(comparison: Comparison) -> Section:
         "As of": lambda part: part.price.as_of if part.price else "",
         "Source of the price": lambda part: part.price.source if part.price else "",
         "Source of the rest": lambda part: part.source,
+        **{name: of for name, of in _OFFERS.items() if any(map(of, parts))},
     }
-    caption, parts = "Prices and their sources", priced_parts(comparison)
     table = cells.table_of(caption, parts, columns, key="prices", is_sortable=True)
     return Section("prices", "Prices", "Prices", (text,), tables=(table,), is_folded=True)

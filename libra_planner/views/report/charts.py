@@ -22,10 +22,10 @@ from libra_planner.views.report.recommendation import step_name
 _TEXT_COLOUR, _GRID_COLOUR = "#010203", "#010204"
 """Colours that stand for the page's own and are replaced by them."""
 
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c")
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c8c8c", "#56b4e9")
 """Colours that people with any colour vision tell apart (Okabe and Ito), dark and light."""
 
-_HATCHES = ("", "//", "..", "xx", "--")
+_HATCHES = ("", "//", "..", "xx", "--", "++")
 _MOST_BARS = 12
 _WIDTH = 4.6
 _M_USD = 1e6
@@ -119,12 +119,11 @@ def _waterfall(way: list[tuple[str, float, float]], axes: Any) -> None:
     left = max(0.0, min(levels) - 0.5 * spread)
     for y, (_, start, end) in enumerate(way):
         is_price, change = y in (0, len(way) - 1), end - start
-        colour = _COLOURS[0] if is_price else _COLOURS[2] if change < 0 else _COLOURS[1]
+        colour = COLOURS[0] if is_price else COLOURS[2] if change < 0 else COLOURS[1]
         low, high = (left, end) if is_price else (min(start, end), max(start, end))
         hatch = "//" if change > 0 and not is_price else ""
         axes.barh(y, high - low, left=low, color=colour, hatch=hatch, height=0.7)
-        text = f" {end:,.2f}" if is_price else f" {change:+,.2f}"
-        axes.text(high, y, text, va="center", parse_math=False)
+        _label(axes, high, y, f"{end:,.2f}" if is_price else f"{change:+,.2f}")
     axes.set_yticks(range(len(way)), [name for name, _, _ in way], parse_math=False)
     axes.set_xlim(left, max(levels) + 0.35 * spread)
     axes.invert_yaxis()
@@ -132,16 +131,24 @@ def _waterfall(way: list[tuple[str, float, float]], axes: Any) -> None:
     axes.set_xlabel("M$")
 
 
+def _label(axes: Any, x: float, y: float, text: str) -> None:
+    """Text behind the end of a bar: a picture loses spaces before it."""
+    place: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+    axes.annotate(text, (x, y), parse_math=False, **place)
+
+
 def _cost(comparison: Comparison, axes: Any) -> None:
     positions = range(len(comparison.candidates))
     left = np.zeros(len(positions))
-    for group, colour, hatch in zip(GROUPS, _COLOURS, _HATCHES, strict=True):
+    for group, colour, hatch in zip(GROUPS, COLOURS, _HATCHES, strict=True):
+        if not comparison.bill.of(group).lines:
+            continue
         widths = [float(one.bill.of(group).total_usd) / _M_USD for one in comparison.candidates]
         look = {"color": colour, "hatch": hatch, "edgecolor": _TEXT_COLOUR, "linewidth": 0.3}
         axes.barh(positions, widths, left=left, label=group, **look)
         left = left + widths
     for y, total in zip(positions, left, strict=True):
-        axes.text(total, y, f" {total:,.1f}", va="center", parse_math=False)
+        _label(axes, total, y, f"{total:,.1f}")
     axes.set_yticks(positions, comparison.letters)
     axes.invert_yaxis()
     axes.margins(x=0.1)
@@ -153,7 +160,7 @@ def _cost(comparison: Comparison, axes: Any) -> None:
 def _frontier(comparison: Comparison, axes: Any) -> None:
     place = {"xytext": (7, 5), "textcoords": "offset points"}
     for i, ((x, y), letters) in enumerate(_points(comparison).items()):
-        axes.plot([x], [y], "o", color=_COLOURS[i % 4], markersize=8)
+        axes.plot([x], [y], "o", color=COLOURS[i % 4], markersize=8)
         label = ", ".join(letters)
         axes.annotate(label, (x, y), fontweight="bold", parse_math=False, **place)
     axes.margins(0.15)
@@ -176,10 +183,10 @@ def _points(comparison: Comparison) -> dict[tuple[float, float], list[str]]:
 def _tornado(bars: list[Swing], chosen: int, axes: Any) -> None:
     widths = [float(swing.change_usd(chosen)) / _M_USD for swing in bars]
     positions = range(len(bars))
-    axes.barh(positions, [-width for width in widths], color=_COLOURS[2], label="price -20%")
-    axes.barh(positions, widths, color=_COLOURS[1], hatch="//", label="price +20%")
+    axes.barh(positions, [-width for width in widths], color=COLOURS[2], label="price -20%")
+    axes.barh(positions, widths, color=COLOURS[1], hatch="//", label="price +20%")
     for y, width in zip(positions, widths, strict=True):
-        axes.text(width, y, f" ±{width:,.2f}", va="center", parse_math=False)
+        _label(axes, width, y, f"±{width:,.2f}")
     # Names from a user's catalogue in letters that every font has.
     names = [re.sub("[^ -~]", "?", swing.price_name)[:40] for swing in bars]
     axes.set_yticks(positions, names, parse_math=False)

@@ -15,6 +15,7 @@ from libra_planner.views import cells
 from libra_planner.views.cells import Chart, Report, Section, attributes
 from libra_planner.views.report import basis
 from libra_planner.views.report.bills import bill_section, price_section, prices_moved
+from libra_planner.views.report.book_charts import chart_sheet
 from libra_planner.views.report.decision import decision_section, range_sentences
 from libra_planner.views.report.designs import (
     Ends,
@@ -94,7 +95,13 @@ def report(comparison: Comparison, charts: dict[str, Chart]) -> Report:
     if base is not None:
         subtitle += f"; differences against {comparison.letters[base]}"
     sections = (one for make in SECTIONS.values() for one in make(comparison, charts))
-    return Report(title, subtitle, tuple(map(_printable, sections)), prices_moved(comparison))
+    return Report(
+        title,
+        subtitle,
+        tuple(map(_printable, sections)),
+        prices_moved(comparison),
+        (chart_sheet(comparison),),
+    )
 
 
 def _printable(section: Section) -> Section:
@@ -220,6 +227,8 @@ def _design(one: Candidate) -> dict[str, Any]:
         "cost_usd_low": low_usd,
         "cost_usd_high": high_usd,
         "assumed_usd": float(one.bill.assumed_usd),
+        "tax_usd": float(one.bill.tax_usd) if one.bill.tax_fraction else None,
+        "total_with_tax_usd": float(one.bill.with_tax_usd) if one.bill.tax_fraction else None,
         "usd_by_group": {group: float(usd) for group, usd in by_group.items()},
         "power_w": one.bill.power_w,
         "covers": one.proposal.problem.step.covers,

@@ -272,6 +272,10 @@ def _quotes(comparison: Comparison) -> Iterator[str]:
     ]
     unused = unused_quotes(comparison.bill, quotes, tiers)
     used = [f"{x.item} ({x.source})" for x in quotes if x.item not in unused]
+    newest = max(x.date for x in quotes)
+    gone = [f"{x.item} ({x.valid_until})" for x in quotes if (x.valid_until or newest) < newest]
+    if gone:
+        yield f"Expired by {newest}, the day of the newest quote: {', '.join(gone)}."
     yield f"Quotes of {quotes[0].file} that are used: {'; '.join(used) or 'none'}."
     if unused:
         yield f"Quotes that no design uses: {', '.join(unused)}."

@@ -284,6 +284,8 @@ def _money_table(comparison: Comparison) -> Table:
             lambda one: round_usd(one.bill.ends_usd[1]),
         ),
         ("of it with assumed prices", _assumed),
+        ("Tax", lambda one: _tax(one, one.bill.tax_usd, with_price=False)),
+        ("Price with tax", lambda one: _tax(one, one.bill.with_tax_usd, with_price=True)),
         ("Training fabric, bill of materials", _fabric),
         ("Training fabric, LIBRA's linear model", of("linear_network_usd", round_usd)),
         ("of it links in the price of the servers", of("linear_in_servers_usd", round_usd)),
@@ -306,6 +308,15 @@ def _money_table(comparison: Comparison) -> Table:
     if comparison.without:
         note = f"Totals are {comparison.without}. {note}"
     return figures(comparison, "money", "Cost and power", rows, note)
+
+
+def _tax(one: Candidate, amount: Decimal, *, with_price: bool) -> Value:
+    """The tax, or the price with it; nothing where nobody names one."""
+    if not one.bill.tax_fraction:
+        return round_usd(None)
+    total, share = group_cell(one, "total"), Decimal(repr(float(one.bill.tax_fraction)))
+    formula = f"ROUND({total}*{share:f},2)"
+    return round_usd(amount, f"{total}+{formula}" if with_price else formula)
 
 
 def _assumed(one: Candidate) -> Value:

@@ -21,10 +21,14 @@ PLURAL = {
     "active_optical": "active optical cables",
     "fibre": "fibres",
     "link": "links per GB/s",
+    "support": "support contracts",
 }
 """Kinds of parts whose plural is not the word with an s."""
 
 _MOST_BREAK_EVENS = 4
+N_FIGURES = 2
+"""Rows of the table of differences before those of parts."""
+
 _ROUNDING = 1e-9
 """Relative difference that is rounding."""
 
@@ -61,6 +65,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
     one, other = _pair(comparison)
     npu = one.proposal.npu or one.proposal.shop.assumptions.npu
     price = f"{price_text(one)} {comparison.without}".strip()
+    price += " before tax" if one.bill.tax_fraction else ""
     what = f"{price} for {one.n_npus:,} {npu.name}, {_speed(comparison, one)}."
     if other is None:
         yield f"{named(one)} costs {what}"
@@ -71,6 +76,8 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Buy {named(one)}: {what}"
         yield _why(comparison, one, other)
     yield f"{_certainty(one)} {band_text(one)}"
+    if text := " ".join(_offers(one)):
+        yield text
 
 
 def blocked(one: Candidate) -> str:
@@ -150,12 +157,36 @@ def _certainty(one: Candidate) -> str:
     return f"{share:.0%} of its price is assumed{without}: ask for quotes before you sign."
 
 
+def _offers(one: Candidate) -> Iterator[str]:
+    """Tax, until when quotes hold, and how long parts take, where anybody says."""
+    bill = one.bill
+    if bill.tax_fraction:
+        yield f"With {100 * bill.tax_fraction:.4g}% tax it is {_with_tax(one)}."
+    parts = {line.part.name: line.part for line in bill.lines if line.n_bought}.values()
+    ends = [(x.price.valid_until, x.name) for x in parts if x.price and x.price.valid_until]
+    if ends:
+        yield f"The first quote ends on {min(ends)[0]} ({min(ends)[1]})."
+    days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
+    if days:
+        longest = max(days, key=lambda pair: pair[0])
+        yield f"The longest lead time is {longest[0]} days ({longest[1]})."
+
+
+def _with_tax(one: Candidate) -> str:
+    """The price with tax, as far as it is known."""
+    bill = one.bill
+    ends = [round_usd(float(usd) * (1 + bill.tax_fraction)).shown for usd in bill.ends_usd]
+    if len({*ends}) > 1:
+        return " to ".join(ends)
+    return ends[0] if bill.assumed_usd else f"${bill.with_tax_usd:,.2f}"
+
+
 def difference_table(comparison: Comparison) -> Table | None:
     """The lines that differ from the baseline, and their sum; none of a single design."""
     one, base = _pair(comparison)
     if base is None:
         return None
-    rows = [
+    rows: list[list[Value]] = [
         *_figures(comparison, base, one),
         *(_step_row(step, base, one) for step in steps(base, one)),
     ]
@@ -221,8 +252,16 @@ def _prices(comparison: Comparison) -> Iterator[list[Value]]:
             yield [f"prices of {found.price_name}", "today's", f"{found.factor:.2f}x", then]
             continue
         now = float(found.unit_usd)
-        to = f"{round_usd(now * found.factor).shown} ({found.factor:.2f}x)"
-        yield [f"price of {found.price_name}", round_usd(now).shown, to, then]
+        to = f"{_unit_usd(now * found.factor)} ({found.factor:.2f}x)"
+        yield [f"price of {found.price_name}", _unit_usd(now), to, then]
+
+
+def _unit_usd(usd: float) -> str:
+    """Price of one: dollars, and cents of what costs little."""
+    return f"${usd:,.0f}" if usd >= _MANY_USD else f"${usd:,.2f}"
+
+
+_MANY_USD = 100
 
 
 def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
