@@ -83,7 +83,7 @@ class IncludesSpec(Model):
     scale_up : Bandwidth per NPU, one direction, of the links and switches between its NPUs, such as
         450 GB/s; without it they are not in its price.
     nics : NICs by the name of their part, and how many a server has.
-    racks : Racks that it comes with; 0 for a server that goes into a rack.
+    n_racks : Racks that it comes with; 0 for a server that goes into a rack.
     """
 
     scale_up: Text | None = None
@@ -101,7 +101,7 @@ class PartSpec(Model):
     n_hosts : Computers of a server, each with links to the side networks; 1 by default.
     includes : Of a server.
     part_number : Of its seller.
-    lead_time_days : From order to delivery.
+    n_lead_days : From order to delivery.
     """
 
     kind: Literal["server", "nic", "switch", "optic", "copper", "active_optical", "fibre", "rack"]

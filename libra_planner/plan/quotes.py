@@ -54,7 +54,7 @@ class QuoteSpec(Model):
     currency : USD (default); another one needs a rate.
     rate : What one unit of the currency is worth in USD.
     part_number : Of the seller.
-    lead_time_days : From order to delivery.
+    n_lead_days : From order to delivery.
     support : Of one, for all years of use, in the currency of the price; a line of its own.
     """
 

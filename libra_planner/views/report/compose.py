@@ -205,13 +205,6 @@ def _recommendation(comparison: Comparison) -> dict[str, Any]:
 def _design(one: Candidate) -> dict[str, Any]:
     low_usd, high_usd = map(float, one.bill.ends_usd)
     run, by_group = one.run, one.bill.usd_by(lambda line: line.group)
-    bands: dict[str, Ends] = {
-        "step_time_{}_s": one.band_s,
-        "tokens_per_s_{}": tokens_ends(one),
-        "mfu_{}": mfu_ends(one),
-        "expected_run_{}_s": run_ends("expected_s")(one),
-        "run_cost_usd_{}": run_ends("cost_usd")(one),
-    }
     # The step time on the links, mean over the routings, and its spread.
     samples = () if one.check is None else one.check.effective_step_time_s
     return {
@@ -239,9 +232,21 @@ def _design(one: Candidate) -> dict[str, Any]:
         "mfu": mfu(one),
         "band": None if one.band_s is None else one.error_source,
         **found_payload(one.proposal.found),
-        **{
-            name.format(side): None if ends is None else cells.finite(ends[i])
-            for name, ends in bands.items()
-            for i, side in enumerate(("low", "high"))
-        },
+        **_bands(one),
+    }
+
+
+def _bands(one: Candidate) -> dict[str, float | None]:
+    """Ends of figures by the error band of the step (C23); null without a measured class."""
+    bands: dict[str, Ends] = {
+        "step_time_{}_s": one.band_s,
+        "tokens_per_s_{}": tokens_ends(one),
+        "mfu_{}": mfu_ends(one),
+        "expected_run_{}_s": run_ends("expected_s")(one),
+        "run_cost_usd_{}": run_ends("cost_usd")(one),
+    }
+    return {
+        name.format(side): None if ends is None else cells.finite(ends[i])
+        for name, ends in bands.items()
+        for i, side in enumerate(("low", "high"))
     }

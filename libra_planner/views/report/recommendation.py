@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import FARTHEST, Step, break_evens, steps, tied
+from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
 from libra_planner.units import format_time
@@ -163,7 +164,8 @@ def _offers(one: Candidate) -> Iterator[str]:
     if bill.tax_fraction:
         yield f"With {100 * bill.tax_fraction:.4g}% tax it is {_with_tax(one)}."
     parts = {line.part.name: line.part for line in bill.lines if line.n_bought}.values()
-    ends = [(x.price.valid_until, x.name) for x in parts if x.price and x.price.valid_until]
+    offers = ((x.price, x.name) for x in parts if x.price and x.kind != SUPPORT)
+    ends = [(price.valid_until, name) for price, name in offers if price.valid_until]
     if ends:
         yield f"The first quote ends on {min(ends)[0]} ({min(ends)[1]})."
     days = [(x.n_lead_days, x.name) for x in parts if x.n_lead_days is not None]
