@@ -156,10 +156,11 @@ class OpenedPlan(Frozen):
         degrees = found.best[0].strategy.degrees
         problem = plans.build_plan(self._with(**{KEY: degrees}), self.beside, self.bills.parts)
         problem = with_bills(problem, self.base.prices.bills)
-        words = f"the best {'' if given is None else 'at this bandwidth '}of {search_words(found)}"
-        text = replace(problem.text, settings=(*problem.text.settings, words))
-        written = ", ".join(f"{key}: {str(value).lower()}" for key, value in degrees.items())
-        settings = (*self.settings, f"{KEY}={{{written}}}")
+        pairs = (f"{key}: {str(value).lower()}" for key, value in degrees.items())
+        written, where = f"{{{', '.join(pairs)}}}", "" if given is None else "at this bandwidth "
+        note = f"{KEY}: auto is {written}, the best {where}of {search_words(found)}"
+        text = replace(problem.text, notes=(note, *problem.text.notes))
+        settings = (*self.settings, f"{KEY}={written}")
         return SearchedPlan(replace(problem, text=text), settings, found)
 
     def search(
