@@ -10,6 +10,7 @@ from libra_planner.inputs.parts import PartsSpec
 from libra_planner.plan.architectures.cnn import CnnSpec
 from libra_planner.plan.architectures.dlrm import DlrmSpec
 from libra_planner.plan.models import (
+    AUTO_PARALLELISM,
     GroupPlanSpec,
     PlanSpec,
     TableSpec,
@@ -44,6 +45,7 @@ def json_schema(name: str) -> dict[str, Any]:
 def _with_groups(plan: dict[str, Any]) -> dict[str, Any]:
     """The schema of a plan in either shape: one map of keys, which editors complete best."""
     group = TypeAdapter(GroupPlanSpec).json_schema()
+    plan["properties"]["parallelism"]["oneOf"].append({"const": AUTO_PARALLELISM})
     own = [key for key in plan["required"] if key not in group["required"]]
     either = [
         {"required": own},

@@ -187,7 +187,8 @@ class TrainingSpec(Model):
     Parameters
     ----------
     workload : A bundled workload's name, or a path to a workload file.
-    parallelism : Degrees, or group sizes per phase as LIBRA's communicator files have them.
+    parallelism : Degrees, or group sizes per phase as LIBRA's communicator files have them; auto
+        searches the best strategy, in plans of one workload.
     global_batch : Sequences per step; -libra workloads bring their own.
     npu : The NPU, such as h100-sxm, whose kernels compute the step of a whole model; or a compute
         rate of tp and dp alone, by default the workload's own; and memory.

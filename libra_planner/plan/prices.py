@@ -166,7 +166,7 @@ AnyNpuSpec: TypeAlias = Annotated[
     | Annotated[NamedNpuSpec, Tag(Kind.NAMED)]
     | Annotated[NpuMemorySpec, Tag(Kind.MEMORY)],
     Discriminator(_npu_kind),
-    BeforeValidator(_named),
+    BeforeValidator(_named, json_schema_input_type=str | NpuSpec | NamedNpuSpec | NpuMemorySpec),
 ]
 
 
