@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from libra_planner import example, load_plan, sweep
 from libra_planner.cli.main import main
 from libra_planner.errors import SpecError
+from libra_planner.inputs.plans import open_plan
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.search.plans import best_strategy
 from libra_planner.sweeps.store import RunDirectory
@@ -158,6 +160,38 @@ def test_an_open_plan_is_the_plan_of_its_best_strategy(auto: str, printed: Print
     for name in ("step_time_s", "cost_usd", "bandwidth_GBps", "memory"):
         assert again[name] == found[name]
     assert load_plan(auto).step.time == load_plan(auto, written).step.time
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("library=megatron-2021", "overlap={p2p: true}"),
+        ("overlap={p2p: false, tp: 1}", "workload=qwen3-30b-a3b", "global_batch=64"),
+        ("library=megatron-2021", "workload=qwen3-30b-a3b", "fidelity=calibrated"),
+    ],
+)
+def test_strategies_of_a_search_are_plans_of_their_own(
+    auto: str, settings: tuple[str, ...]
+) -> None:
+    """Any of the space takes the time, and the memory, of the plan that says its degrees."""
+    opened = open_plan(auto, [*settings, "memory=ignore"])
+    with pytest.raises(SpecError, match="a search takes what fits"):
+        opened.search()
+    search = open_plan(auto, settings).search()
+    rng = np.random.default_rng(len(settings))
+    for i in rng.integers(0, search.space.n, 12):
+        strategy = search.space.strategy(int(i))
+        degrees = f"parallelism={json.dumps(strategy.degrees)}"
+        rules = "constraints=[12.5 GB/s <= leaf <= 50 GB/s, node <= 450 GB/s, taper(spine) >= 1]"
+        plan = load_plan(auto, [*settings, degrees, rules, "memory=ignore"])
+        mine, own = search.training(strategy), plan.step.trainings[0]
+        at = np.array([4e11, 4e10, 2e10])
+        assert mine.step_time(plan.step.model).seconds(at) == pytest.approx(
+            own.step_time(plan.step.model).seconds(at), rel=1e-12
+        )
+        memory_bytes = search.figures.memory_bytes(np.array([i]))[0]
+        assert memory_bytes == pytest.approx(plan.step.memory.total_bytes, rel=1e-12)
 
 
 def test_a_given_design_has_the_strategy_that_is_best_for_it(auto: str, printed: Printed) -> None:
