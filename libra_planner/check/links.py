@@ -17,7 +17,7 @@ import numpy as np
 
 from libra_planner.check.phases import CheckMemo, LinkPhase, PhaseReport, known_mean
 from libra_planner.check.report import Progress, n_routings
-from libra_planner.check.sends import own_link_factors
+from libra_planner.check.sends import factors_of, own_link_factors
 from libra_planner.check.traffic import (
     Decision,
     PhaseKey,
@@ -439,7 +439,10 @@ class LinkCheck:
         """Factors on the time of each collective at the whole links' bandwidth, by dimension."""
         pairs = tuple((one.collective, one.group) for one in self.problem.step.communications)
         ways = [self._run_as(run, name, *pair) for pair in pairs]
-        sends = {one.group: self._send_factors(run, name, one) for one in self.problem.step.sends}
+        sends: dict[Group, tuple[float, ...]] = {}
+        for one in self.problem.step.sends:  # Of several patterns of a group the slowest.
+            found = self._send_factors(run, name, one)
+            sends[one.group] = tuple(map(max, sends.get(one.group, found), found))
         factors, algorithms = tuple(one for one, _ in ways), tuple(one for _, one in ways)
         return Slowdown(pairs, factors, algorithms, tuple(sends), tuple(sends.values()))
 
@@ -488,7 +491,7 @@ class LinkCheck:
         built = self.design.dimensions[dim]
 
         def efficiency(slowdown: Slowdown) -> float:
-            factors = [_factors_of(slowdown, one)[dim] for one in uses]
+            factors = [factors_of(slowdown, one)[dim] for one in uses]
             return float(sent.sum() / (sent @ factors)) if sent.sum() else float("nan")
 
         return DimensionReport(
@@ -511,12 +514,6 @@ class LinkCheck:
             for one, n_bytes in zip(uses, sent, strict=True)
             if dim in self.switched(one.group)
         )
-
-
-def _factors_of(slowdown: Slowdown, one: User) -> Array:
-    if isinstance(one, Send):
-        return slowdown.send_factors_of(one.group)
-    return slowdown.factors_of(one.collective, one.group)
 
 
 def link_check(

@@ -7,7 +7,8 @@ import numpy as np
 from libra_planner.fabric.blocks import Span
 from libra_planner.fabric.clos import Array, Indices
 from libra_planner.fabric.topology import Topology
-from libra_planner.workload.operations import Group, SendPattern
+from libra_planner.step.collectives.models import Slowdown
+from libra_planner.workload.operations import Communication, Group, Send, SendPattern
 
 
 def neighbours(
@@ -71,9 +72,16 @@ def own_link_factors(topology: Topology, group: Group) -> Array:
     return factors
 
 
+def factors_of(slowdown: Slowdown, one: Communication | Send) -> Array:
+    """What a slowdown says of a collective or a send, shape (n_dims,)."""
+    if isinstance(one, Send):
+        return slowdown.send_factors_of(one.group)
+    return slowdown.factors_of(one.collective, one.group)
+
+
 def directions(pattern: SendPattern) -> tuple[tuple[str, int, bool], ...]:
     """Name, step and whether it goes around, of each round of a pattern."""
-    if pattern is SendPattern.AROUND:
+    if pattern is SendPattern.RING:
         return (("to the next rank", 1, True),)
-    around = pattern is SendPattern.NEIGHBOURS_AROUND
+    around = pattern is SendPattern.PIPELINE_AROUND
     return (("to the next stage", 1, around), ("to the stage before", -1, around))

@@ -299,14 +299,17 @@ def message_flows(
         size_bytes=np.full(len(src), size_bytes * sent.share / n_pairs),
         src_address=src // per_address * built.n_ports + nic,
         dst_address=dst // per_address * built.n_ports + nic,
-        collective=np.repeat(_numbered(members.instance[sent.src]), n_pairs),
+        collective=np.repeat(_senders(members, sent), n_pairs),
         pair=pair + n_pairs * connection,
         src_port=np.full(len(src), FIRST_PORT if settings.source_ports == "shared" else -1),
     )
 
 
-def _numbered(groups: Indices) -> Indices:
-    """Groups numbered without gaps: where ranks send to neighbours, some may send nothing here."""
+def _senders(members: Members, sent: Round) -> Indices:
+    """Group of every message, without gaps where some groups send nothing here."""
+    groups = members.instance[sent.src]
+    if len(sent.src) >= members.topology.n_npus:
+        return groups
     return np.unique(groups, return_inverse=True)[1]
 
 

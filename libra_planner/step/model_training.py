@@ -69,8 +69,8 @@ class ModelTraining(Frozen):
     def sends(self) -> tuple[work.Send, ...]:
         """The distinct sends of a step: between stages of a pipeline, and around rings of cp."""
         around = int(self.trained.strategy.interleave) > 1
-        of_stages = work.SendPattern.NEIGHBOURS_AROUND if around else work.SendPattern.NEIGHBOURS
-        patterns = {"pp": of_stages, "cp": work.SendPattern.AROUND}
+        of_stages = work.SendPattern.PIPELINE_AROUND if around else work.SendPattern.PIPELINE
+        patterns = {"pp": of_stages, "cp": work.SendPattern.RING}
         found: dict[tuple[work.Phase, str, float], int] = {}
         for phase, one in step_exchanges(self.trained):
             if one.kind == SEND_RECV and self.groups[one.axis].n_npus > 1:

@@ -142,7 +142,8 @@ def phase_table(report: CheckReport) -> Table:
     ]
     n = report.n_routings
     which = f"means of {n:,} routings" if n > 1 else "all groups at once"
-    title = f"Collectives on switches, {which}; slowdown against sprayed packets"
+    sends = " and sends" * any(isinstance(users[0], Send) for _, users in report.phases)
+    title = f"Collectives{sends} on switches, {which}; slowdown against sprayed packets"
     left = ("dim", "collective", "algorithm")
     names = ("dim", "collective", "size", "algorithm", "rounds", "flows", "FIM %", "floor %")
     rates = ("worst GB/s", "slowdown")

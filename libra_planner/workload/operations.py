@@ -430,14 +430,14 @@ class Communication:
 class SendPattern(StrEnum):
     """Which ranks of a group send to which others.
 
-    ``neighbours``: to the next one, and at another time to the one before, as stages of a pipeline;
-    ``neighbours-around``: the last and the first one do so, too, as with interleaving; ``around``:
+    ``pipeline``: to the next one, and at another time to the one before, as stages of a pipeline;
+    ``pipeline-around``: the last and the first one do so, too, as with interleaving; ``send-ring``:
     to the next one, the last to the first, as rings of context parallelism.
     """
 
-    NEIGHBOURS = "neighbours"
-    NEIGHBOURS_AROUND = "neighbours-around"
-    AROUND = "around"
+    PIPELINE = "pipeline"
+    PIPELINE_AROUND = "pipeline-around"
+    RING = "send-ring"
 
 
 @dataclass(frozen=True)

@@ -378,11 +378,22 @@ def test_sends_between_stages_by_hand(tmp_path: Path, interleave: int, n_stages:
 AXES = "parallelism={tp: 8, cp: 2, pp: 2, dp: 2}"
 
 
-@pytest.mark.parametrize("ways", ["ring", "all-gather", "all-to-all"])
-def test_all_bytes_of_a_whole_step_are_routed(tmp_path: Path, ways: str) -> None:
+@pytest.mark.parametrize(
+    ("ways", "more"),
+    [
+        ("ring", ()),
+        ("all-gather", ()),
+        ("all-to-all", ()),
+        ("ring", ("training_loop=tp_dp_overlap",)),
+        ("ring", ("fidelity=calibrated",)),
+    ],
+)
+def test_all_bytes_of_a_whole_step_are_routed(
+    tmp_path: Path, ways: str, more: tuple[str, ...]
+) -> None:
     """By axis what the model sends; sprayed, where all ranks send across, in the model's time."""
     settings = (AXES, f"exchanges={{cp: {ways}}}", "fabric.topology=SW(8)_[SW(2)_SW(4)]")
-    one = _whole(tmp_path, *settings, "overlap={p2p: false}")
+    one = _whole(tmp_path, *settings, *more, "overlap={p2p: false}")
     (training,) = one.problem.step.trainings
     assert isinstance(training, ModelTraining)
     modelled: dict[str, float] = {}
