@@ -30,7 +30,11 @@ KEY = "parallelism"
 
 
 def load_plan(
-    path: str | Path, settings: str | Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+    path: str | Path,
+    settings: str | Sequence[str] = (),
+    *,
+    parts: str = BUNDLED_PARTS,
+    progress: Progress | None = None,
 ) -> Problem:
     """Read a plan file: with its best strategy, searched, where it says ``parallelism: auto``.
 
@@ -40,6 +44,7 @@ def load_plan(
     ----------
     path, settings : as :func:`libra_planner.plan.problem.load_plan` takes them.
     parts : parts catalogue that is bought from.
+    progress : is told of a search.
 
     Raises
     ------
@@ -55,7 +60,7 @@ def load_plan(
     True
     """
     given = [settings] if isinstance(settings, str) else settings
-    searched = open_plan(path, given, parts=parts).searched()
+    searched = open_plan(path, given, parts=parts).searched(progress=progress)
     if searched.found is not None and searched.found.was_stopped:
         raise KeyboardInterrupt
     return searched.problem

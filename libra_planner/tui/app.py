@@ -134,7 +134,7 @@ class Cockpit(App[int]):
 
         def call(ticket: work.Ticket) -> tuple[Reading, Bandwidth | None]:
             work.load(work.FIGURES, ticket)
-            return read_plan(path, settings), left_with(path) if opening else None
+            return read_plan(path, settings, ticket.progress), left_with(path) if opening else None
 
         self.workshop.start("read", "reading the plan", call=call, done=self._accept)
 

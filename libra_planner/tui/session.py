@@ -122,12 +122,20 @@ def _values(document: Document | None) -> dict[str, Any]:
     return document.value if document and isinstance(document.value, dict) else {}
 
 
-def read_plan(path: Path, settings: tuple[str, ...]) -> Reading:
-    """Read a plan as every command does, and keep its faults instead of raising them."""
+def read_plan(path: Path, settings: tuple[str, ...], progress: Report | None = None) -> Reading:
+    """Read a plan as every command does, and keep its faults instead of raising them.
+
+    ``progress`` is told of a search for the strategy, and may end it by an exception.
+    """
     from libra_planner.inputs.plans import load_plan
 
+    def searched(_what: str, done: int, n: int) -> None:
+        if progress is not None:
+            progress(done, n)
+
     try:
-        problem, document = load_plan(path, settings), plan_document(path, settings)
+        problem = load_plan(path, settings, progress=searched)
+        document = plan_document(path, settings)
         return Reading(settings, problem, (), document, _fingerprint(path, document))
     except SpecError as error:
         faults = error.faults
