@@ -81,7 +81,7 @@ class NodePricing:
         for one, share in exchanges:
             if one.axis in self.without or not float(one.count):
                 continue
-            sent = float(share) * self.traffic_bytes(one)
+            sent = float(share) * float(one.count) * self._bytes(one)
             total, alone = total + sent, np.maximum(alone, sent)
         shared = np.where(total > alone, total, 0.0)
         time = tree.transfers(shared)
