@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from libra_planner.procurement.bill import ZERO, Line
 from libra_planner.procurement.candidate import Candidate
+from libra_planner.procurement.ranges import Rival, rivals
 from libra_planner.procurement.ranking import Comparison
 
 MOST_STEPS = 4
@@ -58,12 +59,26 @@ def steps(base: Candidate, one: Candidate) -> tuple[Step, ...]:
     return tuple(found)
 
 
+def main_part(one: Candidate, kind: str) -> str:
+    """The part of a kind that most money goes to, by its price; empty for none."""
+    parts = one.bill.usd_by(lambda line: line.part.price_name if line.part.kind == kind else "")
+    parts.pop("", None)
+    return max(parts, key=parts.__getitem__, default="")
+
+
 def _kind(line: Line) -> str:
     return line.part.kind
 
 
 def _n_bought(one: Candidate, kind: str) -> int:
     return sum(line.n_bought for line in one.bill.lines if line.part.kind == kind)
+
+
+def price_rivals(comparison: Comparison) -> tuple[Rival, ...]:
+    """Designs that can be the one to buy at prices within their ranges (C22)."""
+    bills, times_s = [one.bill for one in comparison.candidates], comparison.times_s
+    found = rivals(bills, comparison.chosen, comparison.criterion, times_s)
+    return tuple(one for one in found if one.other in comparison.eligible)
 
 
 @dataclass(frozen=True)
@@ -88,7 +103,7 @@ def break_evens(comparison: Comparison) -> Iterator[BreakEven]:
     """Prices that change what to buy within a factor of 10, the nearest first."""
     name, found = comparison.criterion, []
     for swing in comparison.swings:
-        factor, text = swing.break_even_of(name)
+        factor, text = swing.break_even_of(name, among=comparison.eligible)
         if factor is not None and 1 / FARTHEST <= factor <= FARTHEST:
             then = text.removesuffix(f" {name}")
             found.append(BreakEven(swing.price_name, factor, swing.unit_usd, then))

@@ -155,20 +155,19 @@ class Swing:
         """The factor above 0, nearest to 1, at which the best of a ranking changes, and to whom."""
         return self.break_even_of(*self.weights)
 
-    def break_even_of(self, *names: str) -> tuple[float | None, str]:
-        """The same of some rankings alone."""
-        found = []
+    def break_even_of(self, *names: str, among: Sequence[int] = ()) -> tuple[float | None, str]:
+        """The same of some rankings, or of some designs alone."""
+        found, designs = [], list(among) or list(range(len(self.letters)))
         for name in names:
             weights = self.weights[name]
-            now, totals = self.best(name, 1.0), weights * self.totals_usd
+            totals = weights * self.totals_usd
+            now = min(designs, key=totals.__getitem__)
             parts = weights * np.array(self.usd_by_design, dtype=float)
             leads, slopes = totals - totals[now], parts[now] - parts
-            for lead, slope, letter in zip(
-                leads.tolist(), slopes.tolist(), self.letters, strict=True
-            ):
-                factor = 1 + lead / slope if slope else 0.0
+            for i in designs:
+                factor = float(1 + leads[i] / slopes[i]) if slopes[i] else 0.0
                 if factor > 0:
-                    found.append((abs(factor - 1), factor, f"{letter} {name}"))
+                    found.append((abs(factor - 1), factor, f"{self.letters[i]} {name}"))
         return min(found)[1:] if found else (None, "")
 
 
@@ -395,6 +394,12 @@ class Comparison:
         return sorted(
             range(len(broken)), key=list(zip(broken, self.worth, strict=True)).__getitem__
         )
+
+    @property
+    def eligible(self) -> list[int]:
+        """Those of :attr:`order` that keep the rules of their plan; all where none does."""
+        kept = [i for i in self.order if not self.candidates[i].evaluation.violated]
+        return kept or self.order
 
     @property
     def chosen(self) -> int:

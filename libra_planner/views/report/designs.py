@@ -24,6 +24,8 @@ from libra_planner.views.training.step import work_payload
 Figure = Callable[[Candidate], Value]
 Rows = list[tuple[str, Figure]]
 _BITS = 8
+_MOST_CHANGES = 4
+"""Designs beside whose figures a page of paper has room for differences."""
 
 
 def design_columns(comparison: Comparison) -> list[str]:
@@ -78,7 +80,10 @@ def figures(comparison: Comparison, key: str, caption: str, rows: Rows, note: st
         values = [cells.cell(figure(one)) for one in comparison.candidates]
         if any(value.value is not None for value in values):
             listed.append(design_row(comparison, title, values))
-    return cells.table(key, caption, ["", *design_columns(comparison)], listed, note=note)
+    headings = design_columns(comparison)
+    changes = [x for x in headings if x not in comparison.letters]
+    many = tuple(changes) if len(comparison.letters) > _MOST_CHANGES else ()
+    return cells.table(key, caption, ["", *headings], listed, note=note, dispensable=many)
 
 
 def of(names: str, shown: Callable[[Any], Value] = cells.count) -> Figure:

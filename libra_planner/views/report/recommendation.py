@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from libra_planner.evaluation import TimeModel
-from libra_planner.procurement.advice import FARTHEST, Step, break_evens, steps, tied
+from libra_planner.procurement.advice import (
+    FARTHEST,
+    Step,
+    break_evens,
+    main_part,
+    price_rivals,
+    steps,
+    tied,
+)
 from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
@@ -222,7 +230,14 @@ def _step_row(step: Step, base: Candidate, one: Candidate) -> list[Value]:
     counts = [
         Cell("" if n is None else n, kind="count" if n is not None else cells.TEXT) for n in units
     ]
-    return [step_name(step), *counts, change]
+    return [step_name(step) + _other_part(step, base, one), *counts, change]
+
+
+def _other_part(step: Step, base: Candidate, one: Candidate) -> str:
+    """Which part takes another's place, where most money of a kind goes to another one."""
+    names = [main_part(x, step.kinds[0]) for x in (base, one)] if step.n_units else []
+    is_other = all(names) and len({*names}) > 1
+    return f" ({names[0]} to {names[1]})" if is_other else ""
 
 
 def step_name(step: Step, n_most: int = 9) -> str:
@@ -267,20 +282,17 @@ _MANY_USD = 100
 
 
 def _ranges(comparison: Comparison) -> Iterator[list[Value]]:
-    for one in comparison.rivals:
-        if one.ranking == comparison.criterion and one.best == comparison.chosen:
-            then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
-            yield ["all prices, within their ranges", "as listed", "the ends", then]
+    for one in price_rivals(comparison):
+        then = f"{comparison.letters[one.other]} leads by up to {one.lead_fraction:.1%}"
+        yield ["all prices, within their ranges", "as listed", "the ends", then]
 
 
 def _times(comparison: Comparison) -> Iterator[list[Value]]:
     """How much faster the next best would have to be."""
-    order, times = comparison.order, comparison.times_s
-    if times is None or len(order) < 2:
+    if comparison.times_s is None or len(comparison.eligible) == 1:
         return
-    one, other = comparison.chosen, order[1]
-    totals = [float(x.bill.total_usd) for x in comparison.candidates]
-    if not totals[other] or comparison.worth[other] < comparison.worth[one]:
+    one, other, *_ = comparison.eligible
+    if not comparison.worth[other]:
         return
     step_s = comparison.candidates[other].step_time_by(comparison.ranking.ranked_by)
     factor = comparison.worth[one] / comparison.worth[other]
