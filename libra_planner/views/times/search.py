@@ -69,7 +69,8 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         rows = [_row(i, run) for i, run in enumerate(runs, 1)]
         headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
         figures = ("step", "tokens/s/NPU", "MFU", "GB")
-        yield table("", "", (*headings, *figures), rows, left=("recompute",))
+        narrow = ("batch", "GB", "tokens/s/NPU")
+        yield table("", "", (*headings, *figures), rows, left=("recompute",), dispensable=narrow)
     else:
         yield "[bold]No strategy fits.[/]"
     yield ""
@@ -127,7 +128,8 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
     headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
     figures = ("step", "cost", "GB/s by dimension", "GB")
     if rows:
-        yield table("", "", (*headings, *figures), rows, left=("recompute",))
+        narrow = ("GB/s by dimension", "batch", "GB")
+        yield table("", "", (*headings, *figures), rows, left=("recompute",), dispensable=narrow)
         yield ""
     yield from verdict(found)
 
