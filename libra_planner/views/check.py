@@ -174,7 +174,7 @@ def check_notes(checked: CheckedPlan) -> Iterator[str]:
             f"its own: other paths are drawn, but under murmur no more flows meet on average"
         )
     yield from link_notes(problem, design)
-    yield from send_notes(checked.report)
+    yield from send_notes(problem.topology, problem.step.sends, checked.report)
     keys = (key for key in checked.report.keys if checked.links.phase(key).n_rails > 1)
     for label in dict.fromkeys(design.dimensions[key[0]].label for key in keys):
         yield (

@@ -8,9 +8,11 @@ from typing import Any
 
 from libra_planner.check.hotspots import FlowNames, Hotspot, TracedFlow
 from libra_planner.check.links import CheckReport
+from libra_planner.check.sends import own_link_factors
 from libra_planner.check.traffic import LIBRARY, MOST_MESSAGES, Decision, User
 from libra_planner.fabric.blocks import Algorithm
 from libra_planner.fabric.clos import Array
+from libra_planner.fabric.topology import Topology
 from libra_planner.routing.loads import distribution
 from libra_planner.units import format_time, gigabytes_per_s
 from libra_planner.views import links
@@ -240,8 +242,16 @@ def _link_text(row: dict[str, Any]) -> str:
 _EQUAL = 1e-9
 
 
-def send_notes(report: CheckReport) -> Iterator[str]:
-    """Sends that find more bandwidth than the model gives them."""
+def send_notes(topology: Topology, sends: Sequence[Send], report: CheckReport) -> Iterator[str]:
+    """Sends that find more bandwidth than the model gives them, or less."""
+    for one in {one.group: one for one in sends}.values():
+        factors = own_link_factors(topology, one.group)
+        for label, factor in zip(topology.labels, factors.tolist(), strict=True):
+            if factor > 1:
+                yield (
+                    f"{label}: a send of {one.axis} takes one link or direction of an NPU's, "
+                    f"{factor:g} times the model's time"
+                )
     for phase, users in report.phases:
         if isinstance(users[0], Send) and phase.ideal_factor < 1 - _EQUAL:
             yield (

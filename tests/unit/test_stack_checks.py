@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from libra_planner.routing.policy import Policy
 from libra_planner.step.model_step import step_exchanges
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.views.check import CheckedPlan, check_notes
+from libra_planner.views.phases import send_notes
 from libra_planner.workload.operations import Group, Send
 from libra_planner.workload.placement import placed_groups
 from tests.checked_plans import checked, loaded, operation
@@ -465,3 +467,18 @@ def test_neighbours_are_those_of_the_coordinates(notation: str, inner: int, pp: 
             ]
             expected = _plain_neighbours(topology, dim, groups["pp"], step)
             assert sorted(zip(*places, strict=True)) == expected
+
+
+def test_a_note_says_what_links_make_of_sends(tmp_path: Path) -> None:
+    """Half of the model's time on shared uplinks; three links in place of one in a mesh."""
+    one = _whole(tmp_path)
+    sends = one.problem.step.sends
+    (shared,) = send_notes(one.problem.topology, sends, one.report(SPRAY))
+    assert shared.startswith("dim2: sprayed, the sends of pp take 50% of the model's time")
+    mesh = parse_topology("SW(8)_FC(4)")
+    in_mesh = [replace(send, group=Group((1, 4), (1, 1))) for send in sends]
+    report = replace(one.report(SPRAY), phases=())
+    (slower,) = send_notes(mesh, in_mesh, report)
+    assert slower == "dim2: a send of pp takes one link or direction of an NPU's, 3 times the " + (
+        "model's time"
+    )
