@@ -8,7 +8,7 @@ from typing import Any
 from libra_planner.costs.prices import QUOTED
 from libra_planner.errors import SpecError
 from libra_planner.fabric.cluster import ClusterNetwork
-from libra_planner.procurement.bill import Bill, Line, Price
+from libra_planner.procurement.bill import SUPPORT, Bill, Line, Price
 from libra_planner.units import format_line_rate, format_usd
 from libra_planner.views.cells import Block, Table, Value, count, escape, table, usd
 from libra_planner.views.links import counted, planes_text, plural
@@ -49,6 +49,7 @@ def cluster_payload(
         "power_W": bill.power_w,
         "cost_usd": None if bill.missing else float(bill.total_usd),
         **_ends(bill),
+        "tax_usd": float(bill.tax_usd) if bill.tax_fraction and not bill.missing else None,
         "missing_prices": [part.name for part in bill.missing],
         "assumed_usd": float(bill.assumed_usd),
         "quotes": {line.part.name: price.source for line, price in _quoted(bill)},
@@ -111,6 +112,9 @@ def cluster_blocks(
         f"[bold]{format_usd(float(bill.total_usd))}[/]{_range(bill)} with spares, {assumed:.0%} of "
         f"it at assumed prices{lacks}; [bold]{bill.power_w / 1e3:,.1f} kW[/]"
     )
+    if bill.tax_fraction:
+        taxed = format_usd(float(bill.with_tax_usd))
+        yield f"With {100 * bill.tax_fraction:.4g}% tax [bold]{taxed}[/]"
     if order.n_planes > 1:
         yield f"{order.n_planes} planes: {planes_text(order.nic_Bps, order.n_planes)}"
     for name, source in {line.part.name: price.source for line, price in _quoted(bill)}.items():
@@ -123,8 +127,9 @@ def cluster_blocks(
 def _quoted(bill: Bill) -> Iterator[tuple[Line, Price]]:
     """Lines at a user's quotes."""
     for line in bill.lines:
-        if line.part.price is not None and line.part.price.confidence == QUOTED:
-            yield line, line.part.price
+        price = line.part.price
+        if price is not None and price.confidence == QUOTED and line.part.kind != SUPPORT:
+            yield line, price
 
 
 def _picture(network: ClusterNetwork) -> Iterator[str]:

@@ -32,9 +32,13 @@ _CREATED = datetime.datetime(2020, 1, 1)
 _CHART_PIXELS = (760, 380)
 _MILLIONS = '$#,##0.0,,"M"'
 """A pattern of axes of money."""
+_LABELS = f"{_MILLIONS.replace('0.0', '0.00')};;;"
+"""The same of what is above 0; nothing stands at what is not there."""
 
 _WIDEST, _WIDEST_FIRST, _NARROWEST = 60, 44, 9
-_PROSE_WIDTH, _LINE_POINTS = 110, 15
+_PROSE_WIDTH, _LINE_POINTS, _FONT_POINTS = 110, 15, 11
+_CARD_COLUMNS = 5
+"""Columns that answers with their reasons fill."""
 _LONGEST_FORMULA = 8_000
 """Excel's limit is 8,192 characters."""
 _STALE = " - PRICES CHANGED: what is no formula here, words too, is of the prices before"
@@ -152,6 +156,8 @@ class _Writer:
             look = look or {"fill": {"none": True}, "border": {"none": True}}
             if chart.kind == "scatter":
                 look = {"marker": {"type": "circle", "size": 9, **look}}
+            if chart.kind == "column" and one.colour:
+                look["data_labels"] = {"value": True, "num_format": _LABELS}
             cells = {"categories": self._cells(one.x), "values": self._cells(one.y)}
             drawn.add_series({"name": one.name, "gap": 50, **cells, **look})
         money = {"num_format": _MILLIONS, "major_gridlines": {"visible": True}}
@@ -180,7 +186,7 @@ class _Writer:
         for column, cell in (pair for row in rows for pair in enumerate(row)):
             widths[column] = max(widths.get(column, _NARROWEST), len(cell.shown) + 2)
         if self.section.cards:
-            widths |= {1: 34, 2: 40, 3: 90}
+            widths |= dict.fromkeys(range(1, _CARD_COLUMNS), 30)
         return {c: min(_WIDEST if c else _WIDEST_FIRST, width) for c, width in widths.items()}
 
     def _string(self, row: int, column: int, text: str, **properties: Any) -> None:
@@ -206,9 +212,14 @@ class _Writer:
         for text in self.section.warnings:
             self._prose(next(rows), f"Warning: {text}", bold=True, font_color="#8a3b00")
         for card, at in zip(self.section.cards, rows, strict=False):
-            self._string(at, 0, card.title, bold=True)
-            for column, text in enumerate((card.answer, card.figure, card.reason), start=1):
-                self._string(at, column, text, text_wrap=True, valign="top")
+            wrapped = {"text_wrap": True, "valign": "top"}
+            self._string(at, 0, card.title, bold=True, valign="top")
+            for column, text in enumerate((card.answer, card.figure), start=1):
+                self._string(at, column, text, **wrapped)
+            self.sheet.merge_range(at, 3, at, _CARD_COLUMNS - 1, "", self.style(**wrapped))
+            self._string(at, 3, card.reason, **wrapped)
+            longest = max(len(card.answer), len(card.figure), len(card.reason) / 2)
+            self.sheet.set_row(at, _LINE_POINTS * math.ceil(1.1 * longest / 30))
         for cell in self.section.live:
             formula = self._resolved(cell.expression)
             self._formula(next(rows), 0, formula, cell, self.style(bold=True))
@@ -225,7 +236,9 @@ class _Writer:
         if last:
             self.sheet.merge_range(row, 0, row, last, "", self.style(**style))
         self._string(row, 0, text, **style)
-        self.sheet.set_row(row, _LINE_POINTS * math.ceil(1.1 * len(text) / room))
+        scale = properties.get("font_size", _FONT_POINTS) / _FONT_POINTS
+        n_lines = math.ceil(1.1 * scale * len(text) / room)
+        self.sheet.set_row(row, _LINE_POINTS * scale * n_lines)
 
     def _table(self, place: _Placed) -> int:
         table = place.table

@@ -18,9 +18,9 @@ from libra_planner.views.report.recommendation import (
     change_table,
     difference_table,
     lead,
-    plural,
     price_text,
     tie_text,
+    words_of_kind,
 )
 from libra_planner.views.report.runs import run_refusal
 from libra_planner.views.training.memory import WARNING, memory_lines
@@ -187,7 +187,9 @@ def _main_difference(one: Candidate, other: Candidate) -> str:
     saved = {kind: theirs.get(kind, ZERO) - ours.get(kind, ZERO) for kind in [*theirs, *ours]}
     kind = max(saved, key=lambda key: saved[key], default="")
     amount = saved.get(kind, ZERO)
-    return f", most of it {plural(kind)} ({round_usd(amount).shown} less)" if amount > 0 else ""
+    return (
+        f", most of it {words_of_kind(kind)} ({round_usd(amount).shown} less)" if amount > 0 else ""
+    )
 
 
 def _fastest(comparison: Comparison, best: int, times: list[float]) -> Card:

@@ -42,10 +42,10 @@ _ROUNDING = 1e-9
 """Relative difference that is rounding."""
 
 
-def plural(kind: str) -> str:
+def words_of_kind(kind: str) -> str:
     """Parts of a kind in words.
 
-    >>> plural("switch"), plural("optic")
+    >>> words_of_kind("switch"), words_of_kind("optic")
     ('switches', 'optics')
     """
     return PLURAL.get(kind, f"{kind}s")
@@ -242,7 +242,7 @@ def _other_part(step: Step, base: Candidate, one: Candidate) -> str:
 
 def step_name(step: Step, n_most: int = 9) -> str:
     """What differs, in words: of many kinds the first few."""
-    names = ", ".join(map(plural, step.kinds[:n_most]))
+    names = ", ".join(map(words_of_kind, step.kinds[:n_most]))
     names += ", ..." if len(step.kinds) > n_most else ""
     return names[:1].upper() + names[1:]
 
