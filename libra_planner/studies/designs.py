@@ -189,7 +189,7 @@ def given_design(
             if not settings:  # Other settings make other figures.
                 _check_unchanged(result, chosen.problem, chosen.bandwidth_Bps)
     if suffix:
-        name = f"{name} @ {_clean(suffix if result is None else Path(suffix).stem)}"
+        name = f"{name} @ {_short(suffix) if result is None else _clean(Path(suffix).stem)}"
     searched, found = chosen.searched, None if result is None else suffix
     design = chosen.problem, chosen.bandwidth_Bps, not suffix, searched.settings
     return GivenDesign(text, plan, name, *design, shown or plan, found, searched.found)
@@ -294,6 +294,18 @@ def _check_unchanged(result: Mapping[str, Any], problem: Problem, bandwidth_Bps:
         if isinstance(theirs := result.get(key), int | float)
         and not math.isclose(theirs, ours, rel_tol=_SAME)
     )
+
+
+def _short(vector: str) -> str:
+    """A vector with six digits a bandwidth.
+
+    >>> _short("338.44967509082176,50")
+    '338.45,50'
+    """
+    try:
+        return ",".join(f"{float(one):.6g}" for one in vector.split(","))
+    except ValueError:
+        return _clean(vector)
 
 
 def _clean(text: str) -> str:

@@ -78,10 +78,18 @@ def decision(payload: Mapping[str, Any], pins: Sequence[str], n_cells: int) -> R
         Text("Warning: ", "bold reverse").append(text, "bold not reverse")
         for text in said["warnings"]
     ]
+    sentences = "\n".join(said["recommendation"]["sentences"])
+    for letter, pin in pinned.items():
+        sentences = sentences.replace(f"{letter} ({names[letter]})", f"{letter} ({pin})")
     letters = "; ".join(f"{letter} = {pin}" for letter, pin in pinned.items())
     after = Text("\n".join([*said["text"], f"Designs: {letters}\n\n"]))
     cards = _card_grid(said["cards"], answers, n_cells)
-    return Group(*warnings, cards, after.append_text(_files(payload["files"])))
+    return Group(
+        Text(f"{sentences}\n", "bold"),
+        *warnings,
+        cards,
+        after.append_text(_files(payload["files"])),
+    )
 
 
 def _card_grid(
