@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from libra_planner.problem import RULE_TOLERANCE
 from libra_planner.search.fabrics import INFEASIBLE, PROVEN, Cell, Fabrics, Optimum
 from libra_planner.search.figures import N_BLOCK, Figures, TimesAt
 from libra_planner.search.space import Index, Space
-from libra_planner.step.expression import Array
+from libra_planner.step.expression import Array, Mask
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.workload.operations import Covers, Workload
 from libra_planner.workload.placement import placed_groups
@@ -62,10 +62,11 @@ class SearchResult:
 
     Parameters
     ----------
-    best : candidates, the best first; at most as many as were asked for.
+    best : candidates, the best first; at most as many as were asked for, each the best of its
+        degrees and global batch.
     n_candidates : strategies of the space; each is one of the four below.
     n_not_fitting : need more memory than an NPU has.
-    n_cut : cannot be among the best: even their bound is not.
+    n_cut : cannot be among the best: even their bound is not, or is not the best of their degrees.
     n_solved : fabric optimised, with proof.
     n_unproven : neither; 0 where the result is certified.
     was_stopped : whether the user stopped it.
@@ -97,7 +98,7 @@ class Search(Frozen):
     figures : their memory and step time.
     fabrics : to choose from.
     npu_memory_bytes : that an NPU has for training; infinite where nobody says.
-    n_best : how many of the best are proven.
+    n_best : how many of the best are proven, each with other degrees or another global batch.
     n_most : strategies that are optimised at most.
     """
 
@@ -110,15 +111,7 @@ class Search(Frozen):
 
     def run(self, progress: Progress | None = None) -> SearchResult:
         """The result; the user may stop it (Ctrl-C) and has what is proven by then."""
-        run = _Run(self, progress)
-        try:
-            run.bound()
-            run.probe()
-            run.tighten()
-            run.solve()
-        except KeyboardInterrupt:
-            return run.result(was_stopped=True)
-        return run.result()
+        return SearchRun(self, progress).complete()
 
     @cached_property
     def tokens(self) -> Array:
@@ -139,29 +132,74 @@ class Search(Frozen):
         return ModelTraining(workload, trained, placed_groups(network.topology, degrees), network)
 
 
-class _Run:
+class Known(NamedTuple):
+    """What a search may begin with, by another one whose fabrics hold all of its own.
+
+    Parameters
+    ----------
+    bounds : of the objective per token, which has to be the same, (n,); infinite where a strategy
+        does not fit.
+    does_not_fit : of every strategy, (n,).
+    likely : strategies that are likely to be good.
+    """
+
+    bounds: Array
+    does_not_fit: Mask
+    likely: Index
+
+
+class SearchRun:
     """One run of a search: bounds of all strategies, and optima of some."""
 
-    def __init__(self, search: Search, progress: Progress | None) -> None:
-        self.search, self.progress = search, progress
+    def __init__(
+        self, search: Search, progress: Progress | None = None, known: Known | None = None
+    ) -> None:
+        self.search, self.progress, self._before = search, progress, known
         n = search.space.n
-        self.bounds = np.zeros(n)
+        self.bounds = np.zeros(n) if known is None else known.bounds.copy()
         """Per token: what no fabric beats; infinite where a strategy does not fit."""
-        self.does_not_fit = np.zeros(n, dtype=bool)
+        self.does_not_fit = np.zeros(n, dtype=bool) if known is None else known.does_not_fit
         self.reached = np.full(n, np.inf)
         """Per token: what a fabric that is allowed reaches."""
         self.optima: dict[int, Optimum] = {}
 
+    def complete(self) -> SearchResult:
+        """All steps; Ctrl-C ends them early."""
+        try:
+            if self._before is not None:
+                self._optimise(self._before.likely)
+            self.bound()
+            self.probe()
+            self.tighten()
+            self.solve()
+        except KeyboardInterrupt:
+            return self.result(was_stopped=True)
+        return self.result()
+
     def bound(self) -> None:
-        """Memory, and the bound over all fabrics, of every strategy."""
+        """Memory, and the bound over all fabrics, of every strategy that may win."""
         search, values = self.search, self._values_in(self.search.fabrics.whole)
-        for start in range(0, search.space.n, 4 * N_BLOCK):
-            rows = np.arange(start, min(start + 4 * N_BLOCK, search.space.n))
-            fits = search.figures.memory_bytes(rows) <= search.npu_memory_bytes
-            self.does_not_fit[rows[~fits]] = True
-            self.bounds[rows[~fits]] = np.inf
-            self.bounds[rows[fits]] = values(rows[fits])
-            self._tell("strategies have a bound", int(rows[-1]) + 1, search.space.n)
+        left = np.arange(search.space.n) if self._before is None else self._left()
+        for start in range(0, len(left), 4 * N_BLOCK):
+            rows = left[start : start + 4 * N_BLOCK]
+            if self._before is None:
+                fits = search.figures.memory_bytes(rows) <= search.npu_memory_bytes
+                self.does_not_fit[rows[~fits]] = True
+                self.bounds[rows[~fits]] = np.inf
+                rows = rows[fits]
+            self.bounds[rows] = np.maximum(self.bounds[rows], values(rows))
+            done = min(start + 4 * N_BLOCK, len(left))
+            self._tell("strategies have a bound", done, len(left))
+
+    @property
+    def known(self) -> Known:
+        """Of all strategies by now, and the best."""
+        bounds = self.bounds.copy()
+        for i, one in self.optima.items():
+            proven = one.lower_bound / self.search.tokens[i] if one.status == PROVEN else 0.0
+            bounds[i] = max(bounds[i], np.inf if one.status == INFEASIBLE else proven)
+        likely = min(self.optima, key=self._objective, default=None)
+        return Known(bounds, self.does_not_fit, np.array([] if likely is None else [likely], int))
 
     def probe(self, n: int = _N_PROBES) -> None:
         """Good strategies early: the best at a fabric that was the best for another one."""
@@ -184,7 +222,7 @@ class _Run:
         """Bounds over ever smaller cells of fabrics, of the strategies that may still win."""
         left = self._left()
         cells = [(self.search.fabrics.whole, left)]
-        while len(left) > _N_FEW and len(cells) < _N_CELLS and np.isfinite(self.threshold):
+        while _is_worth_cutting(len(left), len(cells)) and np.isfinite(self.threshold):
             parts = self._parts(cells)
             if len(parts) <= len(cells):
                 return
@@ -218,10 +256,16 @@ class _Run:
     @property
     def threshold(self) -> float:
         """Objective per token that as many strategies reach as are asked for."""
+        return self._threshold(self._reached_by_kind)
+
+    @property
+    def _reached_by_kind(self) -> Array:
+        """The least of the strategies with the same degrees and global batch."""
+        return np.asarray(np.minimum.reduceat(self.reached, self.search.space.kind_starts))
+
+    def _threshold(self, reached: Array) -> float:
         n = self.search.n_best
-        if n > self.search.space.n:
-            return np.inf
-        return float(np.partition(self.reached, n - 1)[n - 1])
+        return float(np.partition(reached, n - 1)[n - 1]) if n <= len(reached) else np.inf
 
     def result(self, *, was_stopped: bool = False) -> SearchResult:
         """What is known by now."""
@@ -232,11 +276,19 @@ class _Run:
         n_solved = len(self.optima) - n_failed
         n_unproven = len(left) + n_failed
         n_cut = self.search.space.n - n_fit_not - n_solved - n_unproven
-        ranked = sorted(known, key=lambda i: (self._objective(i), i))[: self.search.n_best]
+        ranked = self._distinct(sorted(known, key=lambda i: (self._objective(i), i)))
         least = float(self.bounds[left].min(initial=np.inf))
         best = tuple(map(self._candidate, ranked))
         counts = self.search.space.n, n_fit_not, n_cut, n_solved, n_unproven
         return SearchResult(best, *counts, was_stopped, least)
+
+    def _distinct(self, ranked: Sequence[int]) -> list[int]:
+        """The best of each kind, as many as are asked for."""
+        kinds = self.search.space.kind_of(np.array(ranked, np.int64)).tolist()
+        first = dict(zip(reversed(kinds), reversed(ranked), strict=True))
+        return [i for i, kind in zip(ranked, kinds, strict=True) if first[kind] == i][
+            : self.search.n_best
+        ]
 
     def _candidate(self, i: int) -> Candidate:
         optimum, tokens = self.optima[i], float(self.search.tokens[i])
@@ -254,11 +306,11 @@ class _Run:
         return self.optima[best].bandwidth_bytes_per_s
 
     def _left(self) -> Index:
-        """Strategies that may still be among the best."""
-        threshold = self.threshold
-        may_win = self.bounds < threshold * (1 - _ROUNDING)
-        if np.isfinite(threshold):
-            may_win |= self.reached <= threshold
+        """Strategies that may still be among the best, and the best of their kind."""
+        reached, sizes = self._reached_by_kind, self.search.space.kind_sizes
+        limit = np.repeat(np.minimum(reached, self._threshold(reached)), sizes)
+        may_win = self.bounds < limit * (1 - _ROUNDING)
+        may_win |= (self.reached <= limit) & np.isfinite(limit)
         may_win[list(self.optima)] = False
         return np.flatnonzero(may_win)
 
@@ -285,3 +337,8 @@ class _Run:
     def _tell(self, what: str, done: int, total: int) -> None:
         if self.progress:
             self.progress(what, done, total)
+
+
+def _is_worth_cutting(n_left: int, n_cells: int) -> bool:
+    """Whether to cut cells takes less than to optimise the strategies that are left."""
+    return n_left > max(_N_FEW, 2 * n_cells) and n_cells < _N_CELLS

@@ -93,6 +93,22 @@ class Space:
         return replace(many, **one, sequence_parallel=bool(np.asarray(many.sequence_parallel)[0]))
 
     @cached_property
+    def kind_starts(self) -> Index:
+        """Where strategies with other degrees or another global batch begin."""
+        batch = self.columns["global_batch"]
+        changes = (np.diff(self.shape) != 0) | (np.diff(batch) != 0)
+        return np.concatenate([[0], np.flatnonzero(changes) + 1])[: self.n]
+
+    @property
+    def kind_sizes(self) -> Index:
+        """Strategies of each kind."""
+        return np.diff(self.kind_starts, append=self.n)
+
+    def kind_of(self, which: Index) -> Index:
+        """Strategies of one kind have the same degrees and global batch."""
+        return np.asarray(np.searchsorted(self.kind_starts, which, side="right") - 1)
+
+    @cached_property
     def blocks(self) -> tuple[Index, ...]:
         """Indices of strategies that are worked out together: all interleave, or none does."""
         chunked = self.columns["interleave"] > 1
