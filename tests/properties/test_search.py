@@ -190,7 +190,10 @@ def _adds_up(found: SearchResult) -> bool:
 @pytest.mark.parametrize("law", list(LAWS))
 @pytest.mark.parametrize("name", ["dense", "experts"])
 def test_the_best_on_a_given_fabric_is_that_of_a_plain_loop(name: str, law: str) -> None:
-    """All strategies that fit, one by one by the time expression: the same five are best."""
+    """All strategies that fit, one by one by the time expression: the same five are best.
+
+    The best of each set of degrees and batch counts.
+    """
     model = MODELS[name]
     choices = Choices(zero=(1,), recompute=(0, 2), cp=(1,), microbatch=(1, 2), ep=(1, 4))
     space = strategy_space(model, parse_topology("SW(4)_SW(4)"), [16, 32], choices=choices)
@@ -200,18 +203,24 @@ def test_the_best_on_a_given_fabric_is_that_of_a_plain_loop(name: str, law: str)
     found = search.run()
     assert found.is_certified
     assert _adds_up(found)
-    values, n_fitting = [], 0
+    values, n_fitting = {}, 0
     bandwidth = search.fabrics.whole.upper
     for i in range(space.n):
         strategy = space.strategy(i)
         if float(memory(model, strategy).total_bytes) <= room:
             n_fitting += 1
             time_s = float(search.training(strategy).step_time(LAWS[law]).seconds(bandwidth))
-            values.append(time_s / float(search.tokens[i]))
+            _take_least(values, strategy, time_s / float(search.tokens[i]))
     assert found.n_not_fitting == space.n - n_fitting > 0
     best = [one.objective_per_token for one in found.best]
-    assert best == pytest.approx(sorted(values)[:5], rel=1e-9)
+    assert best == pytest.approx(sorted(values.values())[:5], rel=1e-9)
     assert found.n_solved < n_fitting
+
+
+def _take_least(values: dict[tuple[int, ...], float], one: Strategy, value: float) -> None:
+    """Keep the best of each set of degrees and global batch."""
+    key = one.tp, one.cp, one.dp, one.pp, one.ep, one.global_batch
+    values[key] = min(values.get(key, np.inf), value)
 
 
 def _planned(objective: str, law: CollectiveModel, network: Network, limit_s: float) -> Problem:
@@ -245,15 +254,16 @@ def test_the_best_of_all_fabrics_is_that_of_a_plain_loop(
     found = search.run()
     assert found.is_certified
     assert _adds_up(found)
-    values = []
+    values: dict[tuple[int, ...], float] = {}
     for i in range(space.n):
         one = fabrics.with_training(search.training(space.strategy(i)))
         try:
-            values.append(optimize(one).objective / float(search.tokens[i]))
+            value = optimize(one).objective / float(search.tokens[i])
+            _take_least(values, space.strategy(i), value)
         except Infeasible:
             continue
     best = [one.objective_per_token for one in found.best]
-    assert best == pytest.approx(sorted(values)[: len(best)], rel=2e-6)
+    assert best == pytest.approx(sorted(values.values())[: len(best)], rel=2e-6)
     assert len(best) == min(3, len(values))
 
 
@@ -273,7 +283,7 @@ def test_an_interrupt_keeps_what_is_proven() -> None:
     assert not found.is_certified
     assert _adds_up(found)
     assert found.n_unproven > 0
-    assert len(found.best) == found.n_solved < 40
+    assert 0 < len(found.best) <= found.n_solved
     assert np.isfinite(found.least_bound_per_token)
 
 
