@@ -19,6 +19,7 @@ from libra_planner.plan.models import (
 )
 from libra_planner.plan.npus import NpuCatalogueSpec
 from libra_planner.plan.prices import PriceBookSpec
+from libra_planner.plan.quotes import QuotesSpec
 from libra_planner.plan.systems import SystemSpec
 
 _FORMATS: dict[str, TypeAdapter[Any]] = {
@@ -27,6 +28,7 @@ _FORMATS: dict[str, TypeAdapter[Any]] = {
     "price-book": TypeAdapter(PriceBookSpec),
     "npu-catalogue": TypeAdapter(NpuCatalogueSpec),
     "parts": TypeAdapter(PartsSpec),
+    "quotes": TypeAdapter(QuotesSpec),
     "system": TypeAdapter(SystemSpec),
 }
 

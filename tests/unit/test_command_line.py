@@ -214,7 +214,7 @@ def test_lists_and_schemas(run) -> None:
     assert "01_gpt3_4d.yaml" in plans
     assert "11_codesign.yaml" in sweeps
     assert "11_codesign.yaml" not in plans  # No plan: optimize would refuse it.
-    for name in ("plan", "workload", "price-book"):
+    for name in ("plan", "workload", "price-book", "parts", "quotes"):
         assert run("schema", name).payload["$schema"].endswith("2020-12/schema")
 
 

@@ -245,7 +245,16 @@ def _list() -> Arguments:
 
 
 def _schema() -> Arguments:
-    formats = ("plan", "workload", "price-book", "npu-catalogue", "parts", "sweep", "system")
+    formats = (
+        "plan",
+        "workload",
+        "price-book",
+        "npu-catalogue",
+        "parts",
+        "quotes",
+        "sweep",
+        "system",
+    )
     return (choice("format", formats),)
 
 

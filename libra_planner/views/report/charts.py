@@ -194,4 +194,4 @@ def _tornado(bars: list[Swing], chosen: int, axes: Any) -> None:
     axes.axvline(0, color=_TEXT_COLOUR, linewidth=0.8)
     axes.margins(x=0.14)
     axes.set_xlabel("M$")
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)

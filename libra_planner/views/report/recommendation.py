@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
 from libra_planner.evaluation import TimeModel
 from libra_planner.procurement.advice import (
@@ -17,10 +18,13 @@ from libra_planner.procurement.advice import (
 from libra_planner.procurement.bill import SUPPORT
 from libra_planner.procurement.candidate import Candidate
 from libra_planner.procurement.ranking import Comparison
+from libra_planner.procurement.run import HOUR_S
 from libra_planner.units import format_time
 from libra_planner.views import cells
 from libra_planner.views.cells import Cell, Table, Value, number, round_delta_usd, round_usd, table
 from libra_planner.views.report.bills import group_cell, lines_sum
+from libra_planner.views.report.designs import Ends, mfu, mfu_ends
+from libra_planner.views.report.runs import run_ends, tokens_text
 
 PLURAL = {
     "npu": "NPUs",
@@ -34,6 +38,7 @@ PLURAL = {
 }
 """Kinds of parts whose plural is not the word with an s."""
 
+_DAY_S = 24 * HOUR_S
 _MOST_BREAK_EVENS = 4
 N_FIGURES = 2
 """Rows of the table of differences before those of parts."""
@@ -85,7 +90,7 @@ def lead(comparison: Comparison) -> Iterator[str]:
         yield f"Buy {named(one)}: {what}"
         yield _why(comparison, one, other)
     yield f"{_certainty(one)} {band_text(one)}"
-    if text := " ".join(_offers(one)):
+    if text := " ".join((*_run(one), *_offers(one))):
         yield text
 
 
@@ -164,6 +169,25 @@ def _certainty(one: Candidate) -> str:
     names = ", ".join(part.name for part in bill.without_range)
     without = f" (of {names} nobody says a range)" if names else ""
     return f"{share:.0%} of its price is assumed{without}: ask for quotes before you sign."
+
+
+def _run(one: Candidate) -> Iterator[str]:
+    """Days and dollars of the run, and MFU, with what their bands say (C23)."""
+    if one.run is None or not math.isfinite(one.run.expected_s):
+        return
+    days, ends = one.run.expected_s / _DAY_S, run_ends("expected_s")(one)
+    between = _between(ends, lambda x: f"{x / _DAY_S:,.1f}")
+    text = f"{tokens_text(one.n_tokens)} take {days:,.1f} days{between}"
+    cost = _between(run_ends("cost_usd")(one), lambda x: round_usd(x).shown)
+    text += f" and {round_usd(one.run.cost_usd).shown}{cost} of hardware and electricity"
+    if found := mfu(one):
+        text += f", at an MFU of {found:.1%}{_between(mfu_ends(one), lambda x: f'{x:.1%}')}"
+    yield f"{text[:1].upper()}{text[1:]}."
+
+
+def _between(ends: Ends, shown: Callable[[float], str]) -> str:
+    """The ends of a band in brackets; empty for none."""
+    return "" if ends is None else f" ({shown(ends[0])} to {shown(ends[1])})"
 
 
 def _offers(one: Candidate) -> Iterator[str]:

@@ -55,7 +55,7 @@ def run_section(comparison: Comparison) -> Section:
     if comparison.has_run or any(one.proposal.is_part for one in designs):
         tables.append(_run_table(comparison))
     if comparison.has_run:
-        title = f"A run of {_tokens(designs[0].n_tokens)} as it will really go"
+        title = f"A run of {tokens_text(designs[0].n_tokens)} as it will really go"
         paragraphs.append(_how(comparison.shop.assumptions))
         tables.append(_swing_table(comparison))
     if comparison.has_run and comparison.is_default_tokens:
@@ -65,10 +65,10 @@ def run_section(comparison: Comparison) -> Section:
     return Section("run", title, "Run", *texts, tables=tuple(tables), is_static=True)
 
 
-def _tokens(n_tokens: int) -> str:
+def tokens_text(n_tokens: int) -> str:
     """A number of tokens in words.
 
-    >>> _tokens(15 * 10**12), _tokens(2_500_000)
+    >>> tokens_text(15 * 10**12), tokens_text(2_500_000)
     ('15 trillion tokens', '2,500,000 tokens')
     """
     for factor, name in ((10**12, "trillion"), (10**9, "billion")):
