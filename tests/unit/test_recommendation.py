@@ -55,6 +55,8 @@ def test_the_first_sentence_says_what_to_buy_and_between_what_it_costs(llama) ->
     assert (f"{low:.1f}", f"{high:.1f}") == ("69.1", "83.2")
     assert section.lead[1].startswith("Against A (0d_llama3_70b @ 450,50,50), the baseline")
     assert "published runs of H100 dense bf16 are off" in section.lead[2]
+    run = "15 trillion tokens take 82.5 days (69.4 to 101.9) and $4.80M ($4.03M to $5.92M)"
+    assert section.lead[3].startswith(run)
 
 
 def test_what_differs_adds_up_to_the_difference_of_the_bills(llama, files) -> None:
