@@ -118,31 +118,36 @@ def _speed(comparison: Comparison, one: Candidate) -> str:
 
 def _why(comparison: Comparison, one: Candidate, other: Candidate) -> str:
     """How it compares with the one that it is held against."""
-    i, j = comparison.chosen, comparison.candidates.index(other)
-    is_base = j == comparison.baseline
+    is_base = comparison.reference == comparison.baseline
     whom = f"{named(other)}, the {'baseline' if is_base else 'next best'}"
     saved = other.bill.total_usd - one.bill.total_usd
-    money = round_usd(abs(saved)).shown
-    price = f"costs {money} {'less' if saved > 0 else 'more'}" if saved else "costs the same"
-    first = comparison.candidates[
-        min(range(len(comparison.worth)), key=comparison.worth.__getitem__)
-    ]
-    passed = ""
-    if first is not one:
-        passed = f" {named(first)} would be {comparison.criterion}, but breaks rules of its plan."
-    times = comparison.times_s
-    if times is None:
-        return f"It {price} than {whom}; the designs do not do the same work.{passed}".replace(
-            "the same than", "the same as"
-        )
-    faster = times[j] / times[i] - 1
+    amount = f"{round_usd(abs(saved)).shown} {'less' if saved > 0 else 'more'}"
+    price = f"costs {amount}" if saved else "costs the same"
+    return f"Against {whom}, it {price}{_speed_against(comparison)}.{_notes(comparison)}"
+
+
+def _speed_against(comparison: Comparison) -> str:
+    """How much faster it is than the one that it is held against, and its work per dollar."""
+    times, i, j = comparison.times_s, comparison.chosen, comparison.reference
+    if times is None or j is None:
+        return "; the designs do not do the same work"
+    faster, worth = times[j] / times[i] - 1, comparison.worth
     speed = "is as fast"
     if abs(faster) > _ROUNDING:
         speed = f"is {abs(faster):.1%} {'faster' if faster > 0 else 'slower'}"
-    more = comparison.worth[j] / comparison.worth[i] - 1 if comparison.worth[i] else 0.0
-    work = f"{abs(more):.1%} {'more' if more >= 0 else 'less'} work per dollar"
-    tie = tie_text(comparison, i, with_prices=True)
-    return f"Against {whom}, it {price} and {speed}: {work}.{tie}{passed}"
+    more = worth[j] / worth[i] - 1 if worth[i] else 0.0
+    return f" and {speed}: {abs(more):.1%} {'more' if more >= 0 else 'less'} work per dollar"
+
+
+def _notes(comparison: Comparison) -> str:
+    """Ties, and a design that comes first but cannot be bought."""
+    worth, chosen = comparison.worth, comparison.chosen
+    text = tie_text(comparison, chosen, with_prices=True)
+    first = min(range(len(worth)), key=worth.__getitem__)
+    if first != chosen:
+        name = named(comparison.candidates[first])
+        text += f" {name} would be {comparison.criterion}, but breaks rules of its plan."
+    return text
 
 
 def band_text(one: Candidate) -> str:
