@@ -15,13 +15,17 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from libra_planner import __version__
-from libra_planner.cli.arguments.commands import COMMANDS, add_commands
+from libra_planner.cli.arguments.commands import COMMANDS, add_commands, flags_of
 from libra_planner.cli.arguments.making import find_files
 from libra_planner.cli.streams import BAD_INPUT, exit_code_of, safe_stderr
+from libra_planner.errors import close_names
 from libra_planner.plain_text import short_text, visible
 from libra_planner.processes import kept_interrupts, uncollected
 
 _NEGATIVE = re.compile(r"-[.0-9]")
+_WRONG_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+_WRONG_FLAG = re.compile(r"unrecognized arguments:.*?(--?[a-z][^ =]*)", re.DOTALL)
+_QUOTED = re.compile(r"[\w-]+")
 _LONGEST_MESSAGE = 2000
 """Letters of what is wrong with the arguments."""
 
@@ -88,8 +92,19 @@ def _joined_negatives(arguments: Sequence[str]) -> list[str]:
 class _Parser(argparse.ArgumentParser):
     """A parser that does not hide that it cannot write, and shows what it was given."""
 
+    flags: Sequence[str] = ()
+    """Of the command that is named, to suggest one for a wrong one."""
+
     def error(self, message: str) -> NoReturn:
-        super().error(visible(short_text(message, _LONGEST_MESSAGE)))
+        near = f"; did you mean {' or '.join(meant)}?" if (meant := self._meant(message)) else ""
+        super().error(visible(short_text(message, _LONGEST_MESSAGE)) + near)
+
+    def _meant(self, message: str) -> list[str]:
+        """What a wrong command, choice or flag may stand for."""
+        if found := _WRONG_CHOICE.search(message):
+            return close_names(found[1], _QUOTED.findall(found[2]))
+        found = _WRONG_FLAG.search(message)
+        return close_names(found[1], self.flags) if found else []
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
@@ -106,5 +121,6 @@ def command_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=__version__)
+    parser.flags = flags_of(arguments)
     add_commands(parser, COMMANDS, arguments, "COMMAND")
     return parser

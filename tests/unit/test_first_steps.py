@@ -55,6 +55,24 @@ def test_wrong_names_get_a_suggestion(arguments, message, run, tmp_path, monkeyp
     assert after in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ("optimise x", "optimize"),
+        ("swep run x", "sweep"),
+        ("sweep shwo x", "show"),
+        ("list workload", "workloads"),
+        ("optimize 08_rails --jsn", "--json"),
+        ("sweep show r --paretto", "--pareto"),
+        ("check 08_rails --polcy=ecmp", "--policy"),
+    ],
+)
+def test_wrong_commands_and_flags_get_a_suggestion(arguments: str, meant: str, run) -> None:
+    result = run(*arguments.split())
+    assert (result.code, result.out) == (2, "")
+    assert result.err.endswith(f"; did you mean {meant}?\n")
+
+
 def test_a_path_to_nothing_names_the_bundled_file() -> None:
     assert given_file("/no/such/08_rails.yaml") == "/no/such/08_rails.yaml"
     with pytest.raises(DataNotFound, match="write 08_rails"):

@@ -339,6 +339,18 @@ COMMANDS: Commands = {
 """In the order of the help."""
 
 
+def flags_of(named: Sequence[str], commands: Commands = COMMANDS) -> list[str]:
+    """Flags of the command that a command line names; none where it names no command."""
+    name = next((one for one in named if one in commands), None)
+    if name is None:
+        return []
+    arguments = commands[name][2]()
+    if isinstance(arguments, Mapping):
+        return flags_of(named, arguments)
+    single = (one for some in arguments for one in (some if isinstance(some, list) else [some]))
+    return ["--help", *(name for names, _ in single for name in names if name.startswith("-"))]
+
+
 def add_commands(
     parser: argparse.ArgumentParser, commands: Commands, named: Sequence[str], metavar: str
 ) -> None:
