@@ -108,12 +108,12 @@ def progress_of(
     return write
 
 
-def search_progress() -> Progress:
+def search_progress(counted: str = "strategies have a bound") -> Progress:
     """What writes the progress of a search for a strategy to stderr, where that is a terminal."""
-    write = progress_of("strategies")
+    write = progress_of(counted.removesuffix(" have a bound"))
 
     def progress(what: str, done: int, total: int) -> None:
-        if write and what == "strategies have a bound":
+        if write and what == counted:
             write(done, total)
 
     return progress

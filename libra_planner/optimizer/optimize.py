@@ -277,11 +277,7 @@ def pareto(
         raise SpecError(Fault(f"got {n_points} points", "expected 2 or more"))
     if problem.prices.choice is not None:
         return _bill_frontier(problem)
-    if problem.options:
-        got, expected = "got link_options", "expected any bandwidth: the frontier is continuous"
-        fix = "leave them out, e.g. with --set fabric.link_options=null"
-        key = "fabric.link_options"
-        raise SpecError(Fault(got, expected, fix, key, problem.place(key)))
+    refuse_options(problem)
     base = replace(problem, objective="performance", group_objective="weighted")
     fastest = _fastest(base)
     cheapest = _cheapest(base, SLOWEST * fastest.step_time_s)
@@ -299,6 +295,15 @@ def pareto(
         if progress:
             progress(i + 2, n_points)
     return (*found, fastest)
+
+
+def refuse_options(problem: Problem) -> None:
+    """Refuse a frontier of what is bought from a catalogue."""
+    if problem.options:
+        got, expected = "got link_options", "expected any bandwidth: the frontier is continuous"
+        fix = "leave them out, e.g. with --set fabric.link_options=null"
+        key = "fabric.link_options"
+        raise SpecError(Fault(got, expected, fix, key, problem.place(key)))
 
 
 def _bill_frontier(problem: Problem) -> tuple[FrontierPoint, ...]:

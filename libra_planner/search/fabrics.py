@@ -161,7 +161,8 @@ class PlannedFabrics(Frozen):
     def __post_init__(self) -> None:
         if self.problem.objective == "cost":
             expected = "expected performance or performance_per_cost in a search"
-            fault = Fault("got the objective cost", expected, path="objective")
+            fix = "search --pareto begins at the least cost"
+            fault = Fault("got the objective cost", expected, fix, "objective")
             raise SpecError(fault)
         if self.problem.step.is_group:
             expected = "expected one workload in a search"
@@ -215,7 +216,7 @@ class PlannedFabrics(Frozen):
         return Cell(lower, upper, self._least_usd)
 
     @property
-    def _bills(self) -> BillTable:
+    def bills(self) -> BillTable:
         """Of the plan, which is priced by them."""
         if self.problem.prices.bills is None:
             raise SpecError(Fault("got no bills", "expected a plan with prices: bill"))
@@ -230,7 +231,7 @@ class PlannedFabrics(Frozen):
             return self.problem.fixed_cost_usd
 
     def _of_rows(self, rows: tuple[int, ...]) -> Cell:
-        bills = self._bills
+        bills = self.bills
         speeds, usd = bills.bandwidth_Bps[list(rows)], bills.usd[list(rows)]
         return Cell(speeds.min(axis=0), speeds.max(axis=0), float(usd.min()), rows)
 

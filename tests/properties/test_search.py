@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libra_planner.errors import Infeasible, SpecError
+from libra_planner.evaluation import OBJECTIVES
 from libra_planner.fabric.topology import Topology, parse_topology
+from libra_planner.inputs.plans import open_plan
 from libra_planner.optimizer.optimize import optimize
 from libra_planner.problem import Prices, Problem, Rule, StepTimeLimit
 from libra_planner.search.best import Search, SearchResult
 from libra_planner.search.fabrics import GivenFabric, PlannedFabrics
 from libra_planner.search.figures import Figures
+from libra_planner.search.frontier import POINTS, strategy_frontier
 from libra_planner.search.placement import is_placeable, placed
+from libra_planner.search.plans import plan_search
 from libra_planner.search.pricing import Lines
 from libra_planner.search.space import Choices, Space, divisors, strategy_space
 from libra_planner.step.collectives.algorithms import Network, plain_network
@@ -301,3 +306,106 @@ def test_other_models_of_collectives_are_refused(law: CollectiveModel) -> None:
     """What arrays cannot say is not searched."""
     with pytest.raises(SpecError, match="expected fidelity ideal or calibrated"):
         Lines(plain_network(parse_topology("SW(4)_SW(4)")), law)
+
+
+def test_the_frontier_is_that_of_plain_loops() -> None:
+    """At the cost of every point no strategy is faster; the first is the cheapest in time."""
+    model, network = MODELS["experts"], plain_network(parse_topology("SW(2)_SW(4)"))
+    choices = Choices(zero=(1,), recompute=(0,), cp=(1,), pp=(1,), microbatch=(1,), ep=(4,))
+    space = strategy_space(model, network.topology, [16], choices=choices)
+    problem = _planned("performance", LAWS["ideal"], network, 0.3)
+    fabrics = PlannedFabrics(problem)
+    search = _search(model, "SW(2)_SW(4)", LAWS["ideal"], space, fabrics=fabrics)
+    found = strategy_frontier(search, problem, 4)
+    ones = [fabrics.with_training(search.training(space.strategy(i))) for i in range(space.n)]
+    assert found.total.is_certified
+    assert _adds_up(found.total)
+    assert len(found.points) == 4
+    for point in found.points:
+        usd = point.optimum.cost_usd - problem.fixed_cost_usd
+        cap = Rule("cap", problem.prices.usd_per_Bps, "<=", usd * (1 + 1e-8), cost_factor=1.0)
+        times = [_optimum(replace(one, rules=(*one.rules, cap))) for one in ones]
+        assert point.optimum.step_time_s == pytest.approx(min(times), rel=2e-6)
+    least = min(_optimum(replace(one, objective="cost")) for one in ones)
+    assert found.points[0].optimum.cost_usd == pytest.approx(least, rel=2e-6)
+    fastest = min(map(_optimum, ones))
+    assert found.points[-1].optimum.step_time_s == pytest.approx(fastest, rel=2e-6)
+
+
+def test_an_interrupt_keeps_the_points_that_are_proven() -> None:
+    """Ctrl-C after the second point, the first below the fastest."""
+    network = plain_network(parse_topology("SW(2)_SW(4)"))
+    choices = Choices(zero=(1,), recompute=(0,), cp=(1,), pp=(1,), microbatch=(1,))
+    space = strategy_space(DENSE, network.topology, [16], choices=choices)
+    problem = _planned("performance", LAWS["ideal"], network, np.inf)
+    fabrics = PlannedFabrics(problem)
+    search = _search(DENSE, "SW(2)_SW(4)", LAWS["ideal"], space, fabrics=fabrics)
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == POINTS and done == 3 < total:
+            raise KeyboardInterrupt
+
+    found = strategy_frontier(search, problem, 5, stop)
+    assert found.was_stopped
+    assert len(found.points) == 2
+
+
+def _optimum(problem: Problem) -> float:
+    try:
+        return optimize(problem).objective
+    except Infeasible:
+        return np.inf
+
+
+BILL_PLAN = """
+workload: llama3-8b
+global_batch: 16
+npu: h100-sxm
+fabric:
+  topology: SW(8)_[SW(2)_SW(2)]
+  tiers: [node, leaf, spine]
+  scale_up: nvlink4-8
+  bill_options: {nics: [1 x 200 Gbps, 1 x 400 Gbps, 2 x 400 Gbps], tapers: {spine: [1, 2]}, switch_radix: [64]}
+parallelism: {tp: 8, dp: 4}
+cost_model: clos-2026
+prices: bill
+constraints: [leaf >= 30 GB/s]
+"""
+
+
+@pytest.mark.parametrize("objective", ["performance", "performance_per_cost"])
+def test_options_of_a_bill_are_those_of_a_plain_loop(objective: str, tmp_path: Path) -> None:
+    """Every strategy on every option, one by one: the same three best, and the same frontier."""
+    (tmp_path / "plan.yaml").write_text(BILL_PLAN + f"objective: {objective}\n")
+    problem = open_plan(tmp_path / "plan.yaml").problem
+    choices = Choices(zero=(1,), recompute=(0,), cp=(1, 2), microbatch=(1, 2), interleave=(1,))
+    search = plan_search(problem, choices=choices, n_best=3)
+    bills = problem.prices.bills
+    assert bills is not None
+    allowed = np.flatnonzero(bills.bandwidth_Bps[:, 1] >= 30e9)
+    assert 1 < len(allowed) < len(bills.options)
+    values: dict[tuple[int, ...], float] = {}
+    times = np.full(len(bills.options), np.inf)
+    for i in range(search.space.n):
+        strategy = search.space.strategy(i)
+        if search.figures.memory_bytes(np.array([i]))[0] > search.npu_memory_bytes:
+            continue
+        expression = search.training(strategy).step_time(problem.step.model)
+        for row in allowed:
+            time_s = float(expression.seconds(bills.bandwidth_Bps[row]))
+            times[row] = min(times[row], time_s)
+            value = OBJECTIVES[objective](time_s, bills.usd[row]) / search.tokens[i]
+            _take_least(values, strategy, value)
+    found = search.run()
+    assert found.is_certified
+    best = [one.objective_per_token for one in found.best]
+    assert best == pytest.approx(sorted(values.values())[:3], rel=1e-9)
+    frontier = strategy_frontier(search, problem)
+    assert frontier.total.is_certified
+    points = [(one.optimum.cost_usd, one.optimum.step_time_s) for one in frontier.points]
+    expected, least_s = {}, np.inf
+    for row in sorted(allowed, key=lambda i: (bills.usd[i], times[i])):
+        if times[row] < least_s * (1 - 1e-9):
+            expected[bills.usd[row]] = least_s = times[row]
+    assert len(expected) > 1
+    assert points == [(usd, pytest.approx(s, rel=1e-9)) for usd, s in expected.items()]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from libra_planner.optimizer.optimize import optimize
 from libra_planner.search.plans import best_strategy
 from libra_planner.sweeps.store import RunDirectory
 from libra_planner.sweeps.template import design_plan
+from libra_planner.units import format_time
 
 PAGE = Path(__file__).parents[2] / "docs" / "search.md"
 SMALL = ["search", "--model", "llama3-8b", "--npu", "h100-sxm", "--gpus", "16"]
@@ -290,3 +293,50 @@ def test_open_parallelism_in_a_group_is_refused(tmp_path: Path) -> None:
     path.write_text(f"workloads: [{entry}, {entry}]\n{rest}")
     with pytest.raises(SpecError, match="auto is for plans of one workload"):
         load_plan(path)
+
+
+def test_frontier_of_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ["workload=llama3-8b", "global_batch=16", "npu=h100-sxm"]
+    settings += ["fabric.topology=SW(8)_[SW(2)_SW(2)]", "parallelism={tp: 8, dp: 4}"]
+    flags = [part for one in settings for part in ("--set", one)]
+    plan = ["search", str(example("0b_bill")), *flags, "--pareto"]
+    assert main([*plan, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    parts = ("n_not_fitting", "n_cut", "n_solved", "n_unproven")
+    assert found["certified"]
+    assert found["n_candidates"] == sum(found[name] for name in parts)
+    assert found["n_candidates"] == found["n_strategies"] * found["n_searches"]
+    points = found["points"]
+    assert len(points) > 2
+    for before, after in pairwise(points):
+        assert before["cost_usd"] < after["cost_usd"]
+        assert before["step_time_s"] > after["step_time_s"]
+    for one in points:
+        assert one["cost_usd"] > one["network_cost_usd"] > 0
+        assert one["tokens_per_s"] == pytest.approx(16 * 8192 / one["step_time_s"])
+        assert 0.2 < one["mfu"] < 0.7
+    least = min(points, key=lambda one: one["cost_usd"] * one["seconds_per_token"])
+    assert [one for one in points if one["is_best_per_cost"]] == [least]
+    assert main([*plan, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    speeds = [float(row["dim2_GBps"]) for row in rows]
+    assert speeds == [one["bandwidth_GBps"][1] for one in points]
+    assert main(plan) == 0
+    assert format_time(least["step_time_s"]) in capsys.readouterr().out.split("*")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*SMALL, "--global-batch", "8", "--pareto"], "--pareto: got no plan, expected one with"),
+        (["search", "0d_llama3_70b", "--pareto", "--top", "3"], "--top: got --pareto too"),
+        (["search", "0d_llama3_70b", "--points", "3"], "--points: got no --pareto"),
+        (["search", "0d_llama3_70b", "--csv"], "--csv: got no --pareto"),
+        (["search", "0d_llama3_70b", "--pareto", "--csv", "--json"], "--csv: got --json too"),
+    ],
+)
+def test_flags_that_say_nothing_together(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err

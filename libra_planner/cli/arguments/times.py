@@ -191,6 +191,9 @@ def search() -> Arguments:
         text("--library", "NAME", "whose defaults hold; default megatron-core"),
         text("--fabric", "NAME", nics),
         *_TAPER,
-        number("--top", 1, 1000, "strategies to rank; default 5", default=5),
+        number("--top", 1, 1000, "strategies to rank; default 5"),
+        switch("--pareto", "of a plan: the fastest strategy and network at each cost"),
+        number("--points", 2, 1000, "of --pareto; default 25; of prices: bill all options count"),
+        switch("--csv", "print --pareto as CSV (instead of --json)"),
         JSON,
     )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from functools import partial
 
 from libra_planner.cli.arguments.making import flag_of
 from libra_planner.cli.streams import answer, judge_search, search_progress
-from libra_planner.errors import Fault, Infeasible, Place, SpecError
+from libra_planner.errors import Fault, Infeasible, Place, SolverFailed, SpecError
 from libra_planner.inputs.plans import open_plan
 from libra_planner.inputs.training.rows import parse_run
 from libra_planner.search.best import SearchResult
+from libra_planner.search.frontier import POINTS, strategy_frontier
 from libra_planner.studies.search import searched_run
+from libra_planner.views.times.frontier import frontier_blocks, frontier_csv, frontier_payload
 from libra_planner.views.times.search import (
     plan_blocks,
     plan_payload,
@@ -34,10 +37,13 @@ _COLUMNS = {
 _FLAGS = {column: flag_of(option) for option, column in _COLUMNS.items()}
 _PLACE = "libra-planner search"
 _MOST_BATCH = 10**7
+_N_BEST, _N_POINTS = 5, 25
+"""Strategies that are ranked, and points of a frontier, unless somebody says."""
 
 
 def search(options: argparse.Namespace) -> None:
     """``libra-planner search``."""
+    _refuse_mixed(options)
     if options.plan is not None:
         _search_plan(options)
         return
@@ -54,7 +60,7 @@ def search(options: argparse.Namespace) -> None:
     batches = _batches(options.global_batch)
     try:
         found = searched_run(
-            parse_run(texts), batches, n_best=options.top, progress=search_progress()
+            parse_run(texts), batches, n_best=options.top or _N_BEST, progress=search_progress()
         )
     except SpecError as error:
         raise type(error)(*map(_flagged, error.faults)) from None
@@ -65,6 +71,22 @@ def search(options: argparse.Namespace) -> None:
     payload = partial(search_payload, found.base, found.result, runs)
     answer(options, payload, search_blocks(found.base, found.result, runs))
     _judge(found.result)
+
+
+def _refuse_mixed(options: argparse.Namespace) -> None:
+    """Refuse flags that say nothing together."""
+    for name in ("points", "csv"):
+        if getattr(options, name) and not options.pareto:
+            raise SpecError.at(f"--{name}", "got no --pareto", "", "add --pareto, or leave it out")
+    if options.csv and options.json:
+        raise SpecError.at("--csv", "got --json too", "expected one of them", "leave one out")
+    if options.pareto and options.top:
+        expected = "expected --points: each point is the best at its cost"
+        raise SpecError.at("--top", "got --pareto too", expected, "leave one out")
+    if options.pareto and options.plan is None:
+        got, expected = "got no plan", "expected one with prices: on a given fabric cost is fixed"
+        fix = f"write e.g. {_PLACE} 0d_llama3_70b --pareto"
+        raise SpecError.at("--pareto", got, expected, fix)
 
 
 def _judge(found: SearchResult) -> None:
@@ -79,12 +101,31 @@ def _search_plan(options: argparse.Namespace) -> None:
     if given:
         flags = ", ".join(map(flag_of, given))
         raise SpecError.at(_PLACE, f"got {flags} beside a plan, which says that", "", "remove it")
-    opened = open_plan(options.plan, options.settings)
     batches = _batches(options.global_batch) if options.global_batch else ()
-    found = opened.search(batches, n_best=options.top).run(search_progress())
+    if options.pareto:
+        _print_frontier(options, batches)
+        return
+    opened = open_plan(options.plan, options.settings)
+    found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
     problem = opened.base
     answer(options, partial(plan_payload, problem, found), plan_blocks(problem, found))
     _judge(found)
+
+
+def _print_frontier(options: argparse.Namespace, batches: tuple[int, ...]) -> None:
+    """Print the frontier of cost and time."""
+    opened = open_plan(options.plan, [*options.settings, "objective=performance"])
+    problem, n_points = opened.base, options.points or _N_POINTS
+    found = strategy_frontier(opened.search(batches), problem, n_points, search_progress(POINTS))
+    if options.csv:
+        sys.stdout.write(frontier_csv(problem, found))
+    else:
+        payload = partial(frontier_payload, problem, found)
+        answer(options, payload, frontier_blocks(problem, found))
+    if found.was_stopped:
+        n = f"{len(found.points)} of {found.n_points}"
+        raise SolverFailed(f"{_PLACE}: stopped; {n} points are proven")
+    _judge(found.total)
 
 
 def _batches(text: str) -> tuple[int, ...]:

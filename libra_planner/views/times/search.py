@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from libra_planner.inputs.training.bands import step_band_s
 from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
+from libra_planner.step.collectives.calibrated import Calibrated
+from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
+from libra_planner.views import plan
 from libra_planner.views.cells import Block, escape, table
+from libra_planner.views.plan import band_keys
 from libra_planner.views.training.found import search_counts, verdict
-from libra_planner.workload.strategy import Recompute
+from libra_planner.workload.strategy import Recompute, Strategy
 
 _DEGREES = ("tp", "cp", "pp", "dp", "ep")
 _COUNTS = (*_DEGREES, "etp", "interleave", "microbatch", "n_microbatches", "global_batch", "zero")
@@ -47,6 +52,7 @@ def _row_payload(run: PlannedRun) -> dict[str, Any]:
         "recompute": Recompute(int(one.recompute)).name.lower(),
         "sequence_parallel": bool(one.sequence_parallel),
         "step_time_s": run.step_time_s,
+        **band_keys(step_band_s(run)),
         "seconds_per_token": run.step_time_s / run.tokens_per_step,
         "tokens_per_s": run.tokens_per_step / run.step_time_s,
         "tokens_per_s_per_gpu": run.tokens_per_s_per_gpu,
@@ -97,24 +103,62 @@ def _row(i: int, run: PlannedRun) -> list[str]:
 
 def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
     """What ``search PLAN --json`` prints."""
-    best = [_candidate_payload(one) for one in found.best]
+    best = [candidate_payload(problem, one) for one in found.best]
     start = {"workload": problem.workload_name, "topology": str(problem.topology)}
     return start | {"objective": problem.objective} | search_counts(found) | {"best": best}
 
 
-def _candidate_payload(found: Candidate) -> dict[str, Any]:
+def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
+    """A strategy with its fabric, for JSON."""
     one, optimum = found.strategy, found.optimum
-    return {name: int(getattr(one, name)) for name in _COUNTS} | {
-        "recompute": Recompute(int(one.recompute)).name.lower(),
-        "sequence_parallel": bool(one.sequence_parallel),
-        "bandwidth_GBps": [gigabytes_per_s(x) for x in optimum.bandwidth_bytes_per_s],
-        "step_time_s": optimum.step_time_s,
-        "cost_usd": optimum.cost_usd,
-        "objective": optimum.objective,
-        "lower_bound": optimum.lower_bound,
-        "objective_per_token": found.objective_per_token,
-        "memory_GB": found.memory_bytes / BYTES_PER_GB,
-    }
+    tokens = float(_tokens_per_step(problem, one))
+    bandwidth = optimum.bandwidth_bytes_per_s
+    bought = plan.option_text(problem, bandwidth)
+    return (
+        {name: int(getattr(one, name)) for name in _COUNTS}
+        | {
+            "recompute": Recompute(int(one.recompute)).name.lower(),
+            "sequence_parallel": bool(one.sequence_parallel),
+            "bandwidth_GBps": [gigabytes_per_s(x) for x in bandwidth],
+            "step_time_s": optimum.step_time_s,
+            **band_keys(_band_s(problem, optimum.step_time_s)),
+            "seconds_per_token": optimum.step_time_s / tokens,
+            "tokens_per_s": tokens / optimum.step_time_s,
+            "mfu": mfu_fraction(problem, found),
+            "cost_usd": optimum.cost_usd,
+            "network_cost_usd": float(problem.network_cost_usd(bandwidth)),
+            "objective": optimum.objective,
+            "lower_bound": optimum.lower_bound,
+            "objective_per_token": found.objective_per_token,
+            "memory_GB": found.memory_bytes / BYTES_PER_GB,
+        }
+        | ({"option": bought} if bought else {})
+    )
+
+
+def _tokens_per_step(problem: Problem, one: Strategy) -> int:
+    return int(one.global_batch) * _training(problem).trained.model.sequence_tokens
+
+
+def _training(problem: Problem) -> ModelTraining:
+    """That of a plan which was searched: every such plan has one of a whole model."""
+    return next(one for one in problem.step.trainings if isinstance(one, ModelTraining))
+
+
+def mfu_fraction(problem: Problem, found: Candidate) -> float | None:
+    """Model FLOP/s over the peak of the NPUs (C18); ``None`` where nobody says the peak."""
+    training, one = _training(problem), found.strategy
+    peak = training.npu_peak_flops * int(one.n_npus)
+    flops = training.trained.model.flops_per_token() * _tokens_per_step(problem, one)
+    return float(flops) / found.optimum.step_time_s / peak if peak else None
+
+
+def _band_s(problem: Problem, step_time_s: float) -> tuple[float, float] | None:
+    """Ends of the error band of a step (C23); ``None`` without a measured class."""
+    error = problem.step.error_fraction
+    if error is None or not isinstance(problem.step.model, Calibrated):
+        return None
+    return step_time_s / (1 + error), step_time_s / (1 - error)
 
 
 def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
