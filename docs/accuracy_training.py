@@ -9,10 +9,17 @@ from math import log10
 import numpy as np
 
 from libra_planner.inputs.training.planned import planned_run
-from libra_planner.step.bands import STEP_BANDS
+from libra_planner.step.bands import STEP_BANDS, STRATEGY_TIE_FRACTION
 from libra_planner.studies.step_fits import MeasuredStep
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS
-from tests.oracles.test_measured_training import DEEPSEEK, DEEPSEEK_TOKENS_PER_S, FILE, STEPS
+from tests.oracles.test_measured_training import (
+    DEEPSEEK,
+    DEEPSEEK_TOKENS_PER_S,
+    FILE,
+    STEPS,
+    ordered_fraction,
+    strategy_pairs,
+)
 
 NOT_FITTED = ("InternEvo", "PaLM", "maxtext")
 """Publishers whose rows take no part in the fit."""
@@ -57,6 +64,10 @@ NOTES = """
   14.8e12 tokens in 2.8 million GPU hours are {published:,.0f}.
 - Bands of `step_time_low_s` and `step_time_high_s` (C23) are what nine of ten errors of a class stay below, at least 9 %:
   {bands}.
+- Ties of `search` (C23): what two strategies of one model share is off alike. {n_pairs} pairs of runs of one source, model, NPU and number of NPUs differ in
+  their strategy; measured times have the predicted order in {all_ordered:.0%} of them, and in {far_ordered:.0%} of the {n_far} whose predicted times differ by more than
+  {tie:.0%}: the least whole percent for nine of ten. {family:.0%} of the pairs are vTrain's. Of the {n_best} of these in which one run is the predicted best of its kind {best_ordered:.0%} have
+  the predicted order: what is predicted to be the best is often one whose error flatters it.
 
 ![Predicted and measured step times](accuracy-training.svg)
 
@@ -118,11 +129,29 @@ def section(held_out_errors: HeldOut) -> Iterator[str]:
     bands = ", ".join(f"{' '.join(key)} {100 * error:.0f} %" for key, error in STEP_BANDS.items())
     found = {
         "bands": bands,
+        **_ties(),
         "deepseek": planned_run(DEEPSEEK).tokens_per_s_per_gpu,
         "published": DEEPSEEK_TOKENS_PER_S,
     }
     yield from NOTES.format_map(found).rstrip().split("\n")
     yield from _worst_rows()
+
+
+def _ties() -> dict[str, float]:
+    """How often pairs of strategies have the predicted order."""
+    pairs = strategy_pairs()
+    far = [one for one in pairs if one.difference > STRATEGY_TIE_FRACTION]
+    best = [one for one in far if one.has_best]
+    return {
+        "n_pairs": len(pairs),
+        "n_far": len(far),
+        "n_best": len(best),
+        "tie": STRATEGY_TIE_FRACTION,
+        "all_ordered": ordered_fraction(pairs, 0.0),
+        "far_ordered": ordered_fraction(far, 0.0),
+        "best_ordered": ordered_fraction(best, 0.0),
+        "family": sum(one.publisher == "vTrain" for one in pairs) / len(pairs),
+    }
 
 
 def _fit_rows(held_out_errors: HeldOut) -> Iterator[str]:

@@ -6,7 +6,9 @@ The file has the rows of two collections of published runs, each with its source
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from itertools import combinations
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from libra_planner.errors import SpecError
 from libra_planner.inputs.training.planned import planned_run
 from libra_planner.inputs.training.rows import TrainingRun, read_training_file
-from libra_planner.step.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS
+from libra_planner.step.bands import FLOOR_FRACTION, LEAST_ROWS, STEP_BANDS, STRATEGY_TIE_FRACTION
 from libra_planner.studies.step_fits import MeasuredStep, fitted_constants, measured_steps
 from libra_planner.workload.clock import RANGES, STEP_CONSTANTS, StepConstants
 
@@ -113,6 +115,62 @@ def test_bands_are_those_of_the_page() -> None:
     assert set(found) == set(STEP_BANDS)
     for key, error in found.items():
         assert error <= STEP_BANDS[key] < error + 0.02, key
+
+
+class Pair(NamedTuple):
+    """Two runs that differ in their strategy only.
+
+    Parameters
+    ----------
+    publisher : of both.
+    difference : of the predicted times, relative to the shorter.
+    is_ordered : whether the measured times have the predicted order.
+    has_best : whether one is the predicted best of all such runs.
+    """
+
+    publisher: str
+    difference: float
+    is_ordered: bool
+    has_best: bool
+
+
+def strategy_pairs() -> list[Pair]:
+    """Of one source, model, NPU and number of NPUs; times are of one sequence."""
+    groups: dict[Any, list[MeasuredStep]] = {}
+    for one in STEPS:
+        run = one.planned
+        shape = run.model, run.strategy.dtype, int(run.strategy.n_npus)
+        groups.setdefault((one.publisher, run.npu_name, *shape), []).append(one)
+    return [
+        _pair(*sorted((a, b), key=_predicted_s), has_best=best is a or best is b)
+        for found in groups.values()
+        for best in [min(found, key=_predicted_s)]
+        for a, b in combinations(found, 2)
+        if a.planned.strategy != b.planned.strategy
+    ]
+
+
+def _pair(fast: MeasuredStep, slow: MeasuredStep, *, has_best: bool) -> Pair:
+    fast_s, slow_s = (one.time_s / one.planned.strategy.global_batch for one in (fast, slow))
+    difference = _predicted_s(slow) / _predicted_s(fast) - 1
+    return Pair(fast.publisher, difference, bool(fast_s < slow_s), has_best)
+
+
+def _predicted_s(one: MeasuredStep) -> float:
+    return one.planned.step_time_s / float(one.planned.strategy.global_batch)
+
+
+def ordered_fraction(pairs: list[Pair], least_difference: float) -> float:
+    """Share of the pairs beyond a difference that have the predicted order."""
+    return float(np.mean([one.is_ordered for one in pairs if one.difference > least_difference]))
+
+
+def test_ties_are_those_of_the_page() -> None:
+    """Nine of ten pairs beyond the constant have the predicted order, fewer at a percent less."""
+    pairs = strategy_pairs()
+    assert len(pairs) > 400
+    assert ordered_fraction(pairs, STRATEGY_TIE_FRACTION) >= 0.9
+    assert ordered_fraction(pairs, STRATEGY_TIE_FRACTION - 0.01) < 0.9
 
 
 def test_constants_that_made_times_are_found_again() -> None:

@@ -48,6 +48,9 @@ def test_json_has_the_best_and_what_became_of_the_rest(capsys: pytest.CaptureFix
     assert found["certified"]
     assert len(found["best"]) == 3
     rates = [one["tokens_per_s"] for one in found["best"]]
+    for one, rate in zip(found["best"], rates, strict=True):
+        assert one["tie_with_best"] == (rates[0] <= rate * (1 + found["tie_fraction"]))
+        assert one["step_time_low_s"] < one["step_time_s"] < one["step_time_high_s"]
     assert rates == sorted(rates, reverse=True)
     for one in found["best"]:
         assert one["tp"] * one["cp"] * one["pp"] * one["dp"] == 16
@@ -105,6 +108,7 @@ def test_search_of_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["certified"]
     assert len(found["best"][0]["bandwidth_GBps"]) == 3
+    assert found["best"][0]["tie_with_best"] is None
     assert main(["search", plan, "--npu", "h100-sxm"]) == 2
     assert "beside a plan" in capsys.readouterr().err
 

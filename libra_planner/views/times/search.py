@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from libra_planner.inputs.training.bands import step_band_s
 from libra_planner.inputs.training.planned import PlannedRun
 from libra_planner.problem import Problem
 from libra_planner.search.best import Candidate, SearchResult
+from libra_planner.step.bands import STRATEGY_TIE_FRACTION
 from libra_planner.step.collectives.calibrated import Calibrated
 from libra_planner.step.model_training import ModelTraining
 from libra_planner.units import BYTES_PER_GB, format_bandwidth, format_time, gigabytes_per_s
@@ -41,7 +42,8 @@ def search_payload(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]
         "bandwidth_GBps": [gigabytes_per_s(x) for x in base.fabric.bandwidth_bytes_per_s],
         "npu_memory_GB": base.npu_memory_bytes / BYTES_PER_GB,
         **search_counts(found),
-        "best": [_row_payload(run) for run in runs],
+        "tie_fraction": STRATEGY_TIE_FRACTION,
+        "best": [_row_payload(run) | _tie_key(run_tie(run, runs[0])) for run in runs],
         "notes": [*base.notes],
     }
 
@@ -61,6 +63,42 @@ def _row_payload(run: PlannedRun) -> dict[str, Any]:
     }
 
 
+def _tie_key(is_tie: bool | None) -> dict[str, bool | None]:
+    return {"tie_with_best": is_tie}
+
+
+def run_tie(run: PlannedRun, best: PlannedRun) -> bool | None:
+    """Whether a strategy is a tie with the best (C23); ``None`` without a measured class."""
+    if step_band_s(run) is None:
+        return None
+    per_token = [one.step_time_s / one.tokens_per_step for one in (run, best)]
+    return per_token[0] <= per_token[1] * (1 + STRATEGY_TIE_FRACTION)
+
+
+def candidate_tie(problem: Problem, found: Candidate, best: Candidate) -> bool | None:
+    """The same of a plan's; costs are exact, so that only times make ties."""
+    if _band_s(problem, found.optimum.step_time_s) is None:
+        return None
+    most = best.objective_per_token * (1 + STRATEGY_TIE_FRACTION)
+    return found.objective_per_token <= most
+
+
+def _ranks(ties: Sequence[bool | None]) -> list[str]:
+    """Places in the ranking, with the sign of a tie with the first."""
+    return [f"={i}" if tie and i > 1 else str(i) for i, tie in enumerate(ties, 1)]
+
+
+def _tie_note(ties: Sequence[bool | None]) -> Iterator[str]:
+    """What the signs mean, and where nothing is known."""
+    if any(ties[1:]):
+        yield (
+            f"= a tie with the first: within {STRATEGY_TIE_FRACTION:.0%} of it. Only beyond do "
+            f"nine of ten pairs of measured runs come in the predicted order"
+        )
+    elif len(ties) > 1 and ties[0] is None:
+        yield "Ties cannot be told: no measured class says how far off such times are"
+
+
 def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun]) -> Iterator[Block]:
     """The best strategies, and how much of the space is proven."""
     topology = base.fabric.network.topology
@@ -72,11 +110,13 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
     yield f"{topology}: {speeds} per NPU, one direction"
     yield ""
     if runs:
-        rows = [_row(i, run) for i, run in enumerate(runs, 1)]
+        ties = [run_tie(run, runs[0]) for run in runs]
+        rows = [_row(*one) for one in zip(_ranks(ties), runs, strict=True)]
         headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
         figures = ("step", "tokens/s/NPU", "MFU", "GB")
         narrow = ("batch", "GB", "tokens/s/NPU")
         yield table("", "", (*headings, *figures), rows, left=("recompute",), dispensable=narrow)
+        yield from _tie_note(ties)
     else:
         yield "[bold]No strategy fits.[/]"
     yield ""
@@ -85,12 +125,12 @@ def search_blocks(base: PlannedRun, found: SearchResult, runs: list[PlannedRun])
         yield f"Assumed: {escape('; '.join(base.notes))}"
 
 
-def _row(i: int, run: PlannedRun) -> list[str]:
+def _row(rank: str, run: PlannedRun) -> list[str]:
     one = run.strategy
     counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
     batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
     return [
-        str(i),
+        rank,
         *counts,
         *batch,
         Recompute(int(one.recompute)).name.lower(),
@@ -103,9 +143,20 @@ def _row(i: int, run: PlannedRun) -> list[str]:
 
 def plan_payload(problem: Problem, found: SearchResult) -> dict[str, Any]:
     """What ``search PLAN --json`` prints."""
-    best = [candidate_payload(problem, one) for one in found.best]
+    best = [
+        candidate_payload(problem, one) | _tie_key(candidate_tie(problem, one, found.best[0]))
+        for one in found.best
+    ]
     start = {"workload": problem.workload_name, "topology": str(problem.topology)}
-    return start | {"objective": problem.objective} | search_counts(found) | {"best": best}
+    return (
+        start
+        | {"objective": problem.objective}
+        | search_counts(found)
+        | {
+            "tie_fraction": STRATEGY_TIE_FRACTION,
+            "best": best,
+        }
+    )
 
 
 def candidate_payload(problem: Problem, found: Candidate) -> dict[str, Any]:
@@ -168,22 +219,24 @@ def plan_blocks(problem: Problem, found: SearchResult) -> Iterator[Block]:
         f"{problem.objective} per token; every strategy with the best bandwidth for it"
     )
     yield ""
-    rows = [_candidate_row(i, one) for i, one in enumerate(found.best, 1)]
+    ties = [candidate_tie(problem, one, found.best[0]) for one in found.best]
+    rows = [_candidate_row(*one) for one in zip(_ranks(ties), found.best, strict=True)]
     headings = ("#", *_DEGREES, "chunks", "batch", "micro", "ZeRO", "recompute")
     figures = ("step", "cost", "GB/s by dimension", "GB")
     if rows:
         narrow = ("GB/s by dimension", "batch", "GB")
         yield table("", "", (*headings, *figures), rows, left=("recompute",), dispensable=narrow)
+        yield from _tie_note(ties)
         yield ""
     yield from verdict(found)
 
 
-def _candidate_row(i: int, found: Candidate) -> list[str]:
+def _candidate_row(rank: str, found: Candidate) -> list[str]:
     one, optimum = found.strategy, found.optimum
     counts = [str(int(getattr(one, name))) for name in (*_DEGREES, "interleave")]
     batch = [f"{int(one.global_batch):,}", str(int(one.microbatch)), str(int(one.zero))]
     return [
-        str(i),
+        rank,
         *counts,
         *batch,
         Recompute(int(one.recompute)).name.lower(),
