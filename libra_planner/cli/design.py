@@ -11,7 +11,7 @@ from typing import Any
 from libra_planner.cli.arguments.making import first_given
 from libra_planner.cli.policies import link_question, policy_of
 from libra_planner.cli.streams import answer, judge_search, progress_of, search_progress
-from libra_planner.errors import Fault, Place, SpecError, located
+from libra_planner.errors import Place, SpecError, located
 from libra_planner.evaluation import evaluated
 from libra_planner.inputs.plans import SearchedPlan, open_plan
 from libra_planner.processes import uncollected
@@ -137,9 +137,10 @@ def pareto(options: argparse.Namespace) -> None:
         raise SpecError.at(place, "got --json too", "expected one of them", "leave one out")
     opened = open_plan(options.plan, options.settings)
     if opened.is_open:
-        fix = "optimize finds the degrees, and says in 'set' how a plan writes them"
-        fault = Fault("got auto", "expected degrees: a frontier is that of one strategy", fix)
-        raise SpecError(fault).located(opened.document.place(("parallelism",)), "parallelism")
+        from libra_planner.cli.times.search import print_frontier
+
+        print_frontier(options)
+        return
     problem = opened.problem
     progress = progress_of("points", n_unsaid=1)
     found = problem, frontier(problem, options.points, progress)

@@ -228,6 +228,16 @@ def test_a_report_names_the_best_strategies(auto: str, tmp_path: Path, printed: 
     )
 
 
+def test_the_frontier_of_an_open_plan_is_that_of_its_search(auto: str, printed: Printed) -> None:
+    """No design of one strategy is both cheaper and faster than a point."""
+    points = printed("pareto", auto, "--points", "4")["points"]
+    assert points == printed("search", auto, "--pareto", "--points", "4")["points"]
+    written = printed("optimize", auto)["set"][0]
+    for one in printed("pareto", auto, "--points", "5", "--set", written)["points"]:
+        affords = [point for point in points if one["cost_usd"] <= point["cost_usd"]]
+        assert all(point["step_time_s"] <= one["step_time_s"] * (1 + 1e-6) for point in affords)
+
+
 def test_a_rule_on_memory_holds_in_a_search(auto: str, printed: Printed) -> None:
     """The limit leaves fewer strategies than the memory of an NPU, 85.5 GB."""
     rules = "constraints=[12.5 GB/s <= leaf <= 50 GB/s, node <= 450 GB/s, taper(spine) >= 1{}]"

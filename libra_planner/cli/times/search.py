@@ -103,7 +103,7 @@ def _search_plan(options: argparse.Namespace) -> None:
         raise SpecError.at(_PLACE, f"got {flags} beside a plan, which says that", "", "remove it")
     batches = _batches(options.global_batch) if options.global_batch else ()
     if options.pareto:
-        _print_frontier(options, batches)
+        print_frontier(options, batches)
         return
     opened = open_plan(options.plan, options.settings)
     found = opened.search(batches, n_best=options.top or _N_BEST).run(search_progress())
@@ -112,8 +112,8 @@ def _search_plan(options: argparse.Namespace) -> None:
     _judge(found)
 
 
-def _print_frontier(options: argparse.Namespace, batches: tuple[int, ...]) -> None:
-    """Print the frontier of cost and time."""
+def print_frontier(options: argparse.Namespace, batches: tuple[int, ...] = ()) -> None:
+    """Print the frontier of cost and time over all strategies, of ``pareto`` too."""
     opened = open_plan(options.plan, [*options.settings, "objective=performance"])
     problem, n_points = opened.base, options.points or _N_POINTS
     found = strategy_frontier(opened.search(batches), problem, n_points, search_progress(POINTS))
