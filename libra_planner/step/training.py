@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from libra_planner.errors import Fault, SpecError, unknown_name
 from libra_planner.frozen import Frozen
 from libra_planner.step import expression as tree
@@ -69,6 +71,16 @@ def member(
         own_links = training.step_time(real)
         own_links = own_links if own_links.root != time.root else None
     return Member(name, weight, time, own_links, training)
+
+
+def _sent_bytes(training: Training | ModelTraining, model: models.CollectiveModel) -> Array:
+    """Bytes of a step's collectives and sends by dimension, shape (n_dims,)."""
+    network, total = training.network, np.zeros(training.network.topology.n_dims)
+    for one in training.communications:
+        total = total + one.count * model.traffic(one.collective, one.group, network)
+    for sent in training.sends if isinstance(training, ModelTraining) else ():
+        total = total + sent.count * model.send_traffic(sent.size_bytes, sent.group, network)
+    return total
 
 
 @dataclass(frozen=True)
@@ -170,6 +182,34 @@ class Step(Frozen):
         """What to write to have a whole step; empty where it is one."""
         workloads = (one.workload for one in self.trainings)
         return next((one.step_fix for one in workloads if one.covers is work.Covers.PART), "")
+
+    def busy_s(self, bandwidth_bytes_per_s: Array) -> Array:
+        """Time in which an NPU sends over each dimension in a step, seconds, shape (n_dims,).
+
+        Bytes of all collectives and sends over bandwidth, by the model of collectives; of a
+        pipeline those of its fullest kinds of stages. Of a group the weighted mean. What hides
+        behind compute counts, so that it is no part of the step time.
+
+        Examples
+        --------
+        >>> from libra_planner.reading.bundled import example
+        >>> from libra_planner.plan.problem import load_plan
+        >>> problem = load_plan(example("01_gpt3_4d"))
+        >>> (problem.step.busy_s(np.full(4, 125e9)) * 1e3).round(3).tolist()
+        [86.973, 25.367, 2.718, 0.878]
+        """
+        bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
+        sent = self._sent_bytes
+        return np.divide(sent, bandwidth, out=np.zeros_like(sent), where=sent > 0)
+
+    @cached_property
+    def _sent_bytes(self) -> Array:
+        """What an NPU sends over each dimension in a step, shape (n_dims,)."""
+        total = np.zeros(self.time.n_dims)
+        for one in self.members:
+            if one.training is not None:
+                total = total + one.weight * _sent_bytes(one.training, self.model)
+        return total
 
     def under(self, model: models.CollectiveModel) -> Step:
         """The same step under another model of collectives.

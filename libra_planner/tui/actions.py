@@ -69,7 +69,7 @@ ACTIONS = (
     Action("save_as", "S", "Save as", "Write the plan to another file.", "File"),
     Action("open", "O", "Open", "Open another plan, or a recent one.", "File"),
     Action("theme", "t", "Theme", "Dark or light.", "File"),
-    Action("leave", "q,ctrl+q", "Quit", "Leave; asks if there are unsaved edits.", "File", True),
+    Action("leave", "q,ctrl+q", "Quit", "Leave; asks if there are unsaved edits.", "File"),
 )  # fmt: skip
 """All of them, in the order of the help."""
 

@@ -77,9 +77,9 @@ class Cockpit(App[int]):
     DataTable { scrollbar-size: 1 1; }
     OptionList { min-width: 10; min-height: 3; }
     VerticalScroll { scrollbar-size: 1 1; }
-    .-wide #frontier-split { layout: horizontal; }
-    .-wide #frontier-left { height: 1fr; width: 3fr; }
-    .-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
+    .-wide #frontier-split, .-very-wide #frontier-split { layout: horizontal; }
+    .-wide #frontier-left, .-very-wide #frontier-left { height: 1fr; width: 3fr; }
+    .-wide #frontier-list, .-very-wide #frontier-list { height: 1fr; width: 2fr; min-width: 62; }
     .-very-wide #fabric-split { layout: horizontal; overflow-y: hidden; }
     .-very-wide #fabric-left, .-very-wide #fabric-right { height: 1fr; width: 1fr; }
     .-very-wide FabricPane DataTable { max-height: 24; }

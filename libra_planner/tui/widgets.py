@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click, Resize
@@ -16,6 +16,16 @@ from textual.widget import Widget
 from textual.widgets import DataTable, OptionList, Static
 
 from libra_planner.tui.actions import SCREENS
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn for the width that there is."""
+
+    picture: Callable[[int], Text]
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.picture(options.max_width)
 
 
 class Card(Static):
@@ -167,7 +177,8 @@ class TabBar(Widget):
                 return
 
 
-_PALETTE = "^p palette"
+_ALWAYS = (("q", "Quit", "leave"), ("^p", "palette", "command_palette"))
+"""Keys at the right end: with them every other one is found, and the way out."""
 
 
 class StatusLine(Static):
@@ -224,7 +235,7 @@ class KeyBar(Widget):
     def render(self) -> Text:
         text = Text(no_wrap=True, overflow="crop")
         self._ends = []
-        room = self.size.width - len(_PALETTE) - 2
+        room = self.size.width - sum(len(key) + len(label) + 2 for key, label, _ in _ALWAYS)
         for key, label, action in self._keys():
             if text.cell_len + len(key) + len(label) + 2 > room:
                 break
@@ -232,8 +243,10 @@ class KeyBar(Widget):
             self._ends.append((text.cell_len, action))
         text.append(" " * max(room - text.cell_len, 0))
         self._ends.append((max(room, 0), ""))
-        self._ends.append((self.size.width, "app.command_palette"))
-        return text.append(" ^p", "bold").append(" palette", "dim")
+        for key, label, action in _ALWAYS:
+            text.append(f" {key}", "bold").append(f" {label}", "dim")
+            self._ends.append((text.cell_len, f"app.{action}"))
+        return text
 
     def _keys(self) -> list[tuple[str, str, str]]:
         """Key, label and action of each binding that is to be shown, those nearest first."""
@@ -250,8 +263,8 @@ class KeyBar(Widget):
     async def on_click(self, event: Click) -> None:
         for end, key in self._ends:
             if event.x < end:
-                if key == "app.command_palette":
-                    await self.app.run_action("command_palette")
+                if key.startswith("app."):
+                    await self.app.run_action(key.removeprefix("app."))
                 elif key:
                     self.app.simulate_key(key)
                 return

@@ -195,6 +195,7 @@ FIGURES = (
     "libra_planner.evaluation",
     "libra_planner.step.expression",
     "libra_planner.views.design",
+    "libra_planner.tui.screens.pictures",
 )
 """What showing a design's figures needs."""
 

@@ -144,6 +144,7 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **attributes(evaluation, "step_time_s", **plan.PARTS_OF_THE_STEP),
         **attributes(evaluation, "cost_usd", "network_cost_usd", "fixed_cost_usd"),
         "cost_usd_by_dimension": [float(cost) for cost in evaluation.cost_usd_by_dim],
+        "busy_fraction_by_dimension": busy_fractions(problem, evaluation),
         "equal_bandwidth": {
             "bandwidth_GBps": bandwidths_GBps(equal.bandwidth_bytes_per_s),
             **attributes(equal, "step_time_s", "cost_usd", "feasible"),
@@ -167,6 +168,12 @@ def _figures(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
         **attributes(problem, "settings"),
         "notes": list(plan.plan_notes(problem)),
     }
+
+
+def busy_fractions(problem: Problem, evaluation: Evaluation) -> list[float]:
+    """By dimension, the share of a step in which an NPU of the fullest stage sends over it."""
+    busy_s = problem.step.busy_s(evaluation.bandwidth_bytes_per_s)
+    return [float(one) for one in busy_s / evaluation.step_time_s]
 
 
 def bandwidths_GBps(bandwidth_bytes_per_s: Array) -> list[float]:

@@ -77,6 +77,7 @@ class Driver:
 
     def focus_key(self, key: str) -> None:
         """Focus the field of a key of the plan's form."""
+        self.app.design.add_class("-form")  # One column shows the form instead of the figures.
         rows = self.app.design.query(FieldRow)
         next(row for row in rows if row.field.key == key).editor.focus()
 

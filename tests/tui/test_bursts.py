@@ -77,7 +77,7 @@ def test_a_proof_stands_for_its_plan_and_design_only(plan_file: Path) -> None:
         app = driver.app
 
         def claims() -> list[str]:
-            worth, status = str(app.design.query_one("#worth").render()), driver.text("#status")
+            worth, status = str(app.design.query_one("#proof").render()), driver.text("#status")
             return [text for text in (worth, status) if "roven" in text]
 
         await driver.press("o")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,184 +10,30 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
-from textual.events import Click
-from textual.geometry import Size
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
 from libra_planner.errors import Place, PlannerError
 from libra_planner.tui.dialogs import Prompt
+from libra_planner.tui.screens.bars import (
+    Bandwidths,
+    DimensionRow,
+    changed_bandwidth,
+    step_GBps,
+    traded_bandwidth,
+)
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.screens.plan_form import OPTIONAL, FormField, PlanForm
 from libra_planner.tui.session import Bandwidth, Reading
-from libra_planner.tui.widgets import Card
+from libra_planner.tui.widgets import Card, Drawn
 from libra_planner.units import (
-    BYTES_PER_S_PER_GBPS,
-    format_bandwidth,
     format_bytes,
     format_time,
     format_usd,
     gigabytes_per_s,
 )
-
-_BUTTONS = " [-][+]"
-_LEAST_BAR = 4
-_WIDE = 64
-_NOTE_CELLS = 12
-
-
-@dataclass(frozen=True)
-class DimensionRow:
-    """What a bar says beside its length: texts for people."""
-
-    label: str
-    tier: str
-    cost_share: str
-    note: str
-    taper: str = ""
-
-
-def step_GBps(bandwidth_GBps: Bandwidth) -> float:
-    """A round step of about a hundredth of the total.
-
-    >>> step_GBps((125.0,) * 4), step_GBps((0.5, 0.2))
-    (5.0, 0.005)
-    """
-    total = sum(bandwidth_GBps)
-    if total <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(total / 100) + 1e-9)
-    leading = total / 100 / power
-    return float(f"{power * (5 if leading >= 5 else 2 if leading >= 2 else 1):.1g}")
-
-
-def changed_bandwidth(bandwidth_GBps: Bandwidth, dim: int, by: float) -> Bandwidth:
-    """A design with one dimension a number of round steps up or down.
-
-    >>> changed_bandwidth((125.0, 125.0), 1, -3)
-    (125.0, 119.0)
-    """
-    values = list(bandwidth_GBps)
-    values[dim] = round(max(0.0, values[dim] + by * step_GBps(bandwidth_GBps)), 9)
-    return tuple(values)
-
-
-class Bandwidths(Widget, can_focus=True):
-    """The bars.
-
-    Parameters
-    ----------
-    stepped : called with a dimension and by how many round steps its bandwidth should change. At
-        once and not by a message: the next key may come before that is read.
-    typed : called with the dimension whose value a person wants to type.
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "choose(-1)", "Dimension before", show=False),
-        Binding("down,j", "choose(1)", "Next dimension", show=False),
-        Binding("plus,equals_sign,right", "change(1)", "More", key_display="+", show=True),
-        Binding("minus,underscore,left", "change(-1)", "Less", key_display="-", show=True),
-        Binding("greater_than_sign,full_stop", "resize_step(1)", "Larger step", show=False),
-        Binding("less_than_sign,comma", "resize_step(-1)", "Smaller step", show=False),
-        Binding("enter", "type", "Type", show=True),
-    ]
-
-    def __init__(self, stepped: Callable[[int, float], None], typed: Callable[[int], None]) -> None:
-        super().__init__(id="bandwidths")
-        self._stepped, self._typed = stepped, typed
-        self.border_title = "Bandwidth per NPU"
-        self._rows: tuple[DimensionRow, ...] = ()
-        self._values: Bandwidth = ()
-        self._dim, self._factor = 0, 1.0
-
-    def update(self, rows: tuple[DimensionRow, ...], bandwidth_GBps: Bandwidth) -> None:
-        """Show a design."""
-        taller = len(rows) != len(self._rows)
-        self._rows, self._values = rows, bandwidth_GBps
-        self._dim = min(self._dim, max(len(rows) - 1, 0))
-        self.border_subtitle = f"step {self.step:g} GB/s"
-        self.refresh(layout=taller)
-
-    @property
-    def step(self) -> float:
-        """What + and - change, GB/s."""
-        return step_GBps(self._values) * self._factor
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """A row each: asked for while lines have the width before, at which they would wrap."""
-        return len(self._rows) + 1
-
-    def render(self) -> Text:
-        if not self._rows:
-            return Text("no valid plan yet", "italic")
-        from libra_planner.views.renderers.terminal import bar
-
-        wide, width = self.size.width >= _WIDE, self.size.width
-        names = [f"{row.label} {row.tier} {row.taper}".rstrip() for row in self._rows]
-        speeds = (format_bandwidth(value * BYTES_PER_S_PER_GBPS) for value in self._values)
-        numbers = [speed.removesuffix(" GB/s") for speed in speeds]
-        cells = max(map(len, names)), max(map(len, numbers))
-        fixed = 2 + cells[0] + 1 + 1 + cells[1] + 6 + len(_BUTTONS) + (_NOTE_CELLS if wide else 0)
-        n_cells = max(_LEAST_BAR, width - fixed)
-        heading = Text(no_wrap=True, overflow="crop", style="dim")
-        heading.append(f"{'':{3 + cells[0] + n_cells}} {'GB/s':>{cells[1]}}  cost")
-        heading.append(f" {'step waits':<{_NOTE_CELLS - 1}}" if wide else "")
-        top = max(self._values, default=0.0) or 1.0
-        lines = [heading]
-        for i, name in enumerate(names):
-            drawn = bar(self._values[i] / top, n_cells)
-            lines.append(self._line(i, name.ljust(cells[0]), drawn, numbers[i].rjust(cells[1])))
-        return Text("\n").join(lines)
-
-    def _line(self, i: int, name: str, drawn: str, number: str) -> Text:
-        row, chosen = self._rows[i], i == self._dim
-        line = Text(no_wrap=True, overflow="crop")
-        line.append(f"{'▶' if chosen else ' '} {name} ", "bold" if chosen else "")
-        line.append(drawn, "cyan" if i % 2 == 0 else "dark_cyan")  # Rows stay apart.
-        line.append(f" {number}", "bold" if chosen else "")
-        line.append(f" {row.cost_share:>5}")
-        if self.size.width >= _WIDE:
-            line.append(f" {row.note:<{_NOTE_CELLS - 1}.{_NOTE_CELLS - 1}}", "yellow")
-        line.append(_BUTTONS, "reverse" if chosen and self.has_focus else "")
-        return line
-
-    def on_click(self, event: Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is None or not 1 <= offset.y <= len(self._rows):
-            return
-        self._dim = offset.y - 1
-        line = self.render().split("\n")[1].cell_len
-        if line - 3 <= offset.x < line:
-            self.action_change(1)
-        elif line - 6 <= offset.x < line - 3:
-            self.action_change(-1)
-        elif event.chain == 2:
-            self.action_type()
-        self.refresh()
-
-    def action_choose(self, by: int) -> None:
-        """Choose another dimension."""
-        if self._rows:
-            self._dim = (self._dim + by) % len(self._rows)
-            self.refresh()
-
-    def action_change(self, sign: int) -> None:
-        """Change the bandwidth of the chosen dimension by a step."""
-        if self._values:
-            self._stepped(self._dim, sign * self._factor)
-
-    def action_resize_step(self, by: int) -> None:
-        """Change the step tenfold."""
-        self._factor = min(max(self._factor * 10.0**by, 1e-3), 1e2)
-        self.border_subtitle = f"step {self.step:g} GB/s"
-
-    def action_type(self) -> None:
-        """Type a value, or all of them separated by commas."""
-        if self._values:
-            self._typed(self._dim)
-
 
 if TYPE_CHECKING:
     from libra_planner.evaluation import Evaluation
@@ -205,7 +49,10 @@ def dimension_rows(
     problem: Problem, evaluation: Evaluation | None, bandwidth_GBps: Bandwidth
 ) -> Iterator[DimensionRow]:
     """Beside the bar of every dimension: its taper; with figures its cost and what waits for it."""
+    from libra_planner.tui.screens.pictures import curves
     from libra_planner.views.plan import taper_texts
+
+    shapes = curves(problem, evaluation.bandwidth_bytes_per_s) if evaluation is not None else []
 
     tapers = taper_texts(problem.topology, bandwidth_GBps)
     for i, dimension in enumerate(problem.topology.dimensions):
@@ -216,7 +63,9 @@ def dimension_rows(
             cost_share = f"{cost_usd / (evaluation.network_cost_usd or 1.0):.0%}"
             waits = format_time(waits_s) if waits_s else ""
         label = problem.topology.labels[i]
-        yield DimensionRow(label, dimension.tier, cost_share, waits, tapers[i])
+        yield DimensionRow(
+            label, dimension.tier, cost_share, waits, tapers[i], shapes[i] if shapes else ""
+        )
 
 
 def headline(problem: Problem, evaluation: Evaluation) -> Table:
@@ -306,7 +155,9 @@ def proof(optimum: Optimum, *, is_shown: bool) -> Text:
     return Text(f"The optimum ({gap}) has {figures}; o goes back to it", "italic")
 
 
-_CARDS = ("headline", "worth", "waits", "notes")
+_CALM_S = 0.1
+"""Pause between two changes in which the pictures are drawn."""
+_CARDS = ("headline", "proof", "worth", "waits", "notes")
 
 
 class DesignPane(Pane):
@@ -315,25 +166,34 @@ class DesignPane(Pane):
     KEYED: ClassVar[tuple[type[Widget], ...]] = (Bandwidths, PlanForm)
 
     _form_of: Reading | None = None
+    _drawing: Timer | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield PlanForm(self._edit, self._settle, self._ask_value, self._drop_empty_rule)
             with VerticalScroll(id="right", can_focus=False):
-                with VerticalScroll(id="faults"):
-                    yield Static(id="faults-text")
-                yield Bandwidths(self._step, self._ask_bandwidth)
-                yield Card("reading the plan ...", id="headline", classes="card")
-                yield Card(id="worth", classes="card")
-                yield Card(id="waits", classes="card")
-                yield Card(id="notes", classes="card")
+                with Vertical(id="design-top"):
+                    with VerticalScroll(id="faults"):
+                        yield Static(id="faults-text")
+                    yield Bandwidths(self._step, self._ask_bandwidth)
+                    yield Card("reading the plan ...", id="headline", classes="card")
+                    yield Card(id="proof", classes="card")
+                with Vertical(id="design-pictures"):
+                    yield Card(id="fabric-picture", classes="card")
+                    yield Card(id="step-picture", classes="card")
+                with Vertical(id="design-rest"):
+                    yield Card(id="worth", classes="card")
+                    yield Card(id="waits", classes="card")
+                    yield Card(id="notes", classes="card")
 
     def take_focus(self) -> None:
+        self.remove_class("-form")
         self.query_one("#faults" if self.session.faults else "#bandwidths").focus()
 
     def focus_form(self) -> None:
-        """Go to the first field that is wrong, else to the first."""
-        self.query_one(PlanForm).focus_first()
+        """Go to the first field that is wrong, else to the first; one column shows it instead."""
+        self.add_class("-form")
+        self.call_after_refresh(self.query_one(PlanForm).focus_first)
 
     def flush(self) -> None:
         """Take what is being typed into the form."""
@@ -365,7 +225,7 @@ class DesignPane(Pane):
             rows = tuple(dimension_rows(problem, evaluation, values))
             self.query_one(Bandwidths).update(rows, values)
         if problem is None or evaluation is None:
-            for card, text in zip(cards, (self.cockpit.no_figures, "", "", ""), strict=True):
+            for card, text in zip(cards, (self.cockpit.no_figures, "", "", "", ""), strict=True):
                 card.show(Text(text))
             return
         from libra_planner.views.design import time_table, workload_table
@@ -381,23 +241,44 @@ class DesignPane(Pane):
             names = ("workload", "weight", "step time", "vs equal")
             group = panel_table(workload_table(evaluation), {name: name for name in names})
             tables.insert(0, group)
-        cards[2].show(Group(*tables))
+        cards[3].show(Group(*tables))
         notes = [*memory_lines(problem), *result_notes(problem, evaluation)]
-        cards[3].show(note_lines(notes))
+        cards[4].show(note_lines(notes))
+        if self._drawing is not None:
+            self._drawing.stop()
+        self._drawing = self.set_timer(_CALM_S, self._draw)
+
+    def _draw(self) -> None:
+        """The pictures, once keys have paused: a step of many stages takes some 30 ms."""
+        problem, evaluation = self.session.problem, self.cockpit.evaluation
+        if problem is None or evaluation is None:
+            return
+        from libra_planner.tui.screens.pictures import fabric_picture, step_picture
+
+        pictures = {
+            "fabric-picture": ("Fabric: how busy in a step", fabric_picture),
+            "step-picture": ("Step", step_picture),
+        }
+        for name, (title, picture) in pictures.items():
+            card = self.query_one(f"#{name}", Card)
+            card.border_title = title
+            card.show(Drawn(partial(picture, problem, evaluation)))
 
     def show_proof(self) -> None:
         """What is known of the best design for the plan as it stands: nothing once it is edited."""
         optimum, evaluation = self.session.optimum, self.cockpit.evaluation
-        shown: list[RenderableType] = [Text("o finds the best design for these rules", "italic")]
+        shown = Text("o finds the best design for these rules", "italic")
+        table: RenderableType = Text("")
         if optimum is not None:
             from libra_planner.views.design import worth_table
             from libra_planner.views.renderers.terminal import rich_table
 
             worth = worth_table(optimum.shadow or ())
-            shown = [proof(optimum, is_shown=self.session.is_proven(evaluation))]
-            shown += [rich_table(worth)] if worth else []
+            shown = proof(optimum, is_shown=self.session.is_proven(evaluation))
+            table = rich_table(worth) if worth else table
         if evaluation is not None:
-            self.query_one("#worth", Card).show(Group(*shown))
+            self.query_one("#proof", Card).show(shown)
+            self.query_one("#worth", Card).show(table)
 
     def _edit(self, key: str, text: str) -> None:
         nothing = "null" if key in OPTIONAL else ""
@@ -452,8 +333,19 @@ class DesignPane(Pane):
         found = bandwidth_bytes_per_s(text, session.problem, Place("bandwidth"))
         return tuple(gigabytes_per_s(b) for b in found)
 
-    def _step(self, dim: int, by: float) -> None:
+    def _step(self, dim: int, by: float, held: str, other: int) -> None:
         """Change the design as it stands, whatever of it has been painted."""
-        values = self.session.edits.bandwidth_GBps or ()
-        if dim < len(values):
-            self.cockpit.change_bandwidth(changed_bandwidth(values, dim, by), f"dim{dim}")
+        values, problem = self.session.edits.bandwidth_GBps or (), self.session.problem
+        if problem is None or max(dim, other) >= len(values):
+            return
+        found: Bandwidth | None = changed_bandwidth(values, dim, by)
+        if held:
+            is_cost = held == "cost"
+            prices = problem.price_usd_per_Bps.tolist() if is_cost else [1.0] * len(values)
+            by_GBps = by * step_GBps(values)
+            found = traded_bandwidth(values, (dim, other), by_GBps, prices)
+            found = found and tuple(round(value, 9) for value in found)
+        if found is None:
+            self.cockpit.say("no trade: a dimension without a price has nothing to give")
+        else:
+            self.cockpit.change_bandwidth(found, f"dim{dim}")

@@ -1,0 +1,239 @@
+"""Pictures in text: the fabric as nested boxes, the step as a timeline, curves of one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+_LEAST_BOX = 24
+"""Cells of the innermost box, at least: outer boxes lose their edges before."""
+_NESTING = 7
+"""Cells that a box takes around the next one: its edges, and the edge of the next box's twin."""
+_BUSY = ((0.25, "green"), (0.6, "yellow"), (float("inf"), "bold red"))
+_RAMP = "▁▂▃▄▅▆▇█"
+_JOINTS = {"RI": "─", "FC": "╪", "SW": "┴"}
+_MOST_NPUS = 12
+_MOST_STAGES = 8
+
+
+def busy_style(fraction: float) -> str:
+    """The colour of what is busy for a share of the step.
+
+    >>> busy_style(0.1), busy_style(0.9)
+    ('green', 'bold red')
+    """
+    return next(style for limit, style in _BUSY if fraction <= limit)
+
+
+def curve(values: Sequence[float]) -> str:
+    """A line of blocks from the least value to the largest; flat where all are alike.
+
+    >>> curve([1.0, 2.0, 3.0]), curve([2.0, 2.0])
+    ('▁▅█', '▁▁')
+    """
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    return "".join(_RAMP[round((value - low) / span * (len(_RAMP) - 1))] for value in values)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A dimension as it is drawn.
+
+    Parameters
+    ----------
+    name : its label and tier.
+    notation : such as ``SW(32)``.
+    size : NPUs, or boxes of the dimension inside it.
+    speed : bandwidth per NPU, and its taper.
+    busy_fraction : share of the step in which an NPU sends over it.
+    """
+
+    name: str
+    notation: str
+    size: int
+    speed: str
+    busy_fraction: float
+
+
+def fabric_picture(boxes: Sequence[Box], compute: str, n_cells: int) -> Text:
+    """Boxes in one another, the innermost first in ``boxes``; its twins stand at its right.
+
+    Parameters
+    ----------
+    boxes : of the dimensions.
+    compute : what is said beside the NPUs.
+    n_cells : of every line.
+    """
+    joint = _JOINTS.get(boxes[0].notation[:2], " ")
+    npus = joint.join("■" * min(boxes[0].size, _MOST_NPUS))
+    more = " ..." if boxes[0].size > _MOST_NPUS else ""
+    spare = n_cells - _LEAST_BOX - 2
+    lines, room = [Text(f"{npus}{more} ", "cyan").append(compute, "dim")], _inner(boxes, n_cells)
+    for i, box in enumerate(boxes):
+        nested = i + 1 < len(boxes) and spare >= _NESTING * (len(boxes) - 1)
+        lines = _boxed(lines, box, room)
+        if nested:
+            lines = [_with_twin(line, j, len(lines)) for j, line in enumerate(lines)]
+            room += _NESTING
+        elif i + 1 < len(boxes):
+            room += 2
+    return Text("\n").join(lines)
+
+
+def _inner(boxes: Sequence[Box], n_cells: int) -> int:
+    """Cells inside the innermost box."""
+    deep = len(boxes) - 1
+    each = _NESTING if n_cells - _LEAST_BOX - 2 >= _NESTING * deep else 2
+    return max(n_cells - 2 - each * deep, 8)
+
+
+def _boxed(lines: Sequence[Text], box: Box, room: int) -> list[Text]:
+    """Lines with a border, whose title says what the dimension is and how busy."""
+    style = busy_style(box.busy_fraction)
+    said = f" {box.busy_fraction:.1%} busy "
+    for name in (f" {box.name} {box.notation}  {box.speed} ", f" {box.name}  {box.speed} ",
+                 f" {box.name} ", ""):  # fmt: skip
+        if len(name) + len(said) + 2 <= room:
+            break
+    top = Text("╭─", style, no_wrap=True, overflow="crop").append(name, "bold default")
+    top.append("─" * max(room - len(name) - len(said) - 2, 0)).append(said).append("─╮")
+    found = [top]
+    for line in lines:
+        shown = line.copy()
+        shown.truncate(room, pad=True)
+        found.append(Text("│", style).append_text(shown).append("│", style))
+    return [*found, Text(f"╰{'─' * room}╯", style)]
+
+
+def _with_twin(line: Text, i: int, n: int) -> Text:
+    """A line of a box with the edge of the next one like it."""
+    edge = "╭─" if i == 0 else "╰─" if i == n - 1 else "│ "
+    return Text(" ").append_text(line).append(f" {edge}", "dim").append(" ")
+
+
+PART_STYLES = ("cyan", "yellow", "magenta", "red", "green", "blue", "bright_yellow", "white")
+
+
+def stacked(parts: Sequence[tuple[float, str]], n_cells: int) -> Text:
+    """Shares of a whole as one bar, each in its style; what is not zero and fits is seen.
+
+    >>> stacked([(3.0, "red"), (1.0, "blue")], 8).plain
+    '████████'
+    """
+    total = sum(value for value, _ in parts) or 1.0
+    text, begin, so_far = Text(no_wrap=True), 0, 0.0
+    for i, (value, style) in enumerate(parts):
+        so_far += value
+        end = round(so_far / total * n_cells)
+        text.append(("█", "▓")[i % 2] * (end - begin), style)
+        begin = end
+    return Text(text.plain.replace("▓", "█"), spans=text.spans)
+
+
+def split_picture(parts: Mapping[str, float], total_s: float, n_cells: int) -> Text:
+    """What takes the step's time, as a bar and a line for each part, the longest first."""
+    ranked = sorted(((s, name) for name, s in parts.items() if s > 1e-4 * total_s), reverse=True)
+    styles = [PART_STYLES[i % len(PART_STYLES)] for i in range(len(ranked))]
+    shown = [(s, style) for (s, _), style in zip(ranked, styles, strict=True)]
+    text = stacked(shown, n_cells)
+    line = Text("", no_wrap=True)
+    for (s, name), style in zip(ranked, styles, strict=True):
+        said = f"{name} {s / total_s:.1%}"
+        if line.cell_len and line.cell_len + len(said) + 4 > n_cells:
+            text.append("\n").append_text(line)
+            line = Text("", no_wrap=True)
+        line.append("■ ", style).append(f"{said}  ")
+    return text.append("\n").append_text(line)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A row of a timeline: what is busy, and when, as (from, to, style) in seconds."""
+
+    name: str
+    spans: tuple[tuple[float, float, str], ...]
+    said: str = ""
+
+
+def lanes_picture(lanes: Sequence[Lane], total_s: float, n_cells: int) -> Text:
+    """Rows over the same time; a span that takes less than a cell is a thin mark."""
+    head, tail = max(len(one.name) for one in lanes), max(len(one.said) for one in lanes)
+    room = max(n_cells - head - tail - 2, 8)
+    lines = []
+    for lane in lanes:
+        cells: list[tuple[str, str]] = [("·", "dim")] * room
+        for begin_s, end_s, style in lane.spans:
+            begin, end = (round(x / total_s * room) for x in (begin_s, end_s))
+            if end == begin:
+                cells[min(begin, room - 1)] = ("▏", style)
+            for i in range(begin, min(end, room)):
+                cells[i] = ("█", style)
+        line = Text(f"{lane.name:<{head}} ", "dim", no_wrap=True, overflow="crop")
+        for char, style in cells:
+            line.append(char, style)
+        lines.append(line.append(f" {lane.said:>{tail}}", "default"))
+    return Text("\n").join(lines)
+
+
+def phase_lanes(
+    shares: Iterable[tuple[str, tuple[int, ...], float]],
+    compute_s: Mapping[str, float],
+    labels: Sequence[str],
+) -> list[Lane]:
+    """A step without pipeline: NPUs compute, then wait for dimensions, phase by phase.
+
+    Parameters
+    ----------
+    shares : label, dimensions and seconds of exposed communication.
+    compute_s : of each phase, in order; the phases' names begin the labels of their communication.
+    labels : of the dimensions.
+    """
+    rows: list[list[tuple[float, float, str]]] = [[] for _ in (0, *labels)]
+    left, now = list(shares), 0.0
+    for i, (phase, seconds) in enumerate([*compute_s.items(), ("", 0.0)]):
+        rows[0].append((now, now + seconds, PART_STYLES[(0, 5)[i % 2]]))
+        now += seconds
+        for share in [one for one in left if one[0].startswith(phase)]:
+            left.remove(share)
+            _, dims, taken_s = share
+            for dim in dims:
+                rows[dim + 1].append((now, now + taken_s, "yellow" if taken_s else "dim"))
+            now += taken_s
+    waits = [sum(end - begin for begin, end, _ in row) for row in rows]
+    said = [f"{x / now:.1%}" if x else "" for x in waits]
+    names = ("compute", *(f"waits {label}" for label in labels))
+    return [Lane(*one) for one in zip(names, map(tuple, rows), said, strict=True)]
+
+
+def stage_lanes(
+    n_stages: int, n_microbatches: int, pipeline_s: float, bubble_s: float, forward: float
+) -> list[Lane]:
+    """Equal stages of a pipeline: forward passes fill it, backward passes empty it (C17).
+
+    Stage s of p waits s F at the start, (p - 1 - s)(F + B) before its first backward pass and
+    s B at the end: together the bubble (p - 1)(F + B), with the chunks of interleaving smaller.
+
+    Parameters
+    ----------
+    pipeline_s, bubble_s : from the first to the last pass, and what every stage waits of it.
+    forward : share of forward passes in a stage's work.
+    """
+    unit_s = bubble_s / max(n_stages - 1, 1)
+    work_s = pipeline_s - bubble_s
+    each_s, lanes = work_s / n_microbatches, []
+    for s in range(n_stages):
+        begin = s * unit_s * forward
+        n_first = min(n_stages - s, n_microbatches)
+        filled = begin + n_first * each_s * forward
+        again = filled + (n_stages - 1 - s) * unit_s
+        end = pipeline_s - s * unit_s * (1 - forward)
+        emptying = max(end - n_first * each_s * (1 - forward), again)
+        spans = ((begin, filled, "cyan"), (again, emptying, "blue"), (emptying, end, "magenta"))
+        lanes.append(Lane(f"stage {s + 1}", spans))
+    if n_stages > _MOST_STAGES:
+        gap = Lane("...", ())
+        lanes = [*lanes[: _MOST_STAGES // 2], gap, *lanes[-_MOST_STAGES // 2 + 1 :]]
+    return lanes

@@ -1,0 +1,240 @@
+"""The bandwidth of every dimension as bars that keys and clicks change, alone or in trade."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.geometry import Size
+from textual.widget import Widget
+
+from libra_planner.tui.session import Bandwidth
+from libra_planner.units import BYTES_PER_S_PER_GBPS, format_bandwidth
+
+_BUTTONS = " [-][+]"
+_LEAST_BAR = 4
+_WIDE, _CURVED = 64, 76
+_NOTE_CELLS = 12
+HELD = ("", "total", "cost")
+"""What stays when a bar changes: nothing, the sum of bandwidths, the network's cost."""
+
+
+@dataclass(frozen=True)
+class DimensionRow:
+    """What a bar says beside its length: texts for people."""
+
+    label: str
+    tier: str
+    cost_share: str
+    note: str
+    taper: str = ""
+    curve: str = ""
+
+
+def step_GBps(bandwidth_GBps: Bandwidth) -> float:
+    """A round step of about a hundredth of the total.
+
+    >>> step_GBps((125.0,) * 4), step_GBps((0.5, 0.2))
+    (5.0, 0.005)
+    """
+    total = sum(bandwidth_GBps)
+    if total <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(total / 100) + 1e-9)
+    leading = total / 100 / power
+    return float(f"{power * (5 if leading >= 5 else 2 if leading >= 2 else 1):.1g}")
+
+
+def changed_bandwidth(bandwidth_GBps: Bandwidth, dim: int, by: float) -> Bandwidth:
+    """A design with one dimension a number of round steps up or down.
+
+    >>> changed_bandwidth((125.0, 125.0), 1, -3)
+    (125.0, 119.0)
+    """
+    values = list(bandwidth_GBps)
+    values[dim] = round(max(0.0, values[dim] + by * step_GBps(bandwidth_GBps)), 9)
+    return tuple(values)
+
+
+def traded_bandwidth(
+    bandwidth_GBps: Bandwidth, dims: tuple[int, int], by: float, prices: Sequence[float]
+) -> Bandwidth | None:
+    """One dimension up or down, another the other way, so that sum(price * bandwidth) stays.
+
+    The step is cut where the other one would fall below 0; ``None`` where one has no price.
+
+    >>> traded_bandwidth((100.0, 100.0), (0, 1), 5, (1.0, 1.0))
+    (105.0, 95.0)
+    >>> traded_bandwidth((100.0, 100.0), (0, 1), 5, (2.0, 1.0))
+    (105.0, 90.0)
+    >>> traded_bandwidth((100.0, 3.0), (0, 1), 5, (1.0, 1.0))
+    (103.0, 0.0)
+    """
+    (up, down), values = dims, list(bandwidth_GBps)
+    if not (prices[up] and prices[down]) or up == down:
+        return None
+    ratio = prices[up] / prices[down]
+    change = max(min(by, values[down] / ratio), -values[up])
+    values[up], values[down] = values[up] + change, max(values[down] - change * ratio, 0.0)
+    return tuple(values)
+
+
+class Bandwidths(Widget, can_focus=True):
+    """The bars.
+
+    Parameters
+    ----------
+    stepped : called with a dimension, the round steps by which its bandwidth should change, what is
+        held and the dimension that gives it. At once and not by a message: the next key may come
+        before that is read.
+    typed : called with the dimension whose value a person wants to type.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "choose(-1)", "Dimension before", show=False),
+        Binding("down,j", "choose(1)", "Next dimension", show=False),
+        Binding("plus,equals_sign,right", "change(1)", "More", key_display="+", show=True),
+        Binding("minus,underscore,left", "change(-1)", "Less", key_display="-", show=True),
+        Binding("greater_than_sign,full_stop", "resize_step(1)", "Larger step", show=False),
+        Binding("less_than_sign,comma", "resize_step(-1)", "Smaller step", show=False),
+        Binding("h", "hold", "Hold", show=True),
+        Binding("enter", "type", "Type", show=True),
+    ]
+
+    def __init__(
+        self,
+        stepped: Callable[[int, float, str, int], None],
+        typed: Callable[[int], None],
+    ) -> None:
+        super().__init__(id="bandwidths")
+        self._stepped, self._typed = stepped, typed
+        self.border_title = "Bandwidth per NPU"
+        self._rows: tuple[DimensionRow, ...] = ()
+        self._values: Bandwidth = ()
+        self._dim, self._factor = 0, 1.0
+        self._held, self._partner = HELD[0], 1
+
+    def update(self, rows: tuple[DimensionRow, ...], bandwidth_GBps: Bandwidth) -> None:
+        """Show a design."""
+        taller = len(rows) != len(self._rows)
+        self._rows, self._values = rows, bandwidth_GBps
+        self._dim = min(self._dim, max(len(rows) - 1, 0))
+        self._say_step()
+        self.refresh(layout=taller)
+
+    def _say_step(self) -> None:
+        text = f"step {self.step:g} GB/s"
+        if self.partner is not None:
+            text += f", {self._held} held: {self._rows[self.partner].label} gives (h)"
+        self.border_subtitle = text
+
+    @property
+    def partner(self) -> int | None:
+        """The dimension that gives what the chosen one takes; ``None`` where nothing is held."""
+        if not self._held or len(self._rows) < 2:
+            return None
+        other = min(self._partner, len(self._rows) - 1)
+        return other if other != self._dim else (self._dim + 1) % len(self._rows)
+
+    @property
+    def step(self) -> float:
+        """What + and - change, GB/s."""
+        return step_GBps(self._values) * self._factor
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """A row each: asked for while lines have the width before, at which they would wrap."""
+        return len(self._rows) + 1
+
+    def render(self) -> Text:
+        if not self._rows:
+            return Text("no valid plan yet", "italic")
+        from libra_planner.views.renderers.terminal import bar
+
+        wide, width = self.size.width >= _WIDE, self.size.width
+        names = [f"{row.label} {row.tier} {row.taper}".rstrip() for row in self._rows]
+        speeds = (format_bandwidth(value * BYTES_PER_S_PER_GBPS) for value in self._values)
+        numbers = [speed.removesuffix(" GB/s") for speed in speeds]
+        cells = max(map(len, names)), max(map(len, numbers))
+        n_curve = max(len(row.curve) for row in self._rows) if width >= _CURVED else 0
+        fixed = 2 + cells[0] + 1 + 1 + cells[1] + 6 + len(_BUTTONS) + (_NOTE_CELLS if wide else 0)
+        fixed += n_curve + 1 if n_curve else 0
+        n_cells = max(_LEAST_BAR, width - fixed)
+        heading = Text(no_wrap=True, overflow="crop", style="dim")
+        heading.append(f"{'':{3 + cells[0] + n_cells}} {'GB/s':>{cells[1]}}  cost")
+        heading.append(f" {'step waits':<{_NOTE_CELLS - 1}}" if wide else "")
+        heading.append(" T by GB/s" if n_curve else "")
+        top = max(self._values, default=0.0) or 1.0
+        lines = [heading]
+        for i, name in enumerate(names):
+            drawn = bar(self._values[i] / top, n_cells)
+            lines.append(self._line(i, name.ljust(cells[0]), drawn, numbers[i].rjust(cells[1])))
+        return Text("\n").join(lines)
+
+    def _line(self, i: int, name: str, drawn: str, number: str) -> Text:
+        row, chosen = self._rows[i], i == self._dim
+        line = Text(no_wrap=True, overflow="crop")
+        mark = "▶" if chosen else "◁" if i == self.partner else " "
+        line.append(f"{mark} {name} ", "bold" if chosen else "")
+        line.append(drawn, "cyan" if i % 2 == 0 else "dark_cyan")  # Rows stay apart.
+        line.append(f" {number}", "bold" if chosen else "")
+        line.append(f" {row.cost_share:>5}")
+        if self.size.width >= _WIDE:
+            line.append(f" {row.note:<{_NOTE_CELLS - 1}.{_NOTE_CELLS - 1}}", "yellow")
+        if self.size.width >= _CURVED and row.curve:
+            line.append(f" {row.curve}", "green")
+        line.append(_BUTTONS, "reverse" if chosen and self.has_focus else "")
+        return line
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None or not 1 <= offset.y <= len(self._rows):
+            return
+        self._choose(offset.y - 1)
+        line = self.render().split("\n")[1].cell_len
+        if line - 3 <= offset.x < line:
+            self.action_change(1)
+        elif line - 6 <= offset.x < line - 3:
+            self.action_change(-1)
+        elif event.chain == 2:
+            self.action_type()
+        self.refresh()
+
+    def action_choose(self, by: int) -> None:
+        """Choose another dimension."""
+        if self._rows:
+            self._choose((self._dim + by) % len(self._rows))
+
+    def _choose(self, dim: int) -> None:
+        """Choose a dimension; the one chosen before gives what it takes."""
+        if dim != self._dim:
+            self._partner, self._dim = self._dim, dim
+        self._say_step()
+        self.refresh()
+
+    def action_hold(self) -> None:
+        """Hold the total bandwidth, then the cost, then nothing: one bar up, another down."""
+        self._held = HELD[(HELD.index(self._held) + 1) % len(HELD)]
+        self._say_step()
+        self.refresh()
+
+    def action_change(self, sign: int) -> None:
+        """Change the bandwidth of the chosen dimension by a step."""
+        if self._values:
+            partner = self.partner
+            other = self._dim if partner is None else partner
+            self._stepped(self._dim, sign * self._factor, self._held, other)
+
+    def action_resize_step(self, by: int) -> None:
+        """Change the step tenfold."""
+        self._factor = min(max(self._factor * 10.0**by, 1e-3), 1e2)
+        self._say_step()
+
+    def action_type(self) -> None:
+        """Type a value, or all of them separated by commas."""
+        if self._values:
+            self._typed(self._dim)

@@ -1,0 +1,109 @@
+"""The design on screen as pictures: its fabric, its step, what a dimension's bandwidth changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from rich.text import Text
+
+from libra_planner.evaluation import Evaluation
+from libra_planner.problem import Problem
+from libra_planner.step.critical_path import COMPUTE
+from libra_planner.step.layers import Training
+from libra_planner.step.model_training import ModelTraining
+from libra_planner.tui import drawings
+from libra_planner.units import format_bandwidth, format_time
+from libra_planner.views.design import busy_fractions
+from libra_planner.views.plan import taper_texts
+from libra_planner.views.training.step import step_payload
+
+FACTORS = 2.0 ** np.linspace(-2, 2, 9)
+"""Of a dimension's bandwidth, that its curve is drawn over."""
+_FORWARD = 1 / 3
+"""Share of forward passes in a stage's work as pipelines are drawn: a backward pass takes twice."""
+SHORT = {
+    "compute_s": "compute",
+    "exposed_tp_s": "TP",
+    "exposed_cp_s": "CP",
+    "exposed_ep_s": "experts",
+    "exposed_pp_s": "PP sends",
+    "exposed_dp_s": "DP",
+    "uneven_stages_s": "waits for longest stage",
+    "bubble_s": "bubble",
+    "optimizer_s": "optimizer",
+}
+"""Parts of a step, by their keys in JSON."""
+
+
+def curves(problem: Problem, bandwidth_bytes_per_s: np.ndarray) -> list[str]:
+    """Step time over a quarter to four times the bandwidth of each dimension, the others held."""
+    found = []
+    for dim in range(problem.topology.n_dims):
+        designs = np.tile(bandwidth_bytes_per_s, (len(FACTORS), 1))
+        designs[:, dim] *= FACTORS
+        times = problem.step_time.seconds(designs)
+        found.append(drawings.curve(times.tolist()) if np.isfinite(times).all() else "")
+    return found
+
+
+def fabric_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text:
+    """Dimensions in one another, each with its bandwidth, its taper and how busy it is."""
+    topology, bandwidth = problem.topology, evaluation.bandwidth_bytes_per_s
+    busy, tapers = busy_fractions(problem, evaluation), taper_texts(topology, bandwidth)
+    boxes = [
+        drawings.Box(
+            f"{topology.labels[i]} {one.tier}",
+            str(one),
+            one.size,
+            f"{format_bandwidth(bandwidth[i])} {tapers[i]}".rstrip(),
+            busy[i],
+        )
+        for i, one in enumerate(topology.dimensions)
+    ]
+    compute = (
+        f"{topology.n_npus:,} NPUs, compute {evaluation.compute_s / evaluation.step_time_s:.1%}"
+    )
+    return drawings.fabric_picture(boxes, compute, n_cells)
+
+
+def step_picture(problem: Problem, evaluation: Evaluation, n_cells: int) -> Text:
+    """The step as a timeline: of stages where it has a pipeline, else of its phases."""
+    training = problem.step.trainings[0] if len(problem.step.trainings) == 1 else None
+    if isinstance(training, ModelTraining):
+        return _pipeline(problem, evaluation, training, n_cells)
+    shares = [(x.label, x.dims, x.seconds) for x in evaluation.shares if x.label != COMPUTE]
+    computed = _phases(training, evaluation) if isinstance(training, Training) else {}
+    compute = computed or {"compute": evaluation.compute_s}
+    lanes = drawings.phase_lanes(shares, compute, problem.topology.labels)
+    return drawings.lanes_picture(lanes, evaluation.step_time_s, n_cells)
+
+
+def _phases(training: Training, evaluation: Evaluation) -> dict[str, float]:
+    """Compute of each phase, where it adds up to that of the step; else nothing."""
+    found: dict[str, float] = defaultdict(float)
+    for one in training.workload.operations:
+        found[one.phase.value.replace("_", " ")] += one.compute_s * one.count
+    return dict(found) if np.isclose(sum(found.values()), evaluation.compute_s) else {}
+
+
+def _pipeline(
+    problem: Problem, evaluation: Evaluation, training: ModelTraining, n_cells: int
+) -> Text:
+    """What takes the time, as ``--json`` has it, and where the stages of a pipeline wait."""
+    parts, one = step_payload(problem, evaluation)["time"], training.trained.strategy
+    total_s, n_stages, m = evaluation.step_time_s, int(one.pp), int(one.n_microbatches)
+    named = {SHORT[key]: value for key, value in parts.items()}
+    text = drawings.split_picture(named, total_s, n_cells)
+    if n_stages == 1:
+        return text
+    bubble_s, after_s = parts["bubble_s"], parts["exposed_dp_s"] + parts["optimizer_s"]
+    lanes = drawings.stage_lanes(n_stages, m, total_s - after_s, bubble_s, _FORWARD)
+    text.append("\n").append_text(drawings.lanes_picture(lanes, total_s, n_cells))
+    chunks = f", {one.interleave} chunks a stage" if int(one.interleave) > 1 else ""
+    waits = f"every stage waits {format_time(bubble_s)} of {format_time(total_s)}"
+    text.append(f"\n{m} microbatches{chunks}; {waits}\n", "dim")
+    for style, what in (("cyan", "forward passes fill it"), ("blue", "one forward, one backward"),
+                        ("magenta", "backward passes empty it")):  # fmt: skip
+        text.append("■ ", style).append(f"{what}  ", "dim")
+    return text.append("as equal stages, backward twice forward", "dim")
