@@ -13,7 +13,7 @@ from textual.events import Click, Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import DataTable, OptionList, Static
+from textual.widgets import OptionList, Static
 
 from libra_planner.tui.actions import SCREENS
 
@@ -58,32 +58,6 @@ class Card(Static):
         n_lines = text.plain.count("\n") + 1
         self.update(text, layout=n_lines != self._n_lines)
         self._n_lines, self._drawn_width = n_lines, width
-
-
-_GAP = "  "
-"""Between columns."""
-
-
-def fill(
-    table: DataTable[Any],
-    headers: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    align: Callable[[str, int], str] = str.ljust,
-) -> None:
-    """Replace what a table shows; a row has a cell for every header.
-
-    To Textual the table has one column: it draws every cell by itself whenever the table gets or
-    loses the focus, and a table of a hundred rows has a thousand cells.
-    """
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> Text:
-        return Text(_GAP.join(map(align, cells, widths)), no_wrap=True)
-
-    table.clear(columns=True)
-    table.add_column(line(headers), width=len(line(headers)))
-    for row in rows:
-        table.add_row(line(row))
 
 
 class Checklist(OptionList):

@@ -24,6 +24,6 @@ def test_the_cockpit_buys_what_optimize_buys() -> None:
         assert evaluation.cost_usd == payload["bill"]["usd"]
         assert "$85.88M bill" in driver.text("#headline")
         assert payload["bill"]["chosen"]["text"].split(", ")[0] in driver.text("#headline")
-        assert "Proven optimal" in driver.text("#worth")
+        assert "Proven optimal" in driver.text("#proof")
 
     drive(example("0b_bill"), walk)

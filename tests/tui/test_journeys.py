@@ -97,7 +97,7 @@ def test_change_the_budget_optimise_save_reopen(plan_file: Path) -> None:
         ).payload
         assert_same_figures(driver, payload)
         assert list(app.session.edits.bandwidth_GBps or ()) == payload["bandwidth_GBps"]
-        assert "Proven optimal" in driver.text("#worth")
+        assert "Proven optimal" in driver.text("#proof")
         assert "total == 300 GB/s" in driver.text("#worth")
         await driver.press("s")
         await driver.idle()

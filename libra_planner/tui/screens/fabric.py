@@ -12,13 +12,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.events import Resize
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.fabric.topology import WIRINGS
 from libra_planner.routing.policy import POLICIES, Policy
 from libra_planner.tui.dialogs import Panel
 from libra_planner.tui.screens.pane import Pane
-from libra_planner.tui.widgets import Card, fill
+from libra_planner.tui.tables import RowTable
+from libra_planner.tui.widgets import Card
 from libra_planner.tui.work import Ticket, run_apart
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class FabricPane(Pane):
         Binding("h", "heat", "Heat map", show=True),
     ]
 
+    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
+
     _found: CheckedLinks | None = None
     _wanted: tuple[Any, ...] = ()
     _rows: Sequence[dict[str, Any]] = ()
@@ -69,7 +73,7 @@ class FabricPane(Pane):
                 yield Card(id="fabric-times")
                 yield Card(id="fabric-dimensions")
                 yield Card(id="fabric-layers")
-                yield DataTable(cursor_type="row", zebra_stripes=True)
+                yield RowTable()
                 yield Card(id="fabric-notes")
             with VerticalScroll(id="fabric-right"):
                 yield Card(id="fabric-heat")
@@ -119,7 +123,7 @@ class FabricPane(Pane):
         for name in ("times", "dimensions", "layers", "notes", "heat"):
             shown = Text(text if name == "times" else "", "italic")
             self.query_one(f"#fabric-{name}", Card).show(shown)
-        self.query_one(DataTable).clear(columns=True)
+        self.query_one(RowTable).show((), ())
 
     def _show(self, found: CheckedLinks) -> None:
         self._stay()
@@ -131,7 +135,8 @@ class FabricPane(Pane):
             for row in self._rows
         ]
         headers = ("busiest links (Enter: their flows)", "layer", "flows", "groups")
-        fill(self.query_one(DataTable), headers if rows else (), rows)
+        keys = [(x["link"], x["layer"], x["n_flows"], x["n_groups"]) for x in self._rows]
+        self.query_one(RowTable).show(headers if rows else (), rows, keys)
         self._show_heat()
 
     def _show_heat(self) -> None:
@@ -155,10 +160,10 @@ class FabricPane(Pane):
         self.show_session()
         self.take_focus()
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
         """The flows of the chosen link, hop by hop."""
         if self._found is not None and self._rows:
-            row = self._rows[min(event.cursor_row, len(self._rows) - 1)]
+            row = self._rows[self.query_one(RowTable).chosen]
             self.app.push_screen(Panel(row["link"], self._found.link_text(row), wide=True))
 
     def action_heat(self) -> None:

@@ -16,12 +16,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.events import Click, Resize
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import DataTable, Static
 from textual_plot import AxisFormatter, HiResMode, PlotWidget
 
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import frontier
-from libra_planner.tui.widgets import Card, fill
+from libra_planner.tui.tables import RowTable
+from libra_planner.tui.widgets import Card
 from libra_planner.tui.work import run_apart
 from libra_planner.units import format_bandwidth, format_time, format_usd, gigabytes_per_s
 
@@ -177,6 +179,7 @@ class FrontierPane(Pane):
         Binding("l", "toggle_log", "Log axes", show=True),
         Binding("r", "compute", "Again", show=True),
     ]
+    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
 
     _points: tuple[FrontierPoint, ...] = ()
     _of: Problem | None = None
@@ -189,7 +192,7 @@ class FrontierPane(Pane):
                 yield Static(id="frontier-title")
                 yield FrontierPlot()
             with Vertical(id="frontier-list"):
-                yield DataTable(cursor_type="row", zebra_stripes=True)
+                yield RowTable()
                 yield Card(id="frontier-note")
 
     def show_session(self) -> None:
@@ -215,21 +218,22 @@ class FrontierPane(Pane):
     def _show_points(self, points: tuple[FrontierPoint, ...]) -> None:
         self._points, evaluation = points, self.cockpit.evaluation
         labels = self._of.topology.labels if self._of else ()
-        table: DataTable[Text] = self.query_one(DataTable)
+        table = self.query_one(RowTable)
         rows = []
         for point in points:
             speeds = (format_bandwidth(b) for b in point.bandwidth_bytes_per_s)
             cells = (format_usd(point.cost_usd), format_time(point.step_time_s), *speeds)
             rows.append([cell.removesuffix(" GB/s") for cell in cells])
-        fill(table, ("cost", "step time", *labels), rows, str.rjust)
+        keys = [(x.cost_usd, x.step_time_s, *x.bandwidth_bytes_per_s) for x in points]
+        table.show(("cost", "step time", *labels), rows, keys, str.rjust)
         if evaluation is not None:  # The point whose cost is nearest to that of the design.
             costs = [abs(point.cost_usd - evaluation.cost_usd) for point in points]
-            table.move_cursor(row=costs.index(min(costs)))
+            table.choose(costs.index(min(costs)))
         self.say("up and down or a click choose a point, Enter loads it; columns in GB/s")
         self._draw()
 
     def fail(self, error: Exception) -> None:
-        self.query_one(DataTable).clear(columns=True)
+        self.query_one(RowTable).show((), ())
         self.query_one(FrontierPlot).clear()
         super().fail(error)
 
@@ -242,17 +246,17 @@ class FrontierPane(Pane):
         evaluation = self.cockpit.evaluation
         design = (evaluation.cost_usd, evaluation.step_time_s) if evaluation else (0.0, 0.0)
         pairs = [(point.cost_usd, point.step_time_s) for point in self._points]
-        chosen = min(self.query_one(DataTable).cursor_row, len(pairs) - 1)
+        chosen = min(self.query_one(RowTable).chosen, len(pairs) - 1)
         is_log = self._is_log and all(min(pair) > 0 for pair in pairs)
         drawn = (id(self._points), chosen, design, is_log, self.size)
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        axes = "log" if is_log else "linear"
-        title = Text(f"Step time over cost, {axes} axes: ", no_wrap=True)
+        axes = "log axes" if is_log else "linear axes"
+        title = Text(f"Step time over cost, {axes}: ")
         title.append("o", "cyan").append(" frontier  ").append("#", "bold").append(" chosen  ")
         title.append("X", "bold yellow").append(" on screen")
-        self.query_one("#frontier-title", Static).update(title, layout=False)
+        self.query_one("#frontier-title", Static).update(title)
         shown = design if min(design) > 0 else None
         self.query_one(FrontierPlot).show(pairs, max(chosen, 0), shown, is_log=is_log)
 
@@ -262,19 +266,20 @@ class FrontierPane(Pane):
     def on_data_table_row_highlighted(self, _event: DataTable.RowHighlighted) -> None:
         self._draw()
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
         """Put the chosen point on screen as the design."""
         if not self.session.current:
             self.cockpit.say("nothing loaded: the plan was edited since")
         elif self._points and self._of is self.session.problem:
-            point = self._points[event.cursor_row]
+            chosen = self.query_one(RowTable).chosen
+            point = self._points[chosen]
             vector = tuple(gigabytes_per_s(b) for b in point.bandwidth_bytes_per_s)
             self.cockpit.change_bandwidth(vector)
-            self.session.came_from(f"frontier point {event.cursor_row + 1}")
+            self.session.came_from(f"frontier point {chosen + 1}")
             self.cockpit.say("loaded the point as the design; 1 shows it, u takes it back")
 
     def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
-        self.query_one(DataTable).move_cursor(row=event.index)
+        self.query_one(RowTable).choose(event.index)
 
     def action_toggle_log(self) -> None:
         """Logarithmic axes or linear ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,7 @@ from libra_planner.views.spread import mean_text
 
 N_BUSIEST = 50
 MOST_ROWS = 16
+_RULED = 5
 _SHADES = (
     (0.0, "·", "dim"),
     (0.75, "░", ""),
@@ -39,7 +41,10 @@ _SHADES = (
 )
 """Shade and style of a link by its load over the mean of its layer."""
 
-LEGEND = "· idle  ░ under 3/4 of the layer's mean  ▒ near it  ▓ up to twice it  █ above"
+LEGEND = (
+    "A row is a switch, a cell one of its links with its flows: · idle  ░ under 3/4 of the layer's "
+    "mean  ▒ near it  ▓ up to twice it  █ above"
+)
 
 _LAYER_COLUMNS = {name: name for name in ("layer", "links", "flows", "FIM %")} | {
     "floor %": "floor", "max/mean": "max/mean", "max flows": "busiest", "idle links": "idle"
@@ -124,7 +129,7 @@ class CheckedLinks:
         for layer in inside or self.routed.fabric.layers:
             for line in _heat_map(self.routed, layer, width):
                 text.append_text(line).append("\n")
-        return text.append(LEGEND, "dim")
+        return text.append("\n".join(textwrap.wrap(LEGEND, width)), "dim")
 
 
 def check_links(
@@ -192,7 +197,7 @@ def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
     groups, digits = counts.reshape(-1, n_per_group), len(f"{counts.max():.3g}")
     is_leaf = layer.is_host or layer.name in ("leaf_up", "spine_down")
     names = [f"{'leaf' if is_leaf else 'spine'} {i}" for i in range(len(groups))]
-    head = len(names[-1])
+    head = max(len(names[-1]), len("link"))
     room = width - head - 1
     gap = " " if n_per_group * (digits + 2) <= room else ""
     per_cell = -(-n_per_group // max(room // (digits + 1 + len(gap)), 1))
@@ -203,12 +208,26 @@ def _heat_map(routed: RoutedList, layer: Layer, width: int) -> Iterator[Text]:
         rows = f"{MOST_ROWS} busiest of {len(shown):,}"
     cells = f", the fullest of {per_cell} a cell" if per_cell > 1 else ""
     yield Text(f"{layer.name}: {rows} switches x {n_per_group} links{cells}", "bold")
+    yield Text(f"{'link':<{head}} {ruler(shown.shape[1], per_cell, digits + 1 + len(gap))}", "dim")
     for i in order:
         line = Text(f"{names[i]:<{head}} ", "dim")
         for value in shown[i]:
             shade, style = _shade(value / counts.mean())
             line.append(f"{shade}{value:<{digits}.3g}", style).append(gap)
         yield line
+
+
+def ruler(n_cells: int, per_cell: int, width: int) -> str:
+    """Numbers of the links above their cells, every fifth one.
+
+    >>> ruler(8, 2, 3)
+    '0              10       '
+    """
+    marks = (str(i * per_cell) if i % _RULED == 0 else "" for i in range(n_cells))
+    text = ""
+    for i, mark in enumerate(marks):
+        text = f"{text:<{i * width}}{mark}" if mark else text
+    return f"{text:<{n_cells * width}}"
 
 
 def _shade(ratio: float) -> tuple[str, str]:

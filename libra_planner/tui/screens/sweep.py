@@ -11,6 +11,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
@@ -20,7 +21,7 @@ from libra_planner.tui.files import real_path
 from libra_planner.tui.screens import sweeps
 from libra_planner.tui.screens.pane import Pane
 from libra_planner.tui.session import Edits
-from libra_planner.tui.widgets import fill
+from libra_planner.tui.tables import RowTable
 from libra_planner.tui.work import Cancelled, Ticket, run_apart
 
 _FLICKER_S = 0.1
@@ -40,6 +41,8 @@ class SweepPane(Pane):
         Binding("left_square_bracket", "turn(-1)", "Page before", key_display="[", show=False),
         Binding("right_square_bracket", "turn(1)", "Next page", key_display="]", show=False),
     ]
+
+    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
 
     _page: sweeps.Page | None = None
     _shown: Path | None = None  # Whose results the table shows.
@@ -62,7 +65,7 @@ class SweepPane(Pane):
         with Vertical(id="sweep-right"):
             yield Static(_HINT, id="sweep-state")
             yield Static(id="sweep-best")
-            yield DataTable(cursor_type="row", zebra_stripes=True)
+            yield RowTable()
             yield Static(id="sweep-page")
 
     def say(self, text: str) -> None:
@@ -256,26 +259,26 @@ class SweepPane(Pane):
         """Show no rows, and that text under them."""
         self.cockpit.workshop.cancel("page")
         self._page, self._shown, self._number, self._page_text = None, None, 0, text
-        self.query_one(DataTable).clear(columns=True)
+        self.query_one(RowTable).show((), ())
         self._page_line(text)
 
     def _show_page(self, folder: Path, page: sweeps.Page) -> None:
         self._page, self._number, self._shown = page, page.number, folder
-        rows, table = page.answer.dicts(), self.query_one(DataTable)
+        rows, table = page.answer.dicts(), self.query_one(RowTable)
         columns = on_screen(page.answer.columns, page.axes)
         headings = [one.padded(one.label) for one in columns]
         cells = [[one.padded(one.cell(row[one.name])) for one in columns] for row in rows]
-        fill(table, headings, cells)
+        table.show(headings, cells, [[row[one.name] for one in columns] for row in rows])
         many = page.n_pages > 1
         turn = f", page {page.number + 1} of {page.n_pages} ([ and ] turn)" if many else ""
         self._page_text = f"{page.view}: {len(rows)} designs{turn}; dims in GB/s per NPU"
         self._page_line(self._page_text)
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, _event: DataTable.RowSelected) -> None:
         folder = self._shown
         if self._page is None or folder is None:
             return
-        row = self._page.answer.dicts()[event.cursor_row]
+        row = self._page.answer.dicts()[self.query_one(RowTable).chosen]
 
         def open_row(path: Path, text: str, bandwidth: Any) -> None:
             try:
