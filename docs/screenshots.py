@@ -24,10 +24,11 @@ SCENES = {
     "fabric": ["o", "idle", "4", "idle"],
     "sweep": ["5", "axes"],
     "report": ["p", "o", "idle", "p", "6"],
+    "search": ["7"],
 }
 """Keys of each screen; ``idle`` waits for work, ``axes`` writes the sweep of the picture."""
 
-RUN = {"sweep": ["g", "idle"], "report": ["w", "idle"]}
+RUN = {"sweep": ["g", "idle"], "report": ["w", "idle"], "search": ["g", "idle"]}
 """What the pictures show beyond the scene; its speed or paths are another's every time."""
 
 AXES = """\

@@ -36,7 +36,7 @@ class Action:
     in_footer: bool = False
 
 
-SCREENS = ("design", "compare", "frontier", "fabric", "sweep", "report")
+SCREENS = ("design", "compare", "frontier", "fabric", "sweep", "report", "search")
 """Screens in the order of their keys."""
 
 _SCREEN_TEXTS = {
@@ -46,6 +46,7 @@ _SCREEN_TEXTS = {
     "fabric": "The design as whole links: counts, load, imbalance under a routing policy.",
     "sweep": "Many designs at once: edit axes, run, browse results.",
     "report": "Write a procurement report of chosen designs.",
+    "search": "The best strategies for the plan's model; take any into the plan.",
 }
 
 ACTIONS = (

@@ -162,6 +162,15 @@ class Cockpit(App[int]):
         self.design.show_proof()
         self.read()
 
+    def take_strategy(self, degrees: str, bandwidth_GBps: Bandwidth, origin: str) -> None:
+        """Make degrees and a design those of the plan."""
+        self.session.edit("parallelism", degrees)
+        edits = Edits(self.session.edits.settings, bandwidth_GBps)
+        self.session.change(edits, "parallelism")
+        self.session.came_from(origin)
+        self.reread()
+        self.say(f"took {origin} into the plan; 1 shows it, u takes it back")
+
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen."""
         self.session.set_bandwidth(bandwidth_GBps, subject)

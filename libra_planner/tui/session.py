@@ -217,6 +217,59 @@ def best_design(problem: Problem, _progress: Report) -> Optimum:
     return Optimum(solution.problem, solution.design, evaluation, shadow)
 
 
+N_STRATEGIES = 50
+"""Of a search, that can be browsed."""
+
+
+@dataclass(frozen=True)
+class Strategies:
+    """What a search of strategies found, as ``search PLAN`` prints it.
+
+    Parameters
+    ----------
+    headings, rows : of the table; ``keys`` are values to sort it by.
+    points : cost and step time of each.
+    degrees : of each, as ``parallelism`` of a plan; ``bandwidths_GBps`` its best design.
+    verdict : what is proven.
+    """
+
+    headings: tuple[str, ...]
+    rows: list[list[str]]
+    keys: list[list[Any]]
+    points: list[tuple[float, float]]
+    degrees: list[dict[str, Any]]
+    bandwidths_GBps: list[Bandwidth]
+    verdict: str
+
+
+def found_strategies(path: Path, settings: tuple[str, ...], progress: Report) -> Strategies:
+    """The best strategies of a plan's model, whatever degrees the plan says."""
+    from rich.text import Text
+
+    from libra_planner.inputs.plans import open_plan
+    from libra_planner.views.cells import Table
+    from libra_planner.views.times.search import plan_blocks, plan_payload
+
+    plan = open_plan(path, settings)
+    found = plan.search(n_best=N_STRATEGIES).run(lambda _, done, n: progress(done, n))
+    tables = [one for one in plan_blocks(plan.problem, found) if isinstance(one, Table)]
+    cells = [[cell.shown for cell in row] for table in tables for row in table.rows]
+    blocks = [one for one in plan_blocks(plan.problem, found) if isinstance(one, str) and one]
+    said = [Text.from_markup(line).plain for line in blocks[1:]]
+    names = ("tp", "cp", "pp", "dp", "ep", "interleave", "global_batch", "microbatch", "zero")
+    figures = ("recompute", "step_time_s", "cost_usd", "bandwidth_GBps", "memory_GB")
+    payload = plan_payload(plan.problem, found)["best"]
+    return Strategies(
+        tables[0].headings if tables else (),
+        cells,
+        [[i, *(row[name] for name in (*names, *figures))] for i, row in enumerate(payload)],
+        [(row["cost_usd"], row["step_time_s"]) for row in payload],
+        [dict(one.strategy.degrees) for one in found.best],
+        [tuple(row["bandwidth_GBps"]) for row in payload],
+        "\n".join(said),
+    )
+
+
 MOST_LETTERS = 40
 """Longest name of a design."""
 

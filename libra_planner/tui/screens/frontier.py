@@ -86,7 +86,13 @@ def _round_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 class FrontierPlot(PlotWidget):
-    """The plot; arrows belong to the table beside it, a click chooses the nearest point."""
+    """The plot; arrows belong to the table beside it, a click chooses the nearest point.
+
+    Parameters
+    ----------
+    name : of the widget.
+    is_joined : whether a line goes through the points.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = []
     can_focus = False
@@ -97,8 +103,9 @@ class FrontierPlot(PlotWidget):
 
         index: int
 
-    def __init__(self) -> None:
-        super().__init__(id="frontier-plot", allow_pan_and_zoom=False)
+    def __init__(self, name: str = "frontier-plot", *, is_joined: bool = True) -> None:
+        super().__init__(id=name, allow_pan_and_zoom=False)
+        self._is_joined = is_joined
         self._xy = np.zeros((0, 2))
 
     def on_mount(self) -> None:
@@ -129,7 +136,8 @@ class FrontierPlot(PlotWidget):
         self.set_xlimits(left, right)
         self.set_ylimits(bottom, top)
         x, y = self._xy.T
-        self.plot(x, y, line_style="cyan", hires_mode=HiResMode.BRAILLE)
+        if self._is_joined:
+            self.plot(x, y, line_style="cyan", hires_mode=HiResMode.BRAILLE)
         self.scatter(x, y, marker=_POINT, marker_style="cyan")
         if len(points):
             self.scatter(x[[chosen]], y[[chosen]], marker=_CHOSEN, marker_style="bold")

@@ -40,6 +40,9 @@ class Host(Protocol):
     def change_bandwidth(self, bandwidth_GBps: Bandwidth, subject: str | None = None) -> None:
         """Put another design on screen."""
 
+    def take_strategy(self, degrees: str, bandwidth_GBps: Bandwidth, origin: str) -> None:
+        """Make degrees and a design those of the plan."""
+
     def action_pin(self) -> Pin | None:
         """Keep the design on screen."""
 
