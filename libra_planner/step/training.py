@@ -199,11 +199,11 @@ class Step(Frozen):
         [86.973, 25.367, 2.718, 0.878]
         """
         bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
-        sent = self._sent_bytes
+        sent = self._sent
         return np.divide(sent, bandwidth, out=np.zeros_like(sent), where=sent > 0)
 
     @cached_property
-    def _sent_bytes(self) -> Array:
+    def _sent(self) -> Array:
         """What an NPU sends over each dimension in a step, shape (n_dims,)."""
         total = np.zeros(self.time.n_dims)
         for one in self.members:
