@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ import libra_planner as lp
 from libra_planner.tui.app import Cockpit
 
 SIZE = (156, 40)
+SIZES = ((80, 24), (120, 40), (200, 60))
+"""Of the pictures that are made to be looked at."""
 
 SCENES = {
     "design": ["o", "idle"],
@@ -41,8 +45,23 @@ objective: [performance, performance_per_cost]
 """
 
 
-def plan_text() -> str:
+SEARCHED = """\
+workload: llama3-8b
+parallelism: {tp: 2, dp: 64}
+global_batch: 512
+npu: h100-sxm
+fabric: {topology: "SW(8)_[SW(16)]", tiers: [node, leaf], scale_up: nvlink4-8}
+cost_model: clos-2026
+objective: performance_per_cost
+fixed_cost: {npu: h100-sxm, per_npu: 12 k$}
+constraints: [leaf <= 50 GB/s]
+"""
+
+
+def plan_text(name: str = "") -> str:
     """Example 01 with racks whose switches are all joined, so that there are paths to choose."""
+    if name == "search":
+        return SEARCHED
     text = lp.example("01_gpt3_4d").read_text(encoding="utf-8")
     wiring = "  realization: {wiring: top_of_rack}      # leaves hold neighbours\n"
     return text.replace("parallelism:", f"{wiring}parallelism:", 1)
@@ -77,16 +96,23 @@ async def picture(name: str, size: tuple[int, int], keys: list[str]) -> tuple[st
     return re.sub(r"terminal-\d+", "terminal", svg), text
 
 
-def main() -> None:
-    """Draw them all, away from one's own files."""
-    here = Path(__file__).resolve().parent
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        os.environ["XDG_STATE_HOME"] = folder
-        Path("plan.yaml").write_text(plan_text(), encoding="utf-8")
+def draw(folder: Path, sizes: Mapping[str, tuple[int, int]]) -> None:
+    """Draw every screen at sizes, by what the names of the files end with."""
+    for ending, size in sizes.items():
         for name in SCENES:
-            svg, _ = asyncio.run(picture(name, SIZE, RUN.get(name, [])))
-            (here / f"tui-{name}.svg").write_text(svg, encoding="utf-8")
+            Path("plan.yaml").write_text(plan_text(name), encoding="utf-8")
+            svg, _ = asyncio.run(picture(name, size, RUN.get(name, [])))
+            (folder / f"tui-{name}{ending}.svg").write_text(svg, encoding="utf-8")
+
+
+def main() -> None:
+    """Draw them all, away from one's own files; in a folder, if one is given, at three sizes."""
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(__file__).resolve().parent
+    named = {f"-{width}x{height}": (width, height) for width, height in SIZES}
+    with tempfile.TemporaryDirectory() as away:
+        os.chdir(away)
+        os.environ["XDG_STATE_HOME"] = away
+        draw(folder, named if len(sys.argv) > 1 else {"": SIZE})
 
 
 if __name__ == "__main__":

@@ -144,6 +144,8 @@ _ALSO = (
     ("Tab", "Next field or table; Shift+Tab the one before."),
     ("Escape", "Leave a field or close a panel; letters are commands again."),
     ("Enter", "In a table: open or load the row."),
+    ("/", "In a table: show the rows that have some words."),
+    ("> < !", "In a table: sort by the next column or the one before; turn the order round."),
 )
 
 

@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.events import Resize
 from textual.timer import Timer
-from textual.widget import Widget
 from textual.widgets import DataTable, Input, Label, Select
 
 from libra_planner.fabric.topology import WIRINGS
@@ -48,8 +47,6 @@ class FabricPane(Pane):
         Binding("N", "next_seed(-1)", "Seed before", show=False),
         Binding("h", "heat", "Heat map", show=True),
     ]
-
-    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
 
     _found: CheckedLinks | None = None
     _wanted: tuple[Any, ...] = ()

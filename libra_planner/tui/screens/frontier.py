@@ -16,7 +16,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.events import Click, Resize
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import DataTable, Static
 from textual_plot import AxisFormatter, HiResMode, PlotWidget
 
@@ -187,8 +186,6 @@ class FrontierPane(Pane):
         Binding("l", "toggle_log", "Log axes", show=True),
         Binding("r", "compute", "Again", show=True),
     ]
-    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
-
     _points: tuple[FrontierPoint, ...] = ()
     _of: Problem | None = None
     _is_log = True

@@ -10,7 +10,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.widget import Widget
 from textual.widgets import DataTable
 
 from libra_planner.tui.screens.frontier import FrontierPlot
@@ -31,8 +30,6 @@ class SearchPane(Pane):
     """The seventh screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("g", "search", "Search", show=True)]
-    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
-
     _found: Strategies | None = None
     _of: Any = None
 

@@ -11,7 +11,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widget import Widget
 from textual.widgets import DataTable, Input, Label, Static, TextArea
 
 from libra_planner.errors import PlannerError
@@ -41,8 +40,6 @@ class SweepPane(Pane):
         Binding("left_square_bracket", "turn(-1)", "Page before", key_display="[", show=False),
         Binding("right_square_bracket", "turn(1)", "Next page", key_display="]", show=False),
     ]
-
-    KEYED: ClassVar[tuple[type[Widget], ...]] = (RowTable,)
 
     _page: sweeps.Page | None = None
     _shown: Path | None = None  # Whose results the table shows.

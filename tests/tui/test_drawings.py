@@ -1,0 +1,87 @@
+"""Pictures of the cockpit: what is drawn adds up, and is what the commands print."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from libra_planner.evaluation import evaluated
+from libra_planner.inputs.plans import load_plan
+from libra_planner.problem import Problem
+from libra_planner.reading.bundled import example
+from libra_planner.tui import drawings
+from libra_planner.tui.screens import pictures
+from libra_planner.tui.screens.bars import traded_bandwidth
+from libra_planner.tui.session import equal_split_GBps
+from libra_planner.views.design import busy_fractions, evaluate_payload
+from libra_planner.views.training.step import PARTS
+from tests.tui.conftest import PLAN, command
+
+
+def _evaluated(name: str) -> tuple[Problem, object]:
+    problem = load_plan(example(name))
+    bandwidth = np.array(equal_split_GBps(problem)) * 1e9
+    return problem, evaluated(problem, bandwidth)
+
+
+def test_without_overlap_one_dimension_is_busy_while_the_step_communicates(tmp_path: Path) -> None:
+    plan = tmp_path / "one.yaml"
+    text = PLAN.replace("RI(4)_FC(8)_RI(4)_SW(32)", "SW(64)").replace("16, dp: 256", "1, dp: 64")
+    plan.write_text(text.replace("[chiplet, package, node, pod]", "[pod]").replace("  - dim1", "#"))
+    result = json.loads(command("evaluate", plan, "--bandwidth", "500", "--json").out)
+    [busy] = result["busy_fraction_by_dimension"]
+    assert busy > 0
+    assert busy * result["step_time_s"] == pytest.approx(result["communication_time_s"], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["01_gpt3_4d", "03_group", "0d_llama3_70b"])
+def test_pictures_have_the_figures_of_json_and_the_width_that_there_is(name: str) -> None:
+    problem, found = _evaluated(name)
+    payload = evaluate_payload(problem, found)
+    assert payload["busy_fraction_by_dimension"] == busy_fractions(problem, found)
+    assert all(0 <= one <= 1 for one in busy_fractions(problem, found))
+    for n_cells in (44, 76, 140):
+        fabric = pictures.fabric_picture(problem, found, n_cells).plain
+        assert {len(line) for line in fabric.splitlines()} == {n_cells}
+        for share in payload["busy_fraction_by_dimension"]:
+            assert f"{share:.1%} busy" in fabric
+    step = pictures.step_picture(problem, found, 200).plain
+    for key, seconds in payload.get("time", {}).items():
+        said = f"{pictures.SHORT[key]} {seconds / found.step_time_s:.1%}"
+        assert (said in step) == (seconds > 1e-4 * found.step_time_s)
+    assert set(pictures.SHORT) == set(PARTS)
+
+
+def test_stages_wait_for_the_bubble_and_work_the_rest() -> None:
+    lanes = drawings.stage_lanes(4, 8, 33.0, 9.0, 1 / 3)  # (p - 1)(F + B) = 3 x (1 + 2)
+    assert lanes[0].spans == ((0.0, 4.0, "cyan"), (13.0, 25.0, "blue"), (25.0, 33.0, "magenta"))
+    for lane in lanes:
+        assert sum(end - begin for begin, end, _ in lane.spans) == pytest.approx(24.0)
+        assert all(one[1] <= two[0] for one, two in pairwise(lane.spans))
+
+
+def test_a_timeline_of_phases_lasts_as_long_as_the_step() -> None:
+    shares = [("forward TP", (0, 1), 2.0), ("contention of both", (1,), 1.0)]
+    lanes = drawings.phase_lanes(shares, {"forward": 3.0, "weight grad": 4.0}, ["dim1", "dim2"])
+    assert [one.spans for one in lanes] == [
+        ((0.0, 3.0, "cyan"), (5.0, 9.0, "blue"), (9.0, 9.0, "cyan")),
+        ((3.0, 5.0, "yellow"),),
+        ((3.0, 5.0, "yellow"), (9.0, 10.0, "yellow")),
+    ]
+    assert lanes[0].said == "70.0%"
+
+
+def test_a_trade_holds_the_total_or_the_cost() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values, prices = tuple(rng.uniform(0, 100, 4)), tuple(rng.uniform(0.1, 9, 4))
+        dims = tuple(rng.permutation(4)[:2].tolist())
+        found = traded_bandwidth(values, dims, rng.uniform(-200, 200), prices)
+        assert found is not None
+        assert min(found) >= 0
+        assert np.dot(found, prices) == pytest.approx(np.dot(values, prices), rel=1e-12)
+    assert traded_bandwidth((1.0, 1.0), (0, 1), 1, (0.0, 1.0)) is None
