@@ -87,6 +87,7 @@ async def picture(name: str, size: tuple[int, int], keys: list[str]) -> tuple[st
                 app.screen.query_one(TextArea).text = AXES
             else:
                 await pilot.press(key)
+        app.design.draw()  # It waits for keys to pause.
         app.say("")
         await pilot.pause(0.3)
         svg = app.export_screenshot(title="libra-planner tui", simplify=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-_LEAST_BOX = 24
+_LEAST_BOX = 32
 """Cells of the innermost box, at least: outer boxes lose their edges before."""
 _NESTING = 7
 """Cells that a box takes around the next one: its edges, and the edge of the next box's twin."""

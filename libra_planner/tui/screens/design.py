@@ -246,9 +246,9 @@ class DesignPane(Pane):
         cards[4].show(note_lines(notes))
         if self._drawing is not None:
             self._drawing.stop()
-        self._drawing = self.set_timer(_CALM_S, self._draw)
+        self._drawing = self.set_timer(_CALM_S, self.draw)
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         """The pictures, once keys have paused: a step of many stages takes some 30 ms."""
         problem, evaluation = self.session.problem, self.cockpit.evaluation
         if problem is None or evaluation is None:
