@@ -11,13 +11,23 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from libra_planner.registry import plugin_fault
 
 if TYPE_CHECKING:
-    from libra_planner.check.links import link_check as link_check
-    from libra_planner.check.rerouted import routed_optimum as routed_optimum
+    from libra_planner.api.checks import link_check as link_check
+    from libra_planner.api.checks import routed_optimum as routed_optimum
+    from libra_planner.api.designs import batch_optimize as batch_optimize
+    from libra_planner.api.designs import evaluate as evaluate
+    from libra_planner.api.designs import optimize as optimize
+    from libra_planner.api.designs import pareto as pareto
+    from libra_planner.api.plans import Plan as Plan
+    from libra_planner.api.plans import load_plan as load_plan
+    from libra_planner.api.trainings import search as search
+    from libra_planner.api.trainings import train as train
     from libra_planner.errors import (
         IllPosed as IllPosed,
     )
@@ -34,12 +44,7 @@ if TYPE_CHECKING:
         SpecError as SpecError,
     )
     from libra_planner.evaluation import Evaluation as Evaluation
-    from libra_planner.evaluation import evaluate as evaluate
-    from libra_planner.inputs.plans import load_plan as load_plan
     from libra_planner.optimizer.design import Design as Design
-    from libra_planner.optimizer.optimize import batch_optimize as batch_optimize
-    from libra_planner.optimizer.optimize import optimize as optimize
-    from libra_planner.optimizer.optimize import pareto as pareto
     from libra_planner.problem import Problem as Problem
     from libra_planner.reading.bundled import example as example
     from libra_planner.routing.policy import Policy as Policy
@@ -51,13 +56,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "check.links": "link_check",
-    "check.rerouted": "routed_optimum",
+    "api.checks": "link_check routed_optimum",
+    "api.designs": "batch_optimize evaluate optimize pareto",
+    "api.plans": "Plan load_plan",
+    "api.trainings": "search train",
     "errors": "IllPosed Infeasible PlannerError SolverFailed SpecError",
-    "evaluation": "Evaluation evaluate",
+    "evaluation": "Evaluation",
     "optimizer.design": "Design",
-    "optimizer.optimize": "batch_optimize optimize pareto",
-    "inputs.plans": "load_plan",
     "problem": "Problem",
     "reading.bundled": "example",
     "routing.policy": "Policy",
@@ -71,6 +76,22 @@ _HOMES = {
 _MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = list(_MODULES)
+
+
+class _Package(ModuleType):
+    """The package: ``lp.search`` is the function, though a folder has the same name."""
+
+    @property
+    def search(self) -> Any:
+        """What imports would set to the folder of that name."""
+        return __getattr__("search")
+
+    @search.setter
+    def search(self, folder: ModuleType) -> None:
+        """Imports of the folder do not need it here."""
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -183,7 +183,9 @@ def evaluate(problem: Problem, bandwidth_bytes_per_s: Array) -> Evaluation:
     bandwidth = np.asarray(bandwidth_bytes_per_s, dtype=np.float64)
     if 0 < bandwidth.max(initial=0.0) < _LEAST_BYTES_PER_S:
         got = f"got at most {bandwidth.max():g} bytes/s"
-        raise SpecError(Fault(got, "expected bytes/s", "multiply GB/s by 1e9"))
+        raise SpecError(
+            Fault(got, "expected bytes/s", "multiply GB/s by 1e9, or write bandwidth_GBps=")
+        )
     return evaluated(fastest_alternative(problem, bandwidth), bandwidth)
 
 

@@ -18,7 +18,14 @@ from libra_planner.plan import problem as plans
 from libra_planner.plan.models import AUTO_PARALLELISM, PlanSpec
 from libra_planner.plan.training import plan_spec
 from libra_planner.problem import Problem, with_bills
-from libra_planner.reading.document import Document, apply_settings, dotted_key, read_document
+from libra_planner.reading.document import (
+    Document,
+    Source,
+    apply_settings,
+    dotted_key,
+    folder_of,
+    read_document,
+)
 from libra_planner.reading.rules import memory_limit_bytes
 from libra_planner.step.expression import Array
 from libra_planner.workload.defaults import LIBRARIES, MEGATRON_CORE
@@ -30,13 +37,13 @@ KEY = "parallelism"
 
 
 def load_plan(
-    path: str | Path,
+    path: Source,
     settings: str | Sequence[str] = (),
     *,
     parts: str = BUNDLED_PARTS,
     progress: Progress | None = None,
 ) -> Problem:
-    """Read a plan file: with its best strategy, searched, where it says ``parallelism: auto``.
+    """Read a plan file, or a map: with its best strategy where it says ``parallelism: auto``.
 
     One that says ``prices: bill`` has the bill of each of its options.
 
@@ -67,7 +74,7 @@ def load_plan(
 
 
 def open_plan(
-    path: str | Path, settings: Sequence[str] = (), *, parts: str = BUNDLED_PARTS
+    path: Source, settings: Sequence[str] = (), *, parts: str = BUNDLED_PARTS
 ) -> OpenedPlan:
     """A plan file that is read, but not built; arguments as :func:`load_plan` has them.
 
@@ -78,7 +85,7 @@ def open_plan(
     """
     document = read_document(path)
     apply_settings(document, settings)
-    return OpenedPlan(document, Path(path).parent, Bills(parts), tuple(settings))
+    return OpenedPlan(document, folder_of(path), Bills(parts), tuple(settings))
 
 
 @dataclass(frozen=True)

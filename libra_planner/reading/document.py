@@ -8,7 +8,7 @@ and alias bombs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -21,6 +21,12 @@ from libra_planner.files import read_text
 
 Key: TypeAlias = tuple[str | int, ...]
 """Path of a value inside a document: map keys and list indices."""
+
+Source: TypeAlias = str | Path | Mapping[str, Any]
+"""Where a document comes from: a file, or a map of what such a file says."""
+
+MAP = "plan"
+"""How messages call a document that is a map."""
 
 MAX_VALUES = 200_000
 """Most values of one document after aliases are expanded."""
@@ -87,8 +93,8 @@ def value_at(value: Any, key: Iterable[str | int]) -> Any:
     return reduce(lambda inner, part: inner[part], key, value)
 
 
-def read_document(path: str | Path) -> Document:
-    """Read a YAML file.
+def read_document(path: Source) -> Document:
+    """Read a YAML file, or take what a map says.
 
     Raises
     ------
@@ -96,9 +102,37 @@ def read_document(path: str | Path) -> Document:
         For a file that does not exist, is a directory or cannot be read as text.
     SpecError
         For malformed YAML, duplicate keys, an empty or oversized file.
+
+    Examples
+    --------
+    >>> read_document({"total": 1e9, "tiers": ("a", "b")}).value
+    {'total': 1000000000.0, 'tiers': ['a', 'b']}
     """
+    if isinstance(path, Mapping):
+        return Document(MAP, _plain(path, (), 0))
     file = str(path)
     return parse_document(read_text(path), file)
+
+
+def folder_of(source: Source) -> Path:
+    """The folder that paths in a document are relative to: its own; of a map the working one."""
+    return Path() if isinstance(source, Mapping) else Path(source).parent
+
+
+def _plain(value: Any, key: Key, depth: int) -> Any:
+    """A value of Python as YAML has it; numbers of other libraries become Python's."""
+    if depth > MAX_DEPTH:
+        raise SpecError(_too_deep(Place(MAP)))
+    if isinstance(value, Mapping):
+        return {str(name): _plain(x, (*key, str(name)), depth + 1) for name, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(x, (*key, i), depth + 1) for i, x in enumerate(value)]
+    found = value.item() if type(value).__module__ == "numpy" and not value.ndim else value
+    if found is None or isinstance(found, bool | int | float | str):
+        return found
+    path = ".".join(map(str, key))
+    got, expected = f"got a {type(value).__name__}", "expected text, a number, a list or a map"
+    raise SpecError(Fault(got, expected, "", path, Place(MAP)))
 
 
 def parse_document(text: str, file: str) -> Document:

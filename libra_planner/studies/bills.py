@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from libra_planner.optimizer.bills import BillDesign
 from libra_planner.optimizer.design import Design
 from libra_planner.problem import Problem
 from libra_planner.procurement.ranges import BillStudy, rivals
-from libra_planner.reading.document import apply_settings, read_document
+from libra_planner.reading.document import Source, apply_settings, folder_of, read_document
 
 MOST_COMPARED = 1000
 """Options whose ranges are compared, best first: about a second."""
@@ -21,7 +20,7 @@ _TIED = 1e-12
 
 
 def bill_study(
-    plan: str, settings: Sequence[str], problem: Problem, design: Design
+    plan: Source, settings: Sequence[str], problem: Problem, design: Design
 ) -> BillStudy | Design:
     """The best option of a plan beside the others; a design of no bills as it is.
 
@@ -30,7 +29,7 @@ def bill_study(
 
     Parameters
     ----------
-    plan, settings : the file, and ``key=value`` settings of it.
+    plan, settings : the file or map, and ``key=value`` settings of it.
     problem, design : as they were solved.
     """
     table = problem.prices.bills
@@ -40,7 +39,7 @@ def bill_study(
     document = read_document(plan)
     apply_settings(document, list(settings))
     bills = Bills()
-    npu = bills.npu(document, Path(plan).parent)
+    npu = bills.npu(document, folder_of(plan))
     if problem.objective == "performance":
         same = design.objectives <= design.objectives[0] * (1 + _TIED)
         n, weights = int(same.sum()), None

@@ -18,7 +18,7 @@ from libra_planner.fabric.topology import TrafficSettings
 from libra_planner.inputs.plans import open_plan
 from libra_planner.plan.realization import KEY
 from libra_planner.problem import Problem, fastest_alternative
-from libra_planner.reading.document import Document, Key, read_document
+from libra_planner.reading.document import Document, Key, Source, read_document
 from libra_planner.routing.policy import Policy
 from libra_planner.studies.designs import ChosenDesign, chosen_design
 from libra_planner.views.check import CheckedPlan
@@ -130,7 +130,7 @@ class LinkAnswer:
 
 
 @contextmanager
-def placed(plan: str, problem: Problem, *, vector: str | None = None) -> Iterator[None]:
+def placed(plan: Source, problem: Problem, *, vector: str | None = None) -> Iterator[None]:
     """Give faults of a design on its links a place: the plan, and the line of what is not built.
 
     Faults of the design itself are those of ``vector``, where it has another place than the plan.
@@ -164,32 +164,51 @@ def checked_plan(
     progress: Callable[[str], Progress | None],
     search_progress: SearchProgress | None = None,
 ) -> LinkAnswer:
-    """Route a design of a plan over its links.
+    """Route a design of a plan file over its links; as :func:`checked_design`.
 
     Parameters
     ----------
-    plan : the file.
+    plan, question, progress : the file, and as :func:`checked_design` has them.
+    search_progress : is told of the search for a strategy.
+    """
+    chosen, is_optimum = question.design(plan, search_progress), question.bandwidth is None
+    return checked_design(plan, chosen, question, progress, optimized=is_optimum)
+
+
+def checked_design(
+    plan: Source,
+    chosen: ChosenDesign,
+    question: LinkQuestion,
+    progress: Callable[[str], Progress | None],
+    *,
+    optimized: bool,
+) -> LinkAnswer:
+    """Route a design over its links.
+
+    Parameters
+    ----------
+    plan : the file, or the map.
+    chosen : its design.
     question : what is asked.
     progress : makes what is told how many of something, such as seeds, are done.
-    search_progress : is told of the search for a strategy.
+    optimized : whether the design is the plan's own optimum.
 
     Raises
     ------
     PlannerError
         For a plan that is wrong or has no optimum, or links that cannot be built or routed.
     """
-    chosen = question.design(plan, search_progress)
     problem, bandwidth_Bps = chosen.problem, chosen.bandwidth_Bps
-    policy, seeds = question.policy, question.asked_seeds
+    policy, seeds, source = question.policy, question.asked_seeds, problem.text.source
     with placed(plan, problem):
-        with located(f"{plan}: --bandwidth"):
+        with located(f"{source}: --bandwidth"):
             violated = evaluated(problem, bandwidth_Bps).violated
         traffic, selection = question.traffic(problem), question.selection
         links = link_check(problem, bandwidth_Bps, traffic=traffic, selection=selection)
         report = links.report(policy, seeds=seeds, progress=progress("seeds"))
         hot = hotspot(links, report)
     failures = {}
-    with located(f"{plan}: --fail-links, --fail-spines, --n-1"):
+    with located(f"{source}: --fail-links, --fail-spines, --n-1"):
         if question.fail_links or question.fail_spines:
             failures["failures"] = degraded.drawn_failures(
                 links,
@@ -204,9 +223,8 @@ def checked_plan(
             failures["single_failures"] = degraded.every_single_failure(
                 links, policy, seed=question.seed or 0, progress=told
             )
-    is_optimum = question.bandwidth is None
-    checked = CheckedPlan(links, report, is_optimum, violated, question.statistics)
-    with located(f"{plan}: --trace"):
+    checked = CheckedPlan(links, report, optimized, violated, question.statistics)
+    with located(f"{source}: --trace"):
         traced = _traced(question.trace, checked, hot)
         return LinkAnswer(checked, chosen.searched.found, hot, failures, traced)
 
@@ -270,7 +288,7 @@ def _one_traffic(
 
 
 def routed_plan(
-    plan: str,
+    plan: Source,
     problem: Problem,
     question: LinkQuestion,
     progress: Callable[[int], None] | None = None,

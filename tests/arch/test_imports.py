@@ -36,6 +36,7 @@ LAYERS = [
     ["interop"],
     ["views"],
     ["studies"],
+    ["api"],
     ["cli", "tui"],
 ]
 CORE = {name for layer in LAYERS[:12] for name in layer}

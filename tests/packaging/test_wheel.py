@@ -31,6 +31,10 @@ def test_the_wheel_holds_every_data_file(installed: Path) -> None:
         assert bundled == {path.name for path in (ROOT / kind).iterdir()}
 
 
+def test_the_wheel_says_that_it_is_typed(installed: Path) -> None:
+    assert (installed / "libra_planner" / "py.typed").is_file()
+
+
 def test_the_wheel_runs_its_example_away_from_the_checkout(installed: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
 

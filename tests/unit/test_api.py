@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import yaml
 
 import libra_planner as lp
+import libra_planner.search.best  # The folder must not hide the function.
+from libra_planner.views.renderers.notebook import text
 
 
 def test_gigabytes_where_bytes_are_meant(plan) -> None:
@@ -58,3 +65,97 @@ def test_groups_that_leave_npus_idle_are_noted(plan) -> None:
     problem = lp.load_plan(plan(), groups)
     assert any("2,048 NPUs of work on 4,096 NPUs" in note for note in problem.text.notes)
     assert not any("NPUs of work" in note for note in lp.load_plan(plan()).text.notes)
+
+
+PLAN = "01_gpt3_4d"
+
+
+def test_a_plan_comes_from_a_path_a_name_or_a_dict() -> None:
+    path = lp.example(PLAN)
+    by_name, by_path = lp.load_plan(PLAN), lp.load_plan(str(path))
+    given = yaml.safe_load(path.read_text())
+    by_dict = lp.load_plan(given)
+    given["constraints"].clear()  # What the caller does with it later is not the plan's.
+    assert by_name.optimize().objective == by_path.optimize().objective
+    assert by_name.optimize().objective == by_dict.optimize().objective
+    assert lp.load_plan(dict(by_dict.source)).topology == by_name.topology
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: lp.optimize("a.yaml"), r"write lp.optimize\(lp.load_plan\('a.yaml'\)\)"),
+        (lambda: lp.evaluate("a.yaml", [1e9]), "expected a plan"),
+        (lambda: lp.pareto({}), "got a dict, expected a plan"),
+        (lambda: lp.batch_optimize(["a.yaml"]), "expected a plan"),
+        (lambda: lp.link_check("a.yaml", [1e9]), "expected a plan"),
+        (lambda: lp.search("a.yaml"), "expected a plan"),
+        (lambda: lp.load_plan(lp.load_plan(PLAN)), "a plan that is loaded"),
+        (lambda: lp.load_plan(PLAN).check(sedes=2), "did you mean seeds?"),
+        (lambda: lp.train("llama3-8b", npu="h100-sxm", globalbatch=2), "did you mean global_batch"),
+    ],
+)
+def test_slips_of_kind_say_what_to_write(call, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: lp.load_plan("01_gpt3_4x"), "did you mean 01_gpt3_4d"),
+        (lambda: lp.load_plan({"workload": object()}), "plan: workload: got a object"),
+        (lambda: lp.load_plan(PLAN).evaluate([300, 100, 75, 25]), "or write bandwidth_GBps="),
+        (lambda: lp.load_plan(PLAN).evaluate(), r"write bandwidth_GBps=\[100, 100, 100, 100\]"),
+        (lambda: lp.pareto(lp.load_plan("06_catalogue")), r"with settings=\['fabric.link_options"),
+        (lambda: lp.load_plan("07_check").check(fail_spines=10**4), "fail_links, fail_spines"),
+        (lambda: lp.load_plan(PLAN).optimize().to_frame("x"), "expected a key that holds a table"),
+        (lp.search, "got no model, npu, gpus, global_batch"),
+    ],
+)
+def test_faults_speak_python(call, said: str) -> None:
+    with pytest.raises(lp.SpecError, match=said) as caught:
+        call()
+    assert "--" not in str(caught.value)
+
+
+def test_an_optimum_says_what_the_command_prints(run) -> None:
+    best = lp.load_plan("02_performance_per_cost").optimize()
+    shown = run("optimize", lp.example("02_performance_per_cost"))
+    assert [line.rstrip() for line in shown.out.splitlines()] == text(
+        best.blocks(), 200
+    ).splitlines()
+    told = run("optimize", lp.example("02_performance_per_cost"), "--json").payload
+    own = json.loads(json.dumps(best.to_dict()))
+    assert own == {name: told[name] for name in own}
+    assert (best.step_time_s, best.cost_usd) == (told["step_time_s"], told["cost_usd"])
+
+
+@pytest.fixture(scope="module")
+def results() -> list[object]:
+    plan = lp.load_plan(PLAN)
+    step = lp.train("llama3-8b", npu="h100-sxm", gpus=16, tp=2, dp=8, global_batch=64)
+    found = lp.search(model="llama3-8b", npu="h100-sxm", gpus=16, global_batch=64, n_best=2)
+    checked = plan.check(bandwidth_GBps=[300, 100, 75, 25])
+    return [plan, plan.optimize(), checked, plan.pareto(3), step, found]
+
+
+def test_results_are_short_in_words_and_whole_in_tables(results) -> None:
+    import matplotlib.pyplot as plt
+
+    for one in results:
+        assert len(repr(one)) < 250
+        assert "\n" not in repr(one)
+        assert one._repr_html_().startswith("<div>")
+        assert "[bold]" not in one._repr_html_()
+        assert len(one.to_frame())
+        assert repr(pickle.loads(pickle.dumps(one))) == repr(one)
+        if hasattr(one, "plot"):
+            assert one.plot().get_ylabel() or one.plot().get_xlabel()
+    plt.close("all")
+
+
+def test_a_search_refuses_a_plan_that_is_not_its_file() -> None:
+    plan = lp.load_plan("0d_llama3_70b")
+    with pytest.raises(lp.SpecError, match="objective were changed after it was read"):
+        replace(plan, objective="performance").search()

@@ -15,24 +15,17 @@ from libra_planner.cli.streams import answer, print_json
 from libra_planner.errors import Fault, Place, SpecError
 from libra_planner.inputs.training.memory import RunMemory, run_memory
 from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch, planned_run
-from libra_planner.inputs.training.rows import ADDED, TrainingRun, parse_run, read_training_file
+from libra_planner.inputs.training.rows import (
+    ADDED,
+    OPTIONS,
+    TrainingRun,
+    asked_run,
+    read_training_file,
+)
 from libra_planner.plan.systems import System, load_system
 from libra_planner.views.times.training import run_cells, training_blocks, training_payload
 
-_COLUMNS = {
-    **{name: name for name in ("model", "gpus", "layers", "hidden", "heads", "kv_heads")},
-    **{name: name for name in ("ffn", "moe_ffn", "experts", "topk", "seq", "vocab")},
-    **{name: name for name in ("tp", "cp", "dp", "pp", "ep", "etp", "microbatch")},
-    **{name: name for name in ("global_batch", "recompute", "zero", "schedule", "fabric")},
-    **{name: name for name in ("taper", "nodes_per_leaf")},
-    "npu": "gpu_type",
-    "interleave": "vp_interleave",
-    "dtype": "precision",
-    "library": "parallel_style",
-    "sequence_parallel": "sequence_parallel",
-}
-"""Columns of a table of runs by the option that says the same."""
-_FLAGS = {column: flag_of(option) for option, column in _COLUMNS.items()}
+_FLAGS = {column: flag_of(option) for option, column in OPTIONS.items()}
 _AUTO = "auto"
 _PLACE = "libra-planner train"
 
@@ -62,19 +55,8 @@ def _asked(options: argparse.Namespace) -> TrainingRun:
     """The run that the flags tell."""
     if options.npu is None:
         raise SpecError.at(_PLACE, "got no --npu", "", "give one: 'list npus', or --csv RUNS")
-    texts = {
-        column: _text(getattr(options, name))
-        for name, column in _COLUMNS.items()
-        if getattr(options, name) not in (None, _AUTO)
-    }
-    run = parse_run(texts)
-    return replace(run, model="own shape") if options.model is None and run.layers else run
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+    given = {name: getattr(options, name) for name in OPTIONS}
+    return asked_run({name: value for name, value in given.items() if value != _AUTO})
 
 
 def _flagged(fault: Fault) -> Fault:
@@ -86,7 +68,7 @@ def _flagged(fault: Fault) -> Fault:
 
 
 def _answer_file(options: argparse.Namespace) -> None:
-    given = [x for x in _COLUMNS if getattr(options, x) is not None]
+    given = [x for x in OPTIONS if getattr(options, x) is not None]
     if given:
         flags = ", ".join(map(flag_of, given))
         got = f"got {flags} beside --csv, whose rows say that"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,20 @@ _FLOATS = {one.name for one in fields(TrainingRun) if one.type == "float | None"
 COLUMNS = tuple(one.name for one in fields(TrainingRun))
 """Columns that are read; others are carried along."""
 
+OPTIONS = {
+    **{name: name for name in ("model", "gpus", "layers", "hidden", "heads", "kv_heads")},
+    **{name: name for name in ("ffn", "moe_ffn", "experts", "topk", "seq", "vocab")},
+    **{name: name for name in ("tp", "cp", "dp", "pp", "ep", "etp", "microbatch")},
+    **{name: name for name in ("global_batch", "recompute", "zero", "schedule", "fabric")},
+    **{name: name for name in ("taper", "nodes_per_leaf")},
+    "npu": "gpu_type",
+    "interleave": "vp_interleave",
+    "dtype": "precision",
+    "library": "parallel_style",
+    "sequence_parallel": "sequence_parallel",
+}
+"""Columns by the option, or the argument in Python, that says the same."""
+
 ADDED = (
     "predicted_step_time_s",
     "predicted_tokens_per_s_per_gpu",
@@ -106,6 +120,28 @@ def parse_run(cells: Mapping[str, str]) -> TrainingRun:
     if faults:
         raise SpecError(*faults)
     return TrainingRun(**values)
+
+
+def asked_run(options: Mapping[str, Any]) -> TrainingRun:
+    """A run from values by the names of :data:`OPTIONS`; ``None`` is not given.
+
+    Raises
+    ------
+    SpecError
+        With a fault for every number that is none, its path the column.
+
+    Examples
+    --------
+    >>> asked_run({"model": "gpt3-175b", "tp": 8, "sequence_parallel": True}).sequence_parallel
+    'yes'
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    run = parse_run({OPTIONS[name]: _text(value) for name, value in given.items()})
+    return replace(run, model="own shape") if "model" not in given and run.layers else run
+
+
+def _text(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _value(name: str, text: str) -> str | int | float:

@@ -1,0 +1,1 @@
+"""Python and notebooks: plans with methods, and results that show themselves."""

@@ -1,0 +1,325 @@
+"""Training steps and searches in Python: the commands ``train`` and ``search``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from libra_planner.api.given import overrides_of, plan_given, pythonic, source_of
+from libra_planner.api.shown import Shown, new_axes
+from libra_planner.errors import Fault, SpecError, closest
+from libra_planner.inputs.plans import open_plan
+from libra_planner.inputs.training.bands import step_band_s
+from libra_planner.inputs.training.planned import PlannedRun, fastest_microbatch, planned_run
+from libra_planner.inputs.training.rows import OPTIONS, asked_run
+from libra_planner.plan.systems import load_system
+from libra_planner.problem import Problem
+from libra_planner.search.best import SearchResult
+from libra_planner.studies.search import searched_run
+from libra_planner.units import BYTES_PER_GB, format_time
+from libra_planner.views.cells import Block
+from libra_planner.views.times.search import (
+    plan_blocks,
+    plan_payload,
+    search_blocks,
+    search_payload,
+)
+from libra_planner.views.times.training import training_blocks, training_payload
+from libra_planner.views.training.step import PARTS
+
+if TYPE_CHECKING:
+    from libra_planner.workload.transformer import AttentionFlops
+
+_AUTO = "auto"
+_COLUMNS = {column: name for name, column in OPTIONS.items()}
+_OF_SEARCH = (
+    *("model", "npu", "gpus", "seq", "dtype"),
+    *("library", "fabric", "taper", "nodes_per_leaf"),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingStep(Shown):
+    """One step of a training run, timed.
+
+    Parameters
+    ----------
+    run : with everything that was left open filled in.
+    attention_flops : ``full`` or ``causal``: what of attention counts as work (C18).
+    """
+
+    run: PlannedRun
+    attention_flops: AttentionFlops = "full"
+
+    table = "split_s"
+
+    @property
+    def step_time_s(self) -> float:
+        """Of one step."""
+        return self.run.step_time_s
+
+    @property
+    def step_time_band_s(self) -> tuple[float, float] | None:
+        """The same at the ends of its error band (C23); ``None`` without a class."""
+        return step_band_s(self.run)
+
+    @property
+    def mfu(self) -> float:
+        """FLOP/s of the model over the dense peak of the NPUs (C18)."""
+        return self.run.mfu_fraction(self.attention_flops)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Of all NPUs."""
+        return self.run.tokens_per_s_per_gpu * float(self.run.strategy.n_npus)
+
+    @property
+    def memory_GB(self) -> float:
+        """What an NPU of the fullest stage holds (C19), 1e9 bytes."""
+        return float(self.run.memory.total_bytes) / BYTES_PER_GB
+
+    @property
+    def fits(self) -> bool:
+        """Whether an NPU holds it."""
+        return self.run.fits
+
+    def headline(self) -> str:
+        """It in one line."""
+        run = self.run
+        fits = "" if run.fits else ", DOES NOT FIT"
+        return (
+            f"{run.model.name} on {int(run.strategy.n_npus):,} {run.npu_name}; step "
+            f"{format_time(run.step_time_s)}, MFU {self.mfu:.1%}, {self.memory_GB:.1f} GB{fits}"
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``train`` prints."""
+        yield from training_blocks(self.run, self.attention_flops)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``train --json`` prints."""
+        return training_payload(self.run, self.attention_flops)
+
+    def plot(self, axes: Any = None) -> Any:
+        """What takes the step's time; the matplotlib axes."""
+        axes = new_axes(axes, figsize=(6, 3.2))
+        parts = {PARTS[name]: s for name, s in self.run.split_s.items() if s > 0}
+        axes.barh(list(parts)[::-1], list(parts.values())[::-1])
+        axes.set(xlabel="s", title=self.headline())
+        return axes
+
+
+@dataclass(frozen=True, repr=False)
+class Found(Shown):
+    """The best strategies of a search, the best first.
+
+    Parameters
+    ----------
+    result : of the search, with how much of it is proven.
+    base : the plan; of a search without one what all strategies have in common.
+    runs : of a search without a plan, the run with each strategy.
+    """
+
+    result: SearchResult
+    base: Problem | PlannedRun
+    runs: tuple[PlannedRun, ...] = ()
+
+    table = "best"
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether no other strategy of the space is better."""
+        return self.result.is_certified
+
+    @cached_property
+    def best(self) -> list[dict[str, Any]]:
+        """Degrees and figures of every strategy, by the keys of ``search --json``."""
+        found: list[dict[str, Any]] = self.to_dict()["best"]
+        return found
+
+    @property
+    def parallelism(self) -> dict[str, Any]:
+        """The best strategy as a plan's key ``parallelism`` has it."""
+        if not self.result.best:
+            raise SpecError(Fault("got no strategy that fits", "expected one", "take more NPUs"))
+        return dict(self.result.best[0].strategy.degrees)
+
+    def headline(self) -> str:
+        """It in one line."""
+        found = self.result
+        if not found.best:
+            return f"none of {found.n_candidates:,} strategies fits"
+        first = self.best[0]
+        degrees = " ".join(
+            f"{x} {first[x]}" for x in ("tp", "cp", "pp", "dp", "ep") if first[x] > 1
+        )
+        proven = "proven best" if found.is_certified else "not proven"
+        step = format_time(first["step_time_s"])
+        return f"{degrees or 'one NPU'}, step {step}; {proven} of {found.n_candidates:,} strategies"
+
+    def blocks(self) -> Iterator[Block]:
+        """What ``search`` prints."""
+        if isinstance(self.base, Problem):
+            yield from plan_blocks(self.base, self.result)
+        else:
+            yield from search_blocks(self.base, self.result, list(self.runs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``search --json`` prints."""
+        if isinstance(self.base, Problem):
+            return plan_payload(self.base, self.result)
+        return search_payload(self.base, self.result, list(self.runs))
+
+    def plot(self, axes: Any = None) -> Any:
+        """Step time of every strategy; the matplotlib axes."""
+        axes = new_axes(axes, figsize=(6, 3.2))
+        names = [
+            "\n".join(f"{x} {one[x]}" for x in ("tp", "cp", "pp", "dp", "ep") if one[x] > 1)
+            for one in self.best
+        ]
+        axes.bar(range(len(names)), [one["step_time_s"] for one in self.best])
+        axes.set_xticks(range(len(names)), names)
+        axes.set(ylabel="step time, s", title=self.headline())
+        return axes
+
+
+@pythonic
+def train(
+    model: str | None = None,
+    *,
+    npu: str,
+    gpus: int | None = None,
+    global_batch: int | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    microbatch: int | str | None = None,
+    system: str | None = None,
+    attention_flops: AttentionFlops = "full",
+    **others: Any,
+) -> TrainingStep:
+    """The time of one training step, without a plan.
+
+    Parameters
+    ----------
+    model : a bundled name or a path; ``None`` with ``layers``, ``hidden`` and so on.
+    npu, gpus : which NPUs, and how many.
+    global_batch : sequences of a step.
+    tp, pp, dp : degrees; ``cp``, ``ep`` and ``etp`` too.
+    microbatch : sequences of one, or ``auto`` for the fastest that fits.
+    system : a file of ``calibrate``.
+    attention_flops : ``full`` or ``causal`` (C18).
+    others : what else the command takes, dashes as underscores: ``interleave``, ``zero``,
+        ``recompute``, ``sequence_parallel``, ``dtype``, ``seq``, ``fabric``, ``taper``, ...
+
+    Raises
+    ------
+    SpecError
+        For what is missing, unknown or impossible.
+
+    Examples
+    --------
+    >>> step = train("llama3-70b", npu="h100-sxm", gpus=64, tp=8, pp=4, global_batch=128)
+    >>> step.step_time_s > 0, step.fits, 0 < step.mfu < 1
+    (True, True, True)
+    """
+    named = {"model": model, "npu": npu, "gpus": gpus, "global_batch": global_batch}
+    named |= {"tp": tp, "pp": pp, "dp": dp, **others}
+    named |= {} if microbatch == _AUTO else {"microbatch": microbatch}
+    refuse_unknown("train", named, tuple(OPTIONS))
+    plan = fastest_microbatch if microbatch == _AUTO else planned_run
+    own = None if system is None else load_system(system)
+    try:
+        run = plan(asked_run(named), is_row=False, system=own)
+        _ = run.step_time_s
+    except SpecError as error:
+        raise type(error)(*map(_named, error.faults)) from None
+    return TrainingStep(run, attention_flops)
+
+
+@pythonic
+def search(
+    plan: Problem | None = None,
+    *,
+    global_batch: int | Sequence[int] = (),
+    n_best: int = 5,
+    **model: Any,
+) -> Found:
+    """The best parallelism of a plan's model, or of a model on NPUs.
+
+    Parameters
+    ----------
+    plan : each strategy then has the best bandwidth for it.
+    global_batch : sequences of a step, one number or several; of a plan its own by default.
+    n_best : strategies that are ranked and proven.
+    model : without a plan: ``model``, ``npu``, ``gpus``, and ``seq``, ``dtype``, ``library``,
+        ``fabric``, ``taper``, ``nodes_per_leaf``.
+
+    Raises
+    ------
+    SpecError
+        For what is missing or cannot be searched.
+
+    Examples
+    --------
+    >>> search(model="llama3-8b", npu="h100-sxm", gpus=16, global_batch=64, n_best=2)
+    <Found: ... proven best of ... strategies>
+    """
+    batches = (global_batch,) if isinstance(global_batch, int) else tuple(global_batch)
+    if plan is not None:
+        plan_given(plan, "search")
+        if model:
+            raise TypeError(f"search: got a plan and {', '.join(model)}, expected one of them")
+        opened = open_plan(source_of(plan), _own_overrides(plan))
+        _refuse_changed(plan, opened.base)
+        return Found(opened.search(batches, n_best=n_best).run(None), opened.base)
+    refuse_unknown("search", model, _OF_SEARCH)
+    missing = [name for name in ("model", "npu", "gpus") if model.get(name) is None]
+    missing += [] if batches else ["global_batch"]
+    if missing:
+        fix = 'write e.g. lp.search(model="llama3-70b", npu="h100-sxm", gpus=64, global_batch=256)'
+        raise SpecError(Fault(f"got no {', '.join(missing)}", "", fix, "search"))
+    try:
+        found = searched_run(asked_run(model), batches, n_best=n_best)
+    except SpecError as error:
+        raise type(error)(*map(_named, error.faults)) from None
+    runs = tuple(found.planned(one) for one in found.result.best)
+    return Found(found.result, found.base, runs)
+
+
+def _own_overrides(plan: Problem) -> tuple[str, ...]:
+    """The settings without the degrees that a search has found."""
+    overrides = overrides_of(plan)
+    return overrides[:-1] if getattr(plan, "found", None) is not None else overrides
+
+
+def _refuse_changed(plan: Problem, read: Problem) -> None:
+    """Refuse a plan that says something else than its file: searches read it again."""
+    names = ("rules", "step_time_limits", "objective", "topology")
+    changed = [name for name in names if getattr(plan, name) != getattr(read, name)]
+    changed += [] if plan.prices.usd_per_Bps == read.prices.usd_per_Bps else ["prices"]
+    if changed:
+        got = f"got a plan whose {', '.join(changed)} were changed after it was read"
+        fix = "give the changes to lp.load_plan as settings"
+        raise SpecError(Fault(got, "expected it as its file says", fix, "search"))
+
+
+def refuse_unknown(function: str, given: dict[str, Any], known: Sequence[str]) -> None:
+    """Refuse arguments that are none.
+
+    Raises
+    ------
+    TypeError
+        With what was meant.
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}: got the argument {name!r}; {closest(name, known)}")
+
+
+def _named(fault: Fault) -> Fault:
+    """A fault of a column as one of its argument."""
+    column = fault.path.rpartition(".")[2]
+    return replace(fault, path=_COLUMNS.get(column, fault.path))
