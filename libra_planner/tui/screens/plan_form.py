@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import DescendantBlur
+from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.widgets import Input, Select, Static
 
@@ -183,6 +184,21 @@ _ASKED = ("workload", "cost_model", "training_loop")
 """Choices beside which a path or an expression may stand."""
 
 
+_RULES = (
+    "total == 500 GB/s", "dim1 >= dim2", "cost <= 20 M$", "step_time <= 900 ms",
+    "taper(spine) <= 4", "taper(spine) >= 1", "memory <= 76 GB",
+)  # fmt: skip
+_TOPOLOGIES = ("RI(4)_FC(8)_RI(4)_SW(32)", "SW(8)_[SW(32)_SW(8)]", "SW(72)_SW(16)", "FC(8)_SW(32)")
+_TIERS = ('["chiplet", "package", "node", "pod"]', '["node", "leaf", "spine"]', '["node", "leaf"]')
+
+
+def _suggester(key: str) -> SuggestFromList | None:
+    """What the right arrow completes while a topology, tiers or a rule is typed."""
+    known = {"fabric.topology": _TOPOLOGIES, "fabric.tiers": _TIERS}
+    words = _RULES if key.startswith("constraints.") else known.get(key, ())
+    return SuggestFromList(words, case_sensitive=False) if words else None
+
+
 class FieldRow(Vertical):
     """One value: label, line, input, faults."""
 
@@ -193,7 +209,9 @@ class FieldRow(Vertical):
         self.editor: Input | Select[str] = (
             Select(self._options(), value=self._value, compact=True, prompt="default")
             if field.choices
-            else Input(field.text, compact=True, select_on_focus=False)
+            else Input(
+                field.text, compact=True, select_on_focus=False, suggester=_suggester(field.key)
+            )
         )
 
     def compose(self) -> ComposeResult:
